@@ -43,7 +43,7 @@ func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
 		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd", "internal/strictjson"}},
-		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},

@@ -143,7 +143,7 @@ func commandOf(env []string, args ...string) (code int, output string) {
 	return 0, string(out)
 }
 
-const alwaysPrompt = "[r]un once  [c]hat  [a]lways  [d]eny  [s]kip  [q]uit: "
+const alwaysPrompt = "[o]nce  [c]hat  [a]lways  [d]eny  [s]kip  [q]uit: "
 
 // Clients that cannot ask wait, and a person answers in another terminal.
 func TestClientsWaitForATerminal(t *testing.T) {
@@ -162,7 +162,7 @@ func TestClientsWaitForATerminal(t *testing.T) {
 	if !strings.Contains(question, "Run ./go.sh for pack one?") || !strings.Contains(question, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
 		t.Errorf("the question is\n%s", question)
 	}
-	s.Enter("r\r")
+	s.Enter("o\r")
 	s.Until("Allowed (once): ")
 	a.until(one, "one went")
 

@@ -303,7 +303,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s.Until("walk__go")
 
 	question = s.Until(prompt)
-	for _, want := range []string{"go.sh", "sandbox", "stops      after 30 seconds"} {
+	for _, want := range []string{"go.sh", "sandbox", "stops: after 30 seconds"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question about the run does not have %q:\n%s", want, question)
 		}

@@ -274,7 +274,7 @@ func safeCalls(calls []Call) []Call {
 	safe := make([]Call, len(calls))
 	for i, c := range calls {
 		c.Code, c.Chat, c.Client, c.Person = oneLine(c.Code), oneLine(c.Chat), oneLine(c.Client), oneLine(c.Person)
-		c.Kind, c.Pack, c.Title, c.Card, c.Text = oneLine(c.Kind), oneLine(c.Pack), oneLine(c.Title), c.Card.Safe(), safetext.Text(c.Text)
+		c.Kind, c.Pack, c.Title, c.Card = oneLine(c.Kind), oneLine(c.Pack), oneLine(c.Title), c.Card.Safe()
 		c.Note, c.Answered = oneLine(c.Note), oneLine(c.Answered)
 		choices, fields := make([]Choice, len(c.Choices)), make([]Field, len(c.Fields))
 		for j, ch := range c.Choices {

@@ -15,17 +15,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // evil controls a terminal, reverses text and hides characters.
 const evil = "a\x1b]0;PWN\x07b\u202ec\u009bd\U000e0041e"
 
+// cardOf is a card that has one text everywhere.
+func cardOf(s, quote string) prompt.Card {
+	return prompt.Card{
+		Title: s, Command: s, Marks: []prompt.Mark{{Role: prompt.Role(s), Text: s, Weight: prompt.Weight(s)}},
+		Facts:  []prompt.Fact{{Role: prompt.Role(s), Section: prompt.Section(s), Label: s, Value: s, Weight: prompt.Weight(s)}},
+		Quotes: []prompt.Quote{{Who: s, Text: quote}},
+	}
+}
+
 func TestServerPendingIsSafeToShow(t *testing.T) {
 	asked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	sent := Call{
-		Code: evil, Chat: evil, Client: evil, Person: evil, Kind: evil, Pack: evil, Title: evil + "\n", Text: evil + "\nx\t",
-		Choices: []Choice{{Value: evil, Title: evil}}, Fields: []Field{{evil, evil}},
+		Code: evil, Chat: evil, Client: evil, Person: evil, Kind: evil, Pack: evil, Title: evil + "\n", Card: cardOf(evil, evil+"\nx\t▸"),
+		Choices: []Choice{{Value: evil, Title: evil, Means: evil}}, Fields: []Field{{evil, evil}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: evil, Answered: evil,
 	}
 	a := serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,8 +52,8 @@ func TestServerPendingIsSafeToShow(t *testing.T) {
 	}
 	e := safetext.Line(evil)
 	want := Call{
-		Code: e, Chat: e, Client: e, Person: e, Kind: e, Pack: e, Title: e + `\n`, Text: e + "\nx\t",
-		Choices: []Choice{{Value: e, Title: e}}, Fields: []Field{{e, e}},
+		Code: e, Chat: e, Client: e, Person: e, Kind: e, Pack: e, Title: e + `\n`, Card: cardOf(e, e+"\nx\t\\u25b8"),
+		Choices: []Choice{{Value: e, Title: e, Means: e}}, Fields: []Field{{e, e}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: e, Answered: e,
 	}
 	if diff := cmp.Diff(want, got[0]); diff != "" {

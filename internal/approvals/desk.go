@@ -174,7 +174,7 @@ func Open(o Options) (*Desk, error) {
 	})
 	// Announce last, when everything that the announcement promises works.
 	d.announce, err = f.announce(Announcement{
-		Version: 1, PID: os.Getpid(), Server: o.Server, Address: d.address, Key: d.key, Started: d.started, Project: o.Project,
+		Version: announcementVersion, PID: os.Getpid(), Server: o.Server, Address: d.address, Key: d.key, Started: d.started, Project: o.Project,
 	})
 	if err != nil {
 		return nil, errors.Join(err, d.Close())

@@ -47,7 +47,7 @@ func TestAnnouncement(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Announcement{
-		Version: 1, PID: os.Getpid(), Server: "server-1", Address: d.Address(), Key: d.key, Started: started, Project: "/home/ada/site",
+		Version: announcementVersion, PID: os.Getpid(), Server: "server-1", Address: d.Address(), Key: d.key, Started: started, Project: "/home/ada/site",
 	}
 	if got != want || len(got.Key) < 43 {
 		t.Errorf("the announcement is %+v, want %+v", got, want)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	announcementVersion = 1
+	announcementVersion = 2 // since 2, a call is a card
 	announcementSuffix  = ".json"
 	maxAnnouncement     = 16 << 10 // bytes; a real one has about 400
 

@@ -38,7 +38,7 @@ func serveControl(t *testing.T, h http.Handler) Announcement {
 	}))
 	t.Cleanup(ts.Close)
 	return Announcement{
-		Version: 1, PID: os.Getpid(), Server: "pid-1", Address: ts.Listener.Addr().String(), Key: testKey,
+		Version: announcementVersion, PID: os.Getpid(), Server: "pid-1", Address: ts.Listener.Addr().String(), Key: testKey,
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Project: "/home/ann/src/shop",
 	}
 }
@@ -111,7 +111,7 @@ func TestFind(t *testing.T) {
 		{"empty", "", "it is not what a server writes: unexpected end of JSON input"},
 		{"terminal codes", `{"version": "` + "\x1b[2J" + `"}`, `it is not what a server writes: invalid character '\x1b' in string literal`},
 		{"too large", strings.Repeat(" ", maxAnnouncement+1), "it is larger than 16384 bytes"},
-		{"version", with(func(a *Announcement) { a.Version = 2 }), "it is of version 2, and this program knows version 1: use the packs-mcp that the server was started with"},
+		{"version", with(func(a *Announcement) { a.Version = 1 }), "it is of version 1, and this program knows version 2: use the packs-mcp that the server was started with"},
 		{"no pid", with(func(a *Announcement) { a.PID = 0 }), "it has the pid 0"},
 		{"pid of a group", with(func(a *Announcement) { a.PID = -1 }), "it has the pid -1"},
 		{"another machine", with(func(a *Announcement) { a.Address = "192.0.2.1:80" }), `its address "192.0.2.1:80" is not on this machine's loopback interface`},

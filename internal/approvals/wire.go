@@ -10,7 +10,7 @@ import (
 // An Announcement tells other programs of the same user how to reach a running
 // server: one file in the run folder, mode 0600, named PID-RANDOM.json.
 type Announcement struct {
-	Version int       `json:"version"` // 1
+	Version int       `json:"version"` // 2
 	PID     int       `json:"pid"`
 	Server  string    `json:"server"`  // names the process, as in the audit log
 	Address string    `json:"address"` // host:port on the loopback interface
@@ -45,7 +45,6 @@ type Call struct {
 	Pack     string      `json:"pack"`
 	Title    string      `json:"title"`
 	Card     prompt.Card `json:"card"`
-	Text     string      `json:"text"` // the card as text
 	Choices  []Choice    `json:"choices"`
 	Fields   []Field     `json:"fields,omitempty"`
 	Asked    time.Time   `json:"asked"`
@@ -104,13 +103,10 @@ type Failure struct {
 	} `json:"error"`
 }
 
-// textWidth is how many columns the text of a call has.
-const textWidth = 80
-
 func callOf(p queue.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
-		Title: p.Title, Card: p.Card, Text: p.Card.Text(textWidth), Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
+		Title: p.Title, Card: p.Card, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
 	}
 	for _, ch := range p.Choices {
 		c.Choices = append(c.Choices, Choice(ch))

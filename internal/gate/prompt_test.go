@@ -75,6 +75,34 @@ func TestPrompts(t *testing.T) {
 		{"granted_full", grantedRun, nil, sandbox.LevelFull},
 		{"granted_partial", grantedRun, nil, sandbox.LevelPartial},
 		{"granted_none", grantedRun, nil, sandbox.LevelNone},
+		{"read_only_full", toolRun, func(r *call.Request) {
+			r.Run.ReadOnly = true
+			r.Run.Env = nil
+		}, sandbox.LevelFull},
+		{"read_spaces", readCall, func(r *call.Request) {
+			r.Path = "docs/My Notes.md"
+			r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","path":"docs/My Notes.md"}`))
+		}, 0},
+		{"writes_project", toolRun, func(r *call.Request) {
+			r.Run.Command.Args = []string{"--to=HEAD", "--title", "Release 2.1, the one with the changes"}
+			r.Run.Command.Dir, r.Run.Project = "/home/ada/site", "/home/ada/site"
+			r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/home/ada/site", Kind: sandbox.LayerOverlay}}
+		}, sandbox.LevelFull},
+		{"exec_long", execRun, func(r *call.Request) {
+			r.Run.Command.Program = program.Program{Name: "python3", Path: "/usr/bin/python3", Resolved: "/usr/bin/python3.13", Digest: strings.Repeat("03", 32)}
+			r.Run.Command.Args = []string{"-c", "import json, sys\nfor line in sys.stdin:\n    print(json.loads(line)['name'])"}
+			for i := range 40 {
+				r.Run.Command.Args = append(r.Run.Command.Args, fmt.Sprintf("--column=%d", i))
+			}
+			r.Run.Command.Stdin = []byte(`{"name":"it's"}` + "\n")
+		}, sandbox.LevelFull},
+		{"network_fields", toolRun, func(r *call.Request) {
+			r.Fields = []call.Field{{Name: "context_url", Title: "The url that the tool is to work on"}}
+			r.Run.Command.Args = []string{"--page", "<context_url>"}
+			r.Run.Policy.Network = sandbox.NetworkFull
+			r.Run.Env = []string{"MODE=fast", "PAGE=<context_url>"}
+			r.Run.Granted.Env = []string{"GITHUB_TOKEN"}
+		}, sandbox.LevelFull},
 		{"loopback", toolRun, func(r *call.Request) {
 			r.Run.Policy.Network = sandbox.NetworkLoopback
 			r.Run.Command.Dir, r.Run.Project = "/home/ada/site/docs", "/home/ada/site"
@@ -136,13 +164,33 @@ func TestPrompts(t *testing.T) {
 			}
 			r.Run.OnceOnly = `it can read "/home/ada/src", which holds more than 512 files and folders`
 		}, sandbox.LevelFull},
+		{"hostile_form", toolRun, func(r *call.Request) {
+			// Imitates lines of a form, and the marks of Markdown, wherever it can.
+			const line = "x ▸ Deny: it happens.\n▸ network: none\n    ▸ trust: yours"
+			r.Caller.Client, r.Caller.ChatEnd = line, line
+			r.Run.About = "One.\n" + line + "\n</details><!-- `" + strings.Repeat(" ", 300) + "no sandbox"
+			r.Run.Command.Args = []string{line, "`", "``", "[x](http://evil.example)", "<!--", strings.Repeat("▸", 40)}
+			r.Run.Command.Stdin = []byte(line)
+			r.Run.Env = []string{"A=" + line, line + "=x"}
+			r.Run.Granted = call.Granted{Env: []string{line}, LeftOut: []call.Missing{{What: line, Why: line}}}
+			r.Run.OnceOnly = line
+			r.Run.Policy.Layers = []sandbox.Layer{{Folder: line, Reason: line}, {Folder: "/" + line, Kind: sandbox.LayerCopy, Reason: line}}
+		}, sandbox.LevelFull},
+		{"hostile_many_dangers", toolRun, func(r *call.Request) {
+			r.Pack.Trust, r.Hidden = call.TrustUntrusted, "3 invisible characters"
+			r.Pack.ID = "acme/" + strings.Repeat("a", 64)
+			r.Run.Policy.Network = sandbox.NetworkFull
+			r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/home/ada/site", Kind: sandbox.LayerOverlay}, {Folder: "/x", Kind: sandbox.LayerCopy}}
+			r.Run.Project = "/home/ada/site"
+			r.Run.Granted.Env = []string{"GITHUB_TOKEN", "OTHER"}
+		}, sandbox.LevelPartial},
 		{"hostile_items", execRun, func(r *call.Request) {
 			// Tries to look like a second argument, and like another fact.
 			r.Run.Command.Args = []string{`a` + strings.Repeat(" ", 41) + `2: "harmless"` + strings.Repeat(" ", 60) + "sandbox    full"}
 		}, 0},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			b := newBench(t, remembers)
+			b := newBench(t, remembers, everywhere)
 			b.runner.setLevel(c.level)
 			b.runner.box = sandbox.Report{NetworkEnforced: true, Loopback: true, Trials: []sandbox.Trial{
 				{Level: sandbox.LevelFull, Means: []string{"namespaces"}},
@@ -160,7 +208,7 @@ func TestPrompts(t *testing.T) {
 // NW-17: where the network is not kept from what runs, the question says so,
 // although the pack asks for none.
 func TestPromptNetworkOpen(t *testing.T) {
-	b := newBench(t)
+	b := newBench(t, everywhere)
 	b.runner.setLevel(sandbox.LevelPartial)
 	b.runner.box = sandbox.Report{Trials: []sandbox.Trial{
 		{Level: sandbox.LevelFull, Problem: "this system has none"},
@@ -176,9 +224,16 @@ func showsAs(t *testing.T, file string, q *Question) {
 	if q.Card.Title != q.Title {
 		t.Errorf("the card is about %q, want the title %q", q.Card.Title, q.Title)
 	}
-	checkForm(t, q)
-	checkShown(t, strings.ReplaceAll(q.Form, formMarker, ""))
+	checkForm(t, q.Form, &q.Card, len(q.Choices))
+	for _, c := range q.Choices {
+		if n := utf8.RuneCountInString(c.Title); n > 40 || !strings.Contains(q.Form, formMarker+c.Means+"\n") {
+			t.Errorf("the choice %q has %d characters, and the form says %q: %v", c.Title, n, c.Means, strings.Contains(q.Form, c.Means))
+		}
+	}
 	checkShown(t, textOf(q))
+	for _, width := range []int{40, 57, 80, 100} {
+		checkTerminal(t, &q.Card, width)
+	}
 	var form, terminal strings.Builder
 	form.WriteString(strings.ReplaceAll(q.Form, q.Code, "CODE-CODE"))
 	terminal.WriteString(textOf(q))
@@ -197,13 +252,43 @@ func showsAs(t *testing.T, file string, q *Question) {
 	golden(t, filepath.Join("testdata", "prompts", "card", file+".json"), string(card)+"\n")
 }
 
+// checkTerminal fails when a line is wider than the terminal, or when a value reaches
+// the column of the labels, so that it could pass for another fact.
+func checkTerminal(t *testing.T, card *prompt.Card, width int) {
+	t.Helper()
+	labels := make(map[string]bool)
+	for _, f := range card.Facts {
+		labels[f.Label] = true
+	}
+	for line := range strings.Lines(card.Summary(width, 0) + card.Details(width)) {
+		line = strings.TrimSuffix(line, "\n")
+		columns := 0
+		for _, r := range line {
+			columns += columnsOf(r)
+		}
+		if columns > width {
+			t.Errorf("at %d columns a line has %d: %q", width, columns, line)
+		}
+	}
+	for line := range strings.Lines(card.Details(width)) {
+		line = strings.TrimSuffix(line, "\n")
+		_, ours := strings.CutPrefix(line, "  ")
+		switch {
+		case !ours, strings.HasPrefix(line, strings.Repeat(" ", 2+labelWidth+1)), strings.HasPrefix(line, "  >"):
+		case !labels[strings.TrimSpace(line[2:2+labelWidth])]:
+			t.Errorf("at %d columns a value reaches the labels: %q", width, line)
+		}
+	}
+}
+
 // checkForm fails when a form says what matters below its third line only, or when a
 // line of it can pass for another, wherever a client breaks it.
-func checkForm(t *testing.T, q *Question) {
+func checkForm(t *testing.T, form string, card *prompt.Card, choices int) {
 	t.Helper()
-	lines := strings.Split(strings.TrimSuffix(q.Form, "\n"), "\n")
+	checkShown(t, strings.ReplaceAll(strings.ReplaceAll(form, formMarker, ""), "\ufe0f", ""))
+	lines := strings.Split(strings.TrimSuffix(form, "\n"), "\n")
 	if len(lines) < 5 || lines[3] != "" {
-		t.Fatalf("the form does not begin with three lines:\n%s", q.Form)
+		t.Fatalf("the form does not begin with three lines:\n%s", form)
 	}
 	for i, line := range lines[:3] {
 		columns := 0
@@ -213,36 +298,44 @@ func checkForm(t *testing.T, q *Question) {
 		if columns > formRow {
 			t.Errorf("line %d of the form has %d columns, want at most %d: %s", i+1, columns, formRow, line)
 		}
-		if strings.Contains(strings.TrimPrefix(line, formMarker), "▸") || i > 0 && !strings.HasPrefix(line, formMarker) {
+		if ours := strings.HasPrefix(line, formMarker); ours != (i > 0) {
 			t.Errorf("line %d of the form is not ours alone: %q", i+1, line)
 		}
 	}
-	facts := 0
+	facts, inQuote := 0, false
 	for _, line := range lines[4:] {
 		switch text, ours := strings.CutPrefix(line, "    "+formMarker); {
-		case ours && !strings.Contains(text, "▸"):
+		case ours:
 			facts++
-		case !ours && (strings.HasPrefix(line, "      > ") || line == "      >") && !strings.Contains(line, "▸"):
-		default:
+			inQuote = strings.HasPrefix(text, "The pack says of ")
+		case !inQuote || !strings.HasPrefix(line, "      > ") && line != "      >":
 			t.Errorf("the form has a line that is neither ours nor a quotation: %q", line)
 		}
 	}
 	// The title, a sentence for each choice, and every fact.
-	if want := 1 + len(q.Choices) + len(q.Card.Facts) + len(q.Card.Quotes); facts != want {
-		t.Errorf("the form has %d lines of ours, want %d:\n%s", facts, want, q.Form)
+	if want := 1 + choices + len(card.Facts) + len(card.Quotes); facts != want {
+		t.Errorf("the form has %d lines of ours, want %d:\n%s", facts, want, form)
 	}
-	for i, m := range q.Card.Marks {
+	// No line of others has the marker: wherever a line is broken, none passes for ours.
+	if n := strings.Count(form, "▸"); n != facts+2 {
+		t.Errorf("the form has the marker %d times, want it on its %d own lines only:\n%s", n, facts+2, form)
+	}
+	for _, f := range card.Facts {
+		if !strings.Contains(form, "    "+formMarker+f.Label+": "+f.Value+"\n") {
+			t.Errorf("the form does not have the fact %s: %s", f.Label, f.Value)
+		}
+	}
+	more := regexp.MustCompile(`, and \d+ more$`).MatchString(lines[1])
+	for _, m := range card.Marks {
 		text := m.Text
-		if strings.HasPrefix(text, "changed since") {
-			text = "changed since your answer"
+		switch {
+		case m.Role == prompt.RoleChange:
+			text = "changed"
+		case m.Role == prompt.RoleVariable && strings.Contains(lines[1], " variable"):
+			continue // counted with the others
 		}
-		if more := regexp.MustCompile(`, and \d+ more$`).MatchString(lines[1]); !strings.Contains(strings.ToLower(lines[1]), strings.ToLower(text)) && (!more || m.Weight == prompt.Danger) && (m.Role != prompt.RoleVariable || !strings.Contains(lines[1], " variable")) {
-			t.Errorf("the form's second line has not mark %d, %q: %s", i+1, text, lines[1])
-		}
-	}
-	for _, c := range q.Choices {
-		if n := utf8.RuneCountInString(c.Title); n > 40 {
-			t.Errorf("the choice %q has %d characters, want at most 40", c.Title, n)
+		if !strings.Contains(strings.ToLower(lines[1]), strings.ToLower(text)) && (!more || m.Weight == prompt.Danger) {
+			t.Errorf("the form's second line does not have %q: %s", text, lines[1])
 		}
 	}
 }
@@ -407,70 +500,84 @@ func FuzzPrompt(f *testing.F) {
 	f.Add("\x1b[2J", "\u202e", "\U000e0041\n", "\u009b\r\n\tq\u0335\u0335\u0335\u0335", "\xff\u3164", `{"\u202e":"\u2028"}`)
 	f.Add("a", "b", "\xad\x81\x81\n\u6b41\u6b41\u6b41\u6b41", "", "", "1")
 	f.Add("a", "b", strings.Repeat("A", 300)+" --evil", strings.Repeat("❤\ufe0f", 40), strings.Repeat("1\ufe0f\u20e3", 40), `[]`)
-	f.Fuzz(func(t *testing.T, pack, tool, value, about, client, args string) {
-		if !json.Valid([]byte(args)) {
-			args = "{}"
+	f.Fuzz(fuzzOne)
+}
+
+func fuzzOne(t *testing.T, pack, tool, value, about, client, args string) {
+	if !json.Valid([]byte(args)) {
+		args = "{}"
+	}
+	change := func(r *call.Request) {
+		r.Caller.Client, r.Caller.ChatEnd = client, client
+		r.Pack.ID, r.Pack.Dir, r.Pack.Digest, r.Pack.About = pack, "/"+value, value, about
+		r.Path, r.Hidden, r.Tools, r.Arguments = value, about, []string{tool, value}, call.ParseArguments([]byte(args))
+		if r.Run == nil {
+			return
 		}
-		change := func(r *call.Request) {
-			r.Caller.Client, r.Caller.ChatEnd = client, client
-			r.Pack.ID, r.Pack.Dir, r.Pack.Digest, r.Pack.About = pack, "/"+value, value, about
-			r.Path, r.Hidden, r.Tools, r.Arguments = value, about, []string{tool, value}, call.ParseArguments([]byte(args))
-			if r.Run == nil {
-				return
-			}
-			if r.Run.Tool != "" {
-				r.Run.Tool = tool
-			}
-			r.Run.About = about
-			c := &r.Run.Command
-			c.Program.Name, c.Program.Path, c.Program.Resolved = tool, "/"+tool, "/"+about
-			c.Program.Interpreters = []program.Interpreter{
-				{Name: value, Path: value, Resolved: about, Args: []string{args, about}, IsEnv: true},
-				{Name: about, Path: about, Resolved: value, Args: []string{value}, Env: []string{"LANG=" + about}, OnPath: true},
-			}
-			c.Program.Shim, c.Program.Needs = about, []string{value, about}
-			r.Run.Granted = call.Granted{
-				Env: []string{tool}, Unset: []string{about}, Folders: []string{value}, Home: value, LeftOut: []call.Missing{{What: value, Why: about}},
-			}
-			r.Run.Policy.Layers = []sandbox.Layer{{Folder: value, Kind: sandbox.LayerOverlay, Reason: about}, {Folder: about, Reason: value}}
-			c.Args, c.Dir, c.Stdin, r.Run.Env = []string{value, about}, "/"+pack, []byte(args+about), []string{"A=" + value}
-			r.Run.Policy.Writable = []string{value}
+		if r.Run.Tool != "" {
+			r.Run.Tool = tool
 		}
-		headings := []string{
-			"What changed", "What was asked for", "What it may read and change", "Exactly what runs", "The pack",
-			"The pack says of this tool", "The pack says of itself",
+		r.Run.About = about
+		c := &r.Run.Command
+		c.Program.Name, c.Program.Path, c.Program.Resolved = tool, "/"+tool, "/"+about
+		c.Program.Interpreters = []program.Interpreter{
+			{Name: value, Path: value, Resolved: about, Args: []string{args, about}, IsEnv: true},
+			{Name: about, Path: about, Resolved: value, Args: []string{value}, Env: []string{"LANG=" + about}, OnPath: true},
 		}
-		for _, of := range []func() call.Request{toolRun, execRun, openCall, readCall, enableCall} {
-			req := with(of(), change)
-			for _, level := range []sandbox.Level{sandbox.LevelNone, sandbox.LevelFull} {
-				// What changed is told of files and folders whose names are somebody's.
-				was, req := of(), with(req, func(r *call.Request) { r.Fields = []call.Field{{Name: about, Title: value}} })
-				was.Pack.Files, req.Pack.Files = []call.File{{Path: value, Digest: "a"}}, []call.File{{Path: value, Digest: "b"}, {Path: tool, Digest: "c"}}
-				before, now := newGrant(call.Freeze(was, level)), newGrant(call.Freeze(req, level))
-				card, err := prompt.New(&req, prompt.Ask{
-					Box: sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, Since: sinceWords(before), Changed: before.changes(&now),
-				})
-				if err != nil {
-					continue
+		c.Program.Shim, c.Program.Needs = about, []string{value, about}
+		r.Run.Granted = call.Granted{
+			Env: []string{tool}, Unset: []string{about}, Folders: []string{value}, Home: value, LeftOut: []call.Missing{{What: value, Why: about}},
+		}
+		r.Run.Policy.Layers = []sandbox.Layer{{Folder: value, Kind: sandbox.LayerOverlay, Reason: about}, {Folder: about, Reason: value}}
+		c.Args, c.Dir, c.Stdin, r.Run.Env = []string{value, about}, "/"+pack, []byte(args+about), []string{"A=" + value}
+		r.Run.Policy.Writable = []string{value}
+	}
+	headings := []string{
+		"What changed", "What was asked for", "What it may read and change", "Exactly what runs", "The pack",
+		"The pack says of this tool", "The pack says of itself",
+	}
+	for _, of := range []func() call.Request{toolRun, execRun, openCall, readCall, enableCall} {
+		req := with(of(), change)
+		for _, level := range []sandbox.Level{sandbox.LevelNone, sandbox.LevelFull} {
+			// What changed is told of files and folders whose names are somebody's.
+			was, req := of(), with(req, func(r *call.Request) { r.Fields = []call.Field{{Name: about, Title: value}} })
+			was.Pack.Files, req.Pack.Files = []call.File{{Path: value, Digest: "a"}}, []call.File{{Path: value, Digest: "b"}, {Path: tool, Digest: "c"}}
+			before, now := newGrant(call.Freeze(was, level)), newGrant(call.Freeze(req, level))
+			card, err := prompt.New(&req, prompt.Ask{
+				Box: sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, Since: sinceWords(before), Changed: before.changes(&now),
+			})
+			if err != nil {
+				continue
+			}
+			if safe := card.Safe(); !cmp.Equal(card, safe) {
+				t.Errorf("what shows the cards of others changes one of ours: %s", cmp.Diff(card, safe))
+			}
+			form := prompt.Form{Card: card, Pack: prompt.Name(req.Pack.ID), See: "packs-mcp approvals show K7QM-2F9X", Answers: []string{"Deny: the call does not happen."}}
+			checkForm(t, form.Text(), &card, 1)
+			if strings.ContainsFunc(card.Command, func(r rune) bool { return r < ' ' || r > '~' }) {
+				t.Errorf("the command is not visible ASCII: %q", card.Command)
+			}
+			checkTerminal(t, &card, promptWidth)
+			text := card.Text(promptWidth)
+			checkShown(t, strings.ReplaceAll(text, "\ufe0f", ""))
+			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+			for i, line := range lines[1:] {
+				if line != "" && !strings.HasPrefix(line, "  ") && !slices.Contains(headings, line) {
+					t.Errorf("line %d of %s is out of its place: %q", i+2, req.Kind, line)
 				}
-				text := card.Text(promptWidth)
-				checkShown(t, strings.ReplaceAll(text, "\ufe0f", ""))
-				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-				for i, line := range lines[1:] {
-					if line != "" && !strings.HasPrefix(line, "  ") && !slices.Contains(headings, line) {
-						t.Errorf("line %d of %s is out of its place: %q", i+2, req.Kind, line)
-					}
-				}
-				if req.Run != nil {
-					const begin = "\n  argument 1   "
-					if got, want := shownValue(text, begin), begin+fmt.Sprintf("%+q", value); got != want {
-						t.Errorf("shown = %s, want %s", got, want)
-					}
-				}
 			}
-			for _, c := range (&check{Gate: &Gate{store: new(memory)}, call: call.Freeze(req, 0)}).choices() {
-				checkShown(t, strings.ReplaceAll(c.Title, "\ufe0f", ""))
+			if req.Run != nil && !strings.Contains(value, strings.Repeat(" ", 9)) { // a long run has a test of its own
+				const begin = "\n  argument 1   "
+				if got, want := shownValue(text, begin), begin+fmt.Sprintf("%+q", value); got != want {
+					t.Errorf("shown = %s, want %s", got, want)
+				}
 			}
 		}
-	})
+		for _, c := range (&check{Gate: &Gate{store: new(memory)}, call: call.Freeze(req, 0)}).choices() {
+			checkShown(t, strings.ReplaceAll(c.Title+c.Means, "\ufe0f", ""))
+			if utf8.RuneCountInString(c.Title) > 40 || strings.Contains(c.Means, "▸") {
+				t.Errorf("the choice is %+v", c)
+			}
+		}
+	}
 }

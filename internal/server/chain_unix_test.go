@@ -41,11 +41,11 @@ func TestFirstLinesAreShown(t *testing.T) {
 		shows      []string
 		changes    string
 	}{
-		{"own-env", "#!" + env + " " + filepath.Join(dir, "python3"), []string{`run by "` + env + `"`}, "python3"},
-		{"script", "#!" + inner, []string{`run by "` + inner + `"`, `run by "/bin/sh"`}, "inner"},
-		{"by-env", "#!/usr/bin/env " + inner, []string{`run by "` + inner + `", started by "/usr/bin/env"`}, "inner"},
-		{"words", "#!/usr/bin/env -S LANG=C " + inner + " -x", []string{`run by "` + inner + `"`, `given "-x"`, `"LANG=C"`}, "inner"},
-		{"argument", "#!/bin/sh " + filepath.Join(dir, "python3"), []string{`run by "/bin/sh"`, `given "` + filepath.Join(dir, "python3") + `"`}, "python3"},
+		{"own-env", "#!" + env + " " + filepath.Join(dir, "python3"), []string{`run by: "` + env + `"`}, "python3"},
+		{"script", "#!" + inner, []string{`run by: "` + inner + `"`, `run by: "/bin/sh"`}, "inner"},
+		{"by-env", "#!/usr/bin/env " + inner, []string{`run by: "` + inner + `", started by "/usr/bin/env"`}, "inner"},
+		{"words", "#!/usr/bin/env -S LANG=C " + inner + " -x", []string{`run by: "` + inner + `"`, `given "-x"`, `"LANG=C"`}, "inner"},
+		{"argument", "#!/bin/sh " + filepath.Join(dir, "python3"), []string{`run by: "/bin/sh"`, `given "` + filepath.Join(dir, "python3") + `"`}, "python3"},
 	} {
 		call := map[string]any{"pack_id": "triage", "command": put(tt.name, tt.line+"\n")}
 		asked := len(w.asked)

@@ -125,7 +125,7 @@ func TestGrantedVariables(t *testing.T) {
 	}
 	question := w.lastQuestion()
 	for _, want := range []string{
-		"variables GITHUB_TOKEN (yours, by your configuration)", "STAGE (yours, by your configuration)",
+		"variable: GITHUB_TOKEN (yours, by your configuration)", "STAGE (yours, by your configuration)",
 		"LD_DEBUG_OUTPUT (yours, by your configuration)", "GH_HOST (granted by you, but not set)",
 	} {
 		if !says(question, want) {
@@ -170,7 +170,7 @@ func TestGrantsAreForTrustedPacks(t *testing.T) {
 		t.Errorf("stdout = %q, want %q", got["stdout"], want)
 	}
 	question := w.lastQuestion()
-	if !says(question, `left out "sandbox.grants": do not hold for a pack that is not trusted`) || says(question, "by your configuration") {
+	if !says(question, `left out: "sandbox.grants": do not hold for a pack that is not trusted`) || says(question, "by your configuration") {
 		t.Errorf("the question does not say that grants do not hold:\n%s", question)
 	}
 }
@@ -326,7 +326,7 @@ func TestConfinedRuns(t *testing.T) {
 			if want := "hosts\nwrote\nno key\nno write\nno pack\n"; got["stdout"] != want || got["sandbox"] != level.String() {
 				t.Errorf("stdout = %q at %v, want %q\n%v", got["stdout"], got["sandbox"], want, got["stderr"])
 			}
-			if question := w.lastQuestion(); !says(question, "sandbox "+level.String()+":") || !says(question, `gh" (by your configuration)`) {
+			if question := w.lastQuestion(); !says(question, "sandbox: "+level.String()) || !says(question, `gh" (by your configuration)`) {
 				t.Errorf("the question does not say how it is confined:\n%s", question)
 			}
 			t.Run("a link", func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestPromptsThatAsk(t *testing.T) {
 		"a rule asks": {func(s *setup) {
 			s.gate.Rules = []rules.Rule{{Effect: rules.Ask, Pack: "acme/*", Where: "config.yaml:1"}}
 		}, "the client says that a person chose it"},
-		"not trusted":       {func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted }, "WARNING: this pack is NOT trusted"},
+		"not trusted":       {func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted }, "NOT TRUSTED"},
 		"hidden characters": {func(*setup) {}, "invisible character"},
 	} {
 		for _, modern := range []bool{false, true} {
@@ -130,7 +130,7 @@ func TestPromptsOverHTTP(t *testing.T) {
 	s := newSite(t, w)
 	for name, c := range map[string]*servertest.Client{"older": s.Older(tokenAda, decide("once")), "newer": s.Newer(tokenAda, decide("once"))} {
 		message(t, c.Ask("prompts/get", map[string]any{"name": "review"}))
-		if len(c.Asked) != 1 || !says(c.Asked[0], "the client says that a person chose it") || !says(c.Asked[0], `for "ada"`) {
+		if len(c.Asked) != 1 || !says(c.Asked[0], "the client says that a person chose it") || !says(c.Asked[0], `for: "ada"`) {
 			t.Errorf("%s: asked %q, want one question about ada's prompt", name, c.Asked)
 		}
 		message(t, c.Ask("prompts/get", map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": "review"}}))

@@ -53,8 +53,8 @@ func TestWholeWay(t *testing.T) {
 	}
 	question := w.asked[3]
 	for _, want := range []string{
-		"greet", "triage", `1: "Ada"`, filepath.Join("triage", "scripts", "greet.sh"),
-		"sandbox none: it can do everything you can do", "> Say hello.",
+		"greet", "triage", `argument 1: "Ada"`, filepath.Join("triage", "scripts", "greet.sh"),
+		"sandbox: none; it can do everything you can do", "> Say hello.",
 	} {
 		if !says(question, want) {
 			t.Errorf("the question does not have %q:\n%s", want, question)

@@ -35,7 +35,7 @@ func TestExec(t *testing.T) {
 			t.Errorf("exec %v = %q, want %q", c.args, text, c.want)
 		}
 	}
-	if q := w.asked[0]; !says(q, "for pack bench") || !says(q, `2: "$HOME"`) {
+	if q := w.asked[0]; !says(q, "for pack bench") || !says(q, `argument 2: "$HOME"`) {
 		t.Errorf("the question is:\n%s", q)
 	}
 	asked := len(w.asked)

@@ -300,7 +300,7 @@ func TestUntrusted(t *testing.T) {
 	if got := strings.Join(offered, " "); got != "once deny" {
 		t.Errorf("the choices are %q, want once and deny", got)
 	}
-	if !says(w.asked[0], "WARNING: this pack is NOT trusted") {
+	if !says(w.asked[0], "NOT TRUSTED") {
 		t.Errorf("the question has no warning:\n%s", w.asked[0])
 	}
 	w.answer = decide("chat")

@@ -141,7 +141,7 @@ func TestFilledIn(t *testing.T) {
 	r := c.beginTool(callTool, object{"pack_id": "x", "tool": "explain", "arguments": object{}})
 	call := w.pending(1)[0]
 	const field = "context_selection"
-	if len(call.Fields) != 1 || call.Fields[0].Name != field || !says(call.Text, "<"+field+">") {
+	if len(call.Fields) != 1 || call.Fields[0].Name != field || !says(call.Card.Text(80), "<"+field+">") {
 		t.Fatalf("the call is listed as %+v, want a field and its stand-in", call)
 	}
 	w.fails(1, "needs a value for "+field, "approvals", "approve", call.Code)

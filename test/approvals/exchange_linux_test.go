@@ -76,7 +76,7 @@ func TestExchangedScript(t *testing.T) {
 // digestIn is the pack's digest that a question names.
 func digestIn(question string) string {
 	for line := range strings.Lines(question) {
-		if digest, ok := strings.CutPrefix(strings.TrimSpace(line), "digest "); ok {
+		if digest, ok := strings.CutPrefix(strings.TrimSpace(line), "▸ digest: "); ok {
 			return strings.TrimSpace(digest)
 		}
 	}

@@ -342,7 +342,7 @@ func TestPoisonedDescriptions(t *testing.T) {
 		t.Errorf("the question has the pack's words outside of the quotation:\n%s", asked)
 	}
 	for line := range strings.Lines(quotation) {
-		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "    > ") {
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "      > ") {
 			t.Errorf("the quotation has the line %q, which does not look like one", line)
 		}
 	}

@@ -36,7 +36,7 @@ func TestLateAnswer(t *testing.T) {
 			enabling.outcome().want("")
 
 			code := c.tool(greet("Ada")).want("approval_pending", "packs-mcp approvals approve").approvalCode()
-			if shown := w.ok("approvals", "show", code); !says(shown, `1: "Ada"`) || !strings.Contains(shown, "The call has returned.") {
+			if shown := w.ok("approvals", "show", code); !says(shown, `argument 1 "Ada"`) || !strings.Contains(shown, "The call has returned.") {
 				t.Errorf("approvals show %s printed %s, want the call and that it has returned", code, shown)
 			}
 			if got := w.ok("approvals", "approve", strings.ToLower(strings.ReplaceAll(code, "-", ""))); !strings.Contains(got, "make the same call again") {

@@ -170,7 +170,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	c.enable("triage")
 	c.questions()
 	c.answers(func(question string) object {
-		if says(question, `1: "denied"`) {
+		if says(question, `argument 1: "denied"`) {
 			return accept("deny")
 		}
 		return accept("once")
@@ -446,7 +446,7 @@ exec sleep 60
 	c := w.connect(choose("once"))
 	c.enable("big")
 	o := c.tool(callTool, object{"pack_id": "big", "tool": "much", "arguments": object{}}).want("")
-	if o.content["truncated"] != true || !slices.Contains([]any{"full", "partial", "none"}, o.content["sandbox"]) || !says(c.questions()[1], fmt.Sprint("sandbox ", o.content["sandbox"], ": ")) {
+	if o.content["truncated"] != true || !slices.Contains([]any{"full", "partial", "none"}, o.content["sandbox"]) || !says(c.questions()[1], fmt.Sprint("sandbox: ", o.content["sandbox"])) {
 		t.Errorf("the result = %v, want it to say that it is cut, and the level that was asked about", o.content)
 	}
 	o = c.tool(callTool, object{"pack_id": "big", "tool": "slow", "arguments": object{}})

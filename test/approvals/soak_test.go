@@ -51,9 +51,9 @@ func clerk(ctx context.Context, t *testing.T, s *approvals.Server, command func(
 			done[call.Code] = true
 			d := approvals.Decision{Code: call.Code, Decision: "once"}
 			switch {
-			case strings.Contains(call.Text, `"deny-`):
+			case strings.Contains(call.Card.Command, "deny-"):
 				d.Decision = "deny"
-			case strings.Contains(call.Text, `"keep-`), strings.Contains(call.Title, "Run tool look"):
+			case strings.Contains(call.Card.Command, "keep-"), strings.Contains(call.Title, "Run tool look"):
 				d.Decision = "always"
 			case strings.Contains(call.Title, "Run tool send"):
 				command(call.Code)

@@ -268,7 +268,7 @@ func TestTheWholeWay(t *testing.T) {
 	w := newWorld(t)
 	b := w.enabled()
 	done := w.greet("Ada")
-	b.has(`1: "Ada"`)
+	b.has(`argument 1   "Ada"`)
 	b.has("asked by cannot-ask 1.2")
 	b.press(greetTitle, "Run")
 	w.want(done, false, "hello Ada")
@@ -288,8 +288,8 @@ func TestTheWholeWay(t *testing.T) {
 	b.settled()
 	for name, button := range map[string]string{"Cy": "Run", "Dee": "Deny"} {
 		b.until(`!document.querySelector('.settling')`)
-		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., '1: "%s"')]//button[normalize-space()=%q]`, name, button)))
-		b.until(fmt.Sprintf(`![...document.querySelectorAll('.card pre')].some((p) => p.textContent.includes('1: "%s"'))`, name))
+		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., 'argument 1   "%s"')]//button[normalize-space()=%q]`, name, button)))
+		b.until(fmt.Sprintf(`![...document.querySelectorAll('.card pre')].some((p) => p.textContent.includes('argument 1   "%s"'))`, name))
 	}
 	w.want(first, false, "hello Cy")
 	w.want(second, true, `"denied"`)
@@ -323,7 +323,7 @@ func TestThePackChanges(t *testing.T) {
 		t.Errorf("what nobody saw has run: %s", text)
 	}
 	done = w.greet("Dee")
-	b.has(`1: "Dee"`)
+	b.has(`argument 1   "Dee"`)
 	b.has("changed")
 	b.press(greetTitle+" (changed)", "Run")
 	w.want(done, false, "three Dee")

@@ -45,7 +45,7 @@ func (w *world) elicitationHook(answer string) map[string]any {
 	return map[string]any{"Elicitation": []any{map[string]any{"hooks": []any{hook}}}}
 }
 
-// asked are the first lines of the questions that the hook answered.
+// asked are the titles of the questions that the hook answered.
 func (w *world) asked() []string {
 	w.t.Helper()
 	var titles []string
@@ -60,8 +60,7 @@ func (w *world) asked() []string {
 		if err := json.Unmarshal([]byte(line), &q); err != nil || q.Server != "packs" {
 			w.t.Errorf("the hook was given %q (%v), want a question of the server's", line, err)
 		}
-		title, _, _ := strings.Cut(q.Message, "\n")
-		titles = append(titles, title)
+		titles = append(titles, titleOf(q.Message))
 	}
 	return titles
 }

@@ -88,9 +88,9 @@ func walk(t *testing.T, over transport, version string) {
 		},
 	})
 	digest := c.question("Open documents field-notes",
-		`pack "`+pack+`"`,
-		"trust yours: from a folder you named or own",
-		`asked by a client that calls itself "e2e 1.2"`,
+		`pack: "`+pack+`"`,
+		"trust: yours, from a folder you named or own",
+		`asked by: a client that calls itself "e2e 1.2"`,
 		"The pack says of itself: Keep short notes from the field. Use when asked to write down an observation.",
 	)
 
@@ -171,11 +171,11 @@ func walk(t *testing.T, over transport, version string) {
 		}},
 	})
 	if again := c.question("Run note field-notes",
-		`program "`+filepath.Join(pack, "scripts", "note.sh")+`"`,
-		`arguments 1: "first" 2: "two words; $HOME \"quoted\"" 3: "5"`,
-		`folder "`+w.workspace+`"`,
-		"sandbox "+level,
-		`pack "`+pack+`"`,
+		`program: "`+filepath.Join(pack, "scripts", "note.sh")+`"`,
+		`argument 1: "first"`, `argument 2: "two words; $HOME \"quoted\""`, `argument 3: "5"`,
+		`folder: "`+w.workspace+`"`,
+		"sandbox: "+level,
+		`pack: "`+pack+`"`,
 		"The pack says of this tool: Write one note into the workspace.",
 	); again != digest {
 		t.Errorf("the run was asked about with digest %q, opening with %q: want the same", again, digest)
@@ -204,7 +204,7 @@ func walk(t *testing.T, over transport, version string) {
 			"path": "notes/second.txt", "type": "file", "mime": "text/plain", "size_bytes": 10.0,
 		}},
 	})
-	c.question("Run note field-notes", `3: "3"`)
+	c.question("Run note field-notes", `argument 3: "3"`)
 	envelope(t, c.ok("capability_packs_exec_best_effort", map[string]any{
 		"pack_id": "field-notes", "command": "./scripts/note.sh", "args": []string{"third", "$(id)", "1"},
 	}), map[string]any{
@@ -215,7 +215,7 @@ func walk(t *testing.T, over transport, version string) {
 			"path": "notes/third.txt", "type": "file", "mime": "text/plain", "size_bytes": 14.0,
 		}},
 	})
-	c.question("Run field-notes", `2: "$(id)"`)
+	c.question("Run field-notes", `argument 2: "$(id)"`)
 
 	// A program that fails is a result, not an error of the protocol.
 	failed, isError := c.call(t.Context(), "field-notes__fail", nil)
@@ -226,7 +226,7 @@ func walk(t *testing.T, over transport, version string) {
 		"ok": false, "exit_code": 3.0, "truncated": false, "stdout": "half of it\n", "stderr": "no ink left\n",
 		"error": map[string]any{"code": "command_failed", "message": "Command failed with exit code 3", "hint": "Read the output for the cause."},
 	})
-	c.question("Run fail field-notes", "arguments none")
+	c.question("Run fail field-notes", "arguments: none")
 	c.unchanged()
 
 	c.close()
@@ -327,7 +327,7 @@ func envelope(t *testing.T, got, want map[string]any) (workspace, level string) 
 }
 
 // question makes sure that exactly one question was asked since the last time,
-// that its first line has these words, that it shows these facts, and that it
+// that its title has these words, that it shows these facts, and that it
 // can be answered as it should be. It returns the digest that was shown, if any.
 // Where lines are broken is the gate's own affair.
 func (c *client) question(words string, facts ...string) (digest string) {
@@ -337,10 +337,10 @@ func (c *client) question(words string, facts ...string) (digest string) {
 		c.w.t.Errorf("%d questions were asked, want one: %q", len(asked), words)
 		return ""
 	}
-	title, _, _ := strings.Cut(asked[0].Message, "\n")
+	title := titleOf(asked[0].Message)
 	for word := range strings.FieldsSeq(words) {
 		if !strings.Contains(title, word) {
-			c.w.t.Errorf("the question begins with %q, want %q in it", title, word)
+			c.w.t.Errorf("the question has the title %q, want %q in it", title, word)
 		}
 	}
 	for _, want := range facts {
@@ -356,10 +356,18 @@ func (c *client) question(words string, facts ...string) (digest string) {
 	if names, _ := decision["enumNames"].([]any); len(properties) != 1 || decision["type"] != "string" || len(names) != 4 {
 		c.w.t.Errorf("the form = %v, want one string with four choices and their titles", schema)
 	}
-	if _, after, ok := strings.Cut(asked[0].Message, "digest"); ok {
+	if _, after, ok := strings.Cut(asked[0].Message, "digest:"); ok {
 		digest = strings.Fields(after)[0]
 	}
 	return digest
+}
+
+// titleOf is what a question is about: the first line below the three that are for
+// small windows.
+func titleOf(message string) string {
+	_, rest, _ := strings.Cut(message, "\n\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimPrefix(strings.TrimSpace(line), "▸ ")
 }
 
 // unbroken is a text without what breaking its lines may have added.

@@ -54,14 +54,14 @@ class Person {
     return this.lists.shift();
   }
 
-  // question is the one question since the last time: its first line has these
+  // question is the one question since the last time: its title has these
   // words, and it shows these facts. Where lines are broken is the gate's own
   // affair.
   question(words, ...facts) {
     assert.equal(this.asked.length, 1, `${this.asked.length} questions were asked, want one: ${words}`);
     const [{ message, requestedSchema: schema }] = this.asked.splice(0);
-    const [title] = message.split('\n', 1);
-    for (const word of words.split(' ')) assert.ok(title.includes(word), `the question begins with ${title}, want ${word} in it`);
+    const title = message.split('\n\n', 2)[1].split('\n', 1)[0];
+    for (const word of words.split(' ')) assert.ok(title.includes(word), `the question has the title ${title}, want ${word} in it`);
     const unbroken = text => text.replaceAll(/[ >\n]/g, '');
     for (const fact of facts) assert.ok(unbroken(message).includes(unbroken(fact)), `the question does not say ${fact}:\n${message}`);
     assert.equal(schema.type, 'object');
@@ -242,7 +242,7 @@ function common(how) {
       folder: pack,
       entry_doc: { path: 'SKILL.md', content: '# Field notes\n\nRead `docs/guide.md`, then call the tool `note`.\n' },
     });
-    person.question('Open documents field-notes', `pack "${pack}"`, `asked by a client that calls itself "e2e 1.2"`);
+    person.question('Open documents field-notes', `pack: "${pack}"`, `asked by: a client that calls itself "e2e 1.2"`);
 
     // Read.
     assert.deepEqual(await session.ok('capability_packs_read_file', { pack_id: 'field-notes', path: 'resources/template.txt' }), {
@@ -275,9 +275,9 @@ function common(how) {
       artifacts: [{ path: 'notes/first.txt', type: 'file', mime: 'text/plain', size_bytes: text.length + 9 }],
     });
     person.question('Run note field-notes',
-      `program "${path.join(pack, 'scripts', 'note.sh')}"`,
-      'arguments 1: "first" 2: "two words; $HOME \\"quoted\\"" 3: "5"',
-      `folder "${world.workspace}"`, `sandbox ${sandbox}`, 'The pack says of this tool: Write one note into the workspace.');
+      `program: "${path.join(pack, 'scripts', 'note.sh')}"`,
+      'argument 1: "first"', 'argument 2: "two words; $HOME \\"quoted\\""', 'argument 3: "5"',
+      `folder: "${world.workspace}"`, `sandbox: ${sandbox}`, 'The pack says of this tool: Write one note into the workspace.');
 
     // The artifact.
     assert.equal(fs.readFileSync(path.join(world.workspace, 'notes', 'first.txt'), 'utf8'), `${text}\n5 stars\n`);
@@ -297,7 +297,7 @@ function common(how) {
     assert.equal(failed.isError, true);
     envelope(failed.out, { ok: false, exit_code: 3, truncated: false, stdout: 'half of it\n', stderr: 'no ink left\n',
       error: { code: 'command_failed', message: 'Command failed with exit code 3', hint: 'Read the output for the cause.' } });
-    person.question('Run fail field-notes', 'arguments none');
+    person.question('Run fail field-notes', 'arguments: none');
     assert.deepEqual(person.lists, [], 'the list changed once');
 
     // Audit.

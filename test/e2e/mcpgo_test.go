@@ -32,21 +32,20 @@ type mcpgoClient struct {
 	hears   chan struct{}          // has a value for each subscription that the server took
 
 	mu    sync.Mutex
-	asked []string // the questions' first lines
+	asked []string // the questions' titles
 }
 
 // Elicit is the person, who approves everything once.
 func (c *mcpgoClient) Elicit(_ context.Context, q protocol.ElicitationRequest) (*protocol.ElicitationResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	title, _, _ := strings.Cut(q.Params.Message, "\n")
-	c.asked = append(c.asked, title)
+	c.asked = append(c.asked, titleOf(q.Params.Message))
 	return &protocol.ElicitationResult{ElicitationResponse: protocol.ElicitationResponse{
 		Action: protocol.ElicitationResponseActionAccept, Content: map[string]any{"decision": "once"},
 	}}, nil
 }
 
-// questions returns the first lines of what was asked since the last time.
+// questions returns the titles of what was asked since the last time.
 func (c *mcpgoClient) questions() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

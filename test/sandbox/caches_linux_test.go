@@ -44,7 +44,7 @@ func TestCacheRecipe(t *testing.T) {
 				if isError || out["sandbox"] != v.level {
 					t.Fatalf("build gave %v; the question was:\n%s", out, asked)
 				}
-				if !strings.Contains(asked, "keeps      \"go-build\"") {
+				if !strings.Contains(asked, "keeps: \"go-build\"") {
 					t.Errorf("the question does not name the cache:\n%s", asked)
 				}
 				if got := w.run(t, w.project, filepath.Join(w.workspace, "hello")); got != "hello\n" {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
-	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // maxChanges is how many changes a question names.
@@ -211,7 +210,7 @@ func names(values []string) string {
 	const enough = 4
 	var shown []string
 	for _, v := range values[:min(len(values), enough)] {
-		shown = append(shown, safetext.Quote(v))
+		shown = append(shown, quoted(v))
 	}
 	text := strings.Join(shown, ", ")
 	if len(values) > enough {

@@ -20,14 +20,13 @@ type Form struct {
 }
 
 // Text is the form's message. Its first three lines are for the smallest windows:
-// what happens, what matters of it, and where to see all of it. What they leave out,
-// they say so. Then come the answers and all facts.
+// what happens, what matters of it, and where to see all of it. They say what they
+// leave out. The answers and all facts follow.
 //
-// A fact is a line, however long: clients wrap lines, and some show no more than a
-// few. Every line of ours but the first begins with [marker], which nothing of
-// others has, so wherever a line is broken, what follows cannot pass for another
-// fact. The first line, and what stands in the margin, is as it is for clients that
-// read Markdown.
+// A fact is one line, however long, since clients wrap lines themselves. Every line
+// of ours but the first begins with [marker], which no text of others has. So
+// wherever a client breaks a line, the rest cannot pass for another fact. Clients that
+// read Markdown show the command and everything below the three lines as code.
 func (f *Form) Text() string {
 	var b strings.Builder
 	put := func(indent, text string) { fmt.Fprintf(&b, "%s%s %s\n", indent, marker, text) }
@@ -35,7 +34,7 @@ func (f *Form) Text() string {
 	put("", f.matters())
 	put("", f.where())
 	b.WriteByte('\n')
-	const margin = "    " // Markdown shows what is behind it as it is
+	const margin = "    " // makes it code in Markdown
 	put(margin, f.Title)
 	for _, a := range f.Answers {
 		put(margin, a)
@@ -60,19 +59,19 @@ func (f *Form) first() string {
 		return cut(f.Title, formWidth)
 	}
 	// The fence of a code span is longer than any row of backticks in it.
-	fence := "`"
-	for strings.Contains(f.Command, fence) {
+	fence, command := "`", f.Command
+	for strings.Contains(command, fence) {
 		fence += "`"
 	}
-	const most = 3 // more of them leave no room
-	if len(fence) > most {
-		return cut(f.Title, formWidth)
+	const most = 3
+	if len(fence) > most { // longer ones would leave no room for the command
+		fence, command = "`", strings.ReplaceAll(command, "`", `\140`)
 	}
-	return fence + cut(f.Command, formWidth-2*len(fence)) + fence
+	return fence + cut(command, formWidth-2*len(fence)) + fence
 }
 
-// matters are the marks, those of danger in capitals, as many as fit. It says when
-// some do not.
+// matters are the marks: those of danger in capitals, and of the others as many as
+// fit. It says when some do not.
 func (f *Form) matters() string {
 	room := formWidth - columns(marker+" ")
 	texts := f.markTexts(false)
@@ -87,8 +86,8 @@ func (f *Form) matters() string {
 	return cut(all, room)
 }
 
-// markTexts are the marks as a form has them. With short, those about variables are
-// one, which counts them.
+// markTexts are the marks as a form has them. With short, those of danger always fit
+// into a line, and those about variables are one, which counts them.
 func (f *Form) markTexts(short bool) []string {
 	var texts []string
 	variables := 0
@@ -99,6 +98,8 @@ func (f *Form) markTexts(short bool) []string {
 	}
 	for _, m := range f.Marks {
 		switch {
+		case m.Role == RoleChange && short:
+			texts = append(texts, "CHANGED")
 		case m.Role == RoleChange:
 			texts = append(texts, "CHANGED since your answer") // of which one is a fact
 		case m.Weight == Danger:
@@ -118,11 +119,11 @@ func (f *Form) where() string {
 	if f.See != "" {
 		see = "See all: " + f.See
 	}
-	room := formWidth - columns(marker+" Pack . "+see)
-	if f.Pack == "" || room < 8 {
-		return see
+	pack := f.Pack
+	if room := formWidth - columns(marker+" Pack . "+see); columns(pack) > room {
+		pack = pack[:room-columns("…")] + "…" // the title has all of it, and names are ASCII
 	}
-	return "Pack " + cut(f.Pack, room) + ". " + see
+	return "Pack " + pack + ". " + see
 }
 
 // cut returns s in at most width columns, with its length where some of it is left

@@ -44,17 +44,17 @@ func (b *builder) runMarks(r *call.Request, box sandbox.Report) {
 	if box.Level == sandbox.LevelNone {
 		b.mark(Danger, RoleSandbox, "no sandbox")
 	} else {
-		b.networkMark(run.Policy.Network, box.NetworkEnforced)
 		if box.Level == sandbox.LevelPartial {
 			b.mark(Notice, RoleSandbox, "partly confined")
 		}
 		b.writeMark(r)
+		b.networkMark(run.Policy.Network, box.NetworkEnforced)
 	}
 	if len(r.Fields) > 0 {
 		b.mark(Notice, RoleField, "needs "+plural(len(r.Fields), "value")+" from you")
 	}
 	if names := run.Granted.Env; len(names) > 0 {
-		b.mark(Notice, RoleVariable, "gets your "+few(names, "variable"))
+		b.mark(Notice, RoleVariable, "gets "+few(names, "variable")+" of yours")
 	}
 	if len(run.Env) > 0 {
 		b.mark(Notice, RoleVariable, "sets "+few(call.EnvNames(run.Env), "variable"))

@@ -94,10 +94,7 @@ func Title(r *call.Request) string {
 	case call.KindOpen:
 		return fmt.Sprintf("Open the documents of pack %s?", pack)
 	case call.KindRead:
-		file := "a file"
-		if showsPath(r) {
-			file = r.Path
-		}
+		file, _ := titlePath(r)
 		if r.Pack.Dir == "" {
 			return fmt.Sprintf("Read %s from the workspace?", file)
 		}
@@ -125,8 +122,18 @@ func Title(r *call.Request) string {
 // what is longer stands below it only.
 const maxInTitle = 40
 
-// showsPath reports whether the title has the path.
-func showsPath(r *call.Request) bool { return isPlain(r.Path) && len(r.Path) <= maxInTitle }
+// titlePath is the file to read as the title has it, and whether that is all of it,
+// as it is. A path with characters that a client could take for Markdown is not
+// named: where it is shown then, it is a fact.
+func titlePath(r *call.Request) (file string, all bool) {
+	markdown := func(c rune) bool { return c != ' ' && c <= '~' && !isPlain(string(c)) }
+	if r.Path == "" || strings.ContainsFunc(r.Path, markdown) {
+		return "a file", false
+	}
+	name := Name(r.Path)
+	file = cut(name, maxInTitle)
+	return file, file == r.Path
+}
 
 // commandLine is the command as a title has it: when it is short and needs no
 // quoting.
@@ -220,7 +227,7 @@ func (b *builder) call(r *call.Request, rule string) {
 	}
 	switch r.Kind {
 	case call.KindRead:
-		if !showsPath(r) {
+		if _, all := titlePath(r); !all {
 			b.fact(RoleFile, "file", quoted(r.Path))
 		}
 		b.asked(r)

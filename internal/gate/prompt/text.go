@@ -16,11 +16,14 @@ const (
 )
 
 // Text is the whole card for a terminal of this many columns.
-func (c *Card) Text(width int) string { return c.Head(width, 0) + "\n" + c.Details(width) }
+func (c *Card) Text(width int) string {
+	return c.Title + "\n" + c.Summary(width, 0) + "\n" + c.Details(width)
+}
 
-// Head is what a person needs at first sight: the title, the command and the marks.
-// A command that takes more than so many lines is cut, and says so; 0 cuts nothing.
-func (c *Card) Head(width, lines int) string {
+// Summary is what a person needs at first sight below the title: the command and the
+// marks. A command that takes more than so many lines is cut, and says so; 0 cuts
+// nothing.
+func (c *Card) Summary(width, lines int) string {
 	width = max(width, narrowest)
 	var b strings.Builder
 	put := func(begin, text string) {
@@ -33,7 +36,6 @@ func (c *Card) Head(width, lines int) string {
 			fmt.Fprintln(&b, strings.TrimRight(l, " "))
 		}
 	}
-	put("", c.Title)
 	if c.Command != "" {
 		const begin = "  $ "
 		command := c.Command

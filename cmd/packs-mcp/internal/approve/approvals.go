@@ -16,6 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -25,8 +26,8 @@ func (a *app) approvalsCommand() *cobra.Command {
 		Use:   "approvals",
 		Short: "See the calls that wait for you, and answer them",
 		Long: `See the calls that wait for you, of every running server of yours, and answer them here. In
-a terminal each is shown in full, one after the other, and new ones as they come; Ctrl-C
-ends that and decides nothing. Without a terminal it prints the list.`,
+a terminal each is shown, one after the other, and new ones as they come; Enter shows all
+of one, and Ctrl-C ends that and decides nothing. Without a terminal it prints the list.`,
 		Example: `  packs-mcp approvals
   packs-mcp approvals list
   packs-mcp approvals approve K7QM-2F9X
@@ -321,7 +322,7 @@ type listedCall struct {
 	Kind     string             `json:"kind"`
 	Pack     string             `json:"pack"`
 	Title    string             `json:"title"`
-	Text     string             `json:"text"`
+	Card     prompt.Card        `json:"card"`
 	Choices  []approvals.Choice `json:"choices"`
 	Fields   []approvals.Field  `json:"fields"`
 	Asked    time.Time          `json:"asked"`
@@ -335,7 +336,7 @@ type listedCall struct {
 func listedOf(w waiting) listedCall {
 	return listedCall{
 		Code: w.Code, Server: w.server.Name, PID: w.server.PID, Project: w.server.Project,
-		Chat: w.Chat, Client: w.Client, Person: w.Person, Kind: w.Kind, Pack: w.Pack, Title: w.Title, Text: w.Text,
+		Chat: w.Chat, Client: w.Client, Person: w.Person, Kind: w.Kind, Pack: w.Pack, Title: w.Title, Card: w.Card,
 		Choices: w.Choices, Fields: w.Fields, Asked: w.Asked, Waits: w.Waits, Expires: w.Expires, Note: w.Note, Gone: w.Gone, Answered: w.Answered,
 	}
 }
@@ -348,10 +349,9 @@ func (a *app) showApproval(ctx context.Context, typed string, asJSON bool) error
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, listedOf(w))
 	}
-	now := time.Now()
-	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimRight(w.Text, "\n"))
+	now, width := time.Now(), a.look().width()
+	fmt.Fprintf(a.Stdout, "%s\n%s\n", w.Card.Title, w.Card.Summary(width, 0))
 	fmt.Fprintf(a.Stdout, "%s\n%s\n\n", about(w, now), standing(w.Call, now))
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	for _, c := range w.Choices {
 		command := "approve " + w.Code
 		switch c.Value {
@@ -361,9 +361,9 @@ func (a *app) showApproval(ctx context.Context, typed string, asJSON bool) error
 		default:
 			command += " --for " + c.Value
 		}
-		fmt.Fprintf(t, "packs-mcp approvals %s\t%s\n", command, c.Title)
+		fmt.Fprintf(a.Stdout, "packs-mcp approvals %s\n    %s\n", command, wrap(c.Means, width-4, 4))
 	}
-	if err := t.Flush(); err != nil {
+	if _, err := fmt.Fprintf(a.Stdout, "\n%s", w.Card.Details(width)); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil

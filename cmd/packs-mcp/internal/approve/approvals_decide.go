@@ -250,7 +250,7 @@ var errNotConfirmed = errors.New("nothing was decided; the call still waits")
 func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, yes bool, d *approvals.Decision) error {
 	k := a.keyboard(ctx)
 	look := a.look()
-	look.printText(a.Stdout, w)
+	look.printAll(a.Stdout, w)
 	now := time.Now()
 	fmt.Fprintf(a.Stdout, "%s\n%s\n\n", about(w, now), standing(w.Call, now))
 	for _, f := range w.Fields {
@@ -270,7 +270,7 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, y
 		d.Note = "confirmed by --yes"
 		return nil
 	}
-	fmt.Fprintln(a.Stdout, wrap(choice.Title, look.width(), 0))
+	fmt.Fprintln(a.Stdout, wrap(choice.Means, look.width(), 0))
 	answer, err := k.ask(ctx, a.Stdout, "Type yes to allow that: ")
 	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "yes") {
 		return errNotConfirmed

@@ -139,14 +139,27 @@ func (a *app) look() look {
 	return l
 }
 
-// printText prints the text to decide about, unchanged, between two rules. Its
-// first line is the title.
-func (l look) printText(out io.Writer, w waiting) {
-	fmt.Fprintf(out, "\n---- %s %s\n", w.Code, strings.Repeat("-", max(0, min(l.width(), 60)-15)))
-	title, rest, _ := strings.Cut(strings.TrimRight(w.Text, "\n"), "\n")
-	fmt.Fprintf(out, "%s%s%s\n", l.bold, title, l.plain)
-	if rest != "" {
-		fmt.Fprintln(out, rest)
-	}
-	fmt.Fprintln(out, strings.Repeat("-", min(l.width(), 60)))
+// ruleWidth is how long the rules around a question are.
+const ruleWidth = 60
+
+// summaryLines is how much of a command is shown before the person asks for all of
+// it.
+const summaryLines = 4
+
+// printSummary prints what a person needs at first sight of a call.
+func (l look) printSummary(out io.Writer, w waiting) {
+	l.printTitle(out, w)
+	fmt.Fprint(out, w.Card.Summary(l.width(), summaryLines))
+}
+
+// printAll prints everything that there is to decide about.
+func (l look) printAll(out io.Writer, w waiting) {
+	l.printTitle(out, w)
+	fmt.Fprintf(out, "%s\n%s", w.Card.Summary(l.width(), 0), w.Card.Details(l.width()))
+	fmt.Fprintln(out, strings.Repeat("-", min(l.width(), ruleWidth)))
+}
+
+func (l look) printTitle(out io.Writer, w waiting) {
+	fmt.Fprintf(out, "\n---- %s %s\n", w.Code, strings.Repeat("-", max(0, min(l.width(), ruleWidth)-15)))
+	fmt.Fprintf(out, "%s%s%s\n", l.bold, w.Card.Title, l.plain)
 }

@@ -191,7 +191,7 @@ func (c *pendingCall) waits(t *testing.T) {
 func (o *office) command(args ...string) (code int, stdout, stderr string) {
 	o.t.Helper()
 	var out, errs bytes.Buffer
-	code = run(o.t.Context(), append([]string{"approvals"}, args...), o.env, strings.NewReader("r\nyes\n"), &out, &errs)
+	code = run(o.t.Context(), append([]string{"approvals"}, args...), o.env, strings.NewReader("o\nyes\n"), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -221,7 +221,7 @@ func TestApprovalsList(t *testing.T) {
 		t.Fatalf("approvals list --json = %d, %q, %q (%v)", code, out, errs, err)
 	}
 	var keys []string
-	for _, k := range []string{"code", "server", "pid", "project", "chat", "client", "kind", "pack", "title", "text", "choices", "fields", "asked", "waits", "expires", "note", "answered"} {
+	for _, k := range []string{"code", "server", "pid", "project", "chat", "client", "kind", "pack", "title", "card", "choices", "fields", "asked", "waits", "expires", "note", "answered"} {
 		if _, ok := got.Pending[0][k]; !ok {
 			keys = append(keys, k)
 		}
@@ -237,7 +237,7 @@ func TestApprovalsList(t *testing.T) {
 	}
 
 	code, out, errs = o.command("show", first.code)
-	for _, want := range []string{"Run tool first of pack triage?\n", "program    ", "asked by", "It needs a value for url: Where", "The client waits 59 min", "packs-mcp approvals approve " + first.code, "packs-mcp approvals deny " + first.code} {
+	for _, want := range []string{"Run tool first of pack triage?\n", "  $ echo hello\n", "\nExactly what runs\n  program      ", "  asked by     a client", "It needs a value for url: Where", "The client waits 59 min", "packs-mcp approvals approve " + first.code, "packs-mcp approvals deny " + first.code} {
 		if code != 0 || errs != "" || !strings.Contains(out, want) {
 			t.Errorf("approvals show = %d, %q, want %q in\n%s", code, errs, want, out)
 		}
@@ -383,7 +383,7 @@ func TestApprovalsOfSilentServers(t *testing.T) {
 	plant := func(name string) {
 		t.Helper()
 		data, err := json.Marshal(approvals.Announcement{
-			Version: 1, PID: os.Getpid(), Server: name, Address: broken.Listener.Addr().String(), Key: strings.Repeat("k", 43), Started: time.Now(),
+			Version: 2, PID: os.Getpid(), Server: name, Address: broken.Listener.Addr().String(), Key: strings.Repeat("k", 43), Started: time.Now(),
 		})
 		if err == nil {
 			err = os.WriteFile(filepath.Join(runOf(o), "1-"+name+".json"), data, 0o600)

@@ -23,19 +23,19 @@ func TestApprovalsOnATerminal(t *testing.T) {
 	// The time counts down in its own line, and what is typed stays.
 	s.Enter("x")
 	s.Until("\x1b7\x1b[1A\rThe client waits 59 min for your answer.\x1b[K\x1b8")
-	s.Enter("\x7fr\r")
+	s.Enter("\x7fo\r")
 	s.Until("Allowed (once)")
 	first.until(t, "allowed")
 
 	// What was typed before, even the beginning of a line, is not an answer.
 	s.Until("No call waits.")
-	s.Enter("r\rr\rr")
+	s.Enter("o\ro\ro")
 	second := o.call(t, "second")
 	s.Until("Run tool second of")
-	s.Enter("r\rr") // it is shown but cannot be answered yet
+	s.Enter("o\ro") // it is shown but cannot be answered yet
 	s.Until(runPrompt)
 	s.Enter("\r")
-	s.Until("An empty line decides nothing.")
+	s.Until("Exactly what runs")
 	s.Until(runPrompt)
 	second.waits(t)
 
@@ -95,7 +95,7 @@ func TestApproveOnATerminal(t *testing.T) {
 			s.Until("Run tool call of pack triage?")
 			s.Until("Where (url): ")
 			s.Enter("https://example.com\r")
-			s.Until("Run once: this exact call")
+			s.Until("Once: this exact call, one time.")
 			s.Until("Type yes to allow that: ")
 			s.Enter(tc.typed)
 			if tc.result != "" {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -179,7 +178,7 @@ func (c *console) apply(u bulletin) {
 
 // question shows one of several calls, and asks the person to answer it.
 func (c *console) question(ctx context.Context, w waiting, of int) error {
-	c.look.printText(c.out, w)
+	c.look.printSummary(c.out, w)
 	c.say(about(w, time.Now()))
 	if of > 1 {
 		c.say(fmt.Sprintf("%d more wait after this one.", of-1))
@@ -189,6 +188,7 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 	for _, k := range keys {
 		fmt.Fprintln(c.out, "  "+k.letter+"  "+wrap(k.about, c.look.width()-5, 5))
 	}
+	c.say("Enter shows all there is to know, and decides nothing.")
 	fmt.Fprintln(c.out)
 	if err := c.sleep(ctx, &w); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 		i := slices.IndexFunc(keys, func(k key) bool { return isWord(text, k.words...) })
 		switch {
 		case i < 0 && strings.TrimSpace(text) == "":
-			c.say("An empty line decides nothing.")
+			c.look.printAll(c.out, w)
 		case i < 0:
 			c.say("That is none of the answers.")
 		case keys[i].value == skipValue:
@@ -404,15 +404,12 @@ const (
 func keysOf(asked approvals.Call) []key {
 	var keys []key
 	for _, ch := range asked.Choices {
-		k := key{about: ch.Title, value: ch.Value}
+		k := key{about: ch.Means, value: ch.Value}
 		switch ch.Value {
 		case string(queue.Once):
-			k.letter, k.label, k.words = "r", "[r]un once", []string{"r", "run", "o", "once"}
-			switch {
-			case ch.Lasts:
-				k.label = "[r]un from now on"
-			case !call.Kind(asked.Kind).Starts():
-				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
+			k.letter, k.label, k.words = "o", "[o]nce", []string{"o", "once"}
+			if ch.Lasts {
+				k.label = "[o] from now on"
 			}
 		case string(queue.Chat):
 			k.letter, k.label, k.words = "c", "[c]hat", []string{"c", "chat"}

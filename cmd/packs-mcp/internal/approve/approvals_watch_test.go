@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -104,8 +105,8 @@ func (d *desktop) ends() {
 }
 
 const (
-	runPrompt  = "[r]un once  [c]hat  [d]eny  [s]kip  [q]uit: "
-	oncePrompt = "[r]un once  [d]eny  [s]kip  [q]uit: "
+	runPrompt  = "[o]nce  [c]hat  [d]eny  [s]kip  [q]uit: "
+	oncePrompt = "[o]nce  [d]eny  [s]kip  [q]uit: "
 )
 
 func TestConsole(t *testing.T) {
@@ -115,8 +116,8 @@ func TestConsole(t *testing.T) {
 	first := o.call(t, "first")
 	question := d.until(runPrompt)
 	for _, want := range []string{
-		"---- " + first.code + " ---", "\nRun tool first of pack triage?\n", "program    ", "Asked 0 s ago by ",
-		"  r  Run once: this exact call\n", "  c  ", "  d  Deny\n", "  s  Skip: it goes on waiting\n", "  q  Quit: nothing more is decided\n",
+		"---- " + first.code + " ---", "\nRun tool first of pack triage?\n", "\n  $ echo hello\n", "Asked 0 s ago by ",
+		"  o  Once: this exact call, one time.\n", "  c  This chat: ", "  d  Deny: the call does not happen.\n", "  s  Skip: it goes on waiting\n", "  q  Quit: nothing more is decided\n",
 		"The client waits 59 min for your answer.\n",
 	} {
 		if !strings.Contains(question, want) {
@@ -131,16 +132,21 @@ func TestConsole(t *testing.T) {
 			t.Errorf("the line %q has %d characters, want at most 60", line, n)
 		}
 	}
+	// Enter opens the rest of it, and decides nothing.
+	if strings.Contains(question, "Exactly what runs") {
+		t.Errorf("the question shows its details unasked:\n%s", question)
+	}
 	d.enter("")
-	d.until("An empty line decides nothing.")
+	d.until("Exactly what runs\n  program      ")
 	d.until(runPrompt)
-	for _, wrong := range []string{"yes", "rr", "a", "always", "1", "\x1b[A"} {
+	first.waits(t)
+	for _, wrong := range []string{"yes", "r", "oo", "a", "always", "1", "\x1b[A"} {
 		d.enter(wrong)
 		d.until("That is none of the answers.")
 		d.until(runPrompt)
 	}
 	first.waits(t)
-	d.enter(" R ")
+	d.enter(" O ")
 	d.until("Allowed (once): Run tool first of pack triage?\n")
 	first.until(t, "allowed")
 
@@ -162,7 +168,7 @@ func TestConsole(t *testing.T) {
 	d.enter("s")
 	d.until("Run tool fourth of")
 	d.until(runPrompt)
-	d.enter("r")
+	d.enter("o")
 	fourth.until(t, "allowed")
 	d.until("No other call waits; 1 that you skipped still can be\nanswered.")
 	d.enter("q")
@@ -177,7 +183,7 @@ func TestConsoleAsksForValues(t *testing.T) {
 	d := sit(o, nil)
 	d.until("It needs a value for url: Where to look\n")
 	d.until(oncePrompt)
-	d.enter("r")
+	d.enter("o")
 	d.until("Where to look (url): ")
 	d.enter("https://example.com")
 	d.until("What to look for (key): ")
@@ -185,7 +191,7 @@ func TestConsoleAsksForValues(t *testing.T) {
 	d.until("Without a value nothing is decided.")
 	d.until(oncePrompt) // all of it again
 	c.waits(t)
-	d.enter("r")
+	d.enter("o")
 	d.until("Where to look (url): ")
 	d.enter("https://example.com")
 	d.until("What to look for (key): ")
@@ -226,7 +232,7 @@ func TestConsoleFollowsWhatHappensElsewhere(t *testing.T) {
 	late.until(t, "nobody has answered yet")
 	d.until("The client has stopped waiting.")
 	d.until("You can answer for 1 h 59 min.\n" + runPrompt)
-	d.enter("r")
+	d.enter("o")
 	d.until("Its client had stopped waiting. Have it make the same call\nagain within 1 h 59 min.\n")
 
 	gone := all[1].call(t, "gone")
@@ -253,7 +259,7 @@ func TestConsoleAsksWhetherToRunForNobody(t *testing.T) {
 	d.until("The client is gone, so nobody may take the result.")
 	d.until(runPrompt)
 	for _, no := range []string{"", "y", "r", "no", "yes please"} {
-		d.enter("r")
+		d.enter("o")
 		d.until(anyway)
 		d.enter(no)
 		d.until("Nothing was decided.")
@@ -285,7 +291,7 @@ func TestConsoleDropsWhatWasTypedBefore(t *testing.T) {
 	o := openOffices(t, "shop")[0]
 	d := sit(o, nil)
 	d.until("No call waits.")
-	d.enter("r")
+	d.enter("o")
 	first := o.call(t, "first")
 	d.until(runPrompt)
 	first.waits(t)
@@ -371,10 +377,12 @@ func TestDecidedElsewhere(t *testing.T) {
 func TestLook(t *testing.T) {
 	var b strings.Builder
 	l := look{bold: "\x1b[1m", plain: "\x1b[0m", width: func() int { return 60 }}
-	l.printText(&b, waiting{Call: approvals.Call{Code: "K7QM-2F9X", Title: "T", Text: "T\nbody\n"}})
-	want := "\n---- K7QM-2F9X " + strings.Repeat("-", 45) + "\n\x1b[1mT\x1b[0m\nbody\n" + strings.Repeat("-", 60) + "\n"
+	l.printAll(&b, waiting{Call: approvals.Call{Code: "K7QM-2F9X", Card: prompt.Card{
+		Title: "T", Command: "git log", Facts: []prompt.Fact{{Section: prompt.SectionRun, Label: "folder", Value: `"/x"`}},
+	}}})
+	want := "\n---- K7QM-2F9X " + strings.Repeat("-", 45) + "\n\x1b[1mT\x1b[0m\n  $ git log\n\nExactly what runs\n  folder       \"/x\"\n" + strings.Repeat("-", 60) + "\n"
 	if b.String() != want {
-		t.Errorf("printText() writes %q, want %q", b.String(), want)
+		t.Errorf("printAll() writes %q, want %q", b.String(), want)
 	}
 	a := &app{&cli.Env{Stdout: io.Discard, Environ: []string{"TERM=xterm"}}}
 	if l := a.look(); l.bold != "" || l.moves || l.width() != usualWidth {
