@@ -21,7 +21,7 @@ func (h *granted) announce(name string, handler http.HandlerFunc) {
 	s := httptest.NewServer(handler)
 	h.t.Cleanup(s.Close)
 	data, err := json.Marshal(approvals.Announcement{
-		Version: 1, PID: os.Getpid(), Server: name, Address: s.Listener.Addr().String(), Key: strings.Repeat("k", 43), Started: time.Now(), Project: "/home/ann/src/" + name,
+		Version: 2, PID: os.Getpid(), Server: name, Address: s.Listener.Addr().String(), Key: strings.Repeat("k", 43), Started: time.Now(), Project: "/home/ann/src/" + name,
 	})
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(h.home, "run"), 0o700)
