@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // A LayerKind says how a run may change a folder of the user's without writing
@@ -127,7 +128,7 @@ type layer struct {
 	dir  *os.File      // what the run changed: with LayerOverlay, once it was started
 	copy *changes.Copy // with LayerClone and LayerCopy: what was copied
 	from string        // and where to, without symbolic links
-	temp *tempFolder   // the same folder
+	temp *temp.Folder  // the same folder
 }
 
 // openLayers waits for the run's turn in its folders and makes what layers take
@@ -225,12 +226,12 @@ func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer
 
 // copyLayer makes the copy that a run gets in the place of a folder.
 func (r *Runner) copyLayer(ctx context.Context, l *layers, one *layer, limits Limits) error {
-	temp, err := newTemp(r.o.CopyDir)
+	folder, err := temp.New(r.o.CopyDir)
 	if err != nil {
 		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
 	}
-	one.temp = temp
-	if one.from, err = filepath.EvalSymlinks(temp.path); err != nil {
+	one.temp = folder
+	if one.from, err = filepath.EvalSymlinks(folder.Path); err != nil {
 		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
 	}
 	if one.dir, err = os.Open(one.from); err != nil {
@@ -344,8 +345,8 @@ func (r *Runner) closeLayers(l *layers) {
 			_ = one.dir.Close()
 		}
 		if one.temp != nil {
-			if err := one.temp.remove(); err != nil {
-				r.o.Logger.Warn("a run's copy of a folder is left", "dir", one.temp.path, "err", err)
+			if err := one.temp.Remove(); err != nil {
+				r.o.Logger.Warn("a run's copy of a folder is left", "dir", one.temp.Path, "err", err)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // What of a folder is copied for a run. With more, it would take too long.
@@ -79,12 +80,12 @@ func clones(dir, parent string) bool {
 
 // clonesIn tries to clone a file in the folder.
 func clonesIn(parent string) bool {
-	temp, err := newTemp(parent)
+	folder, err := temp.New(parent)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = temp.remove() }()
-	dir := temp.path
+	defer func() { _ = folder.Remove() }()
+	dir := folder.Path
 	from := filepath.Join(dir, "a")
 	if err := os.WriteFile(from, make([]byte, 4096), 0o600); err != nil {
 		return false

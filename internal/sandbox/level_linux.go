@@ -17,6 +17,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // A confiner starts programs by a helper (package confine), confined by
@@ -319,12 +320,12 @@ func tryOverlay(ctx context.Context, s starter) string {
 }
 
 func (s *confiner) tryOverlay(ctx context.Context) error {
-	temp, err := newTemp("")
+	folder, err := temp.New("")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = temp.remove() }()
-	dir, err := filepath.EvalSymlinks(temp.path)
+	defer func() { _ = folder.Remove() }()
+	dir, err := filepath.EvalSymlinks(folder.Path)
 	if err != nil {
 		return err
 	}
@@ -366,12 +367,12 @@ func (s *confiner) try(ctx context.Context, policy Policy, layers *layers, check
 	}
 	tmp := s.tempDir()
 	if tmp == "" {
-		folder, err := newTemp("")
+		folder, err := temp.New("")
 		if err != nil {
 			return err
 		}
-		tmp = folder.path
-		defer func() { _ = folder.remove() }()
+		tmp = folder.Path
+		defer func() { _ = folder.Remove() }()
 	}
 	r, w, err := os.Pipe()
 	if err != nil {

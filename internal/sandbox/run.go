@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // Options are those of a [Runner]. The zero value is ready.
@@ -146,13 +145,13 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	}
 	tmp := s.tempDir()
 	if tmp == "" {
-		folder, err := newTemp(r.o.TempDir)
+		folder, err := temp.New(r.o.TempDir)
 		if err != nil {
 			return nil, fmt.Errorf("making a temporary folder for the run: %w", err)
 		}
-		tmp = folder.path
+		tmp = folder.Path
 		defer func() {
-			if err := folder.remove(); err != nil {
+			if err := folder.Remove(); err != nil {
 				r.o.Logger.Warn("a run's temporary folder is left", "dir", tmp, "err", err)
 			}
 		}()
@@ -452,17 +451,6 @@ func newOutput(c *Command, limits Limits, ws *workspace) *runOutput {
 	return out
 }
 
-// MakeTemp makes a folder of this process's own in the system's folder for
-// temporary files, and returns what removes it. Should this process be killed,
-// the next start of a server removes it, but not on Windows.
-func MakeTemp() (path string, remove func() error, err error) {
-	folder, err := newTemp("")
-	if err != nil {
-		return "", nil, err
-	}
-	return folder.path, folder.remove, nil
-}
-
 // sweep removes what servers that were killed have left.
 func (r *Runner) sweep() {
 	parents := []string{""}
@@ -472,28 +460,9 @@ func (r *Runner) sweep() {
 		}
 	}
 	for _, parent := range parents {
-		if err := sweepTemp(parent); err != nil {
+		if err := temp.Sweep(parent); err != nil {
 			r.o.Logger.Warn("what an earlier server left is not all removed", "err", err)
 		}
 	}
 	sweepSystem()
-}
-
-// removeFolder removes a folder, also when a program took our rights to parts of
-// it away.
-func removeFolder(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	if info, lerr := os.Lstat(dir); lerr == nil && info.IsDir() {
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700) // RemoveAll says what is left
-			}
-			return nil
-		})
-		err = os.RemoveAll(dir)
-	}
-	return err
 }

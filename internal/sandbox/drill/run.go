@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // Options are for [Run].
@@ -79,12 +80,13 @@ func Run(ctx context.Context, o Options) (_ *Drill, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	dir, remove, err := sandbox.MakeTemp()
+	folder, err := temp.New("")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	dir, err := filepath.EvalSymlinks(folder.Path)
+	if err != nil {
 		return nil, err
 	}
 	stage, err := newStage(dir, self)

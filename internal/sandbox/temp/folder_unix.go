@@ -1,6 +1,6 @@
 //go:build unix
 
-package sandbox
+package temp
 
 import (
 	"errors"
@@ -14,28 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempName is how the names of runs' temporary folders begin. Digits follow.
-const tempName = "packs-run-"
-
-// A tempFolder is a run's temporary folder. It is locked as long as it is in
+// A Folder is a folder for temporary files. It is locked as long as it is in
 // use, which ends with this process at the latest, so that another server can
 // tell it from one that was left behind.
-type tempFolder struct {
-	path string
+type Folder struct {
+	Path string
 	lock *os.File
 }
 
-// newTemp makes a temporary folder in an existing one; empty: the system's.
-func newTemp(parent string) (*tempFolder, error) {
+// New makes a temporary folder in an existing one; empty: the system's.
+func New(parent string) (*Folder, error) {
 	const attempts = 16
 	for range attempts {
-		path, err := os.MkdirTemp(parent, tempName)
+		path, err := os.MkdirTemp(parent, prefix)
 		if err != nil {
 			return nil, err
 		}
 		lock, err := lockFolder(path)
 		if err == nil {
-			return &tempFolder{path, lock}, nil
+			return &Folder{path, lock}, nil
 		}
 		// A server that starts just now took it for one that was left.
 		_ = os.Remove(path)
@@ -46,10 +43,10 @@ func newTemp(parent string) (*tempFolder, error) {
 	return nil, fmt.Errorf("in %q, other servers remove every folder that is made", parent)
 }
 
-// remove removes the folder with everything in it.
-func (t *tempFolder) remove() error {
+// Remove removes the folder with everything in it.
+func (t *Folder) Remove() error {
 	defer t.lock.Close()
-	return removeFolder(t.path)
+	return removeFolder(t.Path)
 }
 
 // errInUse says that a folder is locked, or not the one that it was.
@@ -81,9 +78,10 @@ func lockFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// sweepTemp removes the temporary folders of runs whose server is gone. Folders
+// Sweep removes the folders whose server is gone from an existing one; empty: the
+// system's. Folders
 // of other users, links and files are left alone, whatever their names are.
-func sweepTemp(parent string) error {
+func Sweep(parent string) error {
 	if parent == "" {
 		parent = os.TempDir()
 	}
@@ -94,7 +92,7 @@ func sweepTemp(parent string) error {
 	names, err := dir.Readdirnames(-1)
 	_ = dir.Close()
 	for _, name := range names {
-		number, ok := strings.CutPrefix(name, tempName)
+		number, ok := strings.CutPrefix(name, prefix)
 		if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
 			continue
 		}
