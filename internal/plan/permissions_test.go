@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // A house is a home folder, with a project, a pack and other things in it.
@@ -77,7 +78,7 @@ func (h house) planner(t *testing.T, change func(*Options), openings ...Opening)
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := sandbox.New(sandbox.Options{Changes: kept, Skip: []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull}})
+	runner := runner.New(runner.Options{Changes: kept, Skip: []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull}})
 	o := Options{
 		Layers: runner.Layers, Project: h.project, Openings: openings,
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "USERPROFILE=" + h.home},

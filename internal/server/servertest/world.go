@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // Triage is a pack with documents and one tool.
@@ -88,17 +89,17 @@ func NeedShell(t *testing.T) {
 }
 
 // NewRunner returns a runner whose highest level is level.
-func NewRunner(t *testing.T, level sandbox.Level) *sandbox.Runner {
+func NewRunner(t *testing.T, level sandbox.Level) *runner.Runner {
 	t.Helper()
 	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := sandbox.Options{Grace: 100 * time.Millisecond, Changes: kept}
+	o := runner.Options{Grace: 100 * time.Millisecond, Changes: kept}
 	for l := level + 1; l <= sandbox.LevelFull; l++ {
 		o.Skip = append(o.Skip, l)
 	}
-	return sandbox.New(o)
+	return runner.New(o)
 }
 
 // Repeat is a reader that returns the same byte N times.

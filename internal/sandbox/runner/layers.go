@@ -1,0 +1,373 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
+)
+
+// Layers says what layers a run gets of these folders, which are absolute. Of
+// folders in each other only the outermost counts. Nothing is made yet.
+func (r *Runner) Layers(ctx context.Context, folders []string) []sandbox.Layer {
+	if len(folders) == 0 {
+		return nil
+	}
+	_, s := r.best(ctx)
+	var all []sandbox.Layer
+	for _, dir := range outermost(folders) {
+		all = append(all, r.layer(s, dir, sandbox.Look{}))
+	}
+	return all
+}
+
+// layer finds out what layer a folder can have. It need not look at an overlay's
+// folder that is as it was.
+func (r *Runner) layer(s starter, dir string, was sandbox.Look) sandbox.Layer {
+	l := sandbox.Layer{Folder: dir}
+	if r.o.Changes == nil {
+		l.Reason = "there is no place to keep changes in"
+		return l
+	}
+	if l.Looked, l.Reason = s.overlays(dir, was); l.Reason == "" {
+		l.Kind = sandbox.LayerOverlay
+		return l
+	}
+	kind, why := r.copyable(dir)
+	l.Kind = kind
+	if why != "" {
+		l.Reason += ", and " + why
+	}
+	return l
+}
+
+// outermost returns the folders that are in none of the others, sorted.
+func outermost(folders []string) []string {
+	var out []string
+	for _, dir := range slices.Sorted(slices.Values(folders)) {
+		dir = filepath.Clean(dir)
+		if !paths.Inside(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// noNamespaces is why a level that shows a run the user's own file system has no
+// layers in memory.
+const noNamespaces = "this sandbox level shows a run no file system of its own"
+
+// errNoFolder is what is wrong with something that should be a folder.
+var errNoFolder = errors.New("is not a folder")
+
+// layers are those of one run. A nil one has none.
+type layers struct {
+	turn *changes.Turn // nil: every folder is read-only
+	all  []*layer
+}
+
+// A layer is one folder's.
+type layer struct {
+	sandbox.Layer
+	index int         // of the folder in the turn; -1: read-only
+	info  os.FileInfo // of the folder, when it was opened
+
+	dir  *os.File      // what the run changed: with LayerOverlay, once it was started
+	copy *changes.Copy // with LayerClone and LayerCopy: what was copied
+	from string        // and where to, without symbolic links
+	temp *temp.Folder  // the same folder
+}
+
+// openLayers waits for the run's turn in its folders and makes what layers take
+// that are not the starter's to make. The plan must still be what the folders can
+// have.
+func (r *Runner) openLayers(ctx context.Context, s starter, p *sandbox.Policy, c *sandbox.Command) (_ *layers, err error) {
+	if len(p.Layers) == 0 {
+		return nil, nil
+	}
+	l := &layers{}
+	defer func() {
+		if err != nil {
+			r.closeLayers(l)
+		}
+	}()
+	var folders []changes.Folder
+	for _, plan := range p.Layers {
+		one := &layer{Layer: plan, index: -1}
+		l.all = append(l.all, one)
+		if plan.Kind != sandbox.LayerReadOnly {
+			one.index = len(folders)
+			folder := changes.Folder{Path: plan.Folder}
+			if plan.IsGit() {
+				folder.Git = &plan.Git
+			}
+			folders = append(folders, folder)
+		}
+	}
+	if len(folders) > 0 {
+		if r.o.Changes == nil {
+			return nil, &sandbox.CommandError{Problem: "there is no place to keep changes in"}
+		}
+		if l.turn, err = r.takeTurn(ctx, c, folders); err != nil {
+			return nil, err
+		}
+	}
+	for _, one := range l.all {
+		if err := r.openLayer(ctx, s, l, one, p.Limits); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// errTurnWait is the cause of the end of a wait for a turn.
+var errTurnWait = errors.New("it did not end in time")
+
+// takeTurn waits for the run's turn in its folders, and tells the caller that it
+// does. With a turn and an error, the caller wants no run any more.
+func (r *Runner) takeTurn(ctx context.Context, c *sandbox.Command, folders []changes.Folder) (*changes.Turn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.TurnWait, errTurnWait)
+	defer cancel()
+	over := func() {}
+	turn, err := r.o.Changes.Begin(ctx, changes.Run{ID: c.RunID, Pack: c.Pack, Tool: c.Tool}, func(h changes.Holder) {
+		if c.Waiting != nil {
+			over = c.Waiting(h)
+		}
+	}, folders...)
+	over()
+	if e, ok := errors.AsType[*changes.WaitError](err); ok && errors.Is(e, errTurnWait) {
+		return nil, &sandbox.BusyError{Holder: e.Holder, Waited: r.o.TurnWait}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the run's turn in its folders: %w", err)
+	}
+	if c.Ready != nil {
+		err = c.Ready()
+	}
+	return turn, err
+}
+
+func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits sandbox.Limits) error {
+	if now := r.layer(s, one.Folder, one.Looked); now.Kind != one.Kind {
+		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("the layer of %q can be only %s now: %s", one.Folder, now.Kind, now.Reason)}
+	}
+	var err error
+	if one.info, err = os.Lstat(one.Folder); err == nil && !one.info.IsDir() {
+		err = errNoFolder
+	}
+	if err != nil {
+		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("layered folder %q", one.Folder), Err: err}
+	}
+	if one.index < 0 {
+		return nil
+	}
+	same, err := l.turn.Handle(one.index).Stat()
+	if err != nil || !os.SameFile(same, one.info) {
+		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("layered folder %q was replaced", one.Folder), Err: err}
+	}
+	if one.Kind == sandbox.LayerClone || one.Kind == sandbox.LayerCopy {
+		return r.copyLayer(ctx, l, one, limits)
+	}
+	return nil
+}
+
+// copyLayer makes the copy that a run gets in the place of a folder.
+func (r *Runner) copyLayer(ctx context.Context, l *layers, one *layer, limits sandbox.Limits) error {
+	folder, err := temp.New(r.o.CopyDir)
+	if err != nil {
+		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
+	}
+	one.temp = folder
+	if one.from, err = filepath.EvalSymlinks(folder.Path); err != nil {
+		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
+	}
+	if one.dir, err = os.Open(one.from); err != nil {
+		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
+	}
+	most := changes.CopyLimits{Bytes: maxCopiedBytes, Names: maxCopied}
+	if one.Kind == sandbox.LayerClone {
+		most = changes.CopyLimits{Names: maxCloned, CloneOnly: true}
+	}
+	one.copy, err = l.turn.Copy(ctx, one.index, one.dir, most)
+	if err != nil {
+		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("copying %q for the run", one.Folder), Err: err}
+	}
+	return nil
+}
+
+// images are the copies, as a run is to find them.
+func (l *layers) images() images {
+	var im images
+	if l == nil {
+		return nil
+	}
+	for _, one := range l.all {
+		if one.copy != nil {
+			im = append(im, image{At: one.Folder, From: one.from, writable: true})
+		}
+	}
+	return im
+}
+
+// readOnly are the folders that cannot be layered.
+func (l *layers) readOnly() []string {
+	var dirs []string
+	if l == nil {
+		return nil
+	}
+	for _, one := range l.all {
+		if one.Kind == sandbox.LayerReadOnly {
+			dirs = append(dirs, one.Folder)
+		}
+	}
+	return dirs
+}
+
+// give takes the descriptors of the overlays, in the order of their folders.
+func (l *layers) give(dirs []*os.File) {
+	if l != nil {
+		for _, one := range l.all {
+			if one.Kind == sandbox.LayerOverlay && one.dir == nil && len(dirs) > 0 {
+				one.dir, dirs = dirs[0], dirs[1:]
+			}
+		}
+	}
+	for _, dir := range dirs {
+		_ = dir.Close()
+	}
+}
+
+// finish makes change sets of what the run did, and applies them unless it was
+// ended. It is called once, when nothing of the run is left.
+func (l *layers) finish(ctx context.Context, p *sandbox.Policy, res *sandbox.Result, lost bool) {
+	if l == nil || l.turn == nil {
+		return
+	}
+	end := changes.Ending{Review: p.Review}
+	switch {
+	case res.Cause != sandbox.CauseExit:
+		end.Killed = endedBy(res.Cause)
+	case lost:
+		end.Killed = "what watched over it was killed"
+	}
+	// What came of the run is not lost because nobody waits for it any more. But a
+	// layer can be made to take hours, and others wait for the turn.
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), finishTime, errFinishTime)
+	defer done()
+	var failed []error
+	for _, one := range l.all {
+		if one.index < 0 {
+			continue
+		}
+		if one.dir == nil {
+			failed = append(failed, errLostLayer)
+			continue
+		}
+		end.GitWrite = p.GitWrite && (one.Commits || one.IsGit())
+		sets, err := l.turn.Finish(ctx, end, changes.Layer{Folder: one.index, Dir: one.dir, Copy: one.copy})
+		res.Changes = append(res.Changes, sets...)
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		res.ChangesProblem = err.Error()
+	}
+}
+
+// endedBy says the cause for people.
+func endedBy(c sandbox.Cause) string {
+	switch c {
+	case sandbox.CauseExit:
+		return ""
+	case sandbox.CauseTimeout:
+		return "the time limit"
+	case sandbox.CauseOutputLimit:
+		return "the limit on output"
+	case sandbox.CauseCancelled:
+		return "the call being cancelled"
+	case sandbox.CauseWorkspaceLimit:
+		return "the limit on the workspace"
+	case sandbox.CauseCacheLimit:
+		return "the limit on the cache"
+	case sandbox.CauseDiskFull:
+		return "the disk of the audit log being almost full"
+	case sandbox.CauseCPULimit:
+		return "the limit on processor time"
+	case sandbox.CauseFileSizeLimit:
+		return "the limit on the size of a file"
+	case sandbox.CauseProcessLimit:
+		return "the limit on processes"
+	}
+	return string(c)
+}
+
+// finishTime is how long reading and staging the changes of a run may take.
+const finishTime = 5 * time.Minute
+
+var errFinishTime = fmt.Errorf("reading them took more than %v", finishTime)
+
+// errLostLayer says why an overlay left nothing to apply.
+var errLostLayer = errors.New("what the run changed is lost: the sandbox helper did not hand it over")
+
+// closeLayers gives back what the layers hold. What the run changed is lost,
+// unless it was taken before.
+func (r *Runner) closeLayers(l *layers) {
+	if l == nil {
+		return
+	}
+	for _, one := range l.all {
+		if one.dir != nil {
+			_ = one.dir.Close()
+		}
+		if one.temp != nil {
+			if err := one.temp.Remove(); err != nil {
+				r.o.Logger.Warn("a run's copy of a folder is left", "dir", one.temp.Path, "err", err)
+			}
+		}
+	}
+	if l.turn != nil {
+		if err := l.turn.Close(); err != nil {
+			r.o.Logger.Warn("a run's turn in its folders did not end as it should", "err", err)
+		}
+	}
+}
+
+// place puts the copies in the places of their folders, and makes read-only what
+// cannot be layered: for a level that shows a run a file system of its own by
+// images, for the others by other paths.
+func (l *layers) place(s starter, p sandbox.Policy, c sandbox.Command, im images) (sandbox.Policy, sandbox.Command, images, error) {
+	if dirs := l.readOnly(); len(dirs) > 0 {
+		p.ReadOnly = slices.Concat(p.ReadOnly, dirs)
+		// Otherwise every look of git's would end in an error: it refreshes its index.
+		c.Env = sandbox.MergeEnv(c.Env, []string{"GIT_OPTIONAL_LOCKS=0"})
+	}
+	copies := l.images()
+	if len(copies) == 0 {
+		return p, c, im, nil
+	}
+	// The working folder is in a copy from now on.
+	if err := checkDirID(&c); err != nil {
+		return p, c, im, err
+	}
+	if s.places() {
+		return p, c, slices.Concat(im, copies), nil
+	}
+	p, c, err := copies.rename(p, c)
+	return p, c, im, err
+}
+
+// layered are the folders of layers.
+func layered(all []sandbox.Layer) []string {
+	dirs := make([]string, len(all))
+	for i, l := range all {
+		dirs[i] = l.Folder
+	}
+	return dirs
+}
