@@ -75,14 +75,22 @@ func theMap() []row {
 		{dir: "internal/sandbox/changes", may: []string{"internal/safetext", "internal/sandbox/changes/gitdata", "internal/sandbox/changes/journal", "internal/sandbox/changes/layer", "internal/sandbox/changes/protect", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns"}},
 		{dir: "internal/sandbox/paths"},
 		{dir: "internal/sandbox/program", may: []string{"internal/sandbox/paths"}},
-		// What a run is, which many packages say, and what runs it, which they cannot
-		// reach: nothing gets to the runner around the gate.
 		{dir: "internal/sandbox/temp"},
-		{dir: "internal/sandbox/capture", may: []string{"internal/sandbox", "internal/sandbox/paths"}},
 		{dir: "internal/sandbox/winjob"},
-		{dir: "internal/sandbox/seatbelt", may: []string{}, exec: true},
-		{dir: "internal/sandbox/confine", may: []string{"internal/sandbox/seatbelt", "internal/sandbox/winjob"}, exec: true, init: true},
-		{dir: "internal/sandbox/runner", may: []string{"internal/sandbox", "internal/sandbox/capture", "internal/sandbox/changes", "internal/sandbox/confine", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/seatbelt", "internal/sandbox/temp", "internal/sandbox/winjob"}, exec: true},
+		{dir: "internal/sandbox/seatbelt", exec: true},
+		{dir: "internal/sandbox/confine", may: []string{"internal/sandbox/seatbelt", "internal/sandbox/winjob"}, init: true},
+		{dir: "internal/sandbox/capture", may: []string{"internal/sandbox", "internal/sandbox/paths"}},
+		{dir: "internal/sandbox/disk", may: []string{"internal/sandbox", "internal/sandbox/confine"}},
+		{dir: "internal/sandbox/images", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
+		// A level starts programs, and the runner knows no system but by a level.
+		{dir: "internal/sandbox/level", may: []string{"internal/sandbox", "internal/sandbox/images", "internal/sandbox/program", "internal/sandbox/winjob"}},
+		{dir: "internal/sandbox/plain", may: []string{"internal/sandbox", "internal/sandbox/disk", "internal/sandbox/level"}, exec: true},
+		{dir: "internal/sandbox/linux", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/temp"}, exec: true},
+		{dir: "internal/sandbox/darwin", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/seatbelt"}, exec: true},
+		{dir: "internal/sandbox/windows", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/program", "internal/sandbox/winjob"}, exec: true},
+		// What a run is, many packages say. What runs it, they cannot reach: nothing
+		// gets to the runner around the gate.
+		{dir: "internal/sandbox/runner", may: []string{"internal/sandbox", "internal/sandbox/capture", "internal/sandbox/changes", "internal/sandbox/darwin", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/linux", "internal/sandbox/paths", "internal/sandbox/plain", "internal/sandbox/program", "internal/sandbox/temp", "internal/sandbox/windows"}},
 		{dir: "internal/sandbox/drill", may: []string{"internal/sandbox", "internal/sandbox/program", "internal/sandbox/runner", "internal/sandbox/temp"}, exec: true},
 		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "internal/audit", may: []string{"internal/tokens"}},
@@ -439,7 +447,8 @@ func TestTheCheckerFinds(t *testing.T) {
 			"internal/server/a.go":          "package server\nimport _ \"github.com/mark3labs/mcp-go/server\"\n" + ours + "internal/gate\"\n" + ours + "internal/packs/tools\"",
 			"internal/gate/a.go":            "package gate\n" + ours + "internal/audit\"\n" + ours + "internal/sandbox\"",
 			"internal/packs/b/a.go":         "package b\n" + ours + "internal/packs/diag\"\n" + ours + "schemas\"",
-			"internal/sandbox/confine/a.go": "package confine\nimport _ \"os/exec\"\nfunc init() {}",
+			"internal/sandbox/confine/a.go": "package confine\nfunc init() {}",
+			"internal/sandbox/linux/a.go":   "package linux\nimport _ \"os/exec\"",
 			"internal/launch/a.go":          "package launch\nimport _ \"os/exec\"",
 			"internal/gate/a_test.go":       "package gate\nimport _ \"os/exec\"\n" + ours + "internal/packs\"\nvar x int\nfunc init() {}",
 		}, nil},

@@ -48,3 +48,12 @@ type Look struct {
 
 // IsGit reports whether the folder is a git folder outside of its working tree.
 func (l *Layer) IsGit() bool { return l.Git != changes.GitFolder{} }
+
+// LayerFolders are the folders of p's Layers.
+func (p *Policy) LayerFolders() []string {
+	dirs := make([]string, len(p.Layers))
+	for i, l := range p.Layers {
+		dirs[i] = l.Folder
+	}
+	return dirs
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
 )
 
 // whileRunning is how many times as much as between runs a cache may hold while one
@@ -15,7 +16,7 @@ const whileRunning = 2
 
 // A cache is a run's.
 type cache struct {
-	folder *filled
+	folder *disk.Folder
 	info   os.FileInfo
 }
 
@@ -40,7 +41,7 @@ func openCache(p *sandbox.Policy) (*cache, error) {
 		return bad(err)
 	}
 	c := &cache{}
-	if c.folder, err = openFilled(root); err != nil {
+	if c.folder, err = disk.Open(root); err != nil {
 		return bad(err)
 	}
 	if c.info, err = root.Stat("."); err == nil && !os.SameFile(at, c.info) {
@@ -55,8 +56,16 @@ func openCache(p *sandbox.Policy) (*cache, error) {
 
 func (c *cache) close() {
 	if c != nil {
-		c.folder.close()
+		c.folder.Close()
 	}
+}
+
+// identity is what the folder was when it was opened; nil: there is none.
+func (c *cache) identity() os.FileInfo {
+	if c == nil {
+		return nil
+	}
+	return c.info
 }
 
 // withCache is p with what having a Cache means: it is one more folder of ours that
@@ -70,10 +79,10 @@ func withCache(p sandbox.Policy) sandbox.Policy {
 }
 
 // bound is what ends a run that fills the cache.
-func (c *cache) bound(limits sandbox.Limits) *bound {
-	return &bound{
-		folder: c.folder, bytes: whileRunning * limits.Cache, names: whileRunning * int64(limits.CacheNames),
-		cause: sandbox.CauseCacheLimit,
+func (c *cache) bound(limits sandbox.Limits) *disk.Bound {
+	return &disk.Bound{
+		Folder: c.folder, Bytes: whileRunning * limits.Cache, Names: whileRunning * int64(limits.CacheNames),
+		Cause: sandbox.CauseCacheLimit,
 	}
 }
 
@@ -83,9 +92,9 @@ func (c *cache) use(limits sandbox.Limits, why sandbox.Cause) sandbox.CacheUse {
 		return sandbox.CacheUse{}
 	}
 	names := int64(limits.CacheNames)
-	now := c.folder.measure(names + 1)
+	now := c.folder.Measure(names + 1)
 	return sandbox.CacheUse{
-		Bytes: now.bytes,
-		Full:  now.deep || now.bytes > limits.Cache || now.names > names || why == sandbox.CauseCacheLimit || why == sandbox.CauseDiskFull,
+		Bytes: now.Bytes,
+		Full:  now.Deep || now.Bytes > limits.Cache || now.Names > names || why == sandbox.CauseCacheLimit || why == sandbox.CauseDiskFull,
 	}
 }

@@ -182,13 +182,3 @@ func validRunID(id string) bool {
 		return true
 	})
 }
-
-const allStrings = "the arguments and the environment together"
-
-// checkSpace predicts what the system says to argv and env taken together.
-func checkSpace(argv, env []string) error {
-	if size, limit := spaceOf(argv, env), argSpace(); size > limit {
-		return &sandbox.TooLargeError{What: allStrings, Size: size, Limit: limit}
-	}
-	return nil
-}

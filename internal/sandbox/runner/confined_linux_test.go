@@ -60,29 +60,6 @@ func TestRunBelowALinkOfTheTree(t *testing.T) {
 	}
 }
 
-// Kernels whose Landlock cannot hold signals back leave it to the filter to
-// protect at least the helper and the server.
-func TestRunWithoutSignalScope(t *testing.T) {
-	if landlockABI() < 3 {
-		t.Skip("no Landlock here")
-	}
-	ws := behave(t, "").Dir
-	old := &confiner{level: sandbox.LevelPartial, landlock: 5}
-	defer old.close()
-	r := New(Options{Grace: 100 * time.Millisecond, TempDir: t.TempDir()})
-	r.report, r.starter = &sandbox.Report{Level: sandbox.LevelPartial}, old
-	for _, script := range []string{"kill -STOP $PPID", "kill -0 $PPID", "kill -0 -$PPID", "kill -0 -1"} {
-		c := shell(t, ws, script+" 2>/dev/null && echo done; echo alive")
-		res, err := r.Run(t.Context(), allow(sandbox.Limits{Timeout: 10 * time.Second}, c), c)
-		if err != nil {
-			t.Fatalf("%s: %v", script, err)
-		}
-		if got := strings.TrimSpace(string(res.Stdout.Bytes())); got != "alive" || res.Cause != sandbox.CauseExit {
-			t.Errorf("%s: the program printed %q and ended by %q, want the signal refused", script, got, res.Cause)
-		}
-	}
-}
-
 // Whoever kills the supervisor does not set free what it watched over: that falls
 // to the server.
 func TestRunWithoutItsSupervisor(t *testing.T) {
@@ -215,55 +192,6 @@ func TestRunKeepsTheHelpersTableSmall(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("Run = %v", err)
-	}
-}
-
-// A run does not wait for its helper, and no helper is started while a short one
-// goes on; Close waits for all of them.
-func TestHelpersAfterRun(t *testing.T) {
-	ws := t.TempDir()
-	c := shell(t, ws, "sleep 0.05")
-	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
-	defer r.Close()
-	_, s := r.best(t.Context())
-	confiner, ok := s.(*confiner)
-	if !ok {
-		t.Skip("nothing confines here")
-	}
-	ready := func() *helper {
-		confiner.spares.mu.Lock()
-		defer confiner.spares.mu.Unlock()
-		return confiner.spares.ready
-	}
-	within := func(what string, ok func() bool) {
-		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal(what)
-			}
-		}
-	}
-	if _, err := r.Run(t.Context(), allow(sandbox.Limits{}, c), c); err != nil {
-		t.Fatal(err)
-	}
-	within("no helper is ready after a run", func() bool { return ready() != nil })
-	waiting := ready().cmd.Process.Pid
-	long := shell(t, ws, "sleep 0.5")
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.Run(t.Context(), allow(sandbox.Limits{}, long), long)
-		done <- err
-	}()
-	within("no helper is ready while a long run goes on", func() bool { h := ready(); return h != nil && h.cmd.Process.Pid != waiting })
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	last := ready().cmd.Process.Pid
-	r.Close()
-	for _, pid := range []int{waiting, last} {
-		if err := unix.Kill(pid, 0); err != unix.ESRCH {
-			t.Errorf("after Close: helper %d: %v, want it gone", pid, err)
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
@@ -286,13 +287,13 @@ func TestRunImageInterpreter(t *testing.T) {
 
 // A swapper exchanges files when everything was checked, before the start.
 type swapper struct {
-	starter
+	level.Starter
 	swap func()
 }
 
-func (s swapper) start(l *launch) (process, error) {
+func (s swapper) Start(l *level.Launch) (level.Process, error) {
 	s.swap()
-	return s.starter.start(l)
+	return s.Starter.Start(l)
 }
 
 // RP-04: a program outside of the pack, or the interpreter of a script, that is

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,12 +21,13 @@ import (
 // job and its kill do not depend on integrity labels.
 func jobRunner(t *testing.T) *Runner {
 	t.Helper()
-	labels, err := newLabeler(slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := New(Options{Grace: 100 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
-	r.report, r.starter = &sandbox.Report{Level: sandbox.LevelPartial}, &jobStarter{labels: labels}
+	all := host{}.Candidates(slog.New(slog.NewTextHandler(t.Output(), nil)))
+	last := all[len(all)-1] // without restrictions of the user interface, which another job may not allow
+	if last.Err != nil {
+		t.Fatal(last.Err)
+	}
+	r.report, r.starter = &sandbox.Report{Level: sandbox.LevelPartial}, last.Confiner
 	return r
 }
 
@@ -125,11 +127,18 @@ func TestJobWrites(t *testing.T) {
 			t.Errorf("writing %q: exit code %d, want %d; it said %q", c.path, res.ExitCode, c.code, res.Stderr.Bytes())
 		}
 	}
-	if err := walkLabels(inside, func(e labelEntry) (bool, error) {
-		if low, _ := e.low(); low {
-			t.Errorf("after the runs %q is low", e.path)
+	if err := filepath.WalkDir(inside, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
-		return true, nil
+		sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.LABEL_SECURITY_INFORMATION)
+		if err != nil {
+			return err
+		}
+		if low, _ := winjob.Low(sd.String()); low {
+			t.Errorf("after the runs %q is low", path)
+		}
+		return nil
 	}); err != nil {
 		t.Error(err)
 	}
@@ -147,90 +156,9 @@ func requirePartial(t *testing.T) *Runner {
 	return r
 }
 
-func TestWalkLabels(t *testing.T) {
-	dir, elsewhere := t.TempDir(), t.TempDir()
-	for _, f := range []string{"a/b/c", "a/d", "e"} {
-		path := filepath.Join(dir, filepath.FromSlash(f))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(elsewhere, "f"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	linked := os.Symlink(elsewhere, filepath.Join(dir, "link")) == nil // needs a privilege
-	var got []string
-	visit := func(e labelEntry) (bool, error) {
-		rel, _ := filepath.Rel(dir, e.path)
-		got = append(got, filepath.ToSlash(rel))
-		return rel != "a", nil
-	}
-	if err := walkLabels(dir, visit); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{".", "a", "e"}, got); diff != "" {
-		t.Errorf("walkLabels (-want +got):\n%s", diff)
-	}
-	if linked {
-		if err := walkLabels(filepath.Join(dir, "link"), visit); err == nil {
-			t.Error("walkLabels of a link = nil, want an error")
-		}
-	}
-	if err := walkLabels(filepath.Join(dir, "none"), visit); err == nil {
-		t.Error("walkLabels of nothing = nil, want an error")
-	}
-}
-
-func TestLowToken(t *testing.T) {
-	token, err := lowToken()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer token.Close()
-	groups, err := token.GetTokenGroups()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range groups.AllGroups() {
-		if g.Sid.IsWellKnown(windows.WinBuiltinAdministratorsSid) && g.Attributes&windows.SE_GROUP_USE_FOR_DENY_ONLY == 0 {
-			t.Error("the token has the rights of an administrator")
-		}
-	}
-}
-
-func TestCommandLine(t *testing.T) {
-	argv := []string{`C:\Program Files\x.exe`, "", `a"b`, `c\`, `d\\"`, "ü 😀"}
-	got, err := windows.DecomposeCommandLine(commandLine(argv))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(argv, got); diff != "" {
-		t.Errorf("commandLine, taken apart (-want +got):\n%s", diff)
-	}
-	if n := len([]rune(commandLine(argv))) + 2; n != spaceOf(argv, nil) { // one more for 😀, one for the 0
-		t.Errorf("spaceOf(%q) = %d, want %d", argv, spaceOf(argv, nil), n)
-	}
-}
-
 func TestInvalidText(t *testing.T) {
 	c := behave(t, "args", "a\xff")
 	if _, err := jobRunner(t).Run(t.Context(), sandbox.Policy{}, c); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("Run(%q) = %v, want a refusal", c.Args, err)
-	}
-}
-
-func TestShieldServer(t *testing.T) {
-	if err := shieldServer(); err != nil {
-		t.Fatal(err)
-	}
-	sd, err := windows.GetSecurityInfo(windows.CurrentProcess(), windows.SE_KERNEL_OBJECT, windows.LABEL_SECURITY_INFORMATION)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := sd.String(); winjob.Shield(got) != got {
-		t.Errorf("the label of the server is %q, want %q", got, winjob.Shield(got))
 	}
 }

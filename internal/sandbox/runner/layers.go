@@ -11,6 +11,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/images"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
@@ -31,13 +33,13 @@ func (r *Runner) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 
 // layer finds out what layer a folder can have. It need not look at an overlay's
 // folder that is as it was.
-func (r *Runner) layer(s starter, dir string, was sandbox.Look) sandbox.Layer {
+func (r *Runner) layer(s level.Starter, dir string, was sandbox.Look) sandbox.Layer {
 	l := sandbox.Layer{Folder: dir}
 	if r.o.Changes == nil {
 		l.Reason = "there is no place to keep changes in"
 		return l
 	}
-	if l.Looked, l.Reason = s.overlays(dir, was); l.Reason == "" {
+	if l.Looked, l.Reason = s.Overlays(dir, was); l.Reason == "" {
 		l.Kind = sandbox.LayerOverlay
 		return l
 	}
@@ -60,10 +62,6 @@ func outermost(folders []string) []string {
 	}
 	return out
 }
-
-// noNamespaces is why a level that shows a run the user's own file system has no
-// layers in memory.
-const noNamespaces = "this sandbox level shows a run no file system of its own"
 
 // errNoFolder is what is wrong with something that should be a folder.
 var errNoFolder = errors.New("is not a folder")
@@ -89,7 +87,7 @@ type layer struct {
 // openLayers waits for the run's turn in its folders and makes what layers take
 // that are not the starter's to make. The plan must still be what the folders can
 // have.
-func (r *Runner) openLayers(ctx context.Context, s starter, p *sandbox.Policy, c *sandbox.Command) (_ *layers, err error) {
+func (r *Runner) openLayers(ctx context.Context, s level.Starter, p *sandbox.Policy, c *sandbox.Command) (_ *layers, err error) {
 	if len(p.Layers) == 0 {
 		return nil, nil
 	}
@@ -155,7 +153,7 @@ func (r *Runner) takeTurn(ctx context.Context, c *sandbox.Command, folders []cha
 	return turn, err
 }
 
-func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits sandbox.Limits) error {
+func (r *Runner) openLayer(ctx context.Context, s level.Starter, l *layers, one *layer, limits sandbox.Limits) error {
 	if now := r.layer(s, one.Folder, one.Looked); now.Kind != one.Kind {
 		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("the layer of %q can be only %s now: %s", one.Folder, now.Kind, now.Reason)}
 	}
@@ -204,14 +202,14 @@ func (r *Runner) copyLayer(ctx context.Context, l *layers, one *layer, limits sa
 }
 
 // images are the copies, as a run is to find them.
-func (l *layers) images() images {
-	var im images
+func (l *layers) images() images.List {
+	var im images.List
 	if l == nil {
 		return nil
 	}
 	for _, one := range l.all {
 		if one.copy != nil {
-			im = append(im, image{At: one.Folder, From: one.from, writable: true})
+			im = append(im, images.Image{At: one.Folder, From: one.from, Writable: true})
 		}
 	}
 	return im
@@ -229,6 +227,20 @@ func (l *layers) readOnly() []string {
 		}
 	}
 	return dirs
+}
+
+// overlays are the folders that the starter layers.
+func (l *layers) overlays() []level.Folder {
+	var all []level.Folder
+	if l == nil {
+		return nil
+	}
+	for _, one := range l.all {
+		if one.Kind == sandbox.LayerOverlay {
+			all = append(all, level.Folder{Path: one.Folder, Info: one.info})
+		}
+	}
+	return all
 }
 
 // give takes the descriptors of the overlays, in the order of their folders.
@@ -342,7 +354,7 @@ func (r *Runner) closeLayers(l *layers) {
 // place puts the copies in the places of their folders, and makes read-only what
 // cannot be layered: for a level that shows a run a file system of its own by
 // images, for the others by other paths.
-func (l *layers) place(s starter, p sandbox.Policy, c sandbox.Command, im images) (sandbox.Policy, sandbox.Command, images, error) {
+func (l *layers) place(s level.Starter, p sandbox.Policy, c sandbox.Command, im images.List) (sandbox.Policy, sandbox.Command, images.List, error) {
 	if dirs := l.readOnly(); len(dirs) > 0 {
 		p.ReadOnly = slices.Concat(p.ReadOnly, dirs)
 		// Otherwise every look of git's would end in an error: it refreshes its index.
@@ -356,18 +368,9 @@ func (l *layers) place(s starter, p sandbox.Policy, c sandbox.Command, im images
 	if err := checkDirID(&c); err != nil {
 		return p, c, im, err
 	}
-	if s.places() {
+	if s.Places() {
 		return p, c, slices.Concat(im, copies), nil
 	}
-	p, c, err := copies.rename(p, c)
+	p, c, err := copies.Rename(p, c)
 	return p, c, im, err
-}
-
-// layered are the folders of layers.
-func layered(all []sandbox.Layer) []string {
-	dirs := make([]string, len(all))
-	for i, l := range all {
-		dirs[i] = l.Folder
-	}
-	return dirs
 }

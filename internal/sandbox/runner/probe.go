@@ -2,62 +2,79 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/plain"
 )
 
-// A candidate is one way of having a level on this system. There may be more
-// than one of a level; better ones come first.
-type candidate struct {
-	level   sandbox.Level
-	starter starter
-	means   []string // see Trial
-	gaps    []string // see Trial
-	network bool     // see Report.NetworkEnforced
-	alone   bool     // see Report.Loopback
-	err     error    // it cannot work, so it is not even tried
+// Probe finds out which levels work here, by really running something under
+// each that [Options.Skip] leaves, best first, and removes what earlier servers
+// left that were killed. It does so once; later calls return the same Report.
+func (r *Runner) Probe(ctx context.Context) sandbox.Report {
+	r.probing.Lock()
+	defer r.probing.Unlock()
+	if r.report == nil {
+		// What is found is kept, and must not depend on who is in a hurry.
+		ctx := context.WithoutCancel(ctx)
+		r.sweep()
+		r.report, r.starter = r.probe(ctx)
+	}
+	return *r.report
 }
 
-// errSkipped is why a level of Options.Skip was not tried.
-var errSkipped = errors.New("left out by configuration")
+// Close gives back what the Runner keeps ready for the next run. Runs that are
+// under way are not disturbed.
+func (r *Runner) Close() {
+	r.probing.Lock()
+	defer r.probing.Unlock()
+	if r.starter != nil {
+		r.starter.Close()
+	}
+}
+
+// best returns the level of a run and what starts it.
+func (r *Runner) best(ctx context.Context) (sandbox.Level, level.Starter) {
+	l := r.Probe(ctx).Level
+	r.probing.Lock()
+	defer r.probing.Unlock()
+	return l, r.starter
+}
 
 // probe tries what this system has, best first, until something works.
-func (r *Runner) probe(ctx context.Context) (*sandbox.Report, starter) {
+func (r *Runner) probe(ctx context.Context) (*sandbox.Report, level.Starter) {
 	report := &sandbox.Report{}
-	for _, c := range candidates(r.o) {
-		trial := sandbox.Trial{Level: c.level, Means: c.means, Gaps: c.gaps}
+	for _, c := range (host{}).Candidates(r.o.Logger) {
+		trial := sandbox.Trial{Level: c.Level, Means: c.Means, Gaps: c.Gaps}
 		begin := time.Now()
-		err := c.err
+		err := c.Err
 		switch {
-		case slices.Contains(r.o.Skip, c.level):
-			err = errSkipped
+		case slices.Contains(r.o.Skip, c.Level):
+			err = level.ErrSkipped
 		case err == nil:
-			err = try(ctx, c.starter)
+			err = c.Confiner.Try(ctx)
 		}
 		trial.Took = time.Since(begin)
 		if err != nil {
-			if c.starter != nil {
-				c.starter.close()
+			if c.Confiner != nil {
+				c.Confiner.Close()
 			}
 			trial.Means, trial.Gaps, trial.Problem = nil, nil, err.Error()
 			report.Trials = append(report.Trials, trial)
 			continue
 		}
-		if found, ok := c.starter.(interface{ gaps() []string }); ok {
-			trial.Gaps = slices.Concat(trial.Gaps, found.gaps())
-		}
-		report.Level, report.NetworkEnforced = c.level, c.network
-		report.Loopback = c.alone && tryLoopback(ctx, c.starter) == nil
-		report.Overlay = tryOverlay(ctx, c.starter)
+		found := c.Confiner.Find(ctx)
+		trial.Gaps = slices.Concat(trial.Gaps, found.Gaps)
+		report.Level, report.NetworkEnforced = c.Level, c.Network
+		report.Loopback, report.Overlay = found.Loopback, found.Overlay
 		report.Trials = append(report.Trials, trial)
-		report.Hint = hint(report)
-		return report, c.starter
+		report.Hint = host{}.Hint(report)
+		return report, c.Confiner
 	}
 	report.Trials = append(report.Trials, sandbox.Trial{Level: sandbox.LevelNone})
-	report.Overlay = noNamespaces
-	report.Hint = hint(report)
-	return report, plainStarter{}
+	report.Overlay = level.NoNamespaces
+	report.Hint = host{}.Hint(report)
+	return report, plain.Starter{}
 }

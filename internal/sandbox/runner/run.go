@@ -32,6 +32,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/capture"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/images"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
@@ -86,7 +89,7 @@ type Runner struct {
 
 	probing sync.Mutex
 	report  *sandbox.Report // guarded by probing; nil: not probed yet
-	starter starter         // of report.Level; guarded by probing
+	starter level.Starter         // of report.Level; guarded by probing
 }
 
 // New returns a Runner.
@@ -132,17 +135,17 @@ func (r *Runner) Run(ctx context.Context, p sandbox.Policy, c sandbox.Command) (
 	}
 	defer cache.close()
 	p = withCache(p)
-	im, err := openImages(&p)
+	im, err := images.Open(&p)
 	if err != nil {
 		return nil, err
 	}
-	level, s := r.best(ctx)
-	if im != nil && !s.shows(&p, &c, im) {
-		if p, c, err = im.rename(p, c); err != nil {
+	best, s := r.best(ctx)
+	if im != nil && (!s.Places() || im.Live(&p, &c)) {
+		if p, c, err = im.Rename(p, c); err != nil {
 			return nil, err
 		}
 	}
-	if err := checkCommand(im.files(&c)); err != nil {
+	if err := checkCommand(im.Files(&c)); err != nil {
 		return nil, err
 	}
 	if err := c.CheckSearch(); err != nil {
@@ -159,7 +162,7 @@ func (r *Runner) Run(ctx context.Context, p sandbox.Policy, c sandbox.Command) (
 		defer root.Close()
 		ws = &workspace{root: root, before: scan(root)}
 	}
-	tmp := s.tempDir()
+	tmp := s.TempDir()
 	if tmp == "" {
 		folder, err := temp.New(r.o.TempDir)
 		if err != nil {
@@ -181,11 +184,14 @@ func (r *Runner) Run(ctx context.Context, p sandbox.Policy, c sandbox.Command) (
 	if p, c, im, err = over.place(s, p, c, im); err != nil {
 		return nil, err
 	}
-	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, cache: cache, tmp: tmp, tmpOnDisk: s.tempDir() == ""}, ws)
+	res, lost, err := r.run(ctx, s, &launch{
+		Launch: level.Launch{Policy: p, Command: &c, Images: im, Overlays: over.overlays(), Cache: cache.identity(), Tmp: tmp},
+		layers: over, cache: cache, tmpOnDisk: s.TempDir() == "",
+	}, ws)
 	if err != nil {
 		return nil, err
 	}
-	res.Level = level
+	res.Level = best
 	over.finish(ctx, &p, res, lost)
 	if ws != nil {
 		ws.report(res, p.Limits)
@@ -193,15 +199,23 @@ func (r *Runner) Run(ctx context.Context, p sandbox.Policy, c sandbox.Command) (
 	return res, nil
 }
 
-func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (_ *sandbox.Result, lost bool, _ error) {
-	c, limits := l.command, l.policy.Limits
-	tempNames := []string{"TMPDIR=" + l.tmp}
+// A launch is one run, checked and complete.
+type launch struct {
+	level.Launch
+	layers    *layers
+	cache     *cache // nil: none
+	tmpOnDisk bool   // nothing bounds Tmp but we
+}
+
+func (r *Runner) run(ctx context.Context, s level.Starter, l *launch, ws *workspace) (_ *sandbox.Result, lost bool, _ error) {
+	c, limits := l.Command, l.Policy.Limits
+	tempNames := []string{"TMPDIR=" + l.Tmp}
 	if runtime.GOOS == "windows" {
-		tempNames = append(tempNames, "TMP="+l.tmp, "TEMP="+l.tmp)
+		tempNames = append(tempNames, "TMP="+l.Tmp, "TEMP="+l.Tmp)
 	}
-	l.argv = append([]string{c.Program.Path}, c.Args...)
-	l.env = sandbox.MergeEnv(c.Env, tempNames)
-	if err := checkSpace(l.argv, l.env); err != nil {
+	l.Argv = append([]string{c.Program.Path}, c.Args...)
+	l.Env = sandbox.MergeEnv(c.Env, tempNames)
+	if err := level.CheckSpace(l.Argv, l.Env); err != nil {
 		return nil, false, err
 	}
 	pipes, err := openPipes(l, c)
@@ -213,14 +227,14 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	if err := ctx.Err(); err != nil {
 		return nil, false, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
 	}
-	here := l.images.files(c)
-	if l.checked, err = r.o.Lookuper.Verify(here.Program); err != nil {
+	here := l.Images.Files(c)
+	if l.Checked, err = r.o.Lookuper.Verify(here.Program); err != nil {
 		return nil, false, err
 	}
 	if err := checkDirID(here); err != nil { // looking at the workspace may have taken its time
 		return nil, false, err
 	}
-	if !r.reserveLeft() {
+	if !r.reserve().Left() {
 		return nil, false, &sandbox.CommandError{Problem: fmt.Sprintf(
 			"the disk of the audit log has less than %d MiB free, which are kept for the log", r.o.Reserve>>20)}
 	}
@@ -229,9 +243,9 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	if err != nil {
 		return nil, false, &sandbox.CommandError{Folder: true, Problem: "nothing could bound what the run writes", Err: err}
 	}
-	keepDescriptors()
+	level.KeepDescriptors()
 	res := &sandbox.Result{Started: time.Now()}
-	proc, err := s.start(l)
+	proc, err := s.Start(&l.Launch)
 	if err != nil {
 		return nil, false, err
 	}
@@ -249,7 +263,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 		first := res.Cause == sandbox.CauseExit
 		if first {
 			res.Cause = why
-			proc.terminate()
+			proc.Terminate()
 		}
 		if at := time.Now().Add(d); first || at.Before(end) {
 			grace, end = time.After(d), at
@@ -260,12 +274,12 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	if l.cache != nil {
 		watching = append(slices.Clip(bounds), l.cache.bound(limits))
 	}
-	watched := r.watchBounds(stopWatching, watching, proc.hidden)
+	watched := disk.Watch(stopWatching, r.reserve(), watching, proc.Hidden)
 	full := watched
 	done, over := ctx.Done(), out.Over()
 	for running := true; running; {
 		select {
-		case <-proc.ended():
+		case <-proc.Ended():
 			running = false
 		case <-timeout.C:
 			stop(sandbox.CauseTimeout, r.o.Grace)
@@ -287,7 +301,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 			// gets EPIPE rather than waiting for SIGKILL.
 			pipes.closeReaders()
 		case <-grace:
-			proc.kill()
+			proc.Kill()
 		}
 	}
 	res.Duration = time.Since(res.Started)
@@ -297,29 +311,30 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 
 	// When nothing of the run is left, nobody prints any more, and the readers
 	// come to an end, unless somebody got away.
-	ended := proc.reap()
+	ended := proc.Reap()
+	l.layers.give(ended.Overlays)
 	pipes.drained(readers, r.o.Drain)
 	pipes.closeReaders()
 	<-readers
 	pipes.closeFeed()
 	<-feeder
 
-	if ended.err != nil {
-		return nil, false, ended.err
+	if ended.Err != nil {
+		return nil, false, ended.Err
 	}
 	if out.Exceeded() && res.Cause == sandbox.CauseExit {
 		res.Cause = sandbox.CauseOutputLimit
 	}
 	if res.Cause == sandbox.CauseExit {
-		res.Cause = ended.cause
+		res.Cause = ended.Cause
 	}
 	if res.Cause == sandbox.CauseExit {
-		res.Cause = overBounds(bounds, 0)
+		res.Cause = disk.Exceeded(bounds, 0)
 	}
 	res.Cache = l.cache.use(limits, res.Cause)
-	res.ExitCode, res.Signal, res.Usage = ended.code, ended.signal, ended.usage
+	res.ExitCode, res.Signal, res.Usage = ended.Code, ended.Signal, ended.Usage
 	out.Report(res)
-	return res, ended.lost, nil
+	return res, ended.Lost, nil
 }
 
 // maxDrains is how many times as long as usual output is read that is there, when
@@ -362,19 +377,19 @@ func openPipes(l *launch, c *sandbox.Command) (_ *pipes, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p.stdin, l.stdin = w, r
+		p.stdin, l.Stdin = w, r
 		p.child = append(p.child, r)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	p.stdout, l.stdout = r, w
+	p.stdout, l.Stdout = r, w
 	p.child = append(p.child, w)
 	if r, w, err = os.Pipe(); err != nil {
 		return nil, err
 	}
-	p.stderr, l.stderr = r, w
+	p.stderr, l.Stderr = r, w
 	p.child = append(p.child, w)
 	return p, nil
 }
@@ -451,5 +466,5 @@ func (r *Runner) sweep() {
 			r.o.Logger.Warn("what an earlier server left is not all removed", "err", err)
 		}
 	}
-	sweepSystem()
+	host{}.Sweep()
 }

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
@@ -311,7 +312,13 @@ func TestRunTooLargeByTheKernel(t *testing.T) {
 	// Just below what we predict; the kernel counts a little more. Either way
 	// the answer is the same.
 	c := behave(t, "exit", "0")
-	room := argSpace() - spaceOf([]string{c.Program.Path}, sandbox.MergeEnv(c.Env, []string{"TMPDIR=" + t.TempDir()}))
+	const much = 64 << 20
+	env := sandbox.MergeEnv(c.Env, []string{"TMPDIR=" + t.TempDir()})
+	var large *sandbox.TooLargeError
+	if err := level.CheckSpace([]string{c.Program.Path, strings.Repeat("x", much-9)}, env); !errors.As(err, &large) {
+		t.Fatalf("CheckSpace of %d bytes = %v", much, err)
+	}
+	room := large.Limit - (large.Size - much)
 	for room > 100_000 {
 		c.Args = append(c.Args, strings.Repeat("x", 100_000-9))
 		room -= 100_000
