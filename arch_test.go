@@ -54,7 +54,7 @@ func theMap() []row {
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
 		// HTTP knows a host, and not the server.
 		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/wire"}, mcp: true},
-		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/runner"}, free: true},
+		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner"}, free: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/capture", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans"}, mcp: true},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/approvals", may: []string{"internal/gate/queue", "internal/safetext"}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
@@ -86,6 +87,40 @@ func NeedShell(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("/bin/sh: not on this system, and the test's packs are POSIX scripts")
 	}
+}
+
+// A House is a home folder, with a project, a pack and other things in it.
+type House struct{ Home, Project string }
+
+// NewHouse plants a House.
+func NewHouse(t *testing.T) House {
+	t.Helper()
+	dir := paths.WithoutLinks(t.TempDir())
+	h := House{filepath.Join(dir, "home", "ada"), filepath.Join(dir, "home", "ada", "site")}
+	Plant(t, h.Home, `
+-- .ssh/id_rsa --
+private
+-- .config/gh/hosts.yml --
+hosts
+-- dotfiles/gitconfig --
+[user] name = Ada
+-- cache/x --
+-- site/README.md --
+-- site/.git/config --
+-- site/.git/HEAD --
+-- site/docs/index.md --
+-- packs/acme/deploy/SKILL.md --
+-- packs/acme/deploy/src/x --
+`)
+	if err := os.Symlink("dotfiles/gitconfig", filepath.Join(h.Home, ".gitconfig")); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// In is a path in the home folder.
+func (h House) In(elems ...string) string {
+	return filepath.Join(append([]string{h.Home}, elems...)...)
 }
 
 // NewRunner returns a runner whose highest level is level.
