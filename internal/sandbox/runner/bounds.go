@@ -12,8 +12,8 @@ func (r *Runner) reserve() disk.Reserve { return disk.Reserve{Dir: r.o.ReserveDi
 
 // bounds are the folders on disk that the run fills, for disk.Watch; close them.
 // A folder that cannot be looked at is an error: nothing would bound it.
-func (l *launch) bounds(ws *workspace) (all []*disk.Bound, err error) {
-	limits := l.Policy.Limits
+func (t *task) bounds() (all []*disk.Bound, err error) {
+	limits := t.Policy.Limits
 	add := func(root *os.Root, err error, bytes int64, added bool) error {
 		if err != nil {
 			return err
@@ -24,20 +24,20 @@ func (l *launch) bounds(ws *workspace) (all []*disk.Bound, err error) {
 		}
 		return err
 	}
-	if ws != nil && !paths.Inside(l.Policy.LayerFolders(), l.Command.Workspace) {
-		root, err := ws.root.OpenRoot(".")
+	if t.ws != nil && !paths.Inside(t.Policy.LayerFolders(), t.Command.Workspace) {
+		root, err := t.ws.root.OpenRoot(".")
 		if err := add(root, err, limits.Workspace, false); err != nil {
 			return all, err
 		}
 	}
-	if l.tmpOnDisk {
-		root, err := os.OpenRoot(l.Tmp)
+	if t.temp != nil {
+		root, err := os.OpenRoot(t.Tmp)
 		if err := add(root, err, limits.Workspace, true); err != nil {
 			return all, err
 		}
 	}
-	if l.layers != nil {
-		for _, one := range l.layers.all {
+	if t.layers != nil {
+		for _, one := range t.layers.all {
 			if one.copy == nil {
 				continue
 			}

@@ -1,111 +1,20 @@
-// Package runner runs one program under one [sandbox.Policy] and reports what came
-// of it: how it ended, what it printed, which files it made.
-//
-// A program is looked up first ([program.Lookup]), which fixes its path and the
-// digest of its bytes; [Runner.Run] refuses to start anything else under that name.
-// It is started without a shell, in a session of its own without a controlling
-// terminal, with exactly the environment that it is given and no descriptors but
-// its three standard ones. Time and output are bounded. When the program ends, or
-// is made to, what is left of the run is killed.
-//
-// How far the operating system confines a run is its [sandbox.Level], which
-// [Runner.Probe] finds out by trying. At [sandbox.LevelNone], the limits on time,
-// output and the workspace hold. The Policy's folders, its network and its limits
-// on CPU, memory, processes, open files and file size are not enforced, and a child
-// that leaves its process group (setsid, a daemon) is not killed.
-//
-// The package does not decide whether a program may run: package gate does.
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/capture"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/images"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
-
-// Options are those of a [Runner]. The zero value is ready.
-type Options struct {
-	// Grace is how long a program that is to end has between SIGTERM and
-	// SIGKILL; 0 stands for 5 seconds. Windows kills at once.
-	Grace time.Duration
-
-	// ShutdownGrace takes the place of Grace when the cause of the end of Run's
-	// context is [sandbox.ErrShutdown]; 0 stands for 1 second. It is never longer than
-	// Grace.
-	ShutdownGrace time.Duration
-
-	// Drain is how long output is still read when the program has ended and a
-	// child that left its process group holds the other end; 0 stands for 250
-	// milliseconds.
-	Drain time.Duration
-
-	// Changes keeps what runs changed in their Layers; nil: every layered folder is
-	// read-only.
-	Changes *changes.Store
-
-	// CopyDir is the existing folder for copies that runs get of layered folders;
-	// best on the file system of the user's projects. Empty: the system's temporary
-	// folder.
-	CopyDir string
-
-	// TurnWait is how long a run waits for its turn in its Layers while other runs
-	// have it; 0 stands for 5 minutes. See [sandbox.BusyError].
-	TurnWait time.Duration
-
-	// ReserveDir is a folder on the disk of the audit log, and Reserve how many
-	// bytes of that disk stay free: with less, nothing is started, and runs are
-	// ended, so that no run keeps the next call from being recorded. Empty or 0: no
-	// reserve.
-	ReserveDir string
-	Reserve    int64
-
-	TempDir  string            // existing parent of the runs' temporary folders; empty: the system's
-	Lookuper *program.Lookuper // shares its digests, so that a check before a start is quick; nil: one of its own
-	Logger   *slog.Logger      // what went wrong beside a run; nil: nobody is told
-
-	// Skip are levels that are not tried, as if this machine did not have them.
-	Skip []sandbox.Level
-}
-
-// A Runner starts programs. Safe for concurrent use.
-type Runner struct {
-	o Options
-
-	probing sync.Mutex
-	report  *sandbox.Report // guarded by probing; nil: not probed yet
-	starter level.Starter         // of report.Level; guarded by probing
-}
-
-// New returns a Runner.
-func New(o Options) *Runner {
-	o.Grace = cmp.Or(o.Grace, 5*time.Second)
-	o.ShutdownGrace = min(cmp.Or(o.ShutdownGrace, time.Second), o.Grace)
-	o.Drain = cmp.Or(o.Drain, 250*time.Millisecond)
-	o.TurnWait = cmp.Or(o.TurnWait, 5*time.Minute)
-	if o.Lookuper == nil {
-		o.Lookuper = new(program.Lookuper)
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Runner{o: o}
-}
 
 // Run starts c under p and returns when the program has ended and nothing that it
 // started is left as far as the level can tell. A helper that confined it ends a
@@ -126,202 +35,283 @@ func New(o Options) *Runner {
 // The program finds a private folder for temporary files in TMPDIR (TMP and
 // TEMP on Windows), which is gone afterwards.
 func (r *Runner) Run(ctx context.Context, p sandbox.Policy, c sandbox.Command) (*sandbox.Result, error) {
-	if err := checkPolicy(&p); err != nil {
+	t := &task{r: r}
+	defer t.close()
+	if err := t.prepare(ctx, p, c); err != nil {
 		return nil, err
 	}
-	cache, err := openCache(&p)
+	res, lost, err := t.carryOut(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer cache.close()
-	p = withCache(p)
-	im, err := images.Open(&p)
-	if err != nil {
-		return nil, err
-	}
-	best, s := r.best(ctx)
-	if im != nil && (!s.Places() || im.Live(&p, &c)) {
-		if p, c, err = im.Rename(p, c); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkCommand(im.Files(&c)); err != nil {
-		return nil, err
-	}
-	if err := c.CheckSearch(); err != nil {
-		return nil, err
-	}
-	p.Limits = p.Limits.WithDefaults()
-
-	var ws *workspace
-	if c.Workspace != "" {
-		root, err := openWorkspace(&c)
-		if err != nil {
-			return nil, err
-		}
-		defer root.Close()
-		ws = &workspace{root: root, before: scan(root)}
-	}
-	tmp := s.TempDir()
-	if tmp == "" {
-		folder, err := temp.New(r.o.TempDir)
-		if err != nil {
-			return nil, fmt.Errorf("making a temporary folder for the run: %w", err)
-		}
-		tmp = folder.Path
-		defer func() {
-			if err := folder.Remove(); err != nil {
-				r.o.Logger.Warn("a run's temporary folder is left", "dir", tmp, "err", err)
-			}
-		}()
-	}
-
-	over, err := r.openLayers(ctx, s, &p, &c)
-	if err != nil {
-		return nil, err
-	}
-	defer r.closeLayers(over)
-	if p, c, im, err = over.place(s, p, c, im); err != nil {
-		return nil, err
-	}
-	res, lost, err := r.run(ctx, s, &launch{
-		Launch: level.Launch{Policy: p, Command: &c, Images: im, Overlays: over.overlays(), Cache: cache.identity(), Tmp: tmp},
-		layers: over, cache: cache, tmpOnDisk: s.TempDir() == "",
-	}, ws)
-	if err != nil {
-		return nil, err
-	}
-	res.Level = best
-	over.finish(ctx, &p, res, lost)
-	if ws != nil {
-		ws.report(res, p.Limits)
+	res.Level = t.level
+	t.layers.finish(ctx, &t.Policy, res, lost)
+	if t.ws != nil {
+		t.ws.report(res, t.Policy.Limits)
 	}
 	return res, nil
 }
 
-// A launch is one run, checked and complete.
-type launch struct {
+// A task is one call of [Runner.Run].
+type task struct {
 	level.Launch
-	layers    *layers
-	cache     *cache // nil: none
-	tmpOnDisk bool   // nothing bounds Tmp but we
+	r       *Runner
+	level   sandbox.Level
+	starter level.Starter
+
+	cache  *cache       // nil: none
+	ws     *workspace   // nil: none
+	temp   *temp.Folder // what Tmp is, if nothing but we bounds it; nil: the level makes it
+	layers *layers      // nil: none
 }
 
-func (r *Runner) run(ctx context.Context, s level.Starter, l *launch, ws *workspace) (_ *sandbox.Result, lost bool, _ error) {
-	c, limits := l.Command, l.Policy.Limits
-	tempNames := []string{"TMPDIR=" + l.Tmp}
-	if runtime.GOOS == "windows" {
-		tempNames = append(tempNames, "TMP="+l.Tmp, "TEMP="+l.Tmp)
+// close gives back what prepare opened, the last first.
+func (t *task) close() {
+	t.r.closeLayers(t.layers)
+	if t.temp != nil {
+		if err := t.temp.Remove(); err != nil {
+			t.r.o.Logger.Warn("a run's temporary folder is left", "dir", t.temp.Path, "err", err)
+		}
 	}
-	l.Argv = append([]string{c.Program.Path}, c.Args...)
-	l.Env = sandbox.MergeEnv(c.Env, tempNames)
-	if err := level.CheckSpace(l.Argv, l.Env); err != nil {
+	if t.ws != nil {
+		_ = t.ws.root.Close()
+	}
+	t.cache.close()
+}
+
+// prepare checks p and c, chooses the level, and opens and makes what the run takes.
+// The order matters: what is checked is what the level is given, folders are looked
+// at before the run waits for its turn in them, and nothing is made for what is
+// refused.
+func (t *task) prepare(ctx context.Context, p sandbox.Policy, c sandbox.Command) error {
+	t.Policy, t.Command = p, &c
+	for _, step := range []func(context.Context) error{
+		t.openPolicy, t.chooseLevel, t.check, t.openWorkspace, t.makeTemp, t.openLayers,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openPolicy checks the Policy, and opens its Cache and Images.
+func (t *task) openPolicy(context.Context) (err error) {
+	if err := checkPolicy(&t.Policy); err != nil {
+		return err
+	}
+	if t.cache, err = openCache(&t.Policy); err != nil {
+		return err
+	}
+	t.Cache = t.cache.identity()
+	t.Policy = withCache(t.Policy)
+	t.Images, err = images.Open(&t.Policy)
+	return err
+}
+
+// chooseLevel takes the best level. Where that does not show the run its images in
+// their places, the run is one with other paths from here on.
+func (t *task) chooseLevel(ctx context.Context) (err error) {
+	t.level, t.starter = t.r.best(ctx)
+	if t.Images != nil && (!t.starter.Places() || t.Images.Live(&t.Policy, t.Command)) {
+		t.Policy, *t.Command, err = t.Images.Rename(t.Policy, *t.Command)
+	}
+	return err
+}
+
+// check checks the Command, and sets the limits.
+func (t *task) check(context.Context) error {
+	if err := checkCommand(t.Images.Files(t.Command)); err != nil {
+		return err
+	}
+	if err := t.Command.CheckSearch(); err != nil {
+		return err
+	}
+	t.Policy.Limits = t.Policy.Limits.WithDefaults()
+	return nil
+}
+
+// openWorkspace opens the workspace, and looks at what is in it.
+func (t *task) openWorkspace(context.Context) error {
+	if t.Command.Workspace == "" {
+		return nil
+	}
+	root, err := openWorkspace(t.Command)
+	if err != nil {
+		return err
+	}
+	t.ws = &workspace{root: root, before: scan(root)}
+	return nil
+}
+
+// makeTemp makes the folder for temporary files, unless the level does.
+func (t *task) makeTemp(context.Context) (err error) {
+	if t.Tmp = t.starter.TempDir(); t.Tmp != "" {
+		return nil
+	}
+	if t.temp, err = temp.New(t.r.o.TempDir); err != nil {
+		t.temp = nil
+		return fmt.Errorf("making a temporary folder for the run: %w", err)
+	}
+	t.Tmp = t.temp.Path
+	return nil
+}
+
+// openLayers waits for the run's turn in its Layers, and opens them.
+func (t *task) openLayers(ctx context.Context) (err error) {
+	if t.layers, err = t.r.openLayers(ctx, t.starter, &t.Policy, t.Command); err != nil {
+		return err
+	}
+	t.Overlays = t.layers.overlays()
+	t.Policy, *t.Command, t.Images, err = t.layers.place(t.starter, t.Policy, *t.Command, t.Images)
+	return err
+}
+
+// carryOut starts the program and returns when nothing of it is left. lost: nobody
+// knows whether it ended by itself. An error means that it was not started.
+func (t *task) carryOut(ctx context.Context) (_ *sandbox.Result, lost bool, _ error) {
+	if err := t.setArguments(); err != nil {
 		return nil, false, err
 	}
-	pipes, err := openPipes(l, c)
+	pipes, err := openPipes(&t.Launch)
 	if err != nil {
 		return nil, false, fmt.Errorf("making pipes for the run: %w", err)
 	}
 	defer pipes.close()
-
-	if err := ctx.Err(); err != nil {
-		return nil, false, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
-	}
-	here := l.Images.Files(c)
-	if l.Checked, err = r.o.Lookuper.Verify(here.Program); err != nil {
+	if err := t.verify(ctx); err != nil {
 		return nil, false, err
 	}
-	if err := checkDirID(here); err != nil { // looking at the workspace may have taken its time
-		return nil, false, err
-	}
-	if !r.reserve().Left() {
-		return nil, false, &sandbox.CommandError{Problem: fmt.Sprintf(
-			"the disk of the audit log has less than %d MiB free, which are kept for the log", r.o.Reserve>>20)}
-	}
-	bounds, err := l.bounds(ws)
+	bounds, err := t.bounds()
 	defer closeBounds(bounds)
 	if err != nil {
 		return nil, false, &sandbox.CommandError{Folder: true, Problem: "nothing could bound what the run writes", Err: err}
 	}
 	level.KeepDescriptors()
 	res := &sandbox.Result{Started: time.Now()}
-	proc, err := s.Start(&l.Launch)
+	proc, err := t.starter.Start(&t.Launch)
 	if err != nil {
 		return nil, false, err
 	}
 	pipes.closeChildEnds()
 
-	out := capture.New(c, limits, ws.folder())
-	readers := pipes.read(out)
-	feeder := pipes.feed(c.Stdin)
+	out := capture.New(t.Command, t.Policy.Limits, t.ws.folder())
+	readers, feeder := pipes.read(out), pipes.feed(t.Command.Stdin)
+	cause, stopWatching := t.attend(ctx, proc, out, pipes, bounds)
+	res.Cause, res.Duration = cause, time.Since(res.Started)
+	stopWatching()
 
+	ended := proc.Reap()
+	t.layers.give(ended.Overlays)
+	pipes.finish(readers, feeder, t.r.o.Drain)
+	if ended.Err != nil {
+		return nil, false, ended.Err
+	}
+	t.conclude(res, ended, out, bounds)
+	return res, ended.Lost, nil
+}
+
+// setArguments makes what the program is started with, and checks that it fits.
+func (t *task) setArguments() error {
+	c := t.Command
+	tempNames := []string{"TMPDIR=" + t.Tmp}
+	if runtime.GOOS == "windows" {
+		tempNames = append(tempNames, "TMP="+t.Tmp, "TEMP="+t.Tmp)
+	}
+	t.Argv = append([]string{c.Program.Path}, c.Args...)
+	t.Env = sandbox.MergeEnv(c.Env, tempNames)
+	return level.CheckSpace(t.Argv, t.Env)
+}
+
+// verify looks for the last time at what was approved, and at the log's disk.
+func (t *task) verify(ctx context.Context) (err error) {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("starting program %q: %w", t.Command.Program.Name, err)
+	}
+	here := t.Images.Files(t.Command)
+	if t.Checked, err = t.r.o.Lookuper.Verify(here.Program); err != nil {
+		return err
+	}
+	if err := checkDirID(here); err != nil { // looking at the workspace may have taken its time
+		return err
+	}
+	if !t.r.reserve().Left() {
+		return &sandbox.CommandError{Problem: fmt.Sprintf(
+			"the disk of the audit log has less than %d MiB free, which are kept for the log", t.r.o.Reserve>>20)}
+	}
+	return nil
+}
+
+// attend returns when the program has ended, by itself or because attend ended it
+// for the cause that it returns. The bounds are watched until stopWatching, which is
+// to be called before anything in them is gone.
+func (t *task) attend(ctx context.Context, proc level.Process, out *capture.Output, pipes *pipes, bounds []*disk.Bound) (_ sandbox.Cause, stopWatching func()) {
+	limits := t.Policy.Limits
 	timeout := time.NewTimer(limits.Timeout)
 	defer timeout.Stop()
-	var grace <-chan time.Time
-	var end time.Time // when grace is over
-	stop := func(why sandbox.Cause, d time.Duration) {
-		first := res.Cause == sandbox.CauseExit
-		if first {
-			res.Cause = why
-			proc.Terminate()
-		}
-		if at := time.Now().Add(d); first || at.Before(end) {
-			grace, end = time.After(d), at
+	if t.cache != nil {
+		bounds = append(slices.Clip(bounds), t.cache.bound(limits))
+	}
+	stop := make(chan struct{})
+	watched := disk.Watch(stop, t.r.reserve(), bounds, proc.Hidden)
+	stopWatching = func() {
+		close(stop)
+		for range watched { // until nobody looks
 		}
 	}
-	stopWatching := make(chan struct{})
-	watching := bounds
-	if l.cache != nil {
-		watching = append(slices.Clip(bounds), l.cache.bound(limits))
-	}
-	watched := disk.Watch(stopWatching, r.reserve(), watching, proc.Hidden)
-	full := watched
-	done, over := ctx.Done(), out.Over()
-	for running := true; running; {
+	e := ender{proc: proc}
+	full, done, over := watched, ctx.Done(), out.Over()
+	for {
 		select {
 		case <-proc.Ended():
-			running = false
+			return e.cause, stopWatching
 		case <-timeout.C:
-			stop(sandbox.CauseTimeout, r.o.Grace)
+			e.end(sandbox.CauseTimeout, t.r.o.Grace)
 		case why, ok := <-full:
 			if full = nil; ok {
-				stop(why, 0) // with time to end, it would write on
+				e.end(why, 0) // with time to end, it would write on
 			}
 		case <-done:
 			done = nil
 			if errors.Is(context.Cause(ctx), sandbox.ErrShutdown) {
-				stop(sandbox.CauseCancelled, r.o.ShutdownGrace)
+				e.end(sandbox.CauseCancelled, t.r.o.ShutdownGrace)
 			} else {
-				stop(sandbox.CauseCancelled, r.o.Grace)
+				e.end(sandbox.CauseCancelled, t.r.o.Grace)
 			}
 		case <-over:
 			over = nil
-			stop(sandbox.CauseOutputLimit, r.o.Grace)
+			e.end(sandbox.CauseOutputLimit, t.r.o.Grace)
 			// Nothing is read any more; a program that prints on its way out
 			// gets EPIPE rather than waiting for SIGKILL.
 			pipes.closeReaders()
-		case <-grace:
+		case <-e.grace:
 			proc.Kill()
 		}
 	}
-	res.Duration = time.Since(res.Started)
-	close(stopWatching)
-	for range watched { // until nobody looks at what is about to be gone
-	}
+}
 
-	// When nothing of the run is left, nobody prints any more, and the readers
-	// come to an end, unless somebody got away.
-	ended := proc.Reap()
-	l.layers.give(ended.Overlays)
-	pipes.drained(readers, r.o.Drain)
-	pipes.closeReaders()
-	<-readers
-	pipes.closeFeed()
-	<-feeder
+// An ender ends a process: it asks first, and kills when grace is over.
+type ender struct {
+	proc  level.Process
+	cause sandbox.Cause    // the first of them
+	grace <-chan time.Time // nil: nothing was asked for
+	until time.Time        // when grace is over
+}
 
-	if ended.Err != nil {
-		return nil, false, ended.Err
+// end asks the process to end within d. A later cause can only shorten that.
+func (e *ender) end(why sandbox.Cause, d time.Duration) {
+	first := e.cause == sandbox.CauseExit
+	if first {
+		e.cause = why
+		e.proc.Terminate()
 	}
+	if at := time.Now().Add(d); first || at.Before(e.until) {
+		e.grace, e.until = time.After(d), at
+	}
+}
+
+// conclude adds to res how the program ended and what it printed. What attend ended
+// it for is the cause; otherwise what the level, or a last look, found.
+func (t *task) conclude(res *sandbox.Result, ended level.Ending, out *capture.Output, bounds []*disk.Bound) {
 	if out.Exceeded() && res.Cause == sandbox.CauseExit {
 		res.Cause = sandbox.CauseOutputLimit
 	}
@@ -331,140 +321,7 @@ func (r *Runner) run(ctx context.Context, s level.Starter, l *launch, ws *worksp
 	if res.Cause == sandbox.CauseExit {
 		res.Cause = disk.Exceeded(bounds, 0)
 	}
-	res.Cache = l.cache.use(limits, res.Cause)
+	res.Cache = t.cache.use(t.Policy.Limits, res.Cause)
 	res.ExitCode, res.Signal, res.Usage = ended.Code, ended.Signal, ended.Usage
 	out.Report(res)
-	return res, ended.Lost, nil
-}
-
-// maxDrains is how many times as long as usual output is read that is there, when
-// the machine has so much to do that nobody came to read it.
-const maxDrains = 20
-
-// drained waits for readers to be done: for d, and some more while there is
-// something to read.
-func (p *pipes) drained(readers <-chan struct{}, d time.Duration) {
-	t := time.NewTicker(d)
-	defer t.Stop()
-	for range maxDrains {
-		select {
-		case <-readers:
-			return
-		case <-t.C:
-			if !holds(p.stdout) && !holds(p.stderr) {
-				return
-			}
-		}
-	}
-}
-
-// pipes are the ends of a run's standard streams.
-type pipes struct {
-	child          []*os.File // the program's ends
-	stdin          *os.File   // ours; nil: the program reads an end of file
-	stdout, stderr *os.File   // ours
-}
-
-func openPipes(l *launch, c *sandbox.Command) (_ *pipes, err error) {
-	p := &pipes{}
-	defer func() {
-		if err != nil {
-			p.close()
-		}
-	}()
-	if len(c.Stdin) > 0 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		p.stdin, l.Stdin = w, r
-		p.child = append(p.child, r)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	p.stdout, l.Stdout = r, w
-	p.child = append(p.child, w)
-	if r, w, err = os.Pipe(); err != nil {
-		return nil, err
-	}
-	p.stderr, l.Stderr = r, w
-	p.child = append(p.child, w)
-	return p, nil
-}
-
-// read copies the program's output to out; the channel is closed when no
-// goroutine reads any more.
-func (p *pipes) read(out *capture.Output) <-chan struct{} {
-	var wg sync.WaitGroup
-	wg.Go(func() { out.ReadStdout(p.stdout) })
-	wg.Go(func() { out.ReadStderr(p.stderr) })
-	return waiting(&wg)
-}
-
-// feed writes the program's input; the channel is closed when that is over.
-func (p *pipes) feed(input []byte) <-chan struct{} {
-	var wg sync.WaitGroup
-	if p.stdin != nil {
-		wg.Go(func() {
-			// A program need not read what it is given.
-			_, _ = p.stdin.Write(input)
-			p.closeFeed()
-		})
-	}
-	return waiting(&wg)
-}
-
-func waiting(wg *sync.WaitGroup) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		wg.Wait()
-		close(done)
-	}()
-	return done
-}
-
-func (p *pipes) closeChildEnds() {
-	for _, f := range p.child {
-		_ = f.Close()
-	}
-	p.child = nil
-}
-
-func (p *pipes) closeReaders() {
-	if p.stdout != nil {
-		_ = p.stdout.Close()
-	}
-	if p.stderr != nil {
-		_ = p.stderr.Close()
-	}
-}
-
-func (p *pipes) closeFeed() {
-	if p.stdin != nil {
-		_ = p.stdin.Close()
-	}
-}
-
-func (p *pipes) close() {
-	p.closeChildEnds()
-	p.closeReaders()
-	p.closeFeed()
-}
-
-// sweep removes what servers that were killed have left.
-func (r *Runner) sweep() {
-	parents := []string{""}
-	for _, dir := range []string{r.o.TempDir, r.o.CopyDir} {
-		if dir != "" && !slices.Contains(parents, dir) {
-			parents = append(parents, dir)
-		}
-	}
-	for _, parent := range parents {
-		if err := temp.Sweep(parent); err != nil {
-			r.o.Logger.Warn("what an earlier server left is not all removed", "err", err)
-		}
-	}
-	host{}.Sweep()
 }
