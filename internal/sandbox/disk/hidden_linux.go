@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
 // maxHiddenProcesses is how many processes of a run are looked into.
@@ -20,12 +20,12 @@ const maxHiddenProcesses = 1024
 func HiddenBelow(pid int, self bool) int64 {
 	var total int64
 	seen := map[fileID]bool{}
-	pids := confine.Children(pid)
+	pids := processes.Children(pid)
 	if self {
 		pids = append(pids, pid)
 	}
 	for i := 0; i < len(pids) && i < maxHiddenProcesses; i++ {
-		pids = append(pids, confine.Children(pids[i])...)
+		pids = append(pids, processes.Children(pids[i])...)
 		dir := "/proc/" + strconv.Itoa(pids[i]) + "/fd"
 		f, err := os.Open(dir)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
@@ -63,17 +64,17 @@ func setLimits(j *confine.Job, limits sandbox.Limits) {
 }
 
 // filter says what seccomp is to refuse.
-func (s *confiner) filter(l *level.Launch) confine.Filter {
-	f := confine.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6}
+func (s *confiner) filter(l *level.Launch) seccomp.Filter {
+	f := seccomp.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6}
 	if s.noListener != nil {
 		f.NoListener, f.Piece = true, pieceOf(l.Policy.Limits)
 	}
 	switch {
 	case l.Policy.Network == sandbox.NetworkNone:
 	case !s.opensSockets(l):
-		f.Network = confine.NetworkInternet
+		f.Network = seccomp.NetworkInternet
 	default:
-		f.Network = confine.NetworkLocal
+		f.Network = seccomp.NetworkLocal
 	}
 	if f.Alone && f.NoScope {
 		f.Keep = []int64{int64(os.Getpid()), int64(unix.Getpgrp()), int64(os.Getppid())}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
 // adoptOrphans makes this process the one to whom the children of a killed
@@ -34,7 +34,7 @@ func killOrphans() {
 	pause := 100 * time.Microsecond
 	for deadline := time.Now().Add(orphanTime); time.Now().Before(deadline); pause = min(2*pause, 10*time.Millisecond) {
 		var orphans []int
-		for _, pid := range confine.Children(os.Getpid()) {
+		for _, pid := range processes.Children(os.Getpid()) {
 			if filters(pid) > own {
 				orphans = append(orphans, pid)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/images"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -347,7 +348,7 @@ func (t *view) restrict() {
 		}
 		r.FS |= later.fs
 		r.Scoped |= later.scoped
-		if j.Filter.Network == confine.NetworkNone {
+		if j.Filter.Network == seccomp.NetworkNone {
 			r.Net |= later.net
 		}
 	}

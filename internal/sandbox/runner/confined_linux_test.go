@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
@@ -176,10 +176,10 @@ func TestRunKeepsTheHelpersTableSmall(t *testing.T) {
 	var working, waiting []int
 	for deadline := time.Now().Add(10 * time.Second); len(waiting) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		working, waiting = nil, nil
-		for _, pid := range confine.Children(os.Getpid()) {
+		for _, pid := range processes.Children(os.Getpid()) {
 			switch size := tableSize(pid); {
 			case size == 0: // it ended just now, and has no table
-			case len(confine.Children(pid)) > 0:
+			case len(processes.Children(pid)) > 0:
 				working = append(working, size)
 			default:
 				waiting = append(waiting, size)

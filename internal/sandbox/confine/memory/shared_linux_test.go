@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package confine
+package memory
 
 import (
 	"os"
@@ -21,11 +21,11 @@ const gone = 1 << 30
 // What is there counts with the sizes of the largest pieces that were asked for.
 func TestSharedMemory(t *testing.T) {
 	there := 0
-	m := &sharedMemory{limit: 10 * page, alive: func() (int, bool) { return there, true }}
+	m := &Shared{Limit: 10 * page, Alive: func() (int, bool) { return there, true }}
 	share := func(thread uint32, pages uint64, want bool) {
 		t.Helper()
 		m.next = time.Time{}
-		if got := m.share(thread, pages*page); got != want {
+		if got := m.Share(thread, pages*page); got != want {
 			t.Errorf("share of %d pages with %d of 10 = %v, want %v", pages, m.total/page, got, want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestSharedMemory(t *testing.T) {
 	there = 0 // this thread's own may not have been made yet
 	share(gone+3, 7, false)
 	share(gone+3, 6, true)
-	if m.keep(0) { // even what is empty takes a page
+	if m.Keep(0) { // even what is empty takes a page
 		t.Error("keep with nothing left = true, want false")
 	}
 	share(self(), 10, true)
@@ -50,20 +50,20 @@ func TestSharedMemory(t *testing.T) {
 
 // When it cannot be known what is there, nothing is forgiven.
 func TestSharedMemoryUnsure(t *testing.T) {
-	m := &sharedMemory{limit: 2 * page, alive: func() (int, bool) { return 0, false }}
-	if !m.share(gone, 2*page) || m.share(gone, 1) {
+	m := &Shared{Limit: 2 * page, Alive: func() (int, bool) { return 0, false }}
+	if !m.Share(gone, 2*page) || m.Share(gone, 1) {
 		t.Error("share went beyond the limit though nobody could look")
 	}
-	if m.keep(1) {
+	if m.Keep(1) {
 		t.Error("keep went beyond the limit though nobody could look")
 	}
 }
 
 // A program that maps very much and very often is not remembered without end.
 func TestSharedMemoryManyMappings(t *testing.T) {
-	m := &sharedMemory{limit: 1 << 40, alive: func() (int, bool) { return 0, true }}
+	m := &Shared{Limit: 1 << 40, Alive: func() (int, bool) { return 0, true }}
 	for n := range 3 * mostMappings {
-		if m.next = (time.Time{}); !m.share(self(), page) {
+		if m.next = (time.Time{}); !m.Share(self(), page) {
 			t.Fatalf("mapping %d is refused", n)
 		}
 	}
@@ -97,17 +97,17 @@ func TestSharedAlive(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n, ok := sharedAlive(0, false); n != 2 || !ok {
-		t.Errorf("sharedAlive() = %d, %v, want 2, true", n, ok)
+	if n, ok := Alive(0, false); n != 2 || !ok {
+		t.Errorf("Alive() = %d, %v, want 2, true", n, ok)
 	}
 }
 
 // Many threads that map once are not remembered without end either.
 func TestSharedMemoryManyThreads(t *testing.T) {
-	m := &sharedMemory{limit: 1 << 40, alive: func() (int, bool) { return 0, false }}
+	m := &Shared{Limit: 1 << 40, Alive: func() (int, bool) { return 0, false }}
 	granted := 0
 	for n := range uint32(2 * mostMappings) {
-		if m.share(gone+n, page) {
+		if m.Share(gone+n, page) {
 			granted++
 		}
 	}

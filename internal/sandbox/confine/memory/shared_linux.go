@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package confine
+package memory
 
 import (
 	"bufio"
@@ -17,9 +17,11 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
-// sharedMemory bounds the memory that a run's processes share without a file,
+// Shared bounds the memory that a run's processes share without a file,
 // all of it together. The kernel has no limit for it: it is of no one process.
 //
 // Every shared mapping counts with its size when it is asked for, also one of a
@@ -27,9 +29,9 @@ import (
 // When the limit is reached, the pieces of memory that are still there are
 // counted: if there are k of them, they are no more than the k largest of what
 // was asked for. Everything else is forgiven.
-type sharedMemory struct {
-	limit int64 // bytes; 0: none
-	alive func() (int, bool)
+type Shared struct {
+	Limit int64              // bytes; 0: none
+	Alive func() (int, bool) // see the function Alive
 
 	// What was asked for. A thread's last mapping may not have been made yet.
 	// When the thread asks for another, or is gone, it has.
@@ -41,7 +43,7 @@ type sharedMemory struct {
 	next time.Time // when looking at what is there may be done again
 }
 
-// mostMappings is how many mappings are remembered. Beyond that, sharedMemory
+// mostMappings is how many mappings are remembered. Beyond that, Shared
 // looks at what is there.
 const mostMappings = 4096
 
@@ -58,12 +60,12 @@ const (
 	mostLookElapsed = 10 * mostLook
 )
 
-// share reports whether a thread may make a shared mapping of that size.
-func (m *sharedMemory) share(thread uint32, size uint64) bool {
-	if m.limit <= 0 {
+// Share reports whether a thread may make a shared mapping of that size.
+func (m *Shared) Share(thread uint32, size uint64) bool {
+	if m.Limit <= 0 {
 		return true
 	}
-	if size > uint64(m.limit) {
+	if size > uint64(m.Limit) {
 		return false
 	}
 	page := int64(os.Getpagesize())
@@ -88,19 +90,19 @@ func (m *sharedMemory) share(thread uint32, size uint64) bool {
 
 // hasRoom reports whether one more mapping is within the limit, and can be
 // remembered.
-func (m *sharedMemory) hasRoom(size int64) bool {
-	return m.total+size <= m.limit && len(m.settled)+len(m.last) < mostMappings
+func (m *Shared) hasRoom(size int64) bool {
+	return m.total+size <= m.Limit && len(m.settled)+len(m.last) < mostMappings
 }
 
-// keep reports whether something of that size may be made that stays until the
+// Keep reports whether something of that size may be made that stays until the
 // run ends.
-func (m *sharedMemory) keep(size uint64) bool {
-	if m.limit <= 0 {
+func (m *Shared) Keep(size uint64) bool {
+	if m.Limit <= 0 {
 		return true
 	}
 	// Even an empty one takes memory.
 	const least = 4096
-	if size > uint64(m.limit) || m.total+max(int64(size), least) > m.limit {
+	if size > uint64(m.Limit) || m.total+max(int64(size), least) > m.Limit {
 		return false
 	}
 	m.kept += max(int64(size), least)
@@ -109,7 +111,7 @@ func (m *sharedMemory) keep(size uint64) bool {
 }
 
 // look forgives what is not there any more.
-func (m *sharedMemory) look() {
+func (m *Shared) look() {
 	if time.Now().Before(m.next) {
 		return
 	}
@@ -122,11 +124,11 @@ func (m *sharedMemory) look() {
 			delete(m.last, thread)
 		}
 	}
-	n, ok := m.alive()
+	n, ok := m.Alive()
 	// While it only waits, it obeys nobody either.
 	took := max(threadTime()-worked, time.Since(elapsed)/10)
 	defer func() {
-		if took > mostLook/10 || m.total > m.limit/2 { // it was slow or of little use, and must not be all that is done
+		if took > mostLook/10 || m.total > m.Limit/2 { // it was slow or of little use, and must not be all that is done
 			m.next = time.Now().Add(10 * took)
 		}
 	}()
@@ -144,18 +146,18 @@ func (m *sharedMemory) look() {
 	}
 }
 
-// sharedAlive counts the pieces of shared memory without a file that this
+// Alive counts the pieces of shared memory without a file that this
 // process's descendants have mapped, but for the init. It reports false when it
 // cannot be sure: a process is not to be looked into, or came or went meanwhile
 // and may have taken a piece along.
-func sharedAlive(init int, namespaces bool) (n int, ok bool) {
+func Alive(init int, namespaces bool) (n int, ok bool) {
 	device, ok := sharedDevice()
 	if !ok {
 		return 0, false
 	}
 	end, elapsed := threadTime()+mostLook, time.Now().Add(mostLookElapsed)
 	over := func() bool { return threadTime() > end || time.Now().After(elapsed) }
-	before := descendants()
+	before := processes.Descendants()
 	pieces := map[string]bool{}
 	for _, pid := range before {
 		if namespaces && pid == init {
@@ -167,7 +169,7 @@ func sharedAlive(init int, namespaces bool) (n int, ok bool) {
 	}
 	// Twice: one that ends while the list is made can hide its children once.
 	for range 2 {
-		after := descendants()
+		after := processes.Descendants()
 		slices.Sort(before)
 		slices.Sort(after)
 		if !slices.Equal(before, after) {
@@ -183,10 +185,10 @@ func mappedPieces(pid int, device string, pieces map[string]bool, over func() bo
 	dir := "/proc/" + strconv.Itoa(pid)
 	lines, err := addPieces(dir+"/maps", device, pieces, over)
 	if errors.Is(err, unix.ESRCH) || err == nil && lines == 0 { // its first thread has ended, and perhaps no other
-		var tasks []string
-		tasks, err = readNames(dir + "/task")
+		var tasks []os.DirEntry
+		tasks, err = os.ReadDir(dir + "/task")
 		for _, task := range tasks {
-			if lines, err = addPieces(dir+"/task/"+task+"/maps", device, pieces, over); lines > 0 {
+			if lines, err = addPieces(dir+"/task/"+task.Name()+"/maps", device, pieces, over); lines > 0 {
 				break
 			}
 			if !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -1,11 +1,10 @@
 //go:build amd64 || arm64
 
-package confine
+package seccomp
 
 import (
 	"math"
 	"runtime"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +19,7 @@ const (
 
 const (
 	retAllow  = unix.SECCOMP_RET_ALLOW
-	retAsk    = unix.SECCOMP_RET_USER_NOTIF // the supervisor decides; see broker
+	retAsk    = unix.SECCOMP_RET_USER_NOTIF // the supervisor decides; see package confine
 	retDone   = unix.SECCOMP_RET_ERRNO      // nothing happens, and the program hears that it worked
 	retPerm   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	retNoSpc  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)
@@ -31,6 +30,29 @@ const (
 	retNoSupp = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 	retKill   = unix.SECCOMP_RET_KILL_PROCESS
 )
+
+// Network says which sockets a program may make.
+type Network uint64
+
+const (
+	NetworkNone     Network = iota // none of any family, but for connected pairs
+	NetworkInternet                // of the Internet, and netlink's routes
+	NetworkLocal                   // the same, and unix sockets
+)
+
+// A Filter is what seccomp refuses beside what it always refuses.
+type Filter struct {
+	Network Network
+	Alone   bool    // no PID namespace: other processes can be named, and must not be
+	NoScope bool    // with Alone: nothing else keeps signals from others
+	Keep    []int64 // with NoScope: processes that must not get signals
+
+	// NoListener says that the filter cannot ask the supervisor. What needs an
+	// answer is then refused, or bounded piece by piece. The program must not be
+	// able to open /dev/zero to write.
+	NoListener bool
+	Piece      int64 // with NoListener: bytes that a mapping may have that is shared and has no file; 0: any number
+}
 
 // newNamespaces are the flags of clone(2) and unshare(2) that make namespaces.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
@@ -78,38 +100,8 @@ func (w *filterWriter) anyBit(v, mask uint32) {
 	w.ret(v)
 }
 
-// seccomp installs the filter, and sends the descriptor of its questions to the
-// supervisor. No more filters with questions can be installed after it.
-func (p *plan) seccomp(f Filter) {
-	code := f.program()
-	p.keep = append(p.keep, code)
-	program := unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})
-	if f.NoListener {
-		p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
-		return
-	}
-	p.call(StepListen, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(), program).out = uint8(slotFrom)
-	// Linux 5.0 to 5.4 cannot let a call go on. Nobody has asked yet, so a kernel
-	// that can finds no question.
-	p.call(StepListen, unix.SYS_IOCTL, slotFrom, unix.SECCOMP_IOCTL_NOTIF_SEND,
-		unsafe.Pointer(&answer{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})).ignore[0] = uintptr(unix.ENOENT)
-	p.pass("send the filter's questions to the supervisor", fdQuestions, slotFrom)
-}
-
-// listenerFlags returns the flags of a filter that asks. From Linux 5.19 on, a
-// question that the supervisor has received is not taken back by a signal.
-func listenerFlags() uintptr {
-	const ask = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-	// Without a filter, the kernel looks at the flags and gets no further.
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, ask|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0)
-	if errno == unix.EFAULT {
-		return ask | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-	}
-	return ask
-}
-
-// program returns the filter's instructions.
-func (f Filter) program() []unix.SockFilter {
+// Program returns the filter's instructions.
+func (f Filter) Program() []unix.SockFilter {
 	var w filterWriter
 	w.load(offArch)
 	w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, auditArch)
@@ -460,7 +452,7 @@ func (f Filter) others(w *filterWriter) {
 	w.refuse(unix.SYS_PROCESS_MRELEASE, retPerm)
 	// Without a user namespace, which has limits of its own, the supervisor counts
 	// what the program takes of the user's.
-	for _, nr := range inotifyInits() {
+	for _, nr := range InotifyInits() {
 		w.refuse(nr, f.ask(retMFile))
 	}
 	w.refuse(unix.SYS_INOTIFY_ADD_WATCH, f.ask(retNoSpc))
@@ -529,8 +521,8 @@ func attributes() []int {
 	}
 }
 
-// inotifyInits are the system calls that make an inotify instance.
-func inotifyInits() []int { return append([]int{unix.SYS_INOTIFY_INIT1}, inotifyInitsHere()...) }
+// InotifyInits are the system calls that make an inotify instance.
+func InotifyInits() []int { return append([]int{unix.SYS_INOTIFY_INIT1}, inotifyInitsHere()...) }
 
 // lastJudged is the highest system call that was looked at for refused.
 const lastJudged = unix.SYS_FILE_SETATTR
