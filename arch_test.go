@@ -72,7 +72,7 @@ func theMap() []row {
 		{dir: "internal/sandbox/changes/apply", may: []string{"internal/sandbox/changes/record", "internal/sandbox/changes/tree"}},
 		{dir: "internal/sandbox/changes/turns", may: []string{"internal/sandbox/changes/record", "internal/sandbox/changes/tree"}},
 		{dir: "internal/sandbox/changes/journal", may: []string{"internal/sandbox/changes/apply", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns"}},
-		{dir: "internal/sandbox/changes", may: []string{"internal/safetext", "internal/sandbox/changes/gitdata", "internal/sandbox/changes/journal", "internal/sandbox/changes/layer", "internal/sandbox/changes/protect", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns"}},
+		{dir: "internal/sandbox/changes", may: []string{"internal/safetext", "internal/sandbox/changes/gitdata", "internal/sandbox/changes/journal", "internal/sandbox/changes/layer", "internal/sandbox/changes/protect", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns", "internal/sandbox/paths"}},
 		{dir: "internal/sandbox/paths"},
 		{dir: "internal/sandbox/program", may: []string{"internal/sandbox/paths"}},
 		{dir: "internal/sandbox/temp"},

@@ -89,7 +89,7 @@ func (im List) Covers(path string) bool {
 // path is where what a run finds at the absolute path is on this machine.
 func (im List) path(path string) string {
 	for _, i := range im {
-		if rel, err := filepath.Rel(i.At, path); err == nil && filepath.IsLocal(rel) {
+		if rel, ok := paths.Below(i.At, path); ok {
 			return filepath.Join(i.From, rel)
 		}
 	}

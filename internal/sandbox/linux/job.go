@@ -114,5 +114,5 @@ func (s *confiner) opensSockets(l *level.Launch) bool {
 // inSystem reports whether a path leads to a folder of the system's.
 func inSystem(path string) bool {
 	resolved, err := filepath.EvalSymlinks(path)
-	return err == nil && paths.Inside(paths.SystemDirs(), resolved)
+	return err == nil && paths.IsSystem(resolved)
 }
