@@ -31,9 +31,8 @@ type confiner struct {
 	namespaces bool
 	landlock   int // the kernel's ABI; 0: not used
 
-	noListener error // why the filter cannot ask the helper; nil: it can. Set by try alone.
-	// overlay says why there are no layers in memory; empty: there are. It is set
-	// by the probe.
+	noListener error // why the filter cannot ask the helper; nil: it can. Set by Try.
+	// overlay is why there are no layers in memory; empty: there are. Set by Find.
 	overlay string
 
 	etc    publicRules
@@ -77,14 +76,13 @@ func (s *confiner) Start(l *level.Launch) (level.Process, error) {
 	p := &confined{helper: h, spares: &s.spares, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
 	s.spares.refill(p.done)
 	go func() {
-		p.report, _ = h.answer() // whatever is wrong with it, nobody knows how the run ended
+		p.report, _ = h.answer() // on any error, nobody knows how the run ended
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// tell gives a helper its job. One that waited may have been killed meanwhile;
-// then another one gets it.
+// tell gives a helper its job. If the idle one was killed meanwhile, another gets it.
 func (s *confiner) tell(group string, message []byte, l *level.Launch) (*helper, error) {
 	for attempt := 0; ; attempt++ {
 		h, err := s.spares.take()
@@ -104,14 +102,14 @@ func (s *confiner) tell(group string, message []byte, l *level.Launch) (*helper,
 	}
 }
 
-// A confined is a program under a helper.
+// A confined is a program that a helper supervises.
 type confined struct {
 	helper *helper
 	spares *spares
 	level  sandbox.Level
 	launch *level.Launch
 
-	namespaces bool // everything ends with the init, which ends with the helper
+	namespaces bool // the run ends with its init, which ends with the helper
 
 	done chan struct{} // closed by the goroutine that reads the answer
 
@@ -123,8 +121,8 @@ func (p *confined) Ended() <-chan struct{} { return p.done }
 func (p *confined) Hidden() int64          { return disk.HiddenBelow(p.helper.cmd.Process.Pid, false) }
 func (p *confined) Terminate()             { p.order(confine.OrderTerminate) }
 
-// obeyTime bounds how long a helper that is to kill everything takes. When it
-// is killed itself, everything goes with it, or falls to us.
+// obeyTime bounds how long a helper may take to kill a run. Then the helper is killed:
+// its run ends with it, or its processes become our children.
 const obeyTime = 5 * time.Second
 
 func (p *confined) Kill() {
@@ -134,8 +132,8 @@ func (p *confined) Kill() {
 	}
 }
 
-// order does not wait. What cannot be said goes without saying: the socket is
-// full of orders, or the helper is gone.
+// order does not wait, and ignores errors: either the socket is full of orders already,
+// or the helper is gone.
 func (p *confined) order(b byte) { _, _ = p.helper.socket.Write([]byte{b}) }
 
 func (p *confined) Reap() level.Ending {
@@ -170,7 +168,7 @@ func (p *confined) Reap() level.Ending {
 	return e
 }
 
-// failure sorts out why the program was not started.
+// failure returns why the program was not started.
 func (p *confined) failure() error {
 	r, c := p.report, p.launch.Command
 	errno := syscall.Errno(r.Errno)
@@ -255,14 +253,14 @@ func (System) Candidates(*slog.Logger) []level.Candidate {
 	}
 }
 
-// Sweep removes what helpers that were killed have left in the system.
+// Sweep removes what killed helpers left in the system.
 func (System) Sweep() {
 	if os.Getuid() == 0 { // nobody else makes control groups
 		confine.SweepGroups()
 	}
 }
 
-// landlockABI asks the kernel what it has of Landlock; 0 is nothing.
+// landlockABI returns the kernel's Landlock ABI; 0: it has none.
 func landlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -274,8 +272,8 @@ func landlockABI() int {
 // tryTime bounds a trial: it takes some milliseconds.
 const tryTime = 10 * time.Second
 
-// Try runs this program itself under s, which looks around and says what is
-// amiss. Where no filter can ask the helper, s has one that asks nothing from
+// Try runs this program itself under s. It tries what must fail, and reports what did
+// not. If the filter cannot ask the helper here, s uses one that asks nothing from
 // then on.
 func (s *confiner) Try(ctx context.Context) error {
 	var checks []string
@@ -296,8 +294,8 @@ func (s *confiner) Try(ctx context.Context) error {
 	return err
 }
 
-// Find finds out what s does not cover, and tries a network of its own and an
-// overlay.
+// Find returns what s does not cover, and whether a network of its own and overlays
+// work.
 func (s *confiner) Find(ctx context.Context) level.Findings {
 	f := level.Findings{Gaps: s.gaps(), Overlay: level.NoNamespaces}
 	if s.namespaces {

@@ -21,15 +21,15 @@ import (
 // A helper is the process that starts and supervises one program.
 type helper struct {
 	cmd    *exec.Cmd
-	socket *os.File // the helper takes its end for the end of us
+	socket *os.File // the helper takes its closing for our end
 	group  string   // the control group of its job; empty: none
 	failed bool     // it did not end by itself; known when it was closed
 
-	layers []*os.File // of the job, once they came; owned by who asks for the answer
+	layers []*os.File // of the job, once they arrived; the caller of answer owns them
 }
 
-// helperExit bounds how long a helper that has said its last word takes to end. It
-// removes its control group by then, which may take two seconds.
+// helperExit bounds how long a helper may take to exit after its answer. It removes
+// its control group in that time, which may take two seconds.
 const helperExit = 3 * time.Second
 
 func startHelper() (*helper, error) {
@@ -90,8 +90,7 @@ func (h *helper) send(message []byte, l *level.Launch) error {
 	return err
 }
 
-// answer returns what the helper says in the end. Before that, the layers of the
-// job come.
+// answer returns the helper's final report. The job's layers arrive before it.
 func (h *helper) answer() (*confine.Report, error) {
 	var n uint32
 	for n == 0 {
@@ -111,8 +110,8 @@ func (h *helper) answer() (*confine.Report, error) {
 	return confine.ParseReport(body)
 }
 
-// head returns the length of the next message, and takes the descriptors that
-// come with it. They come with the first byte.
+// head returns the length of the next message, and keeps the descriptors that come
+// with its first byte.
 func (h *helper) head() (length uint32, err error) {
 	conn, err := h.socket.SyscallConn()
 	if err != nil {
@@ -165,15 +164,15 @@ func (h *helper) listens() bool {
 	return err == nil && alive
 }
 
-// tidy removes what a helper that was closed could not remove itself. Nothing of
-// its job is left.
+// tidy removes what a closed helper could not remove itself. No process of its job is
+// left.
 func (h *helper) tidy() {
 	if h.failed && h.group != "" {
 		confine.RemoveGroup(h.group)
 	}
 }
 
-// close waits for the helper to end, and makes it.
+// close makes the helper end, and waits for that.
 func (h *helper) close() {
 	_ = h.socket.Close()
 	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
@@ -181,17 +180,16 @@ func (h *helper) close() {
 	late.Stop()
 }
 
-// spareFor is how long a helper waits for a job before it is let go. It takes
-// some 4 MB.
+// spareFor is how long an idle helper is kept. It takes some 4 MB.
 const spareFor = 30 * time.Second
 
-// spares has a helper ready for the next run, so that no run but the first
-// waits for one to start, which is the larger part of a confined start. The
-// zero value is ready. Safe for concurrent use.
+// spares keeps a helper ready for the next run. Starting one is the larger part of a
+// confined start, so only the first run waits for it. The zero value is ready. Safe
+// for concurrent use.
 type spares struct {
 	mu     sync.Mutex
 	ready  *helper     // guarded by mu; nil: none
-	idle   *time.Timer // lets ready go; guarded by mu
+	idle   *time.Timer // ends the idle helper; guarded by mu
 	closed bool        // guarded by mu
 	work   sync.WaitGroup
 }
@@ -207,16 +205,16 @@ func (s *spares) take() (*helper, error) {
 	return startHelper()
 }
 
-// refillDuring is how long into a run another helper is made ready, for runs at
-// the same time. Before that, starting one would slow the run down.
+// refillDuring is how long into a run the next helper is started, for runs at the same
+// time. Earlier, it would slow the run down.
 const refillDuring = 100 * time.Millisecond
 
-// refillAfter is how long after a run's end another helper is made ready: when its
-// answer is out, and before the next call can have come to its run.
+// refillAfter is how long after a run's end the next helper is started: after its
+// answer was sent, and before the next call can reach its own run.
 const refillAfter = 2 * time.Millisecond
 
-// refill has a helper made ready when a run is over, or has been going on for some
-// time, unless there is one by then.
+// refill starts a helper when the run is over or has lasted for refillDuring, unless
+// one is ready by then.
 func (s *spares) refill(over <-chan struct{}) {
 	s.background(func() {
 		select {
@@ -240,7 +238,7 @@ func (s *spares) refill(over <-chan struct{}) {
 	})
 }
 
-// dismiss lets a helper go whose job is done. Nobody but close waits for its end.
+// dismiss ends a helper whose job is done. Only close waits for that.
 func (s *spares) dismiss(h *helper) {
 	bury := func() {
 		h.close()
@@ -251,8 +249,8 @@ func (s *spares) dismiss(h *helper) {
 	}
 }
 
-// background does work that close waits for. It reports false, and does nothing,
-// after close.
+// background runs work in a goroutine that close waits for. After close it does
+// nothing and returns false.
 func (s *spares) background(work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,8 +260,7 @@ func (s *spares) background(work func()) bool {
 	return !s.closed
 }
 
-// swap makes h the one that is ready, and returns the one that was. With none,
-// nobody waits any more.
+// swap makes h the ready helper and returns the one it replaces; nil: there is none.
 func (s *spares) swap(h *helper) *helper {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +283,7 @@ func (s *spares) swap(h *helper) *helper {
 	return old
 }
 
-// close lets the helper that waits go, and no other begin to wait.
+// close ends the idle helper, and keeps others from becoming idle.
 func (s *spares) close() {
 	s.mu.Lock()
 	s.closed = true

@@ -19,7 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// job writes down what the helper needs to know.
+// job builds the job for the helper.
 func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
 	network := l.Policy.Network
 	if network == sandbox.NetworkLoopback && !s.namespaces {
@@ -58,12 +58,12 @@ func setLimits(j *confine.Job, limits sandbox.Limits) {
 		Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,
 	}
 	if os.Getuid() == 0 {
-		// The kernel's own limit on processes is not for root.
+		// The kernel does not apply its limit on processes to root.
 		j.Group = confine.GroupName + rand.Text()
 	}
 }
 
-// filter says what seccomp is to refuse.
+// filter returns what seccomp must refuse.
 func (s *confiner) filter(l *level.Launch) seccomp.Filter {
 	f := seccomp.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6}
 	if s.noListener != nil {
@@ -82,9 +82,9 @@ func (s *confiner) filter(l *level.Launch) seccomp.Filter {
 	return f
 }
 
-// pieceOf returns how many bytes of shared memory without a file a mapping may
-// have when nobody counts them: so many that all the processes that a run may
-// have can have one.
+// pieceOf returns how many bytes of shared memory one mapping may have when nobody
+// counts them together: the memory limit, divided by the processes that a run may
+// have.
 func pieceOf(limits sandbox.Limits) int64 {
 	if limits.Memory <= 0 {
 		return 0
@@ -92,10 +92,10 @@ func pieceOf(limits sandbox.Limits) int64 {
 	return max(limits.Memory/max(int64(limits.Processes), 1), int64(os.Getpagesize()))
 }
 
-// opensSockets reports whether a run may use unix sockets that have names. It
-// must not reach those of other programs. Landlock sees to that from ABI 9 on;
-// before, it may when other programs have none in what the run sees. A program's
-// own installation counts, and so does whatever the user's projects are.
+// opensSockets reports whether a run may use named unix sockets. It must not reach
+// those of other programs. From ABI 9 on, Landlock ensures that. On older kernels a
+// run may use them only if it sees no folder where other programs could have some;
+// the program's installation and the user's projects are such folders.
 func (s *confiner) opensSockets(l *level.Launch) bool {
 	if !s.namespaces || s.landlock < 6 && l.Policy.Network == sandbox.NetworkFull { // abstract names are the network's
 		return false
@@ -111,7 +111,7 @@ func (s *confiner) opensSockets(l *level.Launch) bool {
 	return true
 }
 
-// inSystem reports whether a path leads to a folder of the system's.
+// inSystem reports whether path leads into a folder of the system.
 func inSystem(path string) bool {
 	resolved, err := filepath.EvalSymlinks(path)
 	return err == nil && paths.IsSystem(resolved)

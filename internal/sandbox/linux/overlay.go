@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// maxOwners is how many names of a folder are looked at for their owners.
+// maxOwners is how many names of a folder are checked for their owners.
 const maxOwners = 1000
 
 func (s *confiner) Overlays(dir string, was sandbox.Look) (now sandbox.Look, why string) {
@@ -57,8 +57,8 @@ func (s *confiner) Overlays(dir string, was sandbox.Look) (now sandbox.Look, why
 	return now, ""
 }
 
-// foreign names the file system that a folder is on, when what an overlay shows
-// of it would not be reliable.
+// foreign returns the name of the folder's file system if overlays on it are not
+// reliable.
 func foreign(fd int) string {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(fd, &st); err != nil {
@@ -92,20 +92,20 @@ func mountBelow(points []string, dir string) string {
 	return ""
 }
 
-// folds reports whether the names in a folder are compared without case.
+// folds reports whether the folder compares names without regard to case.
 func folds(fd int) bool {
 	const casefold = 0x40000000 // FS_CASEFOLD_FL
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	return err == nil && flags&casefold != 0
 }
 
-// stranger returns a name whose owner or group a run has no id for: "." for the
-// folder itself, or one of those directly in it. What belongs to others further
-// down is not found here, and cannot be changed by the run.
+// stranger returns a name whose owner or group has no id inside the run: "." for the
+// folder itself, or an entry directly in it. Deeper entries of other users are not
+// found here; the run cannot change them.
 func stranger(dir *os.File, st *unix.Stat_t) string {
 	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
 	if uid == 0 {
-		return "" // who has every id; see package confine
+		return "" // root has every id; see package confine
 	}
 	if st.Uid != uid || st.Gid != gid {
 		return "."

@@ -22,7 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// What Landlock is asked to allow. Nobody may make devices.
+// Access rights that Landlock is asked to allow. None of them makes devices.
 const (
 	accessRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 
@@ -34,14 +34,14 @@ const (
 	accessDevice = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 
-	// accessFile are the rights that a file has; with others, a rule for one is
-	// refused.
+	// accessFile are the rights that apply to files. The kernel refuses a rule for a
+	// file that has others.
 	accessFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// devices are those that every program may use. A program has no controlling
-// terminal but one that it made itself.
+// devices returns the devices that every program may use. /dev/tty is safe: a program
+// has no controlling terminal unless it made one itself.
 func devices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 }
@@ -51,10 +51,10 @@ type view struct {
 	confined *confiner
 	job      *confine.Job
 	images   images.List
-	missing  string // the first path that must be there and is not
+	missing  string // the first required path that does not exist
 }
 
-// fill adds all that l gives its program.
+// fill adds everything that l lets its program reach.
 func (t *view) fill(l *level.Launch) {
 	t.system(l.Policy.Network)
 	for _, path := range l.Command.Program.Needs {
@@ -82,8 +82,8 @@ func (t *view) fill(l *level.Launch) {
 	}
 }
 
-// check reports what must be there and is not, and a working folder that cannot be
-// reached.
+// check returns an error if a required path does not exist, or if the working folder
+// cannot be reached.
 func (t *view) check(dir string) error {
 	if t.missing != "" {
 		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("folder %q", t.missing), Err: fs.ErrNotExist}
@@ -94,10 +94,10 @@ func (t *view) check(dir string) error {
 	return nil
 }
 
-// enter says where the program starts, and which folder must be there.
+// enter sets the working folder, and which folder it must be.
 func (t *view) enter(c *sandbox.Command) (err error) {
 	if t.images.Covers(c.Dir) {
-		t.job.Dir = c.Dir // in the image, where it was looked at, no link leads there
+		t.job.Dir = c.Dir // it was checked in the image, where no link leads to it
 		return nil
 	}
 	if t.job.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
@@ -107,8 +107,8 @@ func (t *view) enter(c *sandbox.Command) (err error) {
 	return nil
 }
 
-// pin says what the files of the program, the workspace and the cache were when they
-// were looked at: the helper starts nothing if they are not that any more.
+// pin records the identity of the program's files, the workspace and the cache as they
+// were checked. The helper starts nothing if one of them has changed.
 func (t *view) pin(l *level.Launch) {
 	c := l.Command
 	files := c.Program.Files() // where the run finds them, in the order of Verify
@@ -143,8 +143,8 @@ func (t *view) system(network sandbox.Network) {
 	for _, path := range devices() {
 		access := uint64(accessDevice)
 		if path == "/dev/zero" && t.confined.noListener != nil {
-			// A shared mapping of what was opened to write is memory that the filter
-			// does not see. No mount keeps a device from being opened so.
+			// A writable shared mapping of it is memory that the filter does not see. A
+			// read-only mount does not keep a device from being opened for writing.
 			if t.confined.landlock == 0 {
 				continue
 			}
@@ -168,8 +168,7 @@ func (t *view) system(network sandbox.Network) {
 	}
 }
 
-// add makes what is at path, and where it leads to, reachable at the same
-// paths.
+// add makes path, and what its links lead to, reachable at the same paths.
 func (t *view) add(path string, writable, optional bool) {
 	stops, links := paths.Trail(path)
 	if len(stops) == 0 {
@@ -183,7 +182,7 @@ func (t *view) add(path string, writable, optional bool) {
 	}
 	end := stops[len(stops)-1]
 	if t.images.Covers(end) {
-		return // only the image is to be there
+		return // only the image may be there
 	}
 	info, err := os.Lstat(end)
 	if err != nil {
@@ -228,7 +227,7 @@ func (t *view) show(i images.Image) {
 	t.allow(i.At, access)
 }
 
-// layer makes what is at a folder changeable, without the folder being changed.
+// layer makes a folder's contents writable without changing the folder itself.
 func (t *view) layer(f level.Folder) {
 	t.add(f.Path, true, false)
 	i := slices.IndexFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == f.Path })
@@ -248,7 +247,7 @@ func (t *view) allow(path string, access uint64) {
 	t.job.Landlock.Rules = append(t.job.Landlock.Rules, confine.Rule{Path: path, Access: access})
 }
 
-// reaches reports whether something that was added holds dir.
+// reaches reports whether dir is in something that was added.
 func (t *view) reaches(dir string) bool {
 	if t.images.Covers(dir) {
 		return t.confined.namespaces
@@ -259,9 +258,9 @@ func (t *view) reaches(dir string) bool {
 	}))
 }
 
-// withoutHidden leaves those folders off PATH that cannot be reached. They can
-// be looked into without namespaces, though nothing in them can be started, and
-// a shell takes the first program that it sees.
+// withoutHidden returns env with the unreachable folders removed from PATH. Without
+// namespaces, a program can still see what is in them but start none of it, and a
+// shell takes the first program that it sees.
 func (t *view) withoutHidden(env []string) []string {
 	env = slices.Clone(env)
 	for i, kv := range env {
@@ -273,7 +272,7 @@ func (t *view) withoutHidden(env []string) []string {
 	return env
 }
 
-// identify says which folder must be at a path.
+// identify sets the identity that the folder at path must have.
 func (t *view) identify(path string, id confine.ID) {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved
@@ -284,7 +283,7 @@ func (t *view) identify(path string, id confine.ID) {
 		}
 	}
 	for i := range t.job.Landlock.Rules {
-		// What a layer shows of a folder is another one, by its numbers.
+		// A folder in an overlay has other device and inode numbers.
 		if t.job.Landlock.Rules[i].Path == path && !t.layered(path) {
 			t.job.Landlock.Rules[i].ID = id
 		}
@@ -298,7 +297,7 @@ func (t *view) layered(path string) bool {
 	})
 }
 
-// order sorts what is bound and linked, and leaves out what the level does not use.
+// order sorts binds and links, and drops what the level does not use.
 func (t *view) order() {
 	j := t.job
 	slices.SortStableFunc(j.Binds, func(a, b confine.Bind) int { return strings.Compare(a.Path, b.Path) })
@@ -306,8 +305,8 @@ func (t *view) order() {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Target, b.Target))
 	})
 	j.Links = slices.Compact(j.Links)
-	// A link inside of something that is bound is there already; one on the way
-	// to something that is bound is no link on this machine.
+	// A link inside something that is bound exists already. A link on the way to
+	// something that is bound is not a link on this machine.
 	j.Links = slices.DeleteFunc(j.Links, func(l confine.Link) bool {
 		return slices.ContainsFunc(j.Binds, func(b confine.Bind) bool {
 			return !b.File && paths.Inside([]string{b.Path}, l.Path) || paths.Inside([]string{l.Path}, b.Path)
@@ -318,7 +317,7 @@ func (t *view) order() {
 	}
 }
 
-// restrict says what Landlock refuses, as far as the kernel knows it.
+// restrict sets what Landlock refuses, as far as this kernel supports it.
 func (t *view) restrict() {
 	j := t.job
 	abi := t.confined.landlock
@@ -354,8 +353,8 @@ func (t *view) restrict() {
 	}
 }
 
-// stateOf is what the kernel says of a file with that stamp; nothing when the
-// stamp could be another file's.
+// stateOf returns the state that the kernel reports for a file with that stamp; zero
+// when the stamp could be another file's.
 func stateOf(s paths.Stamp) confine.State {
 	if !s.Exact {
 		return confine.State{}
@@ -381,7 +380,7 @@ func confineID(info os.FileInfo) confine.ID {
 	return idOfNumbers(uint64(st.Dev), st.Ino)
 }
 
-// isFile reports whether there is something at path that is no folder.
+// isFile reports whether path exists and is not a folder.
 func isFile(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && !info.IsDir()

@@ -9,19 +9,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
 )
 
-// whileRunning is how many times as much as between runs a cache may hold while one
-// goes on: a run that needs no more than a cache may hold never ends because of what
-// earlier ones left.
+// whileRunning is how many times its limit a cache may hold during a run. With twice
+// the limit, a run that stays within the limit by itself is never ended because of
+// what earlier runs left.
 const whileRunning = 2
 
-// A cache is a run's.
+// A cache is the open cache folder of one run.
 type cache struct {
 	folder *disk.Folder
 	info   os.FileInfo
 }
 
-// openCache opens the folder of the Policy's Cache, and nothing that a link leads
-// to; nil: there is none.
+// openCache opens the Policy's Cache without following a link; nil: there is none.
 func openCache(p *sandbox.Policy) (*cache, error) {
 	if p.Cache == "" {
 		return nil, nil
@@ -60,7 +59,7 @@ func (c *cache) close() {
 	}
 }
 
-// identity is what the folder was when it was opened; nil: there is none.
+// identity returns the folder's identity when it was opened; nil: there is no cache.
 func (c *cache) identity() os.FileInfo {
 	if c == nil {
 		return nil
@@ -68,8 +67,8 @@ func (c *cache) identity() os.FileInfo {
 	return c.info
 }
 
-// withCache is p with what having a Cache means: it is one more folder of ours that
-// the run may change.
+// withCache returns p with its Cache among the folders of ours that the run may
+// change.
 func withCache(p sandbox.Policy) sandbox.Policy {
 	if p.Cache != "" {
 		p.Writable = append(slices.Clone(p.Writable), p.Cache)
@@ -78,7 +77,7 @@ func withCache(p sandbox.Policy) sandbox.Policy {
 	return p
 }
 
-// bound is what ends a run that fills the cache.
+// bound returns the bound that ends a run that fills the cache.
 func (c *cache) bound(limits sandbox.Limits) *disk.Bound {
 	return &disk.Bound{
 		Folder: c.folder, Bytes: whileRunning * limits.Cache, Names: whileRunning * int64(limits.CacheNames),
@@ -86,7 +85,7 @@ func (c *cache) bound(limits sandbox.Limits) *disk.Bound {
 	}
 }
 
-// use says what the cache holds after a run that ended because of why.
+// use returns what the cache holds after a run that ended with the cause why.
 func (c *cache) use(limits sandbox.Limits, why sandbox.Cause) sandbox.CacheUse {
 	if c == nil {
 		return sandbox.CacheUse{}

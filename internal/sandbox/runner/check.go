@@ -16,7 +16,7 @@ import (
 // are held to it as well, so that a pack behaves the same on all.
 const maxString = 128<<10 - 1
 
-// checkPolicy reports, as a [*sandbox.CommandError], what no run can be given.
+// checkPolicy returns a [*sandbox.CommandError] for a Policy that no run can have.
 func checkPolicy(p *sandbox.Policy) error {
 	for _, f := range []struct {
 		what  string
@@ -65,8 +65,8 @@ func checkLimits(l sandbox.Limits) error {
 	return nil
 }
 
-// checkCommand reports, as a [*sandbox.CommandError] or a [*sandbox.TooLargeError], why c cannot be
-// started. It does not look at the program's file.
+// checkCommand returns a [*sandbox.CommandError] or a [*sandbox.TooLargeError] if c
+// cannot be started. It does not look at the program's file.
 func checkCommand(c *sandbox.Command) error {
 	if c.Program.Path == "" || c.Program.Resolved == "" || c.Program.Digest == "" {
 		return &sandbox.CommandError{Problem: fmt.Sprintf("program %q was not looked up", c.Program.Name)}
@@ -90,8 +90,8 @@ func checkCommand(c *sandbox.Command) error {
 			return &sandbox.CommandError{Problem: fmt.Sprintf("%s %q is not a folder", f.what, f.path)}
 		}
 	}
-	// The system follows links on the way to the working folder, and nobody
-	// was asked about where they lead.
+	// The system would follow links on the way to the working folder, and nobody
+	// approved where they lead.
 	if resolved, err := filepath.EvalSymlinks(c.Dir); err != nil {
 		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
 	} else if !paths.Same(resolved, c.Dir) {
@@ -120,7 +120,7 @@ func checkCommand(c *sandbox.Command) error {
 	return nil
 }
 
-// checkDirID reports that another folder than DirID is at Dir.
+// checkDirID returns an error if the folder at Dir is not the one of DirID.
 func checkDirID(c *sandbox.Command) error {
 	if c.DirID == nil {
 		return nil
@@ -135,8 +135,8 @@ func checkDirID(c *sandbox.Command) error {
 	return nil
 }
 
-// openWorkspace opens the workspace, which is the one of WorkspaceID when
-// there is one.
+// openWorkspace opens the workspace. If there is a WorkspaceID, it must be that
+// folder.
 func openWorkspace(c *sandbox.Command) (*os.Root, error) {
 	root, err := os.OpenRoot(c.Workspace)
 	if err != nil {

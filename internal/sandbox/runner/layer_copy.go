@@ -12,7 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
-// What of a folder is copied for a run. With more, it would take too long.
+// Bounds on a folder that is copied for a run. Larger copies would take too long.
 const (
 	maxCopied      = 5_000 // names
 	maxCopiedBytes = 64 << 20
@@ -22,7 +22,7 @@ const (
 
 var errTooMuch = errors.New("too much")
 
-// copyable says how a run can have a copy of dir, and why not in a better way.
+// copyable returns how dir can be copied for a run, and why there is no better way.
 func (r *Runner) copyable(dir string) (sandbox.LayerKind, string) {
 	names, bytes, err := measure(dir, maxCloned)
 	switch {
@@ -44,7 +44,7 @@ func (r *Runner) copyable(dir string) (sandbox.LayerKind, string) {
 }
 
 // measure counts the names in dir and the bytes of its files, without following
-// links. It gives up beyond most names.
+// links. It gives up after most names.
 func measure(dir string, most int) (names int, bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && name != dir {

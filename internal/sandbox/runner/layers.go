@@ -17,8 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
-// Layers says what layers a run gets of these folders, which are absolute. Of
-// folders in each other only the outermost counts. Nothing is made yet.
+// Layers returns the layers that a run would get of these absolute folders. A folder
+// inside another one is left out. Nothing is made yet.
 func (r *Runner) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 	if len(folders) == 0 {
 		return nil
@@ -31,8 +31,8 @@ func (r *Runner) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 	return all
 }
 
-// layer finds out what layer a folder can have. It need not look at an overlay's
-// folder that is as it was.
+// layer returns the best layer that a folder can have. A folder that is unchanged
+// since was need not be examined again for an overlay.
 func (r *Runner) layer(s level.Starter, dir string, was sandbox.Look) sandbox.Layer {
 	l := sandbox.Layer{Folder: dir}
 	if r.o.Changes == nil {
@@ -51,7 +51,7 @@ func (r *Runner) layer(s level.Starter, dir string, was sandbox.Look) sandbox.La
 	return l
 }
 
-// outermost returns the folders that are in none of the others, sorted.
+// outermost returns the folders that no other one contains, sorted.
 func outermost(folders []string) []string {
 	var out []string
 	for _, dir := range slices.Sorted(slices.Values(folders)) {
@@ -63,16 +63,16 @@ func outermost(folders []string) []string {
 	return out
 }
 
-// errNoFolder is what is wrong with something that should be a folder.
+// errNoFolder reports something else where a folder should be.
 var errNoFolder = errors.New("is not a folder")
 
-// layers are those of one run. A nil one has none.
+// layers are the layers of one run; nil: it has none.
 type layers struct {
 	turn *changes.Turn // nil: every folder is read-only
 	all  []*layer
 }
 
-// A layer is one folder's.
+// A layer is the layer of one folder.
 type layer struct {
 	sandbox.Layer
 	index int         // of the folder in the turn; -1: read-only
@@ -84,9 +84,8 @@ type layer struct {
 	temp *temp.Folder  // the same folder
 }
 
-// openLayers waits for the run's turn in its folders and makes what layers take
-// that are not the starter's to make. The plan must still be what the folders can
-// have.
+// openLayers waits for the run's turn in its folders, checks that the planned layers
+// are still possible, and makes the copies. The starter makes the overlays.
 func (r *Runner) openLayers(ctx context.Context, s level.Starter, p *sandbox.Policy, c *sandbox.Command) (_ *layers, err error) {
 	if len(p.Layers) == 0 {
 		return nil, nil
@@ -126,11 +125,12 @@ func (r *Runner) openLayers(ctx context.Context, s level.Starter, p *sandbox.Pol
 	return l, nil
 }
 
-// errTurnWait is the cause of the end of a wait for a turn.
+// errTurnWait is the cause when a wait for a turn times out.
 var errTurnWait = errors.New("it did not end in time")
 
-// takeTurn waits for the run's turn in its folders, and tells the caller that it
-// does. With a turn and an error, the caller wants no run any more.
+// takeTurn waits for the run's turn in its folders, and tells the caller when it has
+// to wait. If Ready returns an error, takeTurn returns that error with the turn,
+// which must still be closed.
 func (r *Runner) takeTurn(ctx context.Context, c *sandbox.Command, folders []changes.Folder) (*changes.Turn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.TurnWait, errTurnWait)
 	defer cancel()
@@ -177,7 +177,7 @@ func (r *Runner) openLayer(ctx context.Context, s level.Starter, l *layers, one 
 	return nil
 }
 
-// copyLayer makes the copy that a run gets in the place of a folder.
+// copyLayer copies a folder for a run, which sees the copy in the folder's place.
 func (r *Runner) copyLayer(ctx context.Context, l *layers, one *layer, limits sandbox.Limits) error {
 	folder, err := temp.New(r.o.CopyDir)
 	if err != nil {
@@ -201,7 +201,7 @@ func (r *Runner) copyLayer(ctx context.Context, l *layers, one *layer, limits sa
 	return nil
 }
 
-// images are the copies, as a run is to find them.
+// images returns the copies as images at the paths of their folders.
 func (l *layers) images() images.List {
 	var im images.List
 	if l == nil {
@@ -215,7 +215,7 @@ func (l *layers) images() images.List {
 	return im
 }
 
-// readOnly are the folders that cannot be layered.
+// readOnly returns the folders that can have no layer.
 func (l *layers) readOnly() []string {
 	var dirs []string
 	if l == nil {
@@ -229,7 +229,7 @@ func (l *layers) readOnly() []string {
 	return dirs
 }
 
-// overlays are the folders that the starter layers.
+// overlays returns the folders that the starter puts overlays on.
 func (l *layers) overlays() []level.Folder {
 	var all []level.Folder
 	if l == nil {
@@ -243,7 +243,7 @@ func (l *layers) overlays() []level.Folder {
 	return all
 }
 
-// give takes the descriptors of the overlays, in the order of their folders.
+// give takes ownership of the overlays' descriptors, in the order of their folders.
 func (l *layers) give(dirs []*os.File) {
 	if l != nil {
 		for _, one := range l.all {
@@ -257,8 +257,8 @@ func (l *layers) give(dirs []*os.File) {
 	}
 }
 
-// finish makes change sets of what the run did, and applies them unless it was
-// ended. It is called once, when nothing of the run is left.
+// finish turns the run's changes into change sets, and applies them unless the run
+// was ended early. It is called once, after every process of the run has ended.
 func (l *layers) finish(ctx context.Context, p *sandbox.Policy, res *sandbox.Result, lost bool) {
 	if l == nil || l.turn == nil {
 		return
@@ -270,8 +270,8 @@ func (l *layers) finish(ctx context.Context, p *sandbox.Policy, res *sandbox.Res
 	case lost:
 		end.Killed = "what watched over it was killed"
 	}
-	// What came of the run is not lost because nobody waits for it any more. But a
-	// layer can be made to take hours, and others wait for the turn.
+	// A cancelled call must not lose what the run did. But a hostile layer can take
+	// hours to read, and other runs wait for the turn.
 	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), finishTime, errFinishTime)
 	defer done()
 	var failed []error
@@ -293,7 +293,7 @@ func (l *layers) finish(ctx context.Context, p *sandbox.Policy, res *sandbox.Res
 	}
 }
 
-// endedBy says the cause for people.
+// endedBy describes for people what ended a run.
 func endedBy(c sandbox.Cause) string {
 	switch c {
 	case sandbox.CauseExit:
@@ -325,11 +325,11 @@ const finishTime = 5 * time.Minute
 
 var errFinishTime = fmt.Errorf("reading them took more than %v", finishTime)
 
-// errLostLayer says why an overlay left nothing to apply.
+// errLostLayer reports that an overlay's contents never arrived.
 var errLostLayer = errors.New("what the run changed is lost: the sandbox helper did not hand it over")
 
-// closeLayers gives back what the layers hold. What the run changed is lost,
-// unless it was taken before.
+// closeLayers releases everything that the layers hold. Changes that finish did not
+// take are lost.
 func (r *Runner) closeLayers(l *layers) {
 	if l == nil {
 		return
@@ -351,20 +351,20 @@ func (r *Runner) closeLayers(l *layers) {
 	}
 }
 
-// place puts the copies in the places of their folders, and makes read-only what
-// cannot be layered: for a level that shows a run a file system of its own by
-// images, for the others by other paths.
+// place shows the run its copies instead of the folders, and makes folders without a
+// layer read-only. Where the level has a file system of its own, copies become
+// images; elsewhere the run gets the copies' paths.
 func (l *layers) place(s level.Starter, p sandbox.Policy, c sandbox.Command, im images.List) (sandbox.Policy, sandbox.Command, images.List, error) {
 	if dirs := l.readOnly(); len(dirs) > 0 {
 		p.ReadOnly = slices.Concat(p.ReadOnly, dirs)
-		// Otherwise every look of git's would end in an error: it refreshes its index.
+		// Even "git status" refreshes the index, and would fail in a read-only folder.
 		c.Env = sandbox.MergeEnv(c.Env, []string{"GIT_OPTIONAL_LOCKS=0"})
 	}
 	copies := l.images()
 	if len(copies) == 0 {
 		return p, c, im, nil
 	}
-	// The working folder is in a copy from now on.
+	// From here on the working folder may be in a copy, so check it now.
 	if err := checkDirID(&c); err != nil {
 		return p, c, im, err
 	}

@@ -99,9 +99,9 @@ func (p *pipes) closeFeed() {
 	}
 }
 
-// finish reads what is left of the output, and closes our ends. It returns when no
-// goroutine uses them. When nothing of the run is left, nobody prints any more, and
-// the readers come to an end, unless somebody got away.
+// finish reads the rest of the output and closes our ends. It returns when no
+// goroutine uses them any more. The readers end by themselves once every process of
+// the run is gone; a process that got away can hold the pipes open.
 func (p *pipes) finish(readers, feeder <-chan struct{}, drain time.Duration) {
 	p.drained(readers, drain)
 	p.closeReaders()
@@ -116,11 +116,11 @@ func (p *pipes) close() {
 	p.closeFeed()
 }
 
-// maxDrains is how many times as long as usual output is read that is there, when
-// the machine has so much to do that nobody came to read it.
+// maxDrains is how many times the usual wait may be extended while there is output to
+// read: on a busy machine the readers may not have had a turn yet.
 const maxDrains = 20
 
-// drained waits for readers to be done: for d, and some more while there is
+// drained waits for the readers to finish: for d, and longer while there is still
 // something to read.
 func (p *pipes) drained(readers <-chan struct{}, d time.Duration) {
 	t := time.NewTicker(d)

@@ -10,14 +10,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/plain"
 )
 
-// Probe finds out which levels work here, by really running something under
-// each that [Options.Skip] leaves, best first, and removes what earlier servers
-// left that were killed. It does so once; later calls return the same Report.
+// Probe finds the best level that works here by running a program under each, best
+// first, except those in [Options.Skip]. It also removes what killed servers left
+// behind. It does this once; later calls return the same Report.
 func (r *Runner) Probe(ctx context.Context) sandbox.Report {
 	r.probing.Lock()
 	defer r.probing.Unlock()
 	if r.report == nil {
-		// What is found is kept, and must not depend on who is in a hurry.
+		// The result is kept, so it must not depend on this caller's deadline.
 		ctx := context.WithoutCancel(ctx)
 		r.sweep()
 		r.report, r.starter = r.probe(ctx)
@@ -25,8 +25,8 @@ func (r *Runner) Probe(ctx context.Context) sandbox.Report {
 	return *r.report
 }
 
-// Close gives back what the Runner keeps ready for the next run. Runs that are
-// under way are not disturbed.
+// Close releases what the Runner keeps ready for the next run. Runs that are under
+// way continue.
 func (r *Runner) Close() {
 	r.probing.Lock()
 	defer r.probing.Unlock()
@@ -35,7 +35,7 @@ func (r *Runner) Close() {
 	}
 }
 
-// best returns the level of a run and what starts it.
+// best returns the level that runs get, and its starter.
 func (r *Runner) best(ctx context.Context) (sandbox.Level, level.Starter) {
 	l := r.Probe(ctx).Level
 	r.probing.Lock()
@@ -43,7 +43,7 @@ func (r *Runner) best(ctx context.Context) (sandbox.Level, level.Starter) {
 	return l, r.starter
 }
 
-// probe tries what this system has, best first, until something works.
+// probe tries this system's candidates, best first, until one works.
 func (r *Runner) probe(ctx context.Context) (*sandbox.Report, level.Starter) {
 	report := &sandbox.Report{}
 	for _, c := range (host{}).Candidates(r.o.Logger) {

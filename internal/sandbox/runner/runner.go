@@ -33,45 +33,42 @@ import (
 
 // Options are those of a [Runner]. The zero value is ready.
 type Options struct {
-	// Grace is how long a program that is to end has between SIGTERM and
-	// SIGKILL; 0 stands for 5 seconds. Windows kills at once.
+	// Grace is the time between SIGTERM and SIGKILL for a program that must end; 0
+	// stands for 5 seconds. Windows kills at once.
 	Grace time.Duration
 
-	// ShutdownGrace takes the place of Grace when the cause of the end of Run's
-	// context is [sandbox.ErrShutdown]; 0 stands for 1 second. It is never longer than
-	// Grace.
+	// ShutdownGrace replaces Grace when Run's context was cancelled with
+	// [sandbox.ErrShutdown]; 0 stands for 1 second. It is never longer than Grace.
 	ShutdownGrace time.Duration
 
-	// Drain is how long output is still read when the program has ended and a
-	// child that left its process group holds the other end; 0 stands for 250
-	// milliseconds.
+	// Drain is how long output is still read after the program has ended, when a child
+	// that left its process group holds the pipe open; 0 stands for 250 milliseconds.
 	Drain time.Duration
 
-	// Changes keeps what runs changed in their Layers; nil: every layered folder is
+	// Changes stores what runs changed in their Layers; nil: every layered folder is
 	// read-only.
 	Changes *changes.Store
 
-	// CopyDir is the existing folder for copies that runs get of layered folders;
-	// best on the file system of the user's projects. Empty: the system's temporary
-	// folder.
+	// CopyDir is an existing folder for the runs' copies of layered folders, best on the
+	// file system of the user's projects. Empty: the system's temporary folder.
 	CopyDir string
 
 	// TurnWait is how long a run waits for its turn in its Layers while other runs
 	// have it; 0 stands for 5 minutes. See [sandbox.BusyError].
 	TurnWait time.Duration
 
-	// ReserveDir is a folder on the disk of the audit log, and Reserve how many
-	// bytes of that disk stay free: with less, nothing is started, and runs are
-	// ended, so that no run keeps the next call from being recorded. Empty or 0: no
+	// ReserveDir is a folder on the disk of the audit log, and Reserve is how many bytes
+	// of that disk must stay free. With less, nothing is started and running programs
+	// are ended, so that no run keeps the next call from being recorded. Empty or 0: no
 	// reserve.
 	ReserveDir string
 	Reserve    int64
 
 	TempDir  string            // existing parent of the runs' temporary folders; empty: the system's
 	Lookuper *program.Lookuper // shares its digests, so that a check before a start is quick; nil: one of its own
-	Logger   *slog.Logger      // what went wrong beside a run; nil: nobody is told
+	Logger   *slog.Logger      // gets problems that end no run; nil: they are dropped
 
-	// Skip are levels that are not tried, as if this machine did not have them.
+	// Skip lists levels that are not tried, as if this machine lacked them.
 	Skip []sandbox.Level
 }
 
@@ -99,7 +96,7 @@ func New(o Options) *Runner {
 	return &Runner{o: o}
 }
 
-// sweep removes what servers that were killed have left.
+// sweep removes what killed servers left behind.
 func (r *Runner) sweep() {
 	parents := []string{""}
 	for _, dir := range []string{r.o.TempDir, r.o.CopyDir} {

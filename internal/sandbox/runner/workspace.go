@@ -30,7 +30,7 @@ type workspace struct {
 	before snapshot
 }
 
-// folder is the open folder; nil: there is no workspace.
+// folder returns the open folder; nil: there is no workspace.
 func (w *workspace) folder() *os.Root {
 	if w == nil {
 		return nil
@@ -86,8 +86,8 @@ func scan(root *os.Root) snapshot {
 	return s
 }
 
-// changedSince reports whether what is at name in now is new, or another than
-// in s, of which the program was started at the given time.
+// changedSince reports whether the entry at name is new, or differs from the one in
+// s. The program was started at the given time.
 func (s *snapshot) changedSince(name string, now paths.Stamp, started time.Time) bool {
 	then, ok := s.entries[name]
 	if !ok && !s.complete {
@@ -96,7 +96,7 @@ func (s *snapshot) changedSince(name string, now paths.Stamp, started time.Time)
 	return !ok || then != now
 }
 
-// report adds to res what the run did to the workspace.
+// report adds to res what the run changed in the workspace.
 func (w *workspace) report(res *sandbox.Result, limits sandbox.Limits) {
 	after := scan(w.root)
 	res.Incomplete = !after.complete
@@ -133,7 +133,7 @@ func (w *workspace) artifact(name string, st paths.Stamp, limits sandbox.Limits)
 		return 0, "cannot be read: " + paths.Cause(err)
 	}
 	defer f.Close()
-	// What is open now need not be what was there before.
+	// The open file may not be the one that was scanned.
 	info, err := f.Stat()
 	if err != nil {
 		return 0, "cannot be read: " + paths.Cause(err)
