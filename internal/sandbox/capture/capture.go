@@ -26,8 +26,8 @@ type Output struct {
 	stdout, stderr, merged buffer
 }
 
-// New returns the Output of a run of c under limits that are all set. root is the
-// run's workspace; nil: it has none.
+// New returns the Output for a run of c. All of limits are set. root is the run's
+// workspace; nil: it has none.
 func New(c *sandbox.Command, limits sandbox.Limits, root *os.Root) *Output {
 	spillTo := func(stream string) *spill {
 		s := &spill{root: root}
@@ -48,12 +48,10 @@ func New(c *sandbox.Command, limits sandbox.Limits, root *os.Root) *Output {
 	return out
 }
 
-// Over returns a channel that is closed when there was more than
-// Limits.OutputTotal.
+// Over returns a channel that is closed when the output exceeds Limits.OutputTotal.
 func (o *Output) Over() <-chan struct{} { return o.over }
 
-// ReadStdout takes in standard output until its end, an error, or the end of the
-// budget.
+// ReadStdout reads standard output until its end, an error, or the end of the budget.
 func (o *Output) ReadStdout(r io.Reader) { o.copy(r, &o.stdout) }
 
 // ReadStderr does the same with standard error.
@@ -66,7 +64,7 @@ func (o *Output) Exceeded() bool {
 	return o.exceeded
 }
 
-// Report adds to res what was printed. Nothing is read any more.
+// Report adds the captured output to res. All reading must be over.
 func (o *Output) Report(res *sandbox.Result) {
 	res.Stdout, res.Stderr, res.Merged = o.stdout.capture(), o.stderr.capture(), o.merged.capture()
 }
@@ -102,7 +100,7 @@ func (o *Output) write(b *buffer, p []byte) bool {
 type buffer struct {
 	limit int    // of head and tail together
 	most  int    // bytes up to which all of it is kept as well; 0: never
-	whole []byte // all of it so far, with most; nil once there is more
+	whole []byte // all of it so far; nil once there is more than most
 	spill *spill // gets everything once the limit is passed; nil: nothing does
 	head  []byte
 	tail  []byte // its last limit - limit/2 bytes count
@@ -143,7 +141,7 @@ func (b *buffer) write(p []byte) {
 	b.tail = append(b.tail, p...)
 }
 
-// capture returns what is kept. The buffer must not be written any more.
+// capture returns what is kept. The buffer must not be written to afterwards.
 func (b *buffer) capture() sandbox.Capture {
 	c := sandbox.Capture{Head: b.head, Tail: b.tail, Total: b.total}
 	if keep := b.limit - b.limit/2; len(c.Tail) > keep {
@@ -163,7 +161,7 @@ func (b *buffer) capture() sandbox.Capture {
 	return c
 }
 
-// Cut is what is kept of p with a limit, as of a stream.
+// Cut returns what would be kept of p if it were a stream with that limit.
 func Cut(p []byte, limit int) sandbox.Capture {
 	b := buffer{limit: limit}
 	b.write(p)
@@ -196,8 +194,8 @@ func trimPartialStart(p []byte) []byte {
 // Dir is the folder of the workspace that holds output that did not fit.
 const Dir = ".packs-mcp"
 
-// A spill is a file in the workspace with all the bytes of one stream. The
-// program can reach that folder, so nothing of its making is followed.
+// A spill is a file in the workspace with all the bytes of one stream. The program
+// can write to that folder, so no link in it is followed.
 type spill struct {
 	root    *os.Root // nil: there is no workspace
 	name    string   // slash path in root
@@ -215,7 +213,7 @@ func (s *spill) open() {
 		s.notKept = "the run has no id"
 		return
 	}
-	_ = s.root.Mkdir(Dir, 0o700) // that it is there is seen next
+	_ = s.root.Mkdir(Dir, 0o700) // the next call checks that it exists
 	if info, err := s.root.Lstat(Dir); err != nil || !info.IsDir() {
 		s.notKept = Dir + " in the workspace is not a folder"
 		return
@@ -231,8 +229,8 @@ func (s *spill) open() {
 	}
 }
 
-// ours reports whether the name still leads to the file we opened, by way of a
-// folder and not of a link, and to nothing else's file.
+// ours reports whether the name still leads to the file that we opened, through a real
+// folder, and whether the file has no other name.
 func (s *spill) ours() bool {
 	dir, err := s.root.Lstat(Dir)
 	if err != nil || !dir.IsDir() {

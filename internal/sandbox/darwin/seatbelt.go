@@ -27,10 +27,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/seatbelt"
 )
 
-// This file was compiled and vetted by those who wrote it, who have no macOS to
-// run it on; the portable parts, in package seatbelt, are tested. That is why
-// the probe, which runs wherever somebody has one, does what must fail, and
-// believes nothing else.
+// This file was compiled and vetted, but its authors had no macOS to run it on. The
+// portable parts, in package seatbelt, are tested. That is why the probe trusts
+// nothing: on the user's machine, it tries what must fail.
 
 // A seatbeltStarter starts programs under sandbox-exec.
 type seatbeltStarter struct {
@@ -91,8 +90,8 @@ func (s *seatbeltStarter) Start(l *level.Launch) (level.Process, error) {
 	return &seatbeltProcess{p, l}, nil
 }
 
-// rules says what the program of l may touch. Besides what it is given, it may
-// read this program, which it is for a moment.
+// rules returns what the program of l may touch. It may also read this program's file,
+// since for a moment it is this program.
 func (s *seatbeltStarter) rules(l *level.Launch, self string) (seatbelt.Rules, error) {
 	r := seatbelt.Rules{HardLinks: s.hardLinks, Network: l.Policy.Network == sandbox.NetworkFull, Read: []string{self}}
 	name := func(links []paths.Link) {
@@ -189,14 +188,14 @@ func (p *seatbeltProcess) Reap() level.Ending {
 	return e
 }
 
-// failure sorts out why nothing is known of a program.
+// failure returns how a run ended whose program sent no report.
 func (p *seatbeltProcess) failure(f *seatbelt.Failure) level.Ending {
 	c, errno := p.launch.Command, syscall.Errno(f.Errno)
 	e := level.Ending{Code: -1}
 	switch {
 	case f.Step == seatbelt.StepWatch:
-		// Only somebody outside of the run can have killed the supervisor; with
-		// it, the run ended.
+		// Only a process outside the run can have killed the supervisor. The run
+		// ended with it.
 		e.Signal = "SIGKILL"
 	case errno == syscall.E2BIG:
 		e.Err = level.TooLarge(p.launch.Argv, p.launch.Env)
@@ -215,8 +214,8 @@ func (p *seatbeltProcess) failure(f *seatbelt.Failure) level.Ending {
 // System is macOS.
 type System struct{}
 
-// Candidates are the same level twice: whether hard links can be kept to the
-// folders that a run may change is tried, and without that there are none.
+// Candidates returns the same level twice: first with hard links inside the folders
+// that a run may change, if that works, then without any.
 func (System) Candidates(*slog.Logger) []level.Candidate {
 	means := []string{"Seatbelt (sandbox-exec)", "a supervisor"}
 	return []level.Candidate{
@@ -225,21 +224,21 @@ func (System) Candidates(*slog.Logger) []level.Candidate {
 	}
 }
 
-// errNested is why there is no level when this process is confined itself:
-// Seatbelt does not confine twice.
+// errNested is why there is no level when this process is confined itself: Seatbelt
+// sandboxes cannot nest.
 var errNested = errors.New("this server itself already runs in a sandbox, and this system has only one at a time")
 
 // tryTime bounds a trial: it takes some tens of milliseconds.
 const tryTime = 10 * time.Second
 
-// Try runs this program itself under s, which looks around and says what is
-// amiss.
+// Try runs this program itself under s. It tries what must fail, and reports what did
+// not.
 func (s *seatbeltStarter) Try(ctx context.Context) error {
 	err := s.try(ctx)
 	if err == nil {
 		return nil
 	}
-	// A profile that allows everything can only be refused for being one.
+	// If even a profile that allows everything is refused, no profile works here.
 	all := exec.CommandContext(ctx, seatbelt.SandboxExec, "-p", "(version 1)(allow default)", "/usr/bin/true")
 	all.Env, all.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
 	switch text, allErr := all.CombinedOutput(); {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	lookEvery = 100 * time.Millisecond // at the most often
-	lookShare = 20                     // a look takes at most one part of so many of the time
+	lookEvery = 100 * time.Millisecond // the shortest pause between two looks
+	lookShare = 20                     // looking takes at most one in so many parts of the time
 
-	// maxBoundDepth is how many folders there may be below each other. What is
-	// deeper counts as too much: no look could be quick.
+	// maxBoundDepth is how deep folders may be nested. Deeper ones count as too much,
+	// since no look at them could be quick.
 	maxBoundDepth = 256
 )
 
@@ -28,18 +28,18 @@ const (
 type Holding struct {
 	Bytes int64 // on disk
 	Names int64
-	Deep  bool // there is more than was looked at, deeper down
+	Deep  bool // there are deeper folders, which were not measured
 }
 
 // A Folder is a folder on disk that a run fills.
 type Folder struct {
 	root *os.Root
-	// self opens the folder to us again after the run closed it: changing the mode of
-	// "." in root would need the right to search it.
+	// self changes the folder's mode back after the run removed our rights: changing
+	// "." through root would need the right to search it.
 	self *os.File
 }
 
-// Open takes over root, also with an error.
+// Open takes ownership of root, even if it returns an error.
 func Open(root *os.Root) (*Folder, error) {
 	self, err := root.Open(".")
 	if err != nil {
@@ -58,14 +58,14 @@ func (f *Folder) Close() {
 // A Bound is a folder on disk that a run may fill up to a bound.
 type Bound struct {
 	Folder *Folder
-	Bytes  int64 // that it may hold in all, unless it held more before
+	Bytes  int64 // that it may hold in all; if it held more before, that much
 	Names  int64
 	Cause  sandbox.Cause // of the end of a run that fills it
 
 	before Holding
 }
 
-// NewBound bounds what a folder holds, or, with added, what is added to it.
+// NewBound bounds what a folder may hold; if added, what may be added to it.
 func NewBound(folder *Folder, bytes, names int64, added bool) *Bound {
 	b := &Bound{Folder: folder, Bytes: bytes, Names: names, Cause: sandbox.CauseWorkspaceLimit}
 	b.before = folder.Measure(0)
@@ -75,17 +75,17 @@ func NewBound(folder *Folder, bytes, names int64, added bool) *Bound {
 	return b
 }
 
-// exceeded reports whether the folder holds too much, where extra bytes are the
-// run's and in no folder.
+// exceeded reports whether the folder holds too much. The extra bytes belong to the
+// run and are in no folder.
 func (b *Bound) exceeded(extra int64) bool {
 	most := max(b.Names, b.before.Names) + 1
 	now := b.Folder.Measure(most)
 	return now.Deep || now.Bytes+extra > max(b.Bytes, b.before.Bytes) || now.Names > max(b.Names, b.before.Names)
 }
 
-// Measure looks at everything in the folder; most bounds the names, and 0 does
-// not. It opens nothing but folders, follows no links, and opens what the run
-// closed to us. What cannot be opened counts as too much.
+// Measure measures everything in the folder. It stops after most names; 0: no bound.
+// It opens only folders, follows no links, and restores our rights to folders that
+// the run closed. A folder that cannot be opened counts as too much.
 func (f *Folder) Measure(most int64) Holding {
 	m := &measuring{most: most, linked: map[fileID]bool{}}
 	for range openTries {
@@ -98,7 +98,7 @@ func (f *Folder) Measure(most int64) Holding {
 	return m.Holding
 }
 
-// openTries is how often a folder is opened that a run closes meanwhile.
+// openTries is how often opening a folder is tried while the run keeps closing it.
 const openTries = 3
 
 type measuring struct {
@@ -113,7 +113,7 @@ func (m *measuring) full() bool { return m.most > 0 && m.Names > m.most }
 func (m *measuring) folder(root *os.Root, depth int) bool {
 	f, err := root.Open(".")
 	if err != nil {
-		return !errors.Is(err, fs.ErrPermission) // else it is gone again
+		return !errors.Is(err, fs.ErrPermission) // otherwise it is gone
 	}
 	defer f.Close()
 	for !m.full() {
@@ -152,7 +152,7 @@ func (m *measuring) entry(root *os.Root, e fs.DirEntry, depth int) {
 		sub, err := root.OpenRoot(e.Name())
 		if errors.Is(err, fs.ErrPermission) {
 			if root.Chmod(e.Name(), info.Mode().Perm()|0o700) != nil {
-				return // it is not the user's, so the run did not fill it
+				return // another user owns it, so the run did not fill it
 			}
 			continue
 		}
@@ -171,14 +171,14 @@ func (m *measuring) entry(root *os.Root, e fs.DirEntry, depth int) {
 // A fileID tells a file from others.
 type fileID struct{ dev, ino uint64 }
 
-// A Reserve is how many bytes of the disk of a folder stay free. The zero value is
-// none.
+// A Reserve is how many bytes must stay free on the disk of a folder. The zero value
+// reserves nothing.
 type Reserve struct {
 	Dir   string
 	Bytes int64
 }
 
-// Left reports whether the disk has its reserve.
+// Left reports whether the disk still has its reserve.
 func (r Reserve) Left() bool {
 	if r.Dir == "" || r.Bytes <= 0 {
 		return true
@@ -187,10 +187,9 @@ func (r Reserve) Left() bool {
 	return !ok || free >= r.Bytes
 }
 
-// Watch looks at a run's folders until done is closed, and says once when there is
-// too much in one of them, or a disk has no reserve left. hidden is how many bytes
-// the run has in files without a name. The channel is closed when nobody looks any
-// more.
+// Watch measures a run's folders until done is closed. It sends one Cause if a folder
+// holds too much, or if the reserve is used up. hidden returns how many bytes the run
+// has in unlinked files. The channel is closed when watching has ended.
 func Watch(done <-chan struct{}, reserve Reserve, bounds []*Bound, hidden func() int64) <-chan sandbox.Cause {
 	over := make(chan sandbox.Cause, 1)
 	go func() {
@@ -220,8 +219,9 @@ func look(reserve Reserve, bounds []*Bound, hidden int64) sandbox.Cause {
 	return Exceeded(bounds, hidden)
 }
 
-// Exceeded returns the Cause of the first folder with too much in it, where hidden
-// bytes are the run's and in no folder; [sandbox.CauseExit]: there is none.
+// Exceeded returns the Cause of the first folder that holds too much, or
+// [sandbox.CauseExit] if there is none. The hidden bytes belong to the run and are in
+// no folder.
 func Exceeded(bounds []*Bound, hidden int64) sandbox.Cause {
 	for _, b := range bounds {
 		if b.exceeded(hidden) {

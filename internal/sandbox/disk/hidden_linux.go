@@ -11,12 +11,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
-// maxHiddenProcesses is how many processes of a run are looked into.
+// maxHiddenProcesses is how many processes of a run are examined.
 const maxHiddenProcesses = 1024
 
-// HiddenBelow is how much the processes below pid, and with self that one too, hold
-// on disk in open files that have no name any more. What they only map, or have in flight in a socket, is not
-// seen; it still counts for the reserve of the log's disk.
+// HiddenBelow returns how many bytes on disk the processes below pid hold in open but
+// unlinked files; if self, pid's own count too. Files that are only mapped, or in
+// flight in a socket, are not seen. They still count against the log's reserve.
 func HiddenBelow(pid int, self bool) int64 {
 	var total int64
 	seen := map[fileID]bool{}
@@ -29,7 +29,7 @@ func HiddenBelow(pid int, self bool) int64 {
 		dir := "/proc/" + strconv.Itoa(pids[i]) + "/fd"
 		f, err := os.Open(dir)
 		if err != nil {
-			continue // gone, or not to be looked into
+			continue // gone, or not ours to examine
 		}
 		names, _ := f.Readdirnames(-1)
 		_ = f.Close()

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onDisk is how many bytes of the disk a file takes: no more than it has, but for
-// what was set aside for it beyond its end. What each takes by being there at all
-// is bounded by the number of names.
+// onDisk returns how many bytes of the disk a file takes: at most its size, unless
+// space beyond its end was allocated. What a file takes by existing is bounded by the
+// number of names.
 func onDisk(info os.FileInfo) int64 {
 	const block = 4096
 	size := info.Size()
@@ -29,7 +29,7 @@ func onDisk(info os.FileInfo) int64 {
 	return takes
 }
 
-// severalNames says which file it is, when it has more than one name.
+// severalNames returns the file's id, and reports whether it has more than one name.
 func severalNames(info os.FileInfo) (fileID, bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || info.IsDir() || st.Nlink < 2 {
@@ -38,7 +38,7 @@ func severalNames(info os.FileInfo) (fileID, bool) {
 	return fileID{uint64(st.Dev), st.Ino}, true //nolint:unconvert // of another type elsewhere
 }
 
-// freeSpace is how much of the disk under dir a user can still fill.
+// freeSpace returns how many bytes an unprivileged user can still write to dir's disk.
 func freeSpace(dir string) (int64, bool) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A List is the Images of a Policy that was checked, with the real path of each
-// From.
+// A List is the checked Images of a Policy. Each From has no symbolic links.
 type List []Image
 
 // An Image is a [sandbox.Image], or the copy of a layered folder in its place.
@@ -50,8 +49,8 @@ func Open(p *sandbox.Policy) (List, error) {
 		if err != nil {
 			return fail(err, "image %q", i.From)
 		}
-		// A link on the way would give the folder two names, and only one of them
-		// would lead to the copy.
+		// With a link on the way the folder would have two names, and only one would
+		// lead to the copy.
 		switch at, err := filepath.EvalSymlinks(i.At); {
 		case err != nil: // it was there when the Policy was made
 			return nil, &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("image at %q", i.At), Err: errors.Unwrap(err)}
@@ -65,7 +64,7 @@ func Open(p *sandbox.Policy) (List, error) {
 		if slices.ContainsFunc(writable, func(dir string) bool { return paths.Inside([]string{i.At}, dir) }) {
 			return fail(nil, "image %q has a writable folder in it", i.At)
 		}
-		// Who can change the copy does not get what was approved.
+		// A run that can change the copy does not run what was approved.
 		if paths.Inside(writable, i.From) {
 			return fail(nil, "image %q of %q is in a writable folder", i.From, i.At)
 		}
@@ -78,15 +77,15 @@ func Open(p *sandbox.Policy) (List, error) {
 	return im, nil
 }
 
-// nested reports whether one of two paths is the other, or in it.
+// nested reports whether one path is the other or below it.
 func nested(a, b string) bool { return paths.Inside([]string{a}, b) || paths.Inside([]string{b}, a) }
 
-// Covers reports whether path is At of an image or below it.
+// Covers reports whether path is an image's At or below it.
 func (im List) Covers(path string) bool {
 	return slices.ContainsFunc(im, func(i Image) bool { return paths.Inside([]string{i.At}, path) })
 }
 
-// path is where what a run finds at the absolute path is on this machine.
+// path returns where a run's absolute path really is on this machine.
 func (im List) path(path string) string {
 	for _, i := range im {
 		if rel, ok := paths.Below(i.At, path); ok {
@@ -96,9 +95,8 @@ func (im List) path(path string) string {
 	return path
 }
 
-// Files is c with the files that it names where they are on this machine: its
-// program and its working folder. Which folder a working folder in an image is
-// was settled with the image.
+// Files returns c with the real paths of its program and its working folder. A working
+// folder in an image loses its DirID: the image was checked instead.
 func (im List) Files(c *sandbox.Command) *sandbox.Command {
 	if len(im) == 0 {
 		return c
@@ -117,22 +115,22 @@ func (im List) Files(c *sandbox.Command) *sandbox.Command {
 	return c
 }
 
-// Rename makes p and c speak of the From of each image in place of its At, for
-// a level that cannot show the one at the other's place.
+// Rename returns p and c with each image's From in place of its At, for a level that
+// cannot show From at At.
 func (im List) Rename(p sandbox.Policy, c sandbox.Command) (sandbox.Policy, sandbox.Command, error) {
 	if len(im) == 0 {
 		return p, c, nil
 	}
 	if slices.ContainsFunc(c.Program.Interpreters, func(i program.Interpreter) bool { return im.Covers(i.Path) }) {
-		// It is the kernel that reads the path, and it reads it in the script.
+		// The kernel reads the interpreter's path from the script itself.
 		return p, c, &sandbox.CommandError{Problem: fmt.Sprintf(
 			"the script %q names in its first line an interpreter by its path in the pack or project, which a run at this sandbox level gets at another path",
 			c.Program.Path)}
 	}
 	var readable, writable []string
 	for _, path := range p.ReadOnly {
-		// Whether it is in At, or leads there, the bytes that are there are not
-		// what was approved.
+		// The path is in At or leads there, and the bytes there are not the approved
+		// ones.
 		if resolved, err := filepath.EvalSymlinks(path); im.Covers(path) || err == nil && im.Covers(resolved) {
 			continue
 		}
@@ -185,8 +183,8 @@ func (im List) relative(dir, arg string) string {
 	return arg
 }
 
-// text is s with From in the place of each At that is a whole path, or the
-// beginning of one.
+// text returns s with From in place of each At that is a whole path or the beginning
+// of one.
 func (im List) text(s string) string {
 	for _, i := range im {
 		s = replacePath(s, i.At, i.From)
@@ -199,7 +197,7 @@ func (im List) text(s string) string {
 
 func escapeBackslash(path string) string { return strings.ReplaceAll(path, `\`, `\\`) }
 
-// What comes before a path, and after one, where it is not a part of another:
+// Characters that can precede and follow a path that is not part of another one:
 // separators, quotes, brackets and space.
 const (
 	beforePath = "=:,;|@<>&\"'`([{ \t\r\n"
@@ -228,7 +226,7 @@ func replacePath(s, at, from string) string {
 	return b.String()
 }
 
-// sameText compares spellings of a path, without cleaning them.
+// sameText compares two spellings of a path without cleaning them.
 func sameText(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
@@ -244,9 +242,9 @@ func beginsPath(before string) bool {
 	return n == 2 && before[0] == '-'
 }
 
-// Live reports whether what is at At of an image could be exchanged in the view
-// of a run that is under way: a mount is where the folder under it goes, and
-// that can be renamed by others when the run sees the folder that it is in.
+// Live reports whether somebody could replace what a running program finds at an
+// image's At. A mount moves with the folder under it, and others can rename that
+// folder if the run sees the folder that contains it.
 func (im List) Live(p *sandbox.Policy, c *sandbox.Command) bool {
 	seen := paths.Spellings(slices.Concat(paths.SystemDirs(), c.Program.Needs, p.ReadOnly, p.Writable, p.LayerFolders()))
 	return slices.ContainsFunc(im, func(i Image) bool {

@@ -86,8 +86,8 @@ type Starter interface {
 	// and is one that runner.Runner.Run documents. It keeps none of l's files.
 	Start(l *Launch) (Process, error)
 
-	// Close gives back what is kept for the next run. Runs that are under way
-	// go on, and others may follow, only slower.
+	// Close releases what is kept for the next run. Runs that are under way
+	// continue, and new ones can start, only slower.
 	Close()
 }
 
@@ -104,7 +104,7 @@ type Launch struct {
 	Stdin, Stdout, Stderr *os.File          // the program's own ends; a nil Stdin is at its end
 }
 
-// A Folder is a folder, and what it was when it was opened.
+// A Folder is a folder, and its identity when it was opened.
 type Folder struct {
 	Path string
 	Info os.FileInfo
@@ -113,22 +113,21 @@ type Folder struct {
 // A Process is a program that was started, with everything it starts in turn.
 // Its methods are called by one goroutine.
 type Process interface {
-	// Ended is closed when the program itself has ended.
+	// Ended returns a channel that is closed when the program itself has ended.
 	Ended() <-chan struct{}
 
-	// Terminate asks everything to end, where the system has a way to ask.
+	// Terminate asks every process to end, where the system has a way to ask.
 	Terminate()
 
 	// Kill ends everything; Ended closes soon after.
 	Kill()
 
-	// Hidden is how many bytes the run has in files without a name, as far as that
-	// can be seen. Unlike the other methods it may be called at any time, by
-	// another goroutine.
+	// Hidden returns how many bytes the run has in unlinked files, as far as that can
+	// be seen. Unlike the other methods, any goroutine may call it at any time.
 	Hidden() int64
 
-	// Reap is called when Ended is closed. It kills what is left, waits until
-	// that is gone, and gives back everything that the process held.
+	// Reap is called once Ended is closed. It kills what is left, waits until that is
+	// gone, and releases everything that the process held.
 	Reap() Ending
 }
 
@@ -141,8 +140,7 @@ type Ending struct {
 	Lost   bool  // nobody knows whether the program ended by itself
 	Err    error // the program was not started after all, or nobody knows how it ended
 
-	// Overlays are what the run changed in the launch's Overlays, one folder for
-	// each, in their order; fewer when they were not handed over. The caller closes
-	// them.
+	// Overlays hold what the run changed in the launch's Overlays, one folder for each,
+	// in their order; fewer if they were not handed over. The caller closes them.
 	Overlays []*os.File
 }

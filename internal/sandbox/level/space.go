@@ -2,7 +2,8 @@ package level
 
 import "github.com/packs-mcp/packs-mcp/internal/sandbox"
 
-// CheckSpace predicts what the system says to argv and env taken together.
+// CheckSpace returns a [*sandbox.TooLargeError] if the system would not take argv and
+// env together.
 func CheckSpace(argv, env []string) error {
 	if size, limit := spaceOf(argv, env), argSpace(); size > limit {
 		return &sandbox.TooLargeError{What: allStrings, Size: size, Limit: limit}
@@ -10,7 +11,7 @@ func CheckSpace(argv, env []string) error {
 	return nil
 }
 
-// TooLarge is the error for argv and env that the system refused to take.
+// TooLarge returns the error for argv and env that the system refused.
 func TooLarge(argv, env []string) error {
 	return &sandbox.TooLargeError{What: allStrings, Size: spaceOf(argv, env)}
 }

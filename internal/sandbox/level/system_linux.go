@@ -2,16 +2,16 @@ package level
 
 import "golang.org/x/sys/unix"
 
-// KeepDescriptors keeps whatever this process itself inherited, or a library
-// opened carelessly, from the programs that it starts. Go opens everything so
-// that it is closed in them.
+// KeepDescriptors keeps programs from inheriting descriptors that this process
+// inherited itself, or that a library opened without close-on-exec. Go sets the flag
+// on everything that it opens.
 func KeepDescriptors() {
 	// Kernels before 5.11 do not know the flag.
 	_ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// argSpace is how much of argv and env the kernel passes on: a quarter of the
-// stack's limit, at least 128 KiB and at most 6 MiB (fs/exec.c).
+// argSpace returns how many bytes of argv and env the kernel accepts: a quarter of the
+// stack limit, at least 128 KiB and at most 6 MiB (fs/exec.c).
 func argSpace() int {
 	const least, most = 128 << 10, 6 << 20
 	var stack unix.Rlimit

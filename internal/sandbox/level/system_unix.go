@@ -16,8 +16,8 @@ func SignalName(sig syscall.Signal) string {
 	return sig.String() // a real-time signal has no name
 }
 
-// spaceOf is what argv and env need in a new process: their bytes, each with a
-// NUL, and a pointer to each.
+// spaceOf returns the bytes that argv and env need in a new process: each string with
+// its NUL, and a pointer to it.
 func spaceOf(argv, env []string) int {
 	const pointer = 8
 	size := 0
@@ -26,5 +26,5 @@ func spaceOf(argv, env []string) int {
 			size += len(s) + 1 + pointer
 		}
 	}
-	return size + len(argv[0]) + 1 // the kernel adds the path that is executed
+	return size + len(argv[0]) + 1 // the kernel adds the path of the program
 }

@@ -6,12 +6,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
-// KeepDescriptors has nothing to do: Go passes a list of the handles that are
-// inherited.
+// KeepDescriptors does nothing: Go passes an explicit list of handles to inherit.
 func KeepDescriptors() {}
 
-// spaceOf is the length of the command line in 16-bit units, each argument with
-// its quotes, and with the 0 at its end.
+// spaceOf returns the length of the command line in 16-bit units, with quotes and the
+// final 0.
 func spaceOf(argv, _ []string) int {
 	size := 0
 	for _, s := range argv {
@@ -20,5 +19,5 @@ func spaceOf(argv, _ []string) int {
 	return size
 }
 
-// argSpace is the longest command line that CreateProcess takes.
+// argSpace returns the longest command line that CreateProcess accepts.
 func argSpace() int { return 32_767 }

@@ -59,8 +59,8 @@ func (p *process) Hidden() int64          { return disk.HiddenBelow(p.cmd.Proces
 func (p *process) Kill()                  { killGroup(p.cmd) }
 
 func (p *process) Reap() level.Ending {
-	// What the program left running is killed before the program is reaped,
-	// as long as its pid is certainly ours.
+	// Kill what the program left running before reaping the program, while its pid
+	// is certainly still ours.
 	killGroup(p.cmd)
 	_ = p.cmd.Wait() // its answer is in ProcessState
 	awaitGroup(p.cmd)
@@ -70,8 +70,8 @@ func (p *process) Reap() level.Ending {
 // start starts the program; the channel is closed when it has ended, and not
 // yet been reaped where [awaitExit] says so.
 //
-// The thread that starts it stays until then: Linux takes a parent to have
-// died when that thread ends (see sysProcAttr), and Go ends threads.
+// The thread that starts the program stays until then: to Linux, a parent dies with
+// the thread that forked (see sysProcAttr), and Go ends threads.
 func start(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
 	ended := make(chan struct{})
 	started := make(chan error)
@@ -88,7 +88,7 @@ func start(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
 	return ended, <-started
 }
 
-// startError sorts out why a program was not started.
+// startError returns why a program was not started.
 func startError(c *sandbox.Command, cmd *exec.Cmd, err error) error {
 	if errors.Is(err, syscall.E2BIG) {
 		return level.TooLarge(cmd.Args, cmd.Env)

@@ -14,13 +14,13 @@ import (
 // sysProcAttr gives a program a session of its own. Its process group has the
 // program's pid, the program cannot leave it, and it has no controlling
 // terminal: it can neither read keystrokes nor paint a prompt on /dev/tty.
-// It is killed when the thread that started it ends, as with this process.
+// It is killed when the thread that started it ends, so also when this process does.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// awaitExit returns when the program has ended, and leaves it for Wait to
-// reap, so that until then its pid can be nobody else's.
+// awaitExit returns when the program has ended. It leaves the reaping to Wait, so the
+// pid cannot be reused until then.
 func awaitExit(cmd *exec.Cmd) {
 	for {
 		switch err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err {

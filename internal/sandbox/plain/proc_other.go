@@ -12,8 +12,8 @@ import (
 // terminal: it can neither read keystrokes nor paint a prompt on /dev/tty.
 func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// awaitExit returns when the program has ended. Its pid is free from then on,
-// and in theory somebody else's when its group is killed a moment later.
+// awaitExit returns when the program has ended. From then on its pid could be reused,
+// in theory before its group is killed a moment later.
 func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
 
 // groupRuns is not known here: a member that nobody has reaped counts.

@@ -19,18 +19,18 @@ func terminateGroup(cmd *exec.Cmd) { signalGroup(cmd, unix.SIGTERM) }
 func killGroup(cmd *exec.Cmd) { signalGroup(cmd, unix.SIGKILL) }
 
 func signalGroup(cmd *exec.Cmd, sig syscall.Signal) {
-	// kill(-1) is everybody, and kill(0) is ourselves.
+	// kill(-1) would hit every process, and kill(0) our own group.
 	if pid := cmd.Process.Pid; pid > 1 {
 		_ = unix.Kill(-pid, sig) // ESRCH: it is gone already
 	}
 }
 
-// groupWait bounds how long a killed group may take to be gone. The kernel
-// needs far less, unless a member hangs in it.
+// groupWait bounds how long a killed group may take to disappear. The kernel needs far
+// less, unless a member hangs in a system call.
 const groupWait = time.Second
 
-// awaitGroup waits until the program's group, which was killed and whose
-// leader was reaped, has no member that runs.
+// awaitGroup waits until no member of the program's group runs. The group was killed
+// and its leader reaped.
 func awaitGroup(cmd *exec.Cmd) {
 	pid := cmd.Process.Pid
 	if pid <= 1 {
@@ -46,14 +46,14 @@ func awaitGroup(cmd *exec.Cmd) {
 			continue
 		}
 		if pause > time.Millisecond && !groupRuns(pid) {
-			return // dead, and whoever is to reap them takes his time
+			return // they are dead, and their parent has not reaped them yet
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, 20*time.Millisecond)
 	}
 }
 
-// endOf says how the program ended and what it used.
+// endOf returns how the program ended and what it used.
 func endOf(state *os.ProcessState) level.Ending {
 	e := level.Ending{Code: -1}
 	if state == nil {

@@ -34,7 +34,7 @@ func New(parent string) (*Folder, error) {
 		if err == nil {
 			return &Folder{path, lock}, nil
 		}
-		// A server that starts just now took it for one that was left.
+		// A server that is just starting took it for a leftover.
 		_ = os.Remove(path)
 		if !errors.Is(err, errInUse) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -49,10 +49,10 @@ func (t *Folder) Remove() error {
 	return removeFolder(t.Path)
 }
 
-// errInUse says that a folder is locked, or not the one that it was.
+// errInUse reports that a folder is locked or was replaced.
 var errInUse = errors.New("the folder is in use")
 
-// lockFolder locks the folder at a path, which it follows no link to.
+// lockFolder locks the folder at a path. It does not follow a link.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -78,9 +78,8 @@ func lockFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Sweep removes the folders whose server is gone from an existing one; empty: the
-// system's. Folders
-// of other users, links and files are left alone, whatever their names are.
+// Sweep removes from parent the folders whose server is gone; empty: from the system's
+// temporary folder. It leaves links, files and other users' folders alone.
 func Sweep(parent string) error {
 	if parent == "" {
 		parent = os.TempDir()
@@ -101,7 +100,7 @@ func Sweep(parent string) error {
 	return err
 }
 
-// sweepFolder removes a temporary folder of this user's that nobody uses.
+// sweepFolder removes a temporary folder of this user that nobody uses.
 func sweepFolder(path string) error {
 	if !ownFolder(path) {
 		return nil
@@ -121,8 +120,8 @@ func sweepFolder(path string) error {
 	return removeFolder(path)
 }
 
-// ownFolder reports whether a path is a folder of this user's, and no link, in
-// which nobody else can have put it in the place of another.
+// ownFolder reports whether path is a folder of this user, and whether nobody else
+// could have put it there.
 func ownFolder(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {

@@ -14,8 +14,7 @@ import (
 // prefix is how the names of the folders begin. Digits follow.
 const prefix = "packs-run-"
 
-// removeFolder removes a folder, also when a program took our rights to parts of
-// it away.
+// removeFolder removes a folder, even if a program removed our rights to parts of it.
 func removeFolder(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {
@@ -24,7 +23,7 @@ func removeFolder(dir string) error {
 	if info, lerr := os.Lstat(dir); lerr == nil && info.IsDir() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700) // RemoveAll says what is left
+				_ = os.Chmod(path, 0o700) // RemoveAll reports what is left
 			}
 			return nil
 		})

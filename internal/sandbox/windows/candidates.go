@@ -22,15 +22,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
-// What is here, and in the other files for Windows, was never run on Windows by
-// those who wrote it: it is compiled and vetted, its portable parts (package
-// winjob) are tested, and jobs, handles and command lines were tried under Wine,
-// which knows no integrity. That is why the probe, which runs wherever somebody
-// has a Windows, does what must fail, and believes nothing else.
+// The authors never ran this package on Windows. It is compiled and vetted, its
+// portable parts (package winjob) are tested, and jobs, handles and command lines were
+// tried under Wine, which has no integrity levels. That is why the probe trusts
+// nothing: on the user's machine, it tries what must fail.
 //
-// A run at [sandbox.LevelPartial] is born into a job object of its own, which nothing
-// that it starts can leave, and which is killed when this process closes it or
-// ends. It has a restricted token of low integrity: it can write only to the
+// A run at [sandbox.LevelPartial] starts in a job object of its own. None of its
+// processes can leave the job, and it is killed when this process closes it or ends. It has a restricted token of low integrity: it can write only to the
 // Policy's Writable folders, which are labelled for it while it runs, and it can
 // neither read nor change other processes. What that does not cover is in
 // [winjob.Gaps], the network and reading above all.
@@ -38,8 +36,8 @@ import (
 // System is Windows.
 type System struct{}
 
-// Candidates are the same level twice: inside another job object, Windows
-// refuses the restrictions of the user interface.
+// Candidates returns the same level twice: inside another job object, Windows refuses
+// restrictions of the user interface.
 func (System) Candidates(log *slog.Logger) []level.Candidate {
 	labels, err := newLabeler(log)
 	if err != nil {
@@ -64,7 +62,7 @@ type jobStarter struct {
 	ui     bool // with restrictions of the user interface
 }
 
-// tempDir is empty: a folder of the run's own is labelled like the others.
+// TempDir returns an empty path: the runner's folder is labelled like the others.
 func (*jobStarter) TempDir() string { return "" }
 
 func (*jobStarter) Places() bool { return false }
@@ -73,7 +71,7 @@ func (*jobStarter) Overlays(string, sandbox.Look) (sandbox.Look, string) {
 	return sandbox.Look{}, level.NoNamespaces
 }
 
-// close has nothing to give back: each run has a job and a token of its own.
+// Close does nothing: each run has a job and a token of its own.
 func (*jobStarter) Close() {}
 
 func (s *jobStarter) Start(l *level.Launch) (level.Process, error) {
@@ -134,7 +132,7 @@ func (p *jobProcess) Hidden() int64 { return 0 }
 
 func (p *jobProcess) Ended() <-chan struct{} { return p.exited }
 
-// terminate kills at once: Windows has no signal that asks.
+// Terminate kills at once: Windows has no signal that asks.
 func (p *jobProcess) Terminate() { p.Kill() }
 
 func (p *jobProcess) Kill() {
@@ -169,11 +167,11 @@ func (p *jobProcess) Reap() level.Ending {
 	return e
 }
 
-// tryWait is how long the probe's program may take: a virus scanner may look at
-// it first.
+// tryWait is how long the probe's program may take. A virus scanner may check it
+// first.
 const tryWait = 10 * time.Second
 
-// Try runs this program itself at the level of s, as [confine.CheckArg].
+// Try runs this program itself at the level of s, with [confine.CheckArg].
 func (s *jobStarter) Try(ctx context.Context) error {
 	exe, err := os.Executable()
 	if err != nil {
@@ -228,7 +226,7 @@ func (s *jobStarter) Try(ctx context.Context) error {
 	var text string
 	select {
 	case text = <-said:
-	case <-time.After(time.Second): // something is left that holds the other end
+	case <-time.After(time.Second): // a process that is left holds the pipe open
 	}
 	switch {
 	case err != nil:

@@ -23,7 +23,7 @@ const procThreadAttributeJobList = 0x0002000d
 
 // create starts the program of l with token, as a member of the job from its
 // first instruction on, with no handles but its three standard ones. The caller
-// closes the process's handle. The error is one that [Runner.Run] documents.
+// closes the process's handle. The error is one that runner.Runner.Run documents.
 func (j *job) create(l *level.Launch, token windows.Token) (windows.Handle, error) {
 	fail := func(err error) (windows.Handle, error) {
 		return 0, &sandbox.ConfineError{Level: sandbox.LevelPartial, Step: "preparing the start", Err: err}
@@ -108,7 +108,7 @@ func inheritable(l *level.Launch) ([]windows.Handle, error) {
 	return handles, nil
 }
 
-// commandLine joins argv as programs take it apart again.
+// commandLine joins argv in the way that programs split it again.
 func commandLine(argv []string) string {
 	escaped := make([]string, len(argv))
 	for i, arg := range argv {
@@ -134,8 +134,8 @@ func envBlock(env []string) ([]uint16, error) {
 	return append(block, 0), nil
 }
 
-// checkText reports what Windows would pass on as something else than was
-// approved: its strings are Unicode.
+// checkText returns an error for strings that are not valid UTF-8. Windows would pass
+// on something else than was approved.
 func checkText(l *level.Launch) error {
 	for i, arg := range l.Argv {
 		if !utf8.ValidString(arg) {
@@ -151,14 +151,14 @@ func checkText(l *level.Launch) error {
 	return nil
 }
 
-// createError sorts out why CreateProcessAsUser refused.
+// createError returns why CreateProcessAsUser refused.
 func createError(c *sandbox.Command, err error) error {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	switch errno {
 	case windows.ERROR_DIRECTORY:
 		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
 	case windows.ERROR_PRIVILEGE_NOT_HELD, windows.ERROR_INVALID_PARAMETER, windows.ERROR_NOT_SUPPORTED:
-		// No fault of the program's.
+		// The program is not to blame.
 		return &sandbox.ConfineError{Level: sandbox.LevelPartial, Step: "CreateProcessAsUser", Err: err}
 	case windows.ERROR_BAD_EXE_FORMAT, windows.ERROR_EXE_MACHINE_TYPE_MISMATCH:
 		err = syscall.ENOEXEC
