@@ -30,7 +30,6 @@ type row struct {
 	dir  string
 	may  []string // directories of other rows, or "*" for all of them
 	exec bool     // may start processes
-	run  bool     // may hold the sandbox's runner
 	mcp  bool     // may speak MCP
 	init bool     // may have init functions
 	otel string   // which part of OpenTelemetry it may use: "", "api" or "all"
@@ -48,24 +47,24 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
 		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate/queue", "internal/safetext", "internal/sandbox/changes"}},
-		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox"}, run: true}, // it tries each level
+		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox", "internal/sandbox/drill", "internal/sandbox/runner"}}, // it tries each level
 		{dir: "cmd/packs-mcp/internal/clients", may: []string{"cmd/packs-mcp/internal/cli", "internal/configedit"}},
 		{dir: "cmd/packs-mcp/internal/setup", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
-		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
+		{dir: "cmd/packs-mcp", may: []string{"*"}},
 		// The wire knows no tool and no pack: of gate/call and sandbox it has one name each,
 		// where a client is and why a call ends.
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
 		// HTTP knows a host, and not the server.
 		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/wire"}, mcp: true},
-		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes"}, free: true},
-		{dir: "internal/server", may: []string{"internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans", "internal/strictjson"}, mcp: true},
+		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner"}, free: true},
+		{dir: "internal/server", may: []string{"internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/capture", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans", "internal/strictjson"}, mcp: true},
 		{dir: "internal/configedit"},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/approvals", may: []string{"internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/gate/call", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
 		{dir: "internal/gate/prompt", may: []string{"internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
 		{dir: "internal/gate/queue", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/safetext", "internal/sandbox"}},
-		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/strictjson"}, run: true},
+		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/strictjson"}},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "internal/strictjson", "schemas"}},
 		{dir: "internal/sandbox/changes/protect"},
@@ -76,10 +75,30 @@ func theMap() []row {
 		{dir: "internal/sandbox/changes/apply", may: []string{"internal/sandbox/changes/record", "internal/sandbox/changes/tree"}},
 		{dir: "internal/sandbox/changes/turns", may: []string{"internal/sandbox/changes/record", "internal/sandbox/changes/tree"}},
 		{dir: "internal/sandbox/changes/journal", may: []string{"internal/sandbox/changes/apply", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns"}},
-		{dir: "internal/sandbox/changes", may: []string{"internal/safetext", "internal/sandbox/changes/gitdata", "internal/sandbox/changes/journal", "internal/sandbox/changes/layer", "internal/sandbox/changes/protect", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns"}},
+		{dir: "internal/sandbox/changes", may: []string{"internal/safetext", "internal/sandbox/changes/gitdata", "internal/sandbox/changes/journal", "internal/sandbox/changes/layer", "internal/sandbox/changes/protect", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns", "internal/sandbox/paths"}},
 		{dir: "internal/sandbox/paths"},
 		{dir: "internal/sandbox/program", may: []string{"internal/sandbox/paths"}},
-		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/program"}, exec: true, run: true, init: true},
+		{dir: "internal/sandbox/temp"},
+		{dir: "internal/sandbox/winjob"},
+		{dir: "internal/sandbox/seatbelt", exec: true},
+		{dir: "internal/sandbox/confine/processes"},
+		{dir: "internal/sandbox/confine/memory", may: []string{"internal/sandbox/confine/processes"}},
+		{dir: "internal/sandbox/confine/seccomp"},
+		{dir: "internal/sandbox/confine", may: []string{"internal/sandbox/confine/memory", "internal/sandbox/confine/processes", "internal/sandbox/confine/seccomp", "internal/sandbox/seatbelt", "internal/sandbox/winjob"}, init: true},
+		{dir: "internal/sandbox/capture", may: []string{"internal/sandbox", "internal/sandbox/paths"}},
+		{dir: "internal/sandbox/disk", may: []string{"internal/sandbox", "internal/sandbox/confine/processes"}},
+		{dir: "internal/sandbox/images", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
+		// A level starts programs, and the runner knows no system but by a level.
+		{dir: "internal/sandbox/level", may: []string{"internal/sandbox", "internal/sandbox/images", "internal/sandbox/program", "internal/sandbox/winjob"}},
+		{dir: "internal/sandbox/plain", may: []string{"internal/sandbox", "internal/sandbox/disk", "internal/sandbox/level"}, exec: true},
+		{dir: "internal/sandbox/linux", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/confine/processes", "internal/sandbox/confine/seccomp", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/temp"}, exec: true},
+		{dir: "internal/sandbox/darwin", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/seatbelt"}, exec: true},
+		{dir: "internal/sandbox/windows", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/program", "internal/sandbox/winjob"}, exec: true},
+		// What a run is, many packages say. What runs it, they cannot reach: nothing
+		// gets to the runner around the gate.
+		{dir: "internal/sandbox/runner", may: []string{"internal/sandbox", "internal/sandbox/capture", "internal/sandbox/changes", "internal/sandbox/darwin", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/linux", "internal/sandbox/paths", "internal/sandbox/plain", "internal/sandbox/program", "internal/sandbox/temp", "internal/sandbox/windows"}},
+		{dir: "internal/sandbox/drill", may: []string{"internal/sandbox", "internal/sandbox/program", "internal/sandbox/runner", "internal/sandbox/temp"}, exec: true},
+		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "internal/audit", may: []string{"internal/strictjson", "internal/tokens"}},
 		{dir: "internal/config", may: []string{"internal/rules", "internal/sandbox/changes/protect"}},
 		{dir: "internal/launch", exec: true},
@@ -107,9 +126,6 @@ var starters = map[string][]string{
 	"golang.org/x/sys/unix":    {"Exec"},
 	"golang.org/x/sys/windows": {"CreateProcess", "CreateProcessAsUser", "ShellExecute"},
 }
-
-// runner is the package whose New makes a Runner, which runs what it is told.
-const runner = module + "/internal/sandbox"
 
 // constantCalls make package variables that nobody can change through them.
 var constantCalls = []string{
@@ -251,13 +267,12 @@ func under(imported, mod string) bool {
 	return imported == mod || strings.HasPrefix(imported, mod+"/")
 }
 
-// starts finds what starts a program without os/exec: the system's own calls,
-// and the sandbox's runner, which only the gate may use and cmd may make.
+// starts finds what starts a program without os/exec: the system's own calls.
 func (c *checker) starts(home *row, f *ast.File) {
 	local := map[string]string{} // :: name in this file → import path
 	for _, spec := range f.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
-		if err != nil || starters[imported] == nil && imported != runner {
+		if err != nil || starters[imported] == nil {
 			continue
 		}
 		name := path.Base(imported)
@@ -278,9 +293,6 @@ func (c *checker) starts(home *row, f *ast.File) {
 		imported := local[x.Name]
 		if !home.exec && slices.Contains(starters[imported], sel.Sel.Name) {
 			c.report(sel.Pos(), "%s may not use %s.%s: only internal/sandbox and internal/launch start processes", home.dir, x.Name, sel.Sel.Name)
-		}
-		if !home.run && imported == runner && (sel.Sel.Name == "New" || sel.Sel.Name == "Runner") {
-			c.report(sel.Pos(), "%s may not use %s.%s: nothing reaches the runner around the gate", home.dir, x.Name, sel.Sel.Name)
 		}
 		return true
 	})
@@ -437,13 +449,14 @@ func TestTheCheckerFinds(t *testing.T) {
 		want []string // none: the tree is fine
 	}{
 		{"the arrows down", map[string]string{
-			"cmd/packs-mcp/a.go":      "package main\n" + ours + "internal/config\"\n" + ours + "internal/server\"\n" + ours + "examples\"",
-			"internal/server/a.go":    "package server\nimport _ \"github.com/mark3labs/mcp-go/server\"\n" + ours + "internal/gate\"\n" + ours + "internal/packs/tools\"",
-			"internal/gate/a.go":      "package gate\n" + ours + "internal/audit\"\n" + ours + "internal/sandbox\"",
-			"internal/packs/b/a.go":   "package b\n" + ours + "internal/packs/diag\"\n" + ours + "schemas\"",
-			"internal/sandbox/a.go":   "package sandbox\nimport _ \"os/exec\"\nfunc init() {}",
-			"internal/launch/a.go":    "package launch\nimport _ \"os/exec\"",
-			"internal/gate/a_test.go": "package gate\nimport _ \"os/exec\"\n" + ours + "internal/packs\"\nvar x int\nfunc init() {}",
+			"cmd/packs-mcp/a.go":            "package main\n" + ours + "internal/config\"\n" + ours + "internal/server\"\n" + ours + "examples\"",
+			"internal/server/a.go":          "package server\nimport _ \"github.com/mark3labs/mcp-go/server\"\n" + ours + "internal/gate\"\n" + ours + "internal/packs/tools\"",
+			"internal/gate/a.go":            "package gate\n" + ours + "internal/audit\"\n" + ours + "internal/sandbox\"",
+			"internal/packs/b/a.go":         "package b\n" + ours + "internal/packs/diag\"\n" + ours + "schemas\"",
+			"internal/sandbox/confine/a.go": "package confine\nfunc init() {}",
+			"internal/sandbox/linux/a.go":   "package linux\nimport _ \"os/exec\"",
+			"internal/launch/a.go":          "package launch\nimport _ \"os/exec\"",
+			"internal/gate/a_test.go":       "package gate\nimport _ \"os/exec\"\n" + ours + "internal/packs\"\nvar x int\nfunc init() {}",
 		}, nil},
 		{"an arrow up", map[string]string{
 			"internal/audit/a.go": "package audit\n" + ours + "internal/gate\"",
@@ -455,10 +468,9 @@ func TestTheCheckerFinds(t *testing.T) {
 			"cmd/packs-mcp/a.go":                  "package main\n" + ours + "cmd/packs-mcp/internal/author\"",
 			"cmd/packs-mcp/internal/author/a.go":  "package author\n" + ours + "cmd/packs-mcp/internal/cli\"",
 			"cmd/packs-mcp/internal/catalog/a.go": "package catalog\n" + ours + "cmd/packs-mcp/internal/author\"",
-			"cmd/packs-mcp/internal/approve/a.go": "package approve\nimport \"" + runner + "\"\nvar _ = sandbox.New",
+			"cmd/packs-mcp/internal/approve/a.go": "package approve\n" + ours + "internal/sandbox/runner\"",
 		}, []string{
-			"cmd/packs-mcp/internal/approve/a.go:2: cmd/packs-mcp/internal/approve may not import internal/sandbox",
-			"cmd/packs-mcp/internal/approve/a.go:3: cmd/packs-mcp/internal/approve may not use sandbox.New: nothing reaches the runner around the gate",
+			"cmd/packs-mcp/internal/approve/a.go:2: cmd/packs-mcp/internal/approve may not import internal/sandbox/runner",
 			"cmd/packs-mcp/internal/catalog/a.go:2: cmd/packs-mcp/internal/catalog may not import cmd/packs-mcp/internal/author",
 		}},
 		{"the configuration below cmd", map[string]string{
@@ -501,12 +513,12 @@ func TestTheCheckerFinds(t *testing.T) {
 			"internal/packs/a.go:7: internal/packs may not use sc.Exec: only internal/sandbox and internal/launch start processes",
 		}},
 		{"a runner beside the gate", map[string]string{
-			"cmd/packs-mcp/a.go":   "package main\nimport \"" + runner + "\"\nvar _ = sandbox.New",
-			"internal/gate/a.go":   "package gate\nimport \"" + runner + "\"\ntype g struct { r *sandbox.Runner }",
-			"internal/server/a.go": "package server\nimport sb \"" + runner + "\"\nvar _ sb.Level\nvar _ = sb.New\ntype h struct { r sb.Runner }",
+			"cmd/packs-mcp/a.go":   "package main\n" + ours + "internal/sandbox/runner\"",
+			"internal/gate/a.go":   "package gate\n" + ours + "internal/sandbox\"\n" + ours + "internal/sandbox/runner\"",
+			"internal/server/a.go": "package server\n" + ours + "internal/sandbox\"\n" + ours + "internal/sandbox/runner\"",
 		}, []string{
-			"internal/server/a.go:4: internal/server may not use sb.New: nothing reaches the runner around the gate",
-			"internal/server/a.go:5: internal/server may not use sb.Runner: nothing reaches the runner around the gate",
+			"internal/gate/a.go:3: internal/gate may not import internal/sandbox/runner",
+			"internal/server/a.go:3: internal/server may not import internal/sandbox/runner",
 		}},
 		{"MCP outside the server", map[string]string{
 			"cmd/packs-mcp/a.go":  "package main\nimport _ \"github.com/mark3labs/mcp-go/client\"",

@@ -19,7 +19,8 @@ trap 'chmod -R u+rwx "$dir" && rm -rf "$dir"' EXIT
 chmod 755 "$dir"
 mkdir -m 777 "$dir/tmp" # TMPDIR stays short, since a socket's path must be
 export CGO_ENABLED=0
-go test -c -o "$dir/sandbox" ./internal/sandbox
+go test -c -o "$dir/runner" ./internal/sandbox/runner
+go test -c -o "$dir/linux" ./internal/sandbox/linux
 go test -c -o "$dir/program" ./internal/sandbox/program
 go test -c -o "$dir/paths" ./internal/sandbox/paths
 go test -c -o "$dir/attack" ./test/attack
@@ -44,7 +45,8 @@ other() {
 }
 other paths
 other program
-other sandbox
+other linux
+other runner
 if [ "${1:-}" != all ]; then
 	other attack -test.skip '^(TestDocs|TestBinary|TestOriginal)'
 	exit 0

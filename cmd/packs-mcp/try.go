@@ -21,7 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/server/tour"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -146,16 +146,16 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 
 // bundled writes the example packs into a new folder.
 func bundled() (packs.Root, func(), error) {
-	dir, removeAll, err := sandbox.MakeTemp()
+	folder, err := temp.New("")
 	if err != nil {
 		return packs.Root{}, nil, fmt.Errorf("making a folder for the example packs: %w", err)
 	}
-	remove := func() { _ = removeAll() }
-	if err := examples.Extract(dir); err != nil {
+	remove := func() { _ = folder.Remove() }
+	if err := examples.Extract(folder.Path); err != nil {
 		remove()
 		return packs.Root{}, nil, err
 	}
-	return packs.Root{Dir: dir, Source: "bundled", Trust: packs.TrustBundled, AttachAll: true}, remove, nil
+	return packs.Root{Dir: folder.Path, Source: "bundled", Trust: packs.TrustBundled, AttachAll: true}, remove, nil
 }
 
 // take connects a client to the server with two pipes and runs the tour.

@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
@@ -37,10 +38,10 @@ type service struct {
 	log      *audit.Log
 	name     string // of this process, in the audit log
 	require  sandbox.Level
-	runner   *sandbox.Runner // the gate's; nil until it is there
-	copies   *copies.Store   // the gate's
-	caches   *caches.Store   // the gate's
-	changes  *changes.Store  // the runner's
+	runner   *runner.Runner // the gate's; nil until it is there
+	copies   *copies.Store  // the gate's
+	caches   *caches.Store  // the gate's
+	changes  *changes.Store // the runner's
 	traces   *telemetry.Traces
 	counter  *counter // nil if the person is asked only here
 	keeper   *keeper  // of the folders of packs; nil until it watches them
@@ -90,7 +91,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.caches = cli.CacheStore(cfg)
 	programs := new(program.Lookuper)
 	s.changes = a.keepChanges(ctx, cfg, logger)
-	s.runner = sandbox.New(sandbox.Options{
+	s.runner = runner.New(runner.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
 		// As long as one run may take: by then the turn has passed on, or others
 		// wait too.

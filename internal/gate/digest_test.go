@@ -19,7 +19,7 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type() == reflect.TypeFor[sandbox.Layer]() && v.Type().Field(i).Name == "looked" {
+			if v.Type() == reflect.TypeFor[sandbox.Layer]() && v.Type().Field(i).Name == "Looked" {
 				continue // what the folder was when its layer was chosen: if it is the same, the run need not choose again
 			}
 			fields(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), f)

@@ -93,7 +93,7 @@ func Example() {
 }
 
 // A printer stands in for the runner and for the audit log, which are
-// [sandbox.Runner] and [audit.Log].
+// [runner.Runner] and [audit.Log].
 type printer struct{}
 
 func (printer) Probe(context.Context) sandbox.Report { return sandbox.Report{Level: sandbox.LevelNone} }

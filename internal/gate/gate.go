@@ -75,7 +75,7 @@ func (e *WeakSandboxError) Error() string {
 
 func (e *WeakSandboxError) Is(target error) bool { return target == ErrDenied }
 
-// A Runner starts one program under one policy. It is [sandbox.Runner].
+// A Runner starts one program under one policy. It is [runner.Runner].
 type Runner interface {
 	// Probe says how programs are confined here; the first call finds out.
 	Probe(context.Context) sandbox.Report

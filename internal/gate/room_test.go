@@ -3,8 +3,6 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -237,87 +235,6 @@ func TestMorePeopleThanAnnounced(t *testing.T) {
 	if now := slices.Sorted(slices.Values(b.codes())); !slices.Equal(now, codes) {
 		t.Errorf("the questions are %q, want all of %q", now, codes)
 	}
-}
-
-// TestRoomAtRandom: people do what they do, in any order. Nobody's question ends
-// but by its own person's doing or its time, no denial is asked about again, and
-// the bounds hold.
-func TestRoomAtRandom(t *testing.T) {
-	people := []string{"ada", "grace", "", "greedy"}
-	for seed := range uint64(8) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		b := newBench(t, everywhere)
-		most := queue.Size{Questions: 24, Text: 40_000, Kept: 60_000}
-		b.narrow(len(people), most)
-		type denial struct {
-			chat string
-			end  time.Time
-		}
-		denied := make(map[string]denial) // :: exact call → until when it is denied
-		for step := range 600 {
-			who := people[r.IntN(len(people))]
-			if r.IntN(2) == 0 {
-				who = "greedy"
-			}
-			req := of(who, fmt.Sprint(r.IntN(3)), r.IntN(12))
-			if r.IntN(6) == 0 {
-				req.Run.Command.Args = append(req.Run.Command.Args, strings.Repeat("long ", r.IntN(1500)))
-			}
-			if r.IntN(2) == 0 {
-				req = carrying(req)
-			}
-			b.pass(time.Millisecond)
-			before := b.others(who)
-			switch what := r.IntN(10); {
-			case what < 8:
-				key := callDigest(&req, 0)
-				_, q, err := b.Check(t.Context(), req, nil)
-				if until, ok := denied[key]; ok {
-					delete(denied, key) // told once
-					if !b.time.After(until.end) && (err == nil || !strings.Contains(err.Error(), "the person denied it")) {
-						t.Fatalf("seed %d, step %d: a call that was denied: %v, %v", seed, step, q, err)
-					}
-				}
-				if q == nil || r.IntN(4) == 0 {
-					break
-				}
-				if !req.Caller.Carries {
-					b.postpone(q)
-				}
-				if d := []queue.Decision{queue.Once, queue.Deny, "nobody", "nobody"}[r.IntN(4)]; d != "nobody" {
-					b.page(q.Code, d)
-					if d == queue.Deny {
-						denied[key] = denial{req.Caller.Chat, b.time.Add(b.Gate.pending)}
-					}
-				}
-			case what == 8 && r.IntN(10) == 0:
-				chat := req.Caller.Chat
-				maps.DeleteFunc(denied, func(_ string, d denial) bool { return d.chat == chat })
-				b.EndChat(chat)
-			default:
-				b.pass(time.Duration(r.IntN(30)) * time.Second)
-				before = b.others(who) // time ends what it ends
-			}
-			if after := b.others(who); !slices.Equal(before, after) {
-				t.Fatalf("seed %d, step %d: what %q did changed the questions of others\nfrom %q\nto   %q", seed, step, who, before, after)
-			}
-			asked, text := b.asked(who)
-			if asked > most.Questions/len(people) || text > most.Text/len(people) {
-				t.Fatalf("seed %d, step %d: %q has %d questions of %d bytes", seed, step, who, asked, text)
-			}
-		}
-	}
-}
-
-// others are the questions of everybody but one that are shown, with what was decided.
-func (b *bench) others(person string) (all []string) {
-	for _, p := range b.Pending() {
-		if p.Person != person {
-			all = append(all, fmt.Sprint(p.Code, " ", p.Answered))
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 // TestUnnamedToken: "always" of the user at this machine is not that of whoever

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // gitProjects makes a worktree, one of a bare clone, and a submodule, and returns
@@ -55,7 +56,7 @@ func TestOuterGit(t *testing.T) {
 func TestGitFilesThatLie(t *testing.T) {
 	projects := gitProjects(t)
 	home := t.TempDir()
-	plant(t, home, "-- .ssh/id_ed25519 --\nsecret\n-- .ssh/HEAD --\nref: x\n")
+	servertest.Plant(t, home, "-- .ssh/id_ed25519 --\nsecret\n-- .ssh/HEAD --\nref: x\n")
 	main := filepath.Join(filepath.Dir(projects["worktree"][0]), "main")
 	liar := func(text string) string {
 		dir := t.TempDir()
@@ -86,7 +87,7 @@ func TestGitFilesThatLie(t *testing.T) {
 
 	// A common folder that lies elsewhere than the worktree's own says nothing.
 	dir := liar("gitdir: own/worktrees/x\n")
-	plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
+	servertest.Plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
 	if got, _ := outerGit(dir); got != "" {
 		t.Errorf("a common folder elsewhere: outerGit = %q, want nothing", got)
 	}

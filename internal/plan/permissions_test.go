@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -17,70 +16,27 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
-
-// A house is a home folder, with a project, a pack and other things in it.
-type house struct{ home, project string }
-
-func newHouse(t *testing.T) house {
-	t.Helper()
-	dir := paths.WithoutLinks(t.TempDir())
-	h := house{filepath.Join(dir, "home", "ada"), filepath.Join(dir, "home", "ada", "site")}
-	plant(t, h.home, `
--- .ssh/id_rsa --
-private
--- .config/gh/hosts.yml --
-hosts
--- dotfiles/gitconfig --
-[user] name = Ada
--- cache/x --
--- site/.git/config --
--- site/.git/HEAD --
--- site/docs/index.md --
--- packs/acme/deploy/SKILL.md --
--- packs/acme/deploy/src/x --
-`)
-	if err := os.Symlink("dotfiles/gitconfig", filepath.Join(h.home, ".gitconfig")); err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-func (h house) in(elems ...string) string {
-	return filepath.Join(append([]string{h.home}, elems...)...)
-}
-
-// plant writes the files of a txtar tree.
-func plant(t *testing.T, root, tree string) {
-	t.Helper()
-	for _, f := range txtar.Parse([]byte(tree)).Files {
-		path := filepath.Join(root, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // A planning is a planner, and the house that it plans for.
 type planning struct {
 	*Planner
-	house
+	servertest.House
 }
 
 // planner returns a planner for whoever lives there, with a runner's own layers.
-func (h house) planner(t *testing.T, change func(*Options), openings ...Opening) planning {
+func planner(t *testing.T, h servertest.House, change func(*Options), openings ...Opening) planning {
 	t.Helper()
 	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := sandbox.New(sandbox.Options{Changes: kept, Skip: []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull}})
+	runner := runner.New(runner.Options{Changes: kept, Skip: []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull}})
 	o := Options{
-		Layers: runner.Layers, Project: h.project, Openings: openings,
-		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "USERPROFILE=" + h.home},
+		Layers: runner.Layers, Project: h.Project, Openings: openings,
+		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.Home, "USERPROFILE=" + h.Home},
 	}
 	if change != nil {
 		change(&o)
@@ -96,7 +52,7 @@ func (h house) planner(t *testing.T, change func(*Options), openings ...Opening)
 func (p planning) call(t *testing.T) *Call {
 	t.Helper()
 	c := &Call{
-		Pack: &packs.Pack{ID: "acme/deploy", Dir: p.in("packs", "acme", "deploy"), Trust: packs.TrustUser},
+		Pack: &packs.Pack{ID: "acme/deploy", Dir: p.In("packs", "acme", "deploy"), Trust: packs.TrustUser},
 		Tree: new(packfs.Tree), Workspace: p.opts.Workspace,
 	}
 	if c.Workspace == "" {
@@ -129,8 +85,8 @@ func (p planning) may(t *testing.T, tool, dir string, policy tools.Policy) *perm
 
 // A granted path that becomes a link to something else is not what was shown.
 func TestGrantedPathMoves(t *testing.T) {
-	h := newHouse(t)
-	p := h.planner(t, nil, Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}})
+	h := servertest.NewHouse(t)
+	p := planner(t, h, nil, Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.In(".config", "gh"), h.In(".gitconfig")}})
 	c := p.call(t)
 	m, err := p.permissions(t.Context(), c, call.KindRun, "sh", c.Workspace, tools.Policy{})
 	if err != nil {
@@ -140,13 +96,13 @@ func TestGrantedPathMoves(t *testing.T) {
 	if !unmoved() {
 		t.Error("something moved, want nothing")
 	}
-	if err := os.Rename(h.in(".config"), h.in(".config-before")); err != nil {
+	if err := os.Rename(h.In(".config"), h.In(".config-before")); err != nil {
 		t.Fatal(err)
 	}
 	if unmoved() {
 		t.Error("a folder that is gone was not seen")
 	}
-	if err := os.Symlink(h.in(".config-before"), h.in(".config")); err != nil {
+	if err := os.Symlink(h.In(".config-before"), h.In(".config")); err != nil {
 		t.Fatal(err)
 	}
 	if unmoved() {
@@ -155,45 +111,45 @@ func TestGrantedPathMoves(t *testing.T) {
 }
 
 func TestGrantedFolders(t *testing.T) {
-	h := newHouse(t)
-	fifo := h.in("fifo")
-	for _, link := range [][2]string{{"/", "root"}, {"..", "up"}, {"nowhere", "dangling"}, {h.home, "me"}, {"loop", "loop"}} {
-		if err := os.Symlink(link[0], h.in(link[1])); err != nil {
+	h := servertest.NewHouse(t)
+	fifo := h.In("fifo")
+	for _, link := range [][2]string{{"/", "root"}, {"..", "up"}, {"nowhere", "dangling"}, {h.Home, "me"}, {"loop", "loop"}} {
+		if err := os.Symlink(link[0], h.In(link[1])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(h.in("cache"), h.in(".config", "linked")); err != nil {
+	if err := os.Symlink(h.In("cache"), h.In(".config", "linked")); err != nil {
 		t.Fatal(err)
 	}
-	own := h.in("own", "state")
-	plant(t, own, "-- attached.json --\n")
-	plant(t, h.home, "-- log/audit.jsonl --\n")
-	p := h.planner(t, func(o *Options) {
-		o.Own, o.AuditLog = []string{own}, h.in("log", "audit.jsonl")
+	own := h.In("own", "state")
+	servertest.Plant(t, own, "-- attached.json --\n")
+	servertest.Plant(t, h.Home, "-- log/audit.jsonl --\n")
+	p := planner(t, h, func(o *Options) {
+		o.Own, o.AuditLog = []string{own}, h.In("log", "audit.jsonl")
 	},
 		Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{
-			h.in(".config", "gh"), h.in(".gitconfig"), h.in("nothing"), h.in("cache"), h.in("own"),
-			h.in("root"), h.in("up"), h.in("dangling"), h.in("me"), h.in("loop"), fifo,
+			h.In(".config", "gh"), h.In(".gitconfig"), h.In("nothing"), h.In("cache"), h.In("own"),
+			h.In("root"), h.In("up"), h.In("dangling"), h.In("me"), h.In("loop"), fifo,
 		}, Home: true},
 		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{
-			h.in("cache"), h.in(".config", "linked"), h.in("dotfiles", "gitconfig"), h.in("own"), own, filepath.Join(own, ".."), h.in("log"),
+			h.In("cache"), h.In(".config", "linked"), h.In("dotfiles", "gitconfig"), h.In("own"), own, filepath.Join(own, ".."), h.In("log"),
 		}},
-		Opening{Pack: "acme/deploy", Tool: "other", Read: []string{h.in(".ssh")}},
+		Opening{Pack: "acme/deploy", Tool: "other", Read: []string{h.In(".ssh")}},
 	)
 	m := p.may(t, "sh", "", tools.Policy{})
-	if diff := cmp.Diff([]string{h.in(".config", "gh"), h.in("dotfiles", "gitconfig"), h.in("own")}, m.policy.ReadOnly); diff != "" {
+	if diff := cmp.Diff([]string{h.In(".config", "gh"), h.In("dotfiles", "gitconfig"), h.In("own")}, m.policy.ReadOnly); diff != "" {
 		t.Errorf("may read (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{h.in("cache")}, m.changes); diff != "" {
+	if diff := cmp.Diff([]string{h.In("cache")}, m.changes); diff != "" {
 		t.Errorf("may change (-want +got):\n%s", diff)
 	}
-	links := []paths.Link{{Path: h.in(".gitconfig"), Target: h.in("dotfiles", "gitconfig")}, {Path: h.in(".config", "linked"), Target: h.in("cache")}}
+	links := []paths.Link{{Path: h.In(".gitconfig"), Target: h.In("dotfiles", "gitconfig")}, {Path: h.In(".config", "linked"), Target: h.In("cache")}}
 	if diff := cmp.Diff(links, m.policy.Links); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
 	var left []string
 	for _, missing := range m.granted.LeftOut {
-		rel, _ := filepath.Rel(h.home, missing.What)
+		rel, _ := filepath.Rel(h.Home, missing.What)
 		left = append(left, rel+" "+missing.Why)
 	}
 	want := []string{
@@ -205,10 +161,10 @@ func TestGrantedFolders(t *testing.T) {
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
-	if m.granted.Home != h.home {
-		t.Errorf("home = %q, want %q", m.granted.Home, h.home)
+	if m.granted.Home != h.Home {
+		t.Errorf("home = %q, want %q", m.granted.Home, h.Home)
 	}
-	if m := p.may(t, "in_project", h.project, tools.Policy{}); len(m.granted.Folders) > 0 || m.granted.Home != "" {
+	if m := p.may(t, "in_project", h.Project, tools.Policy{}); len(m.granted.Folders) > 0 || m.granted.Home != "" {
 		t.Errorf("another tool was granted %+v", m.granted)
 	}
 }
@@ -240,11 +196,11 @@ func TestGrantCovers(t *testing.T) {
 // What a run may change of the user's is layered, wherever it comes from; only a
 // workspace that was made for the chat is a folder like any other.
 func TestLayered(t *testing.T) {
-	h := newHouse(t)
-	plant(t, h.project, "-- file --\n")
-	p := h.planner(t, nil,
-		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", "docs")}},
-		Opening{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}, Git: true},
+	h := servertest.NewHouse(t)
+	servertest.Plant(t, h.Project, "-- file --\n")
+	p := planner(t, h, nil,
+		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{h.In("site", "docs")}},
+		Opening{Pack: "acme/deploy", Tool: "gh", Write: []string{h.In("cache")}, Git: true},
 	)
 	for _, c := range []struct {
 		name, tool, dir string
@@ -253,18 +209,18 @@ func TestLayered(t *testing.T) {
 		git             bool
 	}{
 		{"workspace", "x", "", false, nil, false},
-		{"project", "x", h.project, false, []string{"site"}, false},
-		{"project, only read", "x", h.project, true, nil, false},
-		{"project, only read, and a folder of it granted", "sh", h.project, true, []string{"site/docs"}, false},
-		{"project, and a folder of it granted", "sh", h.project, false, []string{"site"}, false},
-		{"project and another folder", "gh", h.project, false, []string{"cache", "site"}, true},
-		{"a folder of the project", "x", h.in("site", "docs"), false, []string{"site/docs"}, false},
+		{"project", "x", h.Project, false, []string{"site"}, false},
+		{"project, only read", "x", h.Project, true, nil, false},
+		{"project, only read, and a folder of it granted", "sh", h.Project, true, []string{"site/docs"}, false},
+		{"project, and a folder of it granted", "sh", h.Project, false, []string{"site"}, false},
+		{"project and another folder", "gh", h.Project, false, []string{"cache", "site"}, true},
+		{"a folder of the project", "x", h.In("site", "docs"), false, []string{"site/docs"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := p.may(t, c.tool, c.dir, tools.Policy{ReadOnly: c.readOnly})
 			var got []string
 			for _, l := range m.policy.Layers {
-				rel, _ := filepath.Rel(h.home, l.Folder)
+				rel, _ := filepath.Rel(h.Home, l.Folder)
 				got = append(got, filepath.ToSlash(rel))
 			}
 			if !slices.Equal(got, c.layers) || len(m.policy.Writable) > 0 || m.policy.GitWrite != c.git {
@@ -276,17 +232,17 @@ func TestLayered(t *testing.T) {
 		})
 	}
 	t.Run("the user's own workspace", func(t *testing.T) {
-		p := h.planner(t, func(o *Options) { o.Workspace = h.in("cache") })
+		p := planner(t, h, func(o *Options) { o.Workspace = h.In("cache") })
 		m := p.may(t, "x", "", tools.Policy{})
-		if len(m.policy.Layers) != 1 || m.policy.Layers[0].Folder != h.in("cache") || len(m.policy.Writable) > 0 {
+		if len(m.policy.Layers) != 1 || m.policy.Layers[0].Folder != h.In("cache") || len(m.policy.Writable) > 0 {
 			t.Errorf("layers = %+v, writable = %q, want it layered", m.policy.Layers, m.policy.Writable)
 		}
 	})
 	t.Run("the pack in the project", func(t *testing.T) {
-		p := h.planner(t, func(o *Options) { o.Project = h.in("packs") })
+		p := planner(t, h, func(o *Options) { o.Project = h.In("packs") })
 		// In the pack, and in a folder of it, nothing may be written.
 		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
-			m := p.may(t, "x", h.in("packs", dir), tools.Policy{})
+			m := p.may(t, "x", h.In("packs", dir), tools.Policy{})
 			if len(m.policy.Writable)+len(m.policy.Layers) > 0 {
 				t.Errorf("in %s: may change %q and %+v", dir, m.policy.Writable, m.policy.Layers)
 			}
@@ -297,11 +253,11 @@ func TestLayered(t *testing.T) {
 // The limit on processor time is the timeout of each tool, unless it is
 // configured.
 func TestProcessorTime(t *testing.T) {
-	h := newHouse(t)
+	h := servertest.NewHouse(t)
 	for _, c := range []struct{ configured, tool, want time.Duration }{
 		{0, 0, 30 * time.Second}, {0, 5 * time.Second, 5 * time.Second}, {7 * time.Second, 0, 7 * time.Second}, {7 * time.Second, time.Minute, 7 * time.Second},
 	} {
-		p := h.planner(t, func(o *Options) { o.Limits.CPU = c.configured })
+		p := planner(t, h, func(o *Options) { o.Limits.CPU = c.configured })
 		if m := p.may(t, "sh", "", tools.Policy{Timeout: c.tool}); m.policy.Limits.CPU != c.want {
 			t.Errorf("configured %v, tool %v: %v, want %v", c.configured, c.tool, m.policy.Limits.CPU, c.want)
 		}

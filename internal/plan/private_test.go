@@ -9,24 +9,25 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // Nothing that holds the whole home is a project, a workspace or a pack that
 // runs something.
 func TestHomeIsNoProject(t *testing.T) {
-	h := newHouse(t)
-	for _, dir := range []string{h.home, filepath.Dir(h.home), "/"} {
+	h := servertest.NewHouse(t)
+	for _, dir := range []string{h.Home, filepath.Dir(h.Home), "/"} {
 		for _, change := range []func(*Options){
 			func(o *Options) { o.Project = dir },
 			func(o *Options) { o.Workspace = dir },
 		} {
-			o := Options{Environ: []string{"HOME=" + h.home, "USERPROFILE=" + h.home}}
+			o := Options{Environ: []string{"HOME=" + h.Home, "USERPROFILE=" + h.Home}}
 			change(&o)
 			if p, err := New(o); err == nil || !strings.Contains(err.Error(), "holds your whole home folder") {
 				t.Errorf("New with %q = %v, %v, want an error", dir, p, err)
 			}
 		}
-		p := h.planner(t, nil)
+		p := planner(t, h, nil)
 		c := p.call(t)
 		c.Pack.Dir = dir
 		_, err := p.permissions(t.Context(), c, call.KindRun, "sh", c.Workspace, tools.Policy{})
@@ -57,11 +58,11 @@ func TestPrivateInSystemFolders(t *testing.T) {
 // A folder in which there is what only this program may read is opened to nobody,
 // and nothing runs in it.
 func TestPrivateIsNotOpened(t *testing.T) {
-	h := newHouse(t)
-	config := h.in("site", "docs", "packs.yaml")
-	plant(t, h.home, "-- site/docs/packs.yaml --\nkey\n")
-	p := h.planner(t, func(o *Options) { o.Private = []string{config} },
-		Opening{Pack: "*", Tool: "*", Read: []string{config, h.in("site", "docs"), h.project}, Write: []string{h.in("site", "docs")}})
+	h := servertest.NewHouse(t)
+	config := h.In("site", "docs", "packs.yaml")
+	servertest.Plant(t, h.Home, "-- site/docs/packs.yaml --\nkey\n")
+	p := planner(t, h, func(o *Options) { o.Private = []string{config} },
+		Opening{Pack: "*", Tool: "*", Read: []string{config, h.In("site", "docs"), h.Project}, Write: []string{h.In("site", "docs")}})
 	m := p.may(t, "sh", "", tools.Policy{})
 	if len(m.granted.Folders) > 0 || len(m.granted.LeftOut) != 3 {
 		t.Errorf("granted = %+v, want nothing", m.granted)
@@ -72,7 +73,7 @@ func TestPrivateIsNotOpened(t *testing.T) {
 		}
 	}
 	c := p.call(t)
-	_, err := p.permissions(t.Context(), c, call.KindRun, "sh", h.project, tools.Policy{})
+	_, err := p.permissions(t.Context(), c, call.KindRun, "sh", h.Project, tools.Policy{})
 	if e, ok := errors.AsType[*FolderError](err); !ok || e.Problem != FolderHoldsPrivate || e.Pack != "" {
 		t.Errorf("permissions in the project = %v, want an error about keys", err)
 	}

@@ -57,7 +57,7 @@ func windowsNeeds() []string {
 
 // MergeEnv joins environments. A later value replaces an earlier one of the
 // same name; the result is sorted by name. Entries without "=" are kept, for
-// [Runner.Run] to refuse. The result is never nil, which would mean the
+// the runner to refuse. The result is never nil, which would mean the
 // server's own environment to some.
 func MergeEnv(layers ...[]string) []string {
 	byName := map[string]string{}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -8,6 +9,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
+
+// ErrShutdown is the cause (see [context.Cause]) of the end of a context by
+// which a server says that it is about to end itself.
+var ErrShutdown = errors.New("the server is shutting down")
 
 // A CommandError says what is wrong with a [Command] or its [Policy]. Nothing
 // was started. It holds no value of an argument or of the environment.

@@ -24,33 +24,6 @@ const (
 	CauseProcessLimit   Cause = "process_limit"   // more processes than Limits.Processes, where the system itself cannot refuse them
 )
 
-// words says the cause for people, as what a run was ended by.
-func (c Cause) words() string {
-	switch c {
-	case CauseExit:
-		return ""
-	case CauseTimeout:
-		return "the time limit"
-	case CauseOutputLimit:
-		return "the limit on output"
-	case CauseCancelled:
-		return "the call being cancelled"
-	case CauseWorkspaceLimit:
-		return "the limit on the workspace"
-	case CauseCacheLimit:
-		return "the limit on the cache"
-	case CauseDiskFull:
-		return "the disk of the audit log being almost full"
-	case CauseCPULimit:
-		return "the limit on processor time"
-	case CauseFileSizeLimit:
-		return "the limit on the size of a file"
-	case CauseProcessLimit:
-		return "the limit on processes"
-	}
-	return string(c)
-}
-
 // A Result is what came of a program that was started.
 type Result struct {
 	ExitCode int    // -1 when a signal ended it

@@ -1,30 +1,18 @@
-// Package sandbox runs one program under one [Policy] and reports what came of
-// it: how it ended, what it printed, which files it made.
+// Package sandbox says what a run is: which program is started ([Command]), what
+// it may touch ([Policy]), how far the operating system confines it ([Level]), and
+// what came of it ([Result]).
 //
-// A program is looked up first ([program.Lookup]), which fixes its path and the digest
-// of its bytes; [Runner.Run] refuses to start anything else under that name.
-// It is started without a shell, in a session of its own without a controlling
-// terminal, with exactly the environment it is given and no descriptors but its
-// three standard ones. Time and output are bounded, and when the program ends,
-// or is made to, what is left of the run is killed.
-//
-// The package does not decide whether a program may run (package gate does),
-// and it does not make text safe to show: output and file names are the
+// It starts nothing. Package runner does, and only the gate's owner can import
+// that. Package sandbox does not decide whether a program may run (package gate
+// does), and it does not make text safe to show: output and file names are the
 // program's own bytes.
-//
-// How far the operating system confines a run is its [Level], which
-// [Runner.Probe] finds out by trying. At [LevelNone], of the Policy the time,
-// output and workspace limits hold, while the folders, the network and the
-// limits on CPU, memory, processes, open files and file size are not enforced,
-// and a child that leaves its process group (setsid, a daemon) is not killed.
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -159,47 +147,21 @@ func DefaultLimits() Limits {
 // a run under l gets.
 func (l Limits) WithDefaults() Limits {
 	d := DefaultLimits()
-	l.Timeout = orDefault(l.Timeout, d.Timeout)
-	l.CPU = orDefault(l.CPU, l.Timeout)
-	l.Memory = orDefault(l.Memory, d.Memory)
-	l.Processes = orDefault(l.Processes, d.Processes)
-	l.OpenFiles = orDefault(l.OpenFiles, d.OpenFiles)
-	l.FileSize = orDefault(l.FileSize, d.FileSize)
-	l.Workspace = orDefault(l.Workspace, d.Workspace)
-	l.Layer = orDefault(l.Layer, d.Layer)
-	l.LayerNames = orDefault(l.LayerNames, d.LayerNames)
-	l.Cache = orDefault(l.Cache, d.Cache)
-	l.CacheNames = orDefault(l.CacheNames, d.CacheNames)
-	l.Output = orDefault(l.Output, d.Output)
-	l.OutputMerged = orDefault(l.OutputMerged, d.OutputMerged)
-	l.OutputTotal = orDefault(l.OutputTotal, d.OutputTotal)
+	l.Timeout = cmp.Or(l.Timeout, d.Timeout)
+	l.CPU = cmp.Or(l.CPU, l.Timeout)
+	l.Memory = cmp.Or(l.Memory, d.Memory)
+	l.Processes = cmp.Or(l.Processes, d.Processes)
+	l.OpenFiles = cmp.Or(l.OpenFiles, d.OpenFiles)
+	l.FileSize = cmp.Or(l.FileSize, d.FileSize)
+	l.Workspace = cmp.Or(l.Workspace, d.Workspace)
+	l.Layer = cmp.Or(l.Layer, d.Layer)
+	l.LayerNames = cmp.Or(l.LayerNames, d.LayerNames)
+	l.Cache = cmp.Or(l.Cache, d.Cache)
+	l.CacheNames = cmp.Or(l.CacheNames, d.CacheNames)
+	l.Output = cmp.Or(l.Output, d.Output)
+	l.OutputMerged = cmp.Or(l.OutputMerged, d.OutputMerged)
+	l.OutputTotal = cmp.Or(l.OutputTotal, d.OutputTotal)
 	return l
-}
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
-}
-
-func (l Limits) check() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"timeout", int64(l.Timeout)}, {"cpu", int64(l.CPU)}, {"memory", l.Memory},
-		{"processes", int64(l.Processes)}, {"open_files", int64(l.OpenFiles)},
-		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"layer", l.Layer}, {"layer_names", int64(l.LayerNames)},
-		{"cache", l.Cache}, {"cache_names", int64(l.CacheNames)}, {"output", int64(l.Output)},
-		{"output_markdown", int64(l.OutputMerged)}, {"output_total", l.OutputTotal},
-	} {
-		if f.value < 0 {
-			return &CommandError{Problem: fmt.Sprintf("limit %s is negative: %d", f.name, f.value)}
-		}
-	}
-	return nil
 }
 
 // A Policy says what one run may touch. The zero Policy has no network, no
@@ -209,7 +171,7 @@ type Policy struct {
 	Writable []string // absolute folders the run may also change; they win over ReadOnly
 
 	// Layers are folders of the user's that the run may change, without ever
-	// writing to them: see [Runner.Layers], which gives what to put here. None is
+	// writing to them: see the method Layers of package runner, which gives what to put here. None is
 	// in another. When one cannot be had any more as it is here, nothing is
 	// started.
 	Layers []Layer
@@ -250,37 +212,6 @@ type Policy struct {
 // cases, a program that has At from elsewhere finds nothing there, or what is
 // at At itself when the run may read a folder around it.
 type Image struct{ At, From string }
-
-// check reports, as a [*CommandError], what no run can be given.
-func (p *Policy) check() error {
-	for _, f := range []struct {
-		what  string
-		paths []string
-	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"private", p.Private}} {
-		for _, path := range f.paths {
-			switch {
-			case !filepath.IsAbs(path):
-				return &CommandError{Problem: fmt.Sprintf("%s path %q is not absolute", f.what, path)}
-			case strings.ContainsRune(path, 0):
-				return &CommandError{Problem: fmt.Sprintf("%s path %q has a NUL byte", f.what, path)}
-			}
-		}
-	}
-	for _, l := range p.Links {
-		if !filepath.IsAbs(l.Path) || strings.ContainsRune(l.Path, 0) || strings.ContainsRune(l.Target, 0) || l.Target == "" {
-			return &CommandError{Problem: fmt.Sprintf("link %q to %q is not one from an absolute path", l.Path, l.Target)}
-		}
-	}
-	for _, l := range p.Layers {
-		if !filepath.IsAbs(l.Folder) || filepath.Clean(l.Folder) != l.Folder || strings.ContainsRune(l.Folder, 0) {
-			return &CommandError{Problem: fmt.Sprintf("layered folder %q is not absolute and clean", l.Folder)}
-		}
-	}
-	if p.Cache != "" && (!filepath.IsAbs(p.Cache) || filepath.Clean(p.Cache) != p.Cache || strings.ContainsRune(p.Cache, 0)) {
-		return &CommandError{Problem: fmt.Sprintf("cache %q is not absolute and clean", p.Cache)}
-	}
-	return p.Limits.check()
-}
 
 // A Command is one program with everything it is started with.
 type Command struct {
@@ -326,3 +257,7 @@ type Command struct {
 	// file for each.
 	Join bool
 }
+
+// CheckSearch returns a [*program.NotFoundError] if env(1) would find another program in
+// the run's PATH than the one that was looked up.
+func (c *Command) CheckSearch() error { return c.Program.CheckSearch(c.Env) }

@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // ends is a pack with a program that ends when it is told to, and one that does
@@ -38,7 +39,7 @@ while :; do sleep 0.02; done
 func unasked(grace time.Duration) option {
 	return func(s *setup) {
 		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"exec"}, Where: "config.yaml:1"}}
-		s.gate.Runner = sandbox.New(sandbox.Options{
+		s.gate.Runner = runner.New(runner.Options{
 			Grace: grace, Skip: []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull},
 		})
 	}

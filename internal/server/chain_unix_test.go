@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // §9.5: a first line shows what it starts, and an answer for the chat ends when
@@ -101,8 +102,8 @@ func TestAnotherProgramOnTheRunsPath(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/usr/bin/env lang\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t)
-	w := deployWorld(t, h.lives(plan.Opening{Pack: "acme/deploy", Kinds: []string{"exec"}, Env: []string{"PATH"}}), func(s *setup) {
+	h := servertest.NewHouse(t)
+	w := deployWorld(t, lives(h, plan.Opening{Pack: "acme/deploy", Kinds: []string{"exec"}, Env: []string{"PATH"}}), func(s *setup) {
 		s.server.Environ = append(s.server.Environ, "PATH="+open+":"+bin+":"+os.Getenv("PATH"))
 	})
 	asked := len(w.asked)

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/capture"
 )
 
 // runEnvelope is what a model gets of a run.
@@ -147,7 +148,7 @@ func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limi
 	if r.output.Merged {
 		most = limits.OutputMerged
 	}
-	formatted := sandbox.Cut([]byte(r.clean(out.Text)), most)
+	formatted := capture.Cut([]byte(r.clean(out.Text)), most)
 	text := string(formatted.Bytes())
 	e.Output = &text
 	if formatted.Truncated() {

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 const deploy = `
@@ -41,46 +42,13 @@ description: Deploys.
 eval "$1"
 `
 
-// A house is a home folder, with a project and other things in it.
-type house struct{ home, project string }
-
-func newHouse(t *testing.T) house {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := house{filepath.Join(dir, "home", "ada"), filepath.Join(dir, "home", "ada", "site")}
-	plant(t, h.home, `
--- .ssh/id_rsa --
-private
--- .config/gh/hosts.yml --
-hosts
--- dotfiles/gitconfig --
-[user] name = Ada
--- cache/x --
--- site/README.md --
--- site/.git/config --
--- site/.git/HEAD --
--- site/docs/index.md --
-`)
-	if err := os.Symlink("dotfiles/gitconfig", filepath.Join(h.home, ".gitconfig")); err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-func (h house) in(elems ...string) string {
-	return filepath.Join(append([]string{h.home}, elems...)...)
-}
-
 // lives has the server started by whoever lives there.
-func (h house) lives(grants ...plan.Opening) option {
+func lives(h servertest.House, grants ...plan.Opening) option {
 	return func(s *setup) {
 		s.server.Environ = []string{
-			"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "GITHUB_TOKEN=hunter2+and/more?", "STAGE=user's", "LD_DEBUG_OUTPUT=granted",
+			"PATH=" + os.Getenv("PATH"), "HOME=" + h.Home, "GITHUB_TOKEN=hunter2+and/more?", "STAGE=user's", "LD_DEBUG_OUTPUT=granted",
 		}
-		s.server.Project, s.server.Openings = h.project, grants
+		s.server.Project, s.server.Openings = h.Project, grants
 	}
 }
 
@@ -98,8 +66,8 @@ func deployWorld(t *testing.T, options ...option) *world {
 func (w *world) lastQuestion() string { return w.asked[len(w.asked)-1] }
 
 func TestGrantedVariables(t *testing.T) {
-	h := newHouse(t)
-	w := deployWorld(t, h.lives(
+	h := servertest.NewHouse(t)
+	w := deployWorld(t, lives(h,
 		plan.Opening{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "GH_HOST"}},
 		plan.Opening{Pack: "*", Tool: "sh", Env: []string{"STAGE", "LD_DEBUG_OUTPUT", "GITHUB_TOKEN"}},
 		plan.Opening{Pack: "other", Tool: "*", Env: []string{"PATH"}},
@@ -148,7 +116,7 @@ func TestGrantedVariables(t *testing.T) {
 	if got["stdout"] != "unset\n" {
 		t.Errorf("STAGE of another tool = %q, want it unset", got["stdout"])
 	}
-	w = deployWorld(t, h.lives(plan.Opening{Pack: "acme/deploy", Tool: "*", Kinds: []string{"exec"}, Env: []string{"STAGE"}}))
+	w = deployWorld(t, lives(h, plan.Opening{Pack: "acme/deploy", Tool: "*", Kinds: []string{"exec"}, Env: []string{"STAGE"}}))
 	got = w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "acme/deploy", "command": "printenv", "args": []string{"STAGE"}})
 	if got["stdout"] != "[redacted]\n" || !says(w.lastQuestion(), "STAGE (yours") {
 		t.Errorf("printenv = %v, want the granted value taken out\n%s", got, w.lastQuestion())
@@ -162,9 +130,9 @@ func TestGrantedVariables(t *testing.T) {
 // Names of packs are whoever's made them: those that nobody vouches for get
 // nothing.
 func TestGrantsAreForTrustedPacks(t *testing.T) {
-	h := newHouse(t)
-	grant := plan.Opening{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.in(".config", "gh")}, Home: true}
-	w := deployWorld(t, h.lives(grant), func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted })
+	h := servertest.NewHouse(t)
+	grant := plan.Opening{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.In(".config", "gh")}, Home: true}
+	w := deployWorld(t, lives(h, grant), func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted })
 	got := w.ok("deploy__sh", map[string]any{"script": `echo "${GITHUB_TOKEN-unset}" "$HOME"`})
 	if want := "unset " + workspaceOf(t, w) + "\n"; got["stdout"] != want {
 		t.Errorf("stdout = %q, want %q", got["stdout"], want)
@@ -312,13 +280,13 @@ func TestConfinedRuns(t *testing.T) {
 	for _, level := range []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull} {
 		t.Run(level.String(), func(t *testing.T) {
 			box := confined(t, level)
-			h := newHouse(t)
-			w := deployWorld(t, box, h.lives(
-				plan.Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}, Write: []string{h.in("cache")}, Home: true},
+			h := servertest.NewHouse(t)
+			w := deployWorld(t, box, lives(h,
+				plan.Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.In(".config", "gh"), h.In(".gitconfig")}, Write: []string{h.In("cache")}, Home: true},
 			))
 			got := w.ok("deploy__sh", map[string]any{"script": `
 				cat ~/.config/gh/hosts.yml
-				echo x > ` + h.in("cache", "y") + ` && echo wrote
+				echo x > ` + h.In("cache", "y") + ` && echo wrote
 				cat ~/.ssh/id_rsa || echo no key
 				(echo x > ~/.config/gh/z) || echo no write
 				(echo x > "$PACKS_PACK_DIR/z") || echo no pack
@@ -350,10 +318,10 @@ func TestConfinedRuns(t *testing.T) {
 			if changed := fmt.Sprint(got["changes"]); !strings.Contains(changed, ".envrc") || !strings.Contains(changed, "applied:[made]") {
 				t.Errorf("changes = %v, want made applied, and .envrc held", changed)
 			}
-			if data, err := os.ReadFile(filepath.Join(h.project, ".git", "config")); err != nil || len(data) > 0 {
+			if data, err := os.ReadFile(filepath.Join(h.Project, ".git", "config")); err != nil || len(data) > 0 {
 				t.Errorf(".git/config = %q, %v, want it as it was", data, err)
 			}
-			if _, err := os.Lstat(filepath.Join(h.project, ".envrc")); err == nil {
+			if _, err := os.Lstat(filepath.Join(h.Project, ".envrc")); err == nil {
 				t.Error("a new .envrc is still there")
 			}
 			if got := w.ok("deploy__only_reads", map[string]any{}); !strings.Contains(got["stdout"].(string), "README.md") {
@@ -383,13 +351,13 @@ func TestReviewAll(t *testing.T) {
 		"the user, not trusting": {deploy, plan.Opening{Pack: "*", Tool: "*", Review: true}, packs.TrustUntrusted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
-			w := newWorld(t, c.tree, box, h.lives(c.grant), func(s *setup) { s.packs.Roots[0].Trust = c.trust })
+			h := servertest.NewHouse(t)
+			w := newWorld(t, c.tree, box, lives(h, c.grant), func(s *setup) { s.packs.Roots[0].Trust = c.trust })
 			w.answer = decide("once")
 			w.initialize()
 			w.enable("deploy")
 			got := w.ok("deploy__in_project", map[string]any{"script": "echo x >made"})
-			_, err := os.Lstat(filepath.Join(h.project, "made"))
+			_, err := os.Lstat(filepath.Join(h.Project, "made"))
 			if applied := err == nil; applied == c.held {
 				t.Errorf("the file is applied: %v, and should wait: %v\n%v", applied, c.held, got)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // copied has runs started from private copies of packs, as the program does.
@@ -229,13 +230,13 @@ description: B.
 {"tools": [{"name": "run", "inputSchema": {"type": "object"}, "command": {"program": "sh", "args": ["r.sh"], "cwd": "project"}}]}
 `
 	box := confined(t, sandbox.LevelFull)
-	h := newHouse(t)
-	script := filepath.Join(h.project, "r.sh")
+	h := servertest.NewHouse(t)
+	script := filepath.Join(h.Project, "r.sh")
 	if err := os.WriteFile(script, []byte("echo good\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var log *startMeddler
-	w := newWorld(t, tree, box, copied(t), h.lives(), func(s *setup) {
+	w := newWorld(t, tree, box, copied(t), lives(h), func(s *setup) {
 		log = &startMeddler{Recorder: s.gate.Log}
 		s.gate.Log = log
 	})
@@ -275,12 +276,12 @@ description: B.
 		"another file":        {"echo x >other", "good\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
-			script := filepath.Join(h.project, "r.sh")
+			h := servertest.NewHouse(t)
+			script := filepath.Join(h.Project, "r.sh")
 			if err := os.WriteFile(script, []byte("echo good\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld(t, tree, box, copied(t), h.lives())
+			w := newWorld(t, tree, box, copied(t), lives(h))
 			w.answer = decide("chat")
 			w.initialize()
 			w.enable("acme/deploy")

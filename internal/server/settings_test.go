@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // ruledBy is a server with rules of the user's, who denies what they are asked.
@@ -50,7 +51,7 @@ description: d
 // it. Any other it covers only by name.
 func TestUsualFolders(t *testing.T) {
 	needShell(t)
-	h := newHouse(t)
+	h := servertest.NewHouse(t)
 	argv := rules.Rule{Effect: rules.Allow, Argv: []string{"pwd", "-P"}, Where: "c:1"}
 	named := argv
 	named.Cwd = "project"
@@ -67,7 +68,7 @@ func TestUsualFolders(t *testing.T) {
 		{"loose", "loose", "", "cwd: workspace"},
 	} {
 		for i, want := range []string{tc.plain, tc.named} {
-			w := newWorld(t, wordsPack, h.lives(), ruledBy([]rules.Rule{argv, named}[i]))
+			w := newWorld(t, wordsPack, lives(h), ruledBy([]rules.Rule{argv, named}[i]))
 			w.answer = decide("once")
 			w.initialize()
 			w.enable(tc.pack)

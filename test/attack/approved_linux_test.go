@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // swapRuns is how many runs there are under each level while something is being
@@ -146,7 +147,7 @@ func (v variant) approvedBytes(t *testing.T) {
 }
 
 // runCopy does what the gate does with an approved run.
-func runCopy(ctx context.Context, r *sandbox.Runner, s *copies.Store, pack, digest string, p sandbox.Policy, c sandbox.Command) (*sandbox.Result, error) {
+func runCopy(ctx context.Context, r *runner.Runner, s *copies.Store, pack, digest string, p sandbox.Policy, c sandbox.Command) (*sandbox.Result, error) {
 	folder, release, err := s.Copy(ctx, pack, digest)
 	if err != nil {
 		return nil, err

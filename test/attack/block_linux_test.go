@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // blockedVar says what this process was denied (see "probe block"), so that it
@@ -96,7 +97,7 @@ func TestLevelWithoutListener(t *testing.T) {
 	if !strings.HasPrefix(blocked, "listener") {
 		t.Skip("the filter can ask somebody: TestWithoutListener runs this test")
 	}
-	report := sandbox.New(sandbox.Options{TempDir: t.TempDir()}).Probe(context.Background())
+	report := runner.New(runner.Options{TempDir: t.TempDir()}).Probe(context.Background())
 	want := sandbox.LevelPartial
 	if blocked == "listener" {
 		want = sandbox.LevelFull
@@ -124,7 +125,7 @@ func TestLevelWhenBlocked(t *testing.T) {
 	if blocked == "" {
 		t.Skip("nothing is blocked: TestBlocked runs this test")
 	}
-	report := sandbox.New(sandbox.Options{TempDir: t.TempDir()}).Probe(context.Background())
+	report := runner.New(runner.Options{TempDir: t.TempDir()}).Probe(context.Background())
 	want := sandbox.LevelPartial
 	if strings.Contains(blocked, ",") || blocked == "landlock" && os.Getuid() == 0 {
 		want = sandbox.LevelNone

@@ -17,6 +17,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // serverVar makes the test binary a server that runs the probe once: its value
@@ -82,26 +83,26 @@ type variant struct {
 	name   string
 	level  sandbox.Level
 	needs  string // by the name that PACKS_MCP_REQUIRE has for it
-	runner *sandbox.Runner
+	runner *runner.Runner
 }
 
 // grace is how long the tests' runs have between SIGTERM and SIGKILL.
 const grace = 50 * time.Millisecond
 
 // newRunner returns a Runner whose best level is level, if this machine has it.
-func newRunner(level sandbox.Level, tmp string) *sandbox.Runner {
+func newRunner(level sandbox.Level, tmp string) *runner.Runner {
 	return newPatient(level, tmp, grace)
 }
 
 // newPatient is newRunner whose runs have another grace.
-func newPatient(level sandbox.Level, tmp string, grace time.Duration) *sandbox.Runner {
+func newPatient(level sandbox.Level, tmp string, grace time.Duration) *runner.Runner {
 	var skip []sandbox.Level
 	for l := sandbox.LevelFull; l > level; l-- {
 		skip = append(skip, l)
 	}
 	// Without a place for changes, every folder of the user's is read-only.
 	kept, _ := changes.Open(context.Background(), changes.Options{Dir: filepath.Join(tmp, "changes")})
-	return sandbox.New(sandbox.Options{Skip: skip, Grace: grace, TempDir: tmp, Changes: kept})
+	return runner.New(runner.Options{Skip: skip, Grace: grace, TempDir: tmp, Changes: kept})
 }
 
 // confined returns the variants of this machine that confine. One that it does

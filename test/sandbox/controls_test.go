@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // A control is an ordinary program that must succeed under every level: its
@@ -52,7 +53,7 @@ const enoughControls = 20
 func TestControls(t *testing.T) {
 	controls := slices.Concat(compilerControls(), toolControls(), pythonControls(), nodeControls(), shellControls(), networkControls()) // what takes longest comes first
 	eachVariant(t, func(t *testing.T, v variant) {
-		r := v.runner(t, sandbox.Options{TempDir: t.TempDir(), Grace: time.Second})
+		r := v.runner(t, runner.Options{TempDir: t.TempDir(), Grace: time.Second})
 		var passed atomic.Int32
 		t.Cleanup(func() { // when the last of them has ended
 			t.Logf("%d of %d ordinary programs ran at level %s (%s)", passed.Load(), len(controls), v.name, strings.Join(means(r.Probe(context.Background())), ", "))
@@ -71,7 +72,7 @@ func TestControls(t *testing.T) {
 	})
 }
 
-func (c *control) try(t *testing.T, v variant, r *sandbox.Runner) {
+func (c *control) try(t *testing.T, v variant, r *runner.Runner) {
 	need(t, c.programs...)
 	if c.network == sandbox.NetworkLoopback && v.level == sandbox.LevelPartial {
 		t.Skip("level partial has no network of a run's own")
@@ -140,7 +141,7 @@ func (c *control) try(t *testing.T, v variant, r *sandbox.Runner) {
 func TestControlsCanFail(t *testing.T) {
 	need(t, "sh")
 	p := newPlace(t)
-	r := sandbox.New(sandbox.Options{Skip: []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial}})
+	r := runner.New(runner.Options{Skip: []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial}})
 	res, err := r.Run(t.Context(), p.policy(), p.command(t, "sh", []string{"-c", "exit 9"}, nil))
 	if err != nil || res.ExitCode != 9 {
 		t.Fatalf("Run(sh -c 'exit 9') = %+v, %v, want status 9", res, err)
@@ -173,7 +174,7 @@ except PermissionError: print("none")
 		if v.level == sandbox.LevelNone || runtime.GOOS != "linux" {
 			t.Skip("this is about Linux, confined")
 		}
-		r := v.runner(t, sandbox.Options{})
+		r := v.runner(t, runner.Options{})
 		defer r.Close()
 		if v.name == "partial" {
 			missing = append(slices.Clone(missing), python("pseudo terminal", `

@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // killsVar, in the environment, is how often TestKilledServer kills a server at
@@ -121,7 +121,7 @@ func TestKilledServer(t *testing.T) {
 			t.Parallel()
 			variant{hide: l.hide}.mustConfine(t)
 			if l.hide == "" {
-				if got := sandbox.New(sandbox.Options{}).Probe(t.Context()).Level.String(); got != l.level {
+				if got := runner.New(runner.Options{}).Probe(t.Context()).Level.String(); got != l.level {
 					skip(t, l.needs, "this machine has no level %s", l.level)
 				}
 			} else if got := levelWithout(t, l.hide); got != l.level {

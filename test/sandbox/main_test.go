@@ -18,6 +18,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 const (
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 	}
 	switch os.Getenv(doVar) {
 	case "level":
-		fmt.Print(sandbox.New(sandbox.Options{}).Probe(context.Background()).Level)
+		fmt.Print(runner.New(runner.Options{}).Probe(context.Background()).Level)
 		os.Exit(0)
 	case "exec":
 		env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
@@ -227,10 +228,10 @@ func again(t *testing.T, what string) {
 
 // runner is a Runner that confines as v says; the test is skipped where this
 // machine cannot.
-func (v variant) runner(t testing.TB, o sandbox.Options) *sandbox.Runner {
+func (v variant) runner(t testing.TB, o runner.Options) *runner.Runner {
 	t.Helper()
 	o.Skip = v.skip
-	r := sandbox.New(o)
+	r := runner.New(o)
 	report := r.Probe(context.Background())
 	if report.Level != v.level {
 		skip(t, v.needs, "this machine has no level %s: %s", v.name, problems(report))

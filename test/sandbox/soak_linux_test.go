@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // soakVar, in the environment, is how many runs TestSoak makes under each
@@ -94,7 +95,7 @@ func TestSoak(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant) {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
-		r := v.runner(t, sandbox.Options{Grace: 30 * time.Millisecond, ShutdownGrace: 10 * time.Millisecond, Drain: 50 * time.Millisecond})
+		r := v.runner(t, runner.Options{Grace: 30 * time.Millisecond, ShutdownGrace: 10 * time.Millisecond, Drain: 50 * time.Millisecond})
 		s := &soak{v: v, r: r, mark: fmt.Sprintf("%s=%d-%d", markVar, os.Getpid(), time.Now().UnixNano()), rooms: make(chan *room, atATime)}
 		for range atATime {
 			s.rooms <- newRoom(t)
@@ -144,7 +145,7 @@ func newRoom(t *testing.T) *room {
 
 type soak struct {
 	v     variant
-	r     *sandbox.Runner
+	r     *runner.Runner
 	mark  string
 	rooms chan *room     // that nobody uses
 	there map[int]string // processes of other tests, as survivors has them

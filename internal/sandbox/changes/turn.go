@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/turns"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // A Folder is a folder of the user's that a run may change.
@@ -150,10 +151,10 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 		return nil, err
 	}
 	for _, own := range s.own {
-		if rel, err := filepath.Rel(resolved, own); err == nil && filepath.IsLocal(rel) && rel != "." {
+		if rel, ok := paths.Below(resolved, own); ok && rel != "." {
 			f.Own = append(f.Own, filepath.ToSlash(rel))
 		}
-		if rel, err := filepath.Rel(own, resolved); err == nil && (rel == "." || filepath.IsLocal(rel)) {
+		if _, ok := paths.Below(own, resolved); ok {
 			f.Whole = true
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/memory"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 )
 
 // What a run may have of the user's inotify instances and watches, which are one
@@ -23,15 +26,15 @@ const (
 type broker struct {
 	fd      int32 // to poll; -1: nothing will be asked any more
 	started bool  // fd gives questions, and not the descriptor of them
-	memory  *sharedMemory
+	memory  *memory.Shared
 
 	instances, watches int // of inotify, that were made
 }
 
 // newBroker returns a broker that is told through a socket where questions come
 // from.
-func newBroker(socket int, memory *sharedMemory) *broker {
-	return &broker{fd: int32(socket), memory: memory}
+func newBroker(socket int, shared *memory.Shared) *broker {
+	return &broker{fd: int32(socket), memory: shared}
 }
 
 // A question is struct seccomp_notif.
@@ -91,7 +94,7 @@ func (b *broker) decide(q *question) unix.Errno {
 		queueSize     = 2 << 20 // bytes that a message queue may take, with the kernel's own for each message
 		semaphoreSize = 128     // bytes of one
 	)
-	if slices.Contains(inotifyInits(), int(q.nr)) {
+	if slices.Contains(seccomp.InotifyInits(), int(q.nr)) {
 		if b.instances++; b.instances > maxInotifyInstances {
 			return unix.EMFILE
 		}
@@ -103,13 +106,13 @@ func (b *broker) decide(q *question) unix.Errno {
 		b.watches++
 		ok = b.watches <= maxInotifyWatches
 	case unix.SYS_MMAP:
-		ok = b.memory.share(q.pid, q.args[1])
+		ok = b.memory.Share(q.pid, q.args[1])
 	case unix.SYS_SHMGET:
-		ok = b.memory.keep(q.args[1])
+		ok = b.memory.Keep(q.args[1])
 	case unix.SYS_MSGGET:
-		ok = b.memory.keep(queueSize)
+		ok = b.memory.Keep(queueSize)
 	case unix.SYS_SEMGET:
-		ok = q.args[1] < 1<<16 && b.memory.keep(q.args[1]*semaphoreSize)
+		ok = q.args[1] < 1<<16 && b.memory.Keep(q.args[1]*semaphoreSize)
 	}
 	if ok {
 		return 0

@@ -4,8 +4,8 @@
 // A program that imports this package and finds [Arg] as its first argument is
 // such a helper: it does its work in this package's init function and exits,
 // before any other package with a costly initialisation, and before main. To
-// stay that early, it imports the standard library and golang.org/x/sys only, and
-// on macOS the package seatbelt, which does the same.
+// stay that early, it imports the standard library and golang.org/x/sys only, packages
+// below it that do the same, and on macOS the package seatbelt, which does so too.
 //
 // On Linux the helper is given a [Job] over a socket, its descriptor 3, with the
 // program's three standard streams. It makes a list of system calls of it (see

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/memory"
 )
 
 // lifeline is the helper's descriptor of the socket to the server.
@@ -170,7 +172,7 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 	}
 	s := &supervisor{
 		family: f, job: job, pid: pid, orders: orders[1], reports: report[0], group: group,
-		broker: newBroker(questions[0], &sharedMemory{limit: job.Limits.Data, alive: func() (int, bool) { return sharedAlive(pid, job.Namespaces) }}),
+		broker: newBroker(questions[0], &memory.Shared{Limit: job.Limits.Data, Alive: func() (int, bool) { return memory.Alive(pid, job.Namespaces) }}),
 	}
 	return s.watch()
 }

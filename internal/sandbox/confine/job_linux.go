@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 )
 
 // A Job is one program with everything that confines it.
@@ -25,7 +27,7 @@ type Job struct {
 	Layer      Room   // what all layered folders together may hold of changes
 
 	Landlock Ruleset // its zero value is none
-	Filter   Filter
+	Filter   seccomp.Filter
 	Limits   Limits
 	Group    string // the name of a control group to bound the number of processes with; empty: none
 }
@@ -92,29 +94,6 @@ type Rule struct {
 	Path   string // as it is found inside, without symbolic links
 	Access uint64 // as in struct landlock_path_beneath_attr; of a file, only what files have
 	ID     ID     // that it must be
-}
-
-// Network says which sockets a program may make.
-type Network uint64
-
-const (
-	NetworkNone     Network = iota // none of any family, but for connected pairs
-	NetworkInternet                // of the Internet, and netlink's routes
-	NetworkLocal                   // the same, and unix sockets
-)
-
-// A Filter is what seccomp refuses beside what it always refuses.
-type Filter struct {
-	Network Network
-	Alone   bool    // no PID namespace: other processes can be named, and must not be
-	NoScope bool    // with Alone: nothing else keeps signals from others
-	Keep    []int64 // with NoScope: processes that must not get signals
-
-	// NoListener says that the filter cannot ask the supervisor. What needs an
-	// answer is then refused, or bounded piece by piece. The program must not be
-	// able to open /dev/zero to write.
-	NoListener bool
-	Piece      int64 // with NoListener: bytes that a mapping may have that is shared and has no file; 0: any number
 }
 
 // Limits are the program's; zero sets none.

@@ -80,8 +80,9 @@ const GroupName = "packs-mcp-"
 // SweepGroups removes the groups that nobody sees to. One with members stays.
 func SweepGroups() {
 	for _, base := range groupBases() {
-		names, _ := readNames(base)
-		for _, name := range names {
+		entries, _ := os.ReadDir(base)
+		for _, e := range entries {
+			name := e.Name()
 			if !strings.HasPrefix(name, GroupName) {
 				continue
 			}

@@ -6,10 +6,11 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
 // A supervisor watches over what the helper forked, and carries out orders.
@@ -138,7 +139,7 @@ func (s *supervisor) terminate() {
 		_, _ = unix.Write(s.orders, []byte{OrderTerminate})
 		return
 	}
-	for _, pid := range descendants() {
+	for _, pid := range processes.Descendants() {
 		_ = unix.Kill(pid, unix.SIGTERM)
 	}
 }
@@ -228,7 +229,7 @@ func (s *supervisor) watchProgram() {
 			continue
 		}
 		counted = time.Now()
-		if int64(len(descendants())) > most {
+		if int64(len(processes.Descendants())) > most {
 			s.tooMany()
 		}
 	}
@@ -288,78 +289,14 @@ func (s *supervisor) killAll() {
 	}
 	pause := 50 * time.Microsecond
 	for !s.reap() {
-		for _, pid := range descendants() {
+		for _, pid := range processes.Descendants() {
 			_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{}, nil) // its children inherit it
 			_ = unix.Kill(pid, unix.SIGSTOP)
 		}
-		for _, pid := range descendants() {
+		for _, pid := range processes.Descendants() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, 5*time.Millisecond)
 	}
-}
-
-// descendants returns the processes below this one, parents before their
-// children.
-func descendants() []int {
-	children := Children
-	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
-		children = childrenByParent() // a kernel without CONFIG_PROC_CHILDREN
-	}
-	all := children(os.Getpid())
-	for i := 0; i < len(all); i++ {
-		all = append(all, children(all[i])...)
-	}
-	return all
-}
-
-// Children returns the children of a process, as far as it still has any and the
-// kernel keeps a list of them (CONFIG_PROC_CHILDREN).
-func Children(pid int) []int {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task"
-	tasks, _ := readNames(dir)
-	var pids []int
-	for _, task := range tasks {
-		list, _ := os.ReadFile(dir + "/" + task + "/children")
-		for field := range strings.FieldsSeq(string(list)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, child)
-			}
-		}
-	}
-	return pids
-}
-
-// childrenByParent asks every process for its parent.
-func childrenByParent() func(int) []int {
-	parents := map[int][]int{}
-	names, _ := readNames("/proc")
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue // gone
-		}
-		// pid (command) state ppid …; the command may hold anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 {
-			if ppid, err := strconv.Atoi(fields[1]); err == nil {
-				parents[ppid] = append(parents[ppid], pid)
-			}
-		}
-	}
-	return func(pid int) []int { return parents[pid] }
-}
-
-func readNames(dir string) ([]string, error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Readdirnames(-1)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // Options are for [Run].
@@ -79,12 +81,13 @@ func Run(ctx context.Context, o Options) (_ *Drill, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	dir, remove, err := sandbox.MakeTemp()
+	folder, err := temp.New("")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	dir, err := filepath.EvalSymlinks(folder.Path)
+	if err != nil {
 		return nil, err
 	}
 	stage, err := newStage(dir, self)
@@ -106,7 +109,7 @@ func Run(ctx context.Context, o Options) (_ *Drill, err error) {
 		for l := sandbox.LevelFull; l > level; l-- {
 			above = append(above, l)
 		}
-		runner := sandbox.New(sandbox.Options{Skip: above, Logger: o.Logger, Grace: time.Second})
+		runner := runner.New(runner.Options{Skip: above, Logger: o.Logger, Grace: time.Second})
 		report := runner.Probe(ctx)
 		if report.Level != level {
 			runner.Close()
@@ -178,7 +181,7 @@ func expect(row Row, level sandbox.Level, column func(Want) string) Expect {
 
 // attempt runs this program for one try. Its error is that ctx ended, or that the
 // try could not even be prepared.
-func attempt(ctx context.Context, a *Attempt, runner *sandbox.Runner, stage *stage, me program.Program, environ []string, name string) error {
+func attempt(ctx context.Context, a *Attempt, runner *runner.Runner, stage *stage, me program.Program, environ []string, name string) error {
 	scene, err := stage.scene(name)
 	if err != nil {
 		return err

@@ -43,9 +43,16 @@ func Same(a, b string) bool {
 // absolute and clean.
 func Inside(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool {
-		rel, err := filepath.Rel(dir, path)
-		return err == nil && filepath.IsLocal(rel)
+		_, ok := Below(dir, path)
+		return ok
 	})
+}
+
+// Below returns path relative to dir, "." for dir itself, and reports whether it is
+// there or below. Both are absolute and clean.
+func Below(dir, path string) (rel string, ok bool) {
+	rel, err := filepath.Rel(dir, path)
+	return rel, err == nil && filepath.IsLocal(rel)
 }
 
 // Within reports whether dir is folder or below it, by whatever paths both are

@@ -180,8 +180,8 @@ func (in *installation) private(dir string) bool {
 		}
 		// Programs may well lie in a folder of settings; it is the one below it
 		// that is theirs.
-		rel, err := filepath.Rel(home, dir)
-		if err != nil || !filepath.IsLocal(rel) {
+		rel, ok := paths.Below(home, dir)
+		if !ok {
 			continue
 		}
 		first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")

@@ -14,6 +14,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // Triage is a pack with documents and one tool.
@@ -87,18 +89,52 @@ func NeedShell(t *testing.T) {
 	}
 }
 
+// A House is a home folder, with a project, a pack and other things in it.
+type House struct{ Home, Project string }
+
+// NewHouse plants a House.
+func NewHouse(t *testing.T) House {
+	t.Helper()
+	dir := paths.WithoutLinks(t.TempDir())
+	h := House{filepath.Join(dir, "home", "ada"), filepath.Join(dir, "home", "ada", "site")}
+	Plant(t, h.Home, `
+-- .ssh/id_rsa --
+private
+-- .config/gh/hosts.yml --
+hosts
+-- dotfiles/gitconfig --
+[user] name = Ada
+-- cache/x --
+-- site/README.md --
+-- site/.git/config --
+-- site/.git/HEAD --
+-- site/docs/index.md --
+-- packs/acme/deploy/SKILL.md --
+-- packs/acme/deploy/src/x --
+`)
+	if err := os.Symlink("dotfiles/gitconfig", filepath.Join(h.Home, ".gitconfig")); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// In is a path in the home folder.
+func (h House) In(elems ...string) string {
+	return filepath.Join(append([]string{h.Home}, elems...)...)
+}
+
 // NewRunner returns a runner whose highest level is level.
-func NewRunner(t *testing.T, level sandbox.Level) *sandbox.Runner {
+func NewRunner(t *testing.T, level sandbox.Level) *runner.Runner {
 	t.Helper()
 	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := sandbox.Options{Grace: 100 * time.Millisecond, Changes: kept}
+	o := runner.Options{Grace: 100 * time.Millisecond, Changes: kept}
 	for l := level + 1; l <= sandbox.LevelFull; l++ {
 		o.Skip = append(o.Skip, l)
 	}
-	return sandbox.New(o)
+	return runner.New(o)
 }
 
 // Repeat is a reader that returns the same byte N times.

@@ -3,7 +3,7 @@
 // of them take turns in one loop, since machines differ and are shared; ratios
 // last longer than milliseconds.
 //
-// What is measured of ours is a whole [sandbox.Runner.Run]: the program's bytes
+// What is measured of ours is a whole [runner.Runner.Run]: the program's bytes
 // are read and compared with their digest, its output is kept, and the workspace
 // is looked at before and afterwards, which the others do not do. The row
 // "runner, level none" says how much that is. The gate and its audit log have no
@@ -30,15 +30,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	// A helper is this program again. It shall have as much to initialise as the
-	// server's has.
-
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
+	"github.com/packs-mcp/packs-mcp/test/bubble"
+
+	// A helper is this program again. It shall have as much to initialise as the
+	// server's has.
 	_ "github.com/packs-mcp/packs-mcp/internal/server"
 	_ "github.com/packs-mcp/packs-mcp/internal/server/httpd"
-	"github.com/packs-mcp/packs-mcp/test/bubble"
 )
 
 func main() {
@@ -165,7 +166,7 @@ func (b *bench) ways() (ways []way, notes []string) {
 	}
 	levels := []sandbox.Level{sandbox.LevelNone, sandbox.LevelPartial, sandbox.LevelFull}
 	for i, level := range levels {
-		r := sandbox.New(sandbox.Options{Lookuper: lookup, Skip: levels[i+1:], Changes: kept})
+		r := runner.New(runner.Options{Lookuper: lookup, Skip: levels[i+1:], Changes: kept})
 		report := r.Probe(context.Background())
 		name := "runner, level " + level.String()
 		if report.Level != level {
@@ -191,7 +192,7 @@ func (b *bench) ways() (ways []way, notes []string) {
 				ways = append(ways, way{fmt.Sprintf("%s, in a project of %d files", name, projectFiles), in})
 			}
 			// A Runner has a helper ready for the next run, and none after Close.
-			cold := sandbox.New(sandbox.Options{Lookuper: lookup})
+			cold := runner.New(runner.Options{Lookuper: lookup})
 			cold.Probe(context.Background())
 			cold.Close()
 			ways = append(ways, way{name + ", first run", func(p program.Program, argv []string) error { return b.confined(cold, level, p, argv) }})
@@ -245,7 +246,7 @@ func (b *bench) project() (string, error) {
 
 // layered starts a program in a project, which it may change. The layer is found
 // out each time, as the server does before it asks.
-func (b *bench) layered(r *sandbox.Runner, project string) func(program.Program, []string) error {
+func (b *bench) layered(r *runner.Runner, project string) func(program.Program, []string) error {
 	return func(program program.Program, argv []string) error {
 		res, err := r.Run(context.Background(), sandbox.Policy{
 			ReadOnly: []string{b.pack}, Writable: []string{b.workspace}, Layers: r.Layers(context.Background(), []string{project}),
@@ -260,7 +261,7 @@ func (b *bench) layered(r *sandbox.Runner, project string) func(program.Program,
 	}
 }
 
-func (b *bench) confined(r *sandbox.Runner, level sandbox.Level, program program.Program, argv []string) error {
+func (b *bench) confined(r *runner.Runner, level sandbox.Level, program program.Program, argv []string) error {
 	res, err := r.Run(context.Background(),
 		sandbox.Policy{ReadOnly: []string{b.pack}, Writable: []string{b.workspace}},
 		sandbox.Command{Program: program, Args: argv[1:], Dir: b.workspace, Env: b.env, Workspace: b.workspace, RunID: "bench"})

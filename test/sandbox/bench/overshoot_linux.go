@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // overshootBound is what a run may write in the measurement of how far it gets.
@@ -52,7 +53,7 @@ func measureOvershoot(w io.Writer) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tab, "on disk at most\tpast the bound\tended after\tbecause\t \t")
 	for i, level := range []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial} {
-		r := sandbox.New(sandbox.Options{
+		r := runner.New(runner.Options{
 			Skip: []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial}[:i], Changes: kept, CopyDir: dir, TempDir: dir,
 		})
 		if report := r.Probe(context.Background()); report.Level != level {
@@ -81,7 +82,7 @@ func measureOvershoot(w io.Writer) error {
 
 // overshoot runs one program in an empty workspace, or in the layer of an empty
 // project.
-func overshoot(tab io.Writer, r *sandbox.Runner, dir string, level sandbox.Level, folder, name, script string) error {
+func overshoot(tab io.Writer, r *runner.Runner, dir string, level sandbox.Level, folder, name, script string) error {
 	workspace, project := filepath.Join(dir, "workspace"), filepath.Join(dir, "project")
 	for _, d := range []string{workspace, project} {
 		if err := os.Mkdir(d, 0o700); err != nil {

@@ -280,7 +280,7 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	}
 	full = filepath.Clean(full)
 	in := func(dirs []string) bool {
-		return slices.ContainsFunc(dirs, func(dir string) bool { return dir != "" && isBelow(full, dir) })
+		return slices.ContainsFunc(dirs, func(dir string) bool { return dir != "" && paths.Inside([]string{dir}, full) })
 	}
 	key, folder := "read", full
 	if verb == "change" {
@@ -315,7 +315,7 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	case in(x.start.Reads) && verb != "change":
 		f.Why = "The run may read this, so this was not the sandbox: look at the file's own permissions."
 		return f, errno != sandbox.ErrorMissing
-	case in(x.start.Reads) && len(x.start.Reads) > 0 && isBelow(full, x.start.Reads[0]):
+	case in(x.start.Reads) && len(x.start.Reads) > 0 && paths.Inside([]string{x.start.Reads[0]}, full):
 		f.Why = "This is the pack, which a run reads and never changes. Nothing allows that; write into the workspace ($PACKS_WORKSPACE)."
 	case in(x.start.Reads):
 		f.Why = "The run may read this, and not change it."
@@ -325,7 +325,7 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	case paths.IsSystem(full):
 		f.Why = "Runs see this folder of the system's, but not everything in it."
 		return f, errno != sandbox.ErrorMissing
-	case x.home != "" && isBelow(x.home, folder):
+	case x.home != "" && paths.Inside([]string{folder}, x.home):
 		f.Why = "This is, or holds, your whole home folder, which is granted to no run. Grant a folder in it."
 	case errno == sandbox.ErrorMissing && !exists(map[string]string{"read": full, "write": folder}[key]):
 		return f, false // it is not there for anybody
@@ -355,11 +355,13 @@ func (x *explainer) unfit(path string) string {
 	}
 	for _, p := range spellings {
 		switch {
-		case slices.ContainsFunc([]string{"/proc", "/dev", "/sys"}, func(dir string) bool { return isBelow(p, dir) }):
+		case slices.ContainsFunc([]string{"/proc", "/dev", "/sys"}, func(dir string) bool { return paths.Inside([]string{dir}, p) }):
 			return "It is the system's own, of which a run gets its own or none. Nothing allows that."
-		case slices.ContainsFunc(homes, func(home string) bool { return home != "" && isBelow(home, p) }):
+		case slices.ContainsFunc(homes, func(home string) bool { return home != "" && paths.Inside([]string{p}, home) }):
 			return "It is, or holds, your whole home folder." + less
-		case slices.ContainsFunc(x.protected, func(own string) bool { return own != "" && (isBelow(p, own) || isBelow(own, p)) }):
+		case slices.ContainsFunc(x.protected, func(own string) bool {
+			return own != "" && (paths.Inside([]string{own}, p) || paths.Inside([]string{p}, own))
+		}):
 			return "It is, or holds, what packs-mcp itself goes by. Nothing allows that."
 		case folder && filepath.Dir(filepath.Dir(p)) == filepath.Dir(p):
 			return "It is a whole folder of the system's top." + less
@@ -375,12 +377,6 @@ func (x *explainer) unfit(path string) string {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
-}
-
-// isBelow reports whether path is dir or below it.
-func isBelow(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // yamlText is a text as YAML reads it back.

@@ -22,6 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // A checkup is what doctor finds, as doctor --json prints it. Sections that
@@ -153,7 +154,7 @@ status is 1 when something that must be refused was not.`,
 			if attack {
 				return a.attack(cmd.Context(), asJSON)
 			}
-			return a.doctor(cmd.Context(), sandbox.Options{}, asJSON)
+			return a.doctor(cmd.Context(), runner.Options{}, asJSON)
 		},
 	}
 	a.PackFlags(cmd)
@@ -162,7 +163,7 @@ status is 1 when something that must be refused was not.`,
 	return cmd
 }
 
-func (a *app) doctor(ctx context.Context, o sandbox.Options, asJSON bool) error {
+func (a *app) doctor(ctx context.Context, o runner.Options, asJSON bool) error {
 	c, err := a.examine(ctx, o)
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (a *app) doctor(ctx context.Context, o sandbox.Options, asJSON bool) error 
 }
 
 // examine looks at everything.
-func (a *app) examine(ctx context.Context, o sandbox.Options) (*checkup, error) {
+func (a *app) examine(ctx context.Context, o runner.Options) (*checkup, error) {
 	c := &checkup{
 		Stops: []finding{}, Warnings: []finding{},
 		Version: a.Version, System: runtime.GOOS + "/" + runtime.GOARCH, AsRoot: os.Geteuid() == 0,
@@ -268,8 +269,8 @@ func (a *app) configFile() string {
 
 // examineSandbox finds the level of this machine, and compares it with what
 // cfg, if there is one, requires.
-func (c *checkup) examineSandbox(ctx context.Context, o sandbox.Options, cfg *config.Config) error {
-	runner := sandbox.New(o)
+func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *config.Config) error {
+	runner := runner.New(o)
 	defer runner.Close()
 	report := runner.Probe(ctx)
 	if err := ctx.Err(); err != nil {

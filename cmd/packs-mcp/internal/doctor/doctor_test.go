@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
 // examined is what doctor prints when some levels are not to be had.
@@ -26,7 +27,7 @@ func examined(t *testing.T, require string, asJSON bool, skip ...sandbox.Level) 
 		Environ: []string{"PACKS_MCP_HOME=" + filepath.Join(dir, "state"), "HOME=" + dir, "PACKS_MCP_SANDBOX_REQUIRE=" + require},
 		Stdin:   strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 	}}
-	err = a.doctor(t.Context(), sandbox.Options{Skip: skip}, asJSON)
+	err = a.doctor(t.Context(), runner.Options{Skip: skip}, asJSON)
 	if stderr.Len() > 0 {
 		t.Errorf("doctor prints on standard error: %s", &stderr)
 	}

@@ -151,7 +151,7 @@ func (c *classifier) repository(top, dir string) {
 func (c *classifier) aim(base, named, why string) {
 	named = c.from(base, named)
 	for _, p := range []string{named, paths.WithoutLinks(named)} {
-		if rel, err := filepath.Rel(c.folder.Path, p); err == nil && filepath.IsLocal(rel) && rel != "." {
+		if rel, ok := paths.Below(c.folder.Path, p); ok && rel != "." {
 			c.aims = append(c.aims, aim{foldPath(filepath.ToSlash(rel)), why})
 		}
 	}

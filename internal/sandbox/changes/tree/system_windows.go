@@ -1,13 +1,8 @@
 package tree
 
-import (
-	"io/fs"
-	"syscall"
-)
+import "io/fs"
 
 const nonblock = 0
-
-const full = syscall.Errno(112) // ERROR_DISK_FULL
 
 // system adds nothing: what a file's content is decides here whether it
 // changed.

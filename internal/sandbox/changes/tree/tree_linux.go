@@ -469,9 +469,6 @@ func Clone(to, from *os.File) error {
 	return err
 }
 
-// Full reports whether err is of a full disk or quota.
-func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
-
 // nextData returns the next part of a file that is not a hole, up to size.
 func nextData(f *os.File, at, size int64) (start, end int64) {
 	start, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)

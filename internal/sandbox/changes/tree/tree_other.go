@@ -313,9 +313,6 @@ func (d *Dir) Inherit(string, *Dir) error { return nil }
 // Clone cannot be done here.
 func Clone(_, _ *os.File) error { return ErrNoClone }
 
-// Full reports whether err is of a full disk or quota.
-func Full(err error) bool { return errors.Is(err, full) || errors.Is(err, syscall.EDQUOT) }
-
 // nextData returns all of the file: holes are kept on Linux only.
 func nextData(_ *os.File, at, size int64) (start, end int64) { return at, size }
 

@@ -1,8 +1,0 @@
-//go:build !linux && !darwin
-
-package sandbox
-
-import "errors"
-
-// cloneFile fails: files are not cloned on this system.
-func cloneFile(string, string) error { return errors.ErrUnsupported }

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package sandbox
-
-import "os"
-
-// sameDevice reports false: nothing is known of the file systems here.
-func sameDevice(os.FileInfo, os.FileInfo) bool { return false }

@@ -1,0 +1,295 @@
+//go:build linux && (amd64 || arm64)
+
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
+)
+
+// A helper is the process that starts and supervises one program.
+type helper struct {
+	cmd    *exec.Cmd
+	socket *os.File // the helper takes its closing for our end
+	group  string   // the control group of its job; empty: none
+	failed bool     // it did not end by itself; known when it was closed
+
+	layers []*os.File // of the job, once they arrived; the caller of answer owns them
+}
+
+// helperExit bounds how long a helper may take to exit after its answer. It removes
+// its control group in that time, which may take two seconds.
+const helperExit = 3 * time.Second
+
+func startHelper() (*helper, error) {
+	level.KeepDescriptors()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "sandbox helper")
+	defer theirs.Close()
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", // what runs now, whatever is at its path by now
+		Args: []string{"packs-mcp", confine.Arg},
+		// It waits more than it works, and fewer threads start sooner.
+		Env:         []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"},
+		Dir:         "/",
+		ExtraFiles:  []*os.File{theirs},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		_ = unix.Close(pair[0])
+		return nil, err
+	}
+	_ = unix.SetNonblock(pair[0], true) // so that a read can be ended by closing
+	return &helper{cmd: cmd, socket: os.NewFile(uintptr(pair[0]), "sandbox helper")}, nil
+}
+
+// send gives the helper its job and the program's standard streams.
+func (h *helper) send(message []byte, l *level.Launch) error {
+	stdin := l.Stdin
+	if stdin == nil {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		defer null.Close()
+		stdin = null
+	}
+	rights := unix.UnixRights(int(stdin.Fd()), int(l.Stdout.Fd()), int(l.Stderr.Fd()))
+	conn, err := h.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	const head = confine.HeadSize
+	var sent error
+	err = conn.Write(func(fd uintptr) bool {
+		var n int
+		n, sent = unix.SendmsgN(int(fd), message[:head], rights, nil, unix.MSG_NOSIGNAL)
+		if sent == nil && n != head {
+			sent = io.ErrShortWrite
+		}
+		return sent != unix.EAGAIN
+	})
+	if err = errors.Join(err, sent); err != nil {
+		return err
+	}
+	_, err = h.socket.Write(message[head:])
+	return err
+}
+
+// answer returns the helper's final report. The job's layers arrive before it.
+func (h *helper) answer() (*confine.Report, error) {
+	var n uint32
+	for n == 0 {
+		var err error
+		if n, err = h.head(); err != nil {
+			return nil, err
+		}
+	}
+	const most = 64 << 10
+	if n > most {
+		return nil, fmt.Errorf("the helper's answer has %d bytes", n)
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(h.socket, body); err != nil {
+		return nil, err
+	}
+	return confine.ParseReport(body)
+}
+
+// head returns the length of the next message, and keeps the descriptors that come
+// with its first byte.
+func (h *helper) head() (length uint32, err error) {
+	conn, err := h.socket.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var head [confine.HeadSize]byte
+	control := make([]byte, unix.CmsgSpace(4*confine.MaxLayers))
+	var n, cn int
+	var got error
+	err = conn.Read(func(fd uintptr) bool {
+		n, cn, _, _, got = unix.Recvmsg(int(fd), head[:], control, unix.MSG_CMSG_CLOEXEC)
+		return got != unix.EAGAIN
+	})
+	if err = errors.Join(err, got); err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:cn])
+	if err != nil {
+		return 0, err
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return 0, err
+		}
+		for _, fd := range fds {
+			h.layers = append(h.layers, os.NewFile(uintptr(fd), "layer"))
+		}
+	}
+	if _, err := io.ReadFull(h.socket, head[n:]); err != nil {
+		return 0, err
+	}
+	return confine.Length(head), nil
+}
+
+// listens reports whether the helper, which has no job yet, is still there.
+func (h *helper) listens() bool {
+	conn, err := h.socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	alive := false
+	err = conn.Control(func(fd uintptr) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		alive = err == nil && n == 0
+	})
+	return err == nil && alive
+}
+
+// tidy removes what a closed helper could not remove itself. No process of its job is
+// left.
+func (h *helper) tidy() {
+	if h.failed && h.group != "" {
+		confine.RemoveGroup(h.group)
+	}
+}
+
+// close makes the helper end, and waits for that.
+func (h *helper) close() {
+	_ = h.socket.Close()
+	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
+	h.failed = h.cmd.Wait() != nil
+	late.Stop()
+}
+
+// spareFor is how long an idle helper is kept. It takes some 4 MB.
+const spareFor = 30 * time.Second
+
+// spares keeps a helper ready for the next run. Starting one is the larger part of a
+// confined start, so only the first run waits for it. The zero value is ready. Safe
+// for concurrent use.
+type spares struct {
+	mu     sync.Mutex
+	ready  *helper     // guarded by mu; nil: none
+	idle   *time.Timer // ends the idle helper; guarded by mu
+	closed bool        // guarded by mu
+	work   sync.WaitGroup
+}
+
+// take returns a helper for one job.
+func (s *spares) take() (*helper, error) {
+	if h := s.swap(nil); h != nil {
+		if h.listens() {
+			return h, nil
+		}
+		h.close()
+	}
+	return startHelper()
+}
+
+// refillDuring is how long into a run the next helper is started, for runs at the same
+// time. Earlier, it would slow the run down.
+const refillDuring = 100 * time.Millisecond
+
+// refillAfter is how long after a run's end the next helper is started: after its
+// answer was sent, and before the next call can reach its own run.
+const refillAfter = 2 * time.Millisecond
+
+// refill starts a helper when the run is over or has lasted for refillDuring, unless
+// one is ready by then.
+func (s *spares) refill(over <-chan struct{}) {
+	s.background(func() {
+		select {
+		case <-over:
+			time.Sleep(refillAfter)
+		case <-time.After(refillDuring):
+		}
+		s.mu.Lock()
+		wanted := s.ready == nil && !s.closed
+		s.mu.Unlock()
+		if !wanted {
+			return
+		}
+		h, err := startHelper()
+		if err != nil {
+			return // the next run tries for itself, and says why not
+		}
+		if other := s.swap(h); other != nil {
+			other.close()
+		}
+	})
+}
+
+// dismiss ends a helper whose job is done. Only close waits for that.
+func (s *spares) dismiss(h *helper) {
+	bury := func() {
+		h.close()
+		h.tidy()
+	}
+	if !s.background(bury) {
+		bury()
+	}
+}
+
+// background runs work in a goroutine that close waits for. After close it does
+// nothing and returns false.
+func (s *spares) background(work func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.work.Go(work)
+	}
+	return !s.closed
+}
+
+// swap makes h the ready helper and returns the one it replaces; nil: there is none.
+func (s *spares) swap(h *helper) *helper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed && h != nil {
+		return h
+	}
+	old := s.ready
+	s.ready = h
+	if s.idle != nil {
+		s.idle.Stop()
+		s.idle = nil
+	}
+	if h != nil {
+		s.idle = time.AfterFunc(spareFor, func() {
+			if old := s.swap(nil); old != nil {
+				old.close()
+			}
+		})
+	}
+	return old
+}
+
+// close ends the idle helper, and keeps others from becoming idle.
+func (s *spares) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.work.Wait()
+	if h := s.swap(nil); h != nil {
+		h.close()
+	}
+}

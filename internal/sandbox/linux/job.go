@@ -1,0 +1,118 @@
+//go:build linux && (amd64 || arm64)
+
+package linux
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+)
+
+// job builds the job for the helper.
+func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
+	network := l.Policy.Network
+	if network == sandbox.NetworkLoopback && !s.namespaces {
+		return nil, &sandbox.ConfineError{Level: s.level, Step: "giving the program a loopback network of its own",
+			Err: errors.New("that takes level full")}
+	}
+	j := &confine.Job{
+		Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env,
+		Namespaces: s.namespaces, HostNet: network == sandbox.NetworkFull, Loopback: network == sandbox.NetworkLoopback,
+		Filter: s.filter(l),
+	}
+	setLimits(j, l.Policy.Limits)
+	t := view{confined: s, job: j, images: l.Images}
+	t.fill(l)
+	if err := t.check(l.Command.Dir); err != nil {
+		return nil, err
+	}
+	if !s.namespaces {
+		j.Env = t.withoutHidden(l.Env)
+	}
+	if err := t.enter(l.Command); err != nil {
+		return nil, err
+	}
+	t.pin(l)
+	t.order()
+	t.restrict()
+	return j, nil
+}
+
+// setLimits gives j the limits that the kernel enforces.
+func setLimits(j *confine.Job, limits sandbox.Limits) {
+	j.TmpSize = limits.Workspace
+	j.Layer = confine.Room{Bytes: limits.Layer, Names: int64(limits.LayerNames)}
+	j.Limits = confine.Limits{
+		CPU: int64((limits.CPU + time.Second - 1) / time.Second), Data: limits.Memory,
+		Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,
+	}
+	if os.Getuid() == 0 {
+		// The kernel does not apply its limit on processes to root.
+		j.Group = confine.GroupName + rand.Text()
+	}
+}
+
+// filter returns what seccomp must refuse.
+func (s *confiner) filter(l *level.Launch) seccomp.Filter {
+	f := seccomp.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6}
+	if s.noListener != nil {
+		f.NoListener, f.Piece = true, pieceOf(l.Policy.Limits)
+	}
+	switch {
+	case l.Policy.Network == sandbox.NetworkNone:
+	case !s.opensSockets(l):
+		f.Network = seccomp.NetworkInternet
+	default:
+		f.Network = seccomp.NetworkLocal
+	}
+	if f.Alone && f.NoScope {
+		f.Keep = []int64{int64(os.Getpid()), int64(unix.Getpgrp()), int64(os.Getppid())}
+	}
+	return f
+}
+
+// pieceOf returns how many bytes of shared memory one mapping may have when nobody
+// counts them together: the memory limit, divided by the processes that a run may
+// have.
+func pieceOf(limits sandbox.Limits) int64 {
+	if limits.Memory <= 0 {
+		return 0
+	}
+	return max(limits.Memory/max(int64(limits.Processes), 1), int64(os.Getpagesize()))
+}
+
+// opensSockets reports whether a run may use named unix sockets. It must not reach
+// those of other programs. From ABI 9 on, Landlock ensures that. On older kernels a
+// run may use them only if it sees no folder where other programs could have some;
+// the program's installation and the user's projects are such folders.
+func (s *confiner) opensSockets(l *level.Launch) bool {
+	if !s.namespaces || s.landlock < 6 && l.Policy.Network == sandbox.NetworkFull { // abstract names are the network's
+		return false
+	}
+	if s.landlock >= 9 {
+		return true
+	}
+	for _, path := range slices.Concat(l.Command.Program.Needs, l.Policy.ReadOnly, l.Policy.Writable, l.Policy.LayerFolders()) {
+		if !l.Images.Covers(path) && !slices.Contains(l.Policy.Private, path) && !inSystem(path) && !isFile(path) {
+			return false
+		}
+	}
+	return true
+}
+
+// inSystem reports whether path leads into a folder of the system.
+func inSystem(path string) bool {
+	resolved, err := filepath.EvalSymlinks(path)
+	return err == nil && paths.IsSystem(resolved)
+}

@@ -1,0 +1,67 @@
+//go:build linux && (amd64 || arm64)
+
+package linux
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+)
+
+// publicRules are Landlock rules for what everybody may read in a folder. A
+// server that root runs needs them: with root's own rights, a program would see
+// the passwords and keys of the whole machine. They are found once: where modes
+// can be changed, a run must not open a file for the next one. The zero value is
+// ready.
+type publicRules struct {
+	once  sync.Once
+	known []confine.Rule
+}
+
+func (p *publicRules) rules(dir string) []confine.Rule {
+	p.once.Do(func() {
+		rules, all := publicIn(dir)
+		if all {
+			p.known = []confine.Rule{{Path: dir, Access: accessRead}}
+			return
+		}
+		p.known = append(rules, confine.Rule{Path: dir, Access: unix.LANDLOCK_ACCESS_FS_READ_DIR})
+	})
+	return p.known
+}
+
+// publicIn returns rules for what everybody may read below dir, and whether
+// that is all there is.
+func publicIn(dir string) (rules []confine.Rule, all bool) {
+	const everybody fs.FileMode = 0o004
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, false
+	}
+	all = true
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		switch {
+		case err != nil:
+			all = false
+		case info.Mode().Type() == fs.ModeSymlink: // what it leads to decides
+		case info.Mode()&everybody == 0:
+			all = false
+		case info.IsDir():
+			below, every := publicIn(path)
+			if every {
+				below = []confine.Rule{{Path: path, Access: accessRead}}
+			}
+			rules, all = append(rules, below...), all && every
+		case info.Mode().IsRegular():
+			rules = append(rules, confine.Rule{Path: path, Access: accessRead & accessFile})
+		}
+	}
+	return rules, all
+}

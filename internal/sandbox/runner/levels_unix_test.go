@@ -1,0 +1,33 @@
+//go:build linux && (amd64 || arm64)
+
+package runner
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+)
+
+// progressLine says nothing of what failed.
+var progressLine = regexp.MustCompile(`(?m)^\s*(=== |--- PASS).*\n`)
+
+// What this package promises of a run it promises at every level: the tests of
+// runs are run again with the best levels left out.
+func TestEveryLevel(t *testing.T) {
+	if os.Getenv(skipVar) != "" {
+		t.Skip("this is the run with a level left out")
+	}
+	for _, skip := range []string{"full", "full partial"} {
+		t.Run("without "+skip, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^(TestRun|TestArtifacts|TestWorkspace|TestServer|TestShutdown|Example)")
+			cmd.Env = append(os.Environ(), skipVar+"="+skip, "GORACE=atexit_sleep_ms=0")
+			out, err := cmd.CombinedOutput()
+			if passed := bytes.Count(out, []byte("\n--- PASS: TestRun")); err != nil || passed < 20 {
+				t.Errorf("the tests of runs = %v, %d passed\n%s", err, passed, progressLine.ReplaceAll(out, nil))
+			}
+		})
+	}
+}
