@@ -21,9 +21,8 @@ const starting = time.Second
 
 // collectLater delays garbage collection while the program starts, until the
 // heap has grown to room: the smallest collection takes a sixth of a start, and
-// most starts then need none. A heap that outgrows room is collected as usual,
-// so that a busy program uses as much memory as without this; a large one is
-// collected more often, see growthOfLarge. It does nothing if the user set GOGC.
+// most starts then need none. Later, a small heap may grow by room, see
+// growthOfBusy, and a large one is collected more often, see growthOfLarge. It does nothing if the user set GOGC.
 func collectLater(gogc string, began time.Time) {
 	if gogc == "" {
 		afterCollection(began, debug.SetGCPercent(percent))
@@ -39,9 +38,12 @@ func afterCollection(began time.Time, usual int) {
 	runtime.AddCleanup(next, func(began time.Time) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
-		now := growthOfLarge(live[0].Value.Uint64(), usual)
+		size := live[0].Value.Uint64()
+		now := growthOfLarge(size, usual)
 		if time.Since(began) <= starting {
-			now = growth(live[0].Value.Uint64(), now)
+			now = growth(size, now)
+		} else {
+			now = growthOfBusy(size, now)
 		}
 		debug.SetGCPercent(now)
 		afterCollection(began, usual)
@@ -55,6 +57,14 @@ func growth(live uint64, usual int) int {
 		return usual
 	}
 	return max(usual, min(percent, int(100*(room-live)/max(live, 1))))
+}
+
+// growthOfBusy returns by how many percent a heap of live bytes may grow once the
+// program has started: by room, or usual if that is more. A small heap is collected
+// after few calls otherwise, which takes a sixth of their time. An idle server
+// gives the room back.
+func growthOfBusy(live uint64, usual int) int {
+	return max(usual, min(percent, int(100*room/max(live, 1))))
 }
 
 // A heap of many thousands of packs hardly changes, but a scan creates as much

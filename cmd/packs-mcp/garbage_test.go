@@ -46,7 +46,26 @@ func TestGrowthOfALargeHeap(t *testing.T) {
 	}
 }
 
+func TestGrowthOfABusyHeap(t *testing.T) {
+	for _, test := range []struct {
+		live        uint64
+		usual, want int
+	}{
+		{live: 0, usual: 100, want: 400},
+		{live: 1 << 20, usual: 100, want: 400},
+		{live: 8 << 20, usual: 100, want: 200},
+		{live: 16 << 20, usual: 100, want: 100},
+		{live: 64 << 20, usual: 50, want: 50},
+	} {
+		if got := growthOfBusy(test.live, test.usual); got != test.want {
+			t.Errorf("growthOfBusy(%d, %d) = %d, want %d", test.live, test.usual, got, test.want)
+		}
+	}
+}
+
 func TestCollectionsWaitAtTheStart(t *testing.T) {
+	large := make([]byte, room+4<<20) // so that it may grow as usual, and is not large
+	defer runtime.KeepAlive(large)
 	own := debug.SetGCPercent(123)
 	defer debug.SetGCPercent(own)
 	now := func() int {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,8 @@ type service struct {
 // answer is kept for later.
 func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
-	// A client waits for its first answer, so do the slowest work concurrently.
+	// A client waits for its first answer, so the packs are found beside everything
+	// that can be done without them.
 	files := cli.ToolFiles(cfg)
 	found := make(chan error, 1)
 	go func() {
@@ -64,53 +66,20 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			warm(ctx, s.library, files)
 		}
 	}()
-	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
-	if err := <-found; err != nil {
-		return nil, errors.Join(err, closeLog(s.log))
-	}
-	if err != nil {
-		return nil, err
-	}
+	programs := new(program.Lookuper)
+	err = s.openGate(ctx, a, cfg, logger, programs, who, here)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.log.Close())
+			err = errors.Join(err, s.closeGate())
 		}
 	}()
+	if err = cmp.Or(<-found, err); err != nil {
+		return nil, err
+	}
 	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach, withoutTool: func(c *packs.Catalog) (message, hint string) {
 		return cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, c))
 	}}
 	s.reporter.report(s.library.Catalog(ctx))
-	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
-	if err != nil {
-		return nil, err
-	}
-	if !here {
-		s.traces = telemetry.Start(a.Environ, a.Version, logger)
-	}
-	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
-	s.caches = cli.CacheStore(cfg)
-	programs := new(program.Lookuper)
-	s.changes = a.keepChanges(ctx, cfg, logger)
-	s.runner = runner.New(runner.Options{
-		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
-		// As long as one run may take: by then the turn has passed on, or others
-		// wait too.
-		TurnWait:   cfg.Sandbox.TimeoutMax,
-		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
-	})
-	asking := gate.Options{
-		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
-		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
-		Copies: s.copies, Caches: s.caches, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
-		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
-	}
-	if here {
-		asking.Channels, asking.Grants = []string{queue.ChannelElicitation}, nil
-	}
-	s.gate, err = gate.New(asking)
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("looking for the working folder: %w", err)
@@ -141,6 +110,43 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	return s, s.log.AppendLazy(audit.Entry{
 		Event: audit.EventServerStart, Reason: "packs-mcp " + a.Version + " on " + runtime.GOOS,
 	})
+}
+
+// openGate opens the log, and everything that decides about calls and runs
+// programs. It needs no packs. The caller calls closeGate, also after an error.
+func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logger *slog.Logger, programs *program.Lookuper, who []httpd.Credential, here bool) (err error) {
+	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
+	if err != nil {
+		return err
+	}
+	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
+	if err != nil {
+		return err
+	}
+	if !here {
+		s.traces = telemetry.Start(a.Environ, a.Version, logger)
+	}
+	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
+	s.caches = cli.CacheStore(cfg)
+	s.changes = a.keepChanges(ctx, cfg, logger)
+	s.runner = runner.New(runner.Options{
+		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
+		// As long as one run may take: by then the turn has passed on, or others
+		// wait too.
+		TurnWait:   cfg.Sandbox.TimeoutMax,
+		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
+	})
+	asking := gate.Options{
+		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
+		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
+		Copies: s.copies, Caches: s.caches, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
+		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
+	}
+	if here {
+		asking.Channels, asking.Grants = []string{queue.ChannelElicitation}, nil
+	}
+	s.gate, err = gate.New(asking)
+	return err
 }
 
 // keepChanges opens the store of changes for a server. It returns nil if the store
@@ -220,13 +226,24 @@ func (s *service) close() error {
 	if s.counter != nil {
 		err = s.counter.close()
 	}
+	return errors.Join(err, s.closeGate(audit.Entry{Event: audit.EventServerStop}))
+}
+
+// closeGate closes what openGate opened, as far as it came, and writes the last
+// entries of the log.
+func (s *service) closeGate(last ...audit.Entry) (err error) {
 	if s.runner != nil {
 		s.runner.Close()
 	}
 	if s.gate != nil {
 		s.gate.Close()
 	}
-	err = errors.Join(err, s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
+	if s.log != nil {
+		for _, e := range last {
+			err = errors.Join(err, s.log.Append(e))
+		}
+		err = errors.Join(err, s.log.Close())
+	}
 	s.traces.Close() // last: it waits for others
 	return err
 }
@@ -237,12 +254,4 @@ func people(cfg *config.Config, who []httpd.Credential) int {
 		return 1 // the user of the client
 	}
 	return len(who)
-}
-
-// closeLog closes a log that may not have been opened.
-func closeLog(l *audit.Log) error {
-	if l == nil {
-		return nil
-	}
-	return l.Close()
 }

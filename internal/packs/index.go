@@ -45,7 +45,7 @@ type Index struct {
 }
 
 const (
-	indexMagic = "packs-mcp index 3\n"
+	indexMagic = "packs-mcp index 4\n"
 	maxIndex   = 256 << 20 // bytes of one file
 	// indexLife is how long an index of a root that is never scanned is left.
 	indexLife = 30 * 24 * time.Hour
@@ -165,11 +165,8 @@ func encodeIndex(m *memo, key string) []byte {
 
 // sign writes the checksum.
 func sign(index []byte) {
-	binary.LittleEndian.PutUint32(index[indexSum:], crc32.Checksum(index[indexSum+4:], castagnoli()))
+	binary.LittleEndian.PutUint32(index[indexSum:], crc32.ChecksumIEEE(index[indexSum+4:]))
 }
-
-// castagnoli is made once, by the library.
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // decodeIndex reads an index of size bytes. Nothing that it is given makes it
 // panic, or take more memory than some times the bytes there are.
@@ -183,7 +180,7 @@ func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
 		return nil, cmp.Or(in.err, errIndex)
 	}
 	sum := uint32(head.Fixed(4))
-	in.sum = crc32.Update(0, castagnoli(), []byte(head.Rest()))
+	in.sum = crc32.ChecksumIEEE([]byte(head.Rest()))
 	lengths := [3]int64{int64(head.Fixed(4)), int64(head.Fixed(4)), int64(head.Fixed(4))}
 	if int64(indexHead)+lengths[0]+lengths[1]+lengths[2] != size {
 		return nil, errIndex
@@ -237,6 +234,6 @@ func (in *input) text(n int) string {
 }
 
 func (in *input) Write(p []byte) (int, error) {
-	in.sum = crc32.Update(in.sum, castagnoli(), p)
+	in.sum = crc32.Update(in.sum, crc32.IEEETable, p)
 	return len(p), nil
 }

@@ -318,6 +318,11 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 	opts.whole = l.catalog != nil // the first is as good as it gets
 	l.mu.Unlock()
 	now := l.look() // before Load: a change in between is seen next time
+	if now.equal(l.stamp) {
+		if c, memos, ok := l.rescanEdited(ctx, opts, touched); ok {
+			return l.replace(c, memos, now), nil
+		}
+	}
 	var refused error
 	if l.store != nil {
 		opts.Attached, refused = l.store.Load()
@@ -337,8 +342,14 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 		}
 		c.problems = append(c.problems, d)
 	}
+	return l.replace(c, memos, now), nil
+}
+
+// replace takes what a scan found, of what was attached at a stamp. It reports whether
+// the Catalog is another one now. The caller holds scanning.
+func (l *Library) replace(c *Catalog, memos []*memo, now stamp) (changed bool) {
 	for i, m := range memos {
-		l.unsaved[i] = l.unsaved[i] || m.reads > 0 && m.fresh
+		l.unsaved[i] = l.unsaved[i] || m != l.memos[i] && m.reads > 0 && m.fresh
 	}
 	l.memos = memos
 	l.mu.Lock()
@@ -347,10 +358,10 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 	l.between, l.betweenOf = nil, nil
 	l.anyFile = slices.ContainsFunc(memos, func(m *memo) bool { return m.always })
 	if l.catalog != nil && l.catalog.same(c) {
-		return false, nil
+		return false
 	}
 	l.catalog = c
-	return true, nil
+	return true
 }
 
 func (l *Library) look() stamp {

@@ -75,6 +75,7 @@ type record struct {
 	name     string
 	stamp    packfs.Stamp        // zero when it cannot be relied on
 	doc      frontmatter.Summary // zero when nothing could be read
+	number   int                 // of doc, in the memo that it was read from
 	tools    bool                // it may declare tools; known only where that counts, see [scanner.read]
 	problems []diag.Diagnostic   // never appended to
 }

@@ -230,7 +230,7 @@ func (m *memo) record(r *packed.Reader) record {
 	number := r.Number()
 	d.tools = number&1 != 0
 	if i := number >> 1; i < uint64(len(m.docs)) {
-		d.doc = m.docs[i]
+		d.doc, d.number = m.docs[i], int(i)
 	} else {
 		r.Fail()
 	}

@@ -25,27 +25,18 @@ type shape struct {
 	// marks are texts that such a token begins with, or that are beside it. Most
 	// texts have no mark, and then the pattern is not tried.
 	marks []string
-	// pattern matches the token; with groups, these are the token.
-	pattern *regexp.Regexp
+	// pattern matches the token; with groups, these are the token. It is
+	// compiled when a text has a mark, which few programs ever see.
+	pattern func() *regexp.Regexp
 	// digit says that the token must have a digit. Ordinary words have none.
 	digit bool
 }
 
 // shapes are in the order in which they are tried. Shapes that include others
 // come first.
-
 var shapes = sync.OnceValue(func() []shape {
-	re := func(pattern string) *regexp.Regexp {
-		rest, begins := strings.CutPrefix(pattern, `\b`)
-		if !begins {
-			return regexp.MustCompile(pattern)
-		}
-		if regexp.MustCompile(rest).NumSubexp() == 0 {
-			rest = "(" + rest + ")"
-		}
-		// In source text, as in printf 'a\nghp_…', the letter of an escape may
-		// precede a token and is not part of it.
-		return regexp.MustCompile(`(?:\b|\\[abfnrtv])` + rest)
+	re := func(pattern string) func() *regexp.Regexp {
+		return sync.OnceValue(func() *regexp.Regexp { return compile(pattern) })
 	}
 	const cut = `(?:…|\\u2026)`
 	return []shape{
@@ -91,6 +82,19 @@ var shapes = sync.OnceValue(func() []shape {
 		{[]string{"uthorization"}, re(`(?i)authorization["']?[ \t]*[:=][ \t]*["']?(?:basic|token)[ \t]+([A-Za-z0-9._~+/-]{8,}=*)`), false},
 	}
 })
+
+func compile(pattern string) *regexp.Regexp {
+	rest, begins := strings.CutPrefix(pattern, `\b`)
+	if !begins {
+		return regexp.MustCompile(pattern)
+	}
+	if regexp.MustCompile(rest).NumSubexp() == 0 {
+		rest = "(" + rest + ")"
+	}
+	// In source text, as in printf 'a\nghp_…', the letter of an escape may
+	// precede a token and is not part of it.
+	return regexp.MustCompile(`(?:\b|\\[abfnrtv])` + rest)
+}
 
 // A mark is a mark of one shape.
 type mark struct {
@@ -141,7 +145,7 @@ func marked(text string) (seen uint64) {
 func (s *shape) hide(text string) string {
 	var out strings.Builder
 	kept := 0
-	for _, m := range s.pattern.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range s.pattern().FindAllStringSubmatchIndex(text, -1) {
 		groups := m[2:]
 		if len(groups) == 0 {
 			groups = m

@@ -20,7 +20,7 @@ import (
 
 // shape is the published schema.
 var shape = sync.OnceValue(func() *jsonschema.Schema {
-	return schema.Published(schemas.ToolPackV1(), schemas.ToolPackV1ID, "")
+	return schema.Published(schemas.ToolPackV1(), "")
 })
 
 // Parse compiles the one tool that src, the content of a *.tool.json

@@ -21,7 +21,7 @@ import (
 
 // shape is what the published schema says of one tool.
 var shape = sync.OnceValue(func() *jsonschema.Schema {
-	return schema.Published(schemas.ToolsV1(), schemas.ToolsV1ID, "#/$defs/tool")
+	return schema.Published(schemas.ToolsV1(), "#/$defs/tool")
 })
 
 // Parse compiles the tools that src, the content of file, declares:

@@ -13,7 +13,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -181,6 +183,21 @@ func (p *pattern) ends(parts []string) bool {
 // that are ignored by default, and "ß" is "ss" there, NTFS case, what follows a
 // colon, and dots and spaces at the end.
 func Fold(name string) string {
+	if ascii(name) {
+		name = strings.ToLower(name) // it has one form, and nothing in it is ignored
+	} else {
+		name = foldUnicode(name)
+	}
+	if i := strings.IndexByte(name, ':'); i > 0 {
+		name = name[:i]
+	}
+	if trimmed := strings.TrimRight(name, " ."); trimmed != "" {
+		name = trimmed
+	}
+	return name
+}
+
+func foldUnicode(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if ignorable(r) {
 			return -1
@@ -191,14 +208,16 @@ func Fold(name string) string {
 	// Once more: lower case of one form can be another, and a fold must be one of
 	// itself.
 	name = norm.NFKC.String(strings.ToLower(strings.ToUpper(name)))
-	name = strings.ReplaceAll(name, "ß", "ss")
-	if i := strings.IndexByte(name, ':'); i > 0 {
-		name = name[:i]
+	return strings.ReplaceAll(name, "ß", "ss")
+}
+
+func ascii(name string) bool {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return false
+		}
 	}
-	if trimmed := strings.TrimRight(name, " ."); trimmed != "" {
-		name = trimmed
-	}
-	return name
+	return true
 }
 
 // ignorable reports whether some file system leaves the character out of a name.
@@ -219,12 +238,18 @@ func IsDotGit(name string) bool {
 	return false
 }
 
-// short is a name as Windows makes them for programs that know eight letters.
-var short = regexp.MustCompile(`^[^~.]{1,6}~[0-9]{1,6}(\.[^.]{0,3})?$`)
+// shortNames is a name as Windows makes them for programs that know eight letters.
+var shortNames = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[^~.]{1,6}~[0-9]{1,6}(\.[^.]{0,3})?$`)
+})
 
-// gitShort are the short names of files that git reads in a project.
-var gitShort = regexp.MustCompile(`^(gitmod~[0-9]|gi7eba~[0-9]|gitatt~[0-9]|gi7d29~[0-9]|gitign~[0-9]|gi250a~[0-9])$`)
+// gitShort are the short names, without their last digit, of files that git reads
+// in a project.
+var gitShort = []string{"gitmod~", "gi7eba~", "gitatt~", "gi7d29~", "gitign~", "gi250a~"}
 
 func shortName(folded string) bool {
-	return gitShort.MatchString(folded) || runtime.GOOS == "windows" && short.MatchString(folded)
+	if last := len(folded) - 1; last >= 0 && '0' <= folded[last] && folded[last] <= '9' && slices.Contains(gitShort, folded[:last]) {
+		return true
+	}
+	return runtime.GOOS == "windows" && shortNames().MatchString(folded)
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -58,22 +60,43 @@ func Compile(root *strictjson.Node) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
+// publishedURL is where a schema of this program is while it is compiled. The
+// library takes what is below this address for a schema of the standard, and does
+// not hold it against the schema of schemas: that takes half of the compilation,
+// and a test does it.
+const publishedURL = "https://json-schema.org/packs-mcp"
+
 // Published compiles a schema of this program, or the part of it that a
 // fragment names.
-func Published(text, id, fragment string) *jsonschema.Schema {
+func Published(text, fragment string) *jsonschema.Schema {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err == nil {
 		c := jsonschema.NewCompiler()
 		c.UseLoader(noLoader{})
-		if err = c.AddResource(id, doc); err == nil {
+		c.UseRegexpEngine(whenUsed)
+		if err = c.AddResource(publishedURL, doc); err == nil {
 			var s *jsonschema.Schema
-			if s, err = c.Compile(id + fragment); err == nil {
+			if s, err = c.Compile(publishedURL + fragment); err == nil {
 				return s
 			}
 		}
 	}
-	panic(fmt.Sprintf("the embedded schema %s: %v", id, err)) // a test compiles it
+	panic(fmt.Sprintf("an embedded schema: %v", err)) // a test compiles it
 }
+
+// A lazyPattern is a pattern of ours that is compiled when a text is first held
+// against it: most files of tools have nothing that most patterns are for.
+type lazyPattern struct {
+	expr    string
+	compile func() *regexp.Regexp
+}
+
+func whenUsed(expr string) (jsonschema.Regexp, error) {
+	return lazyPattern{expr, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}, nil
+}
+
+func (p lazyPattern) String() string            { return p.expr }
+func (p lazyPattern) MatchString(s string) bool { return p.compile().MatchString(s) }
 
 // An Error says where and why a schema does not compile.
 type Error struct {
