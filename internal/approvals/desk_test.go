@@ -190,11 +190,8 @@ func TestTheFileThatOpensThePage(t *testing.T) {
 	d, _ := testDesk(t, func(o *Options) {
 		o.OpenBrowser = func(file string) error { files = append(files, file); return fails }
 	})
-	if err := d.OpenOnce(); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.OpenOnce(); err != nil || len(files) != 1 {
-		t.Errorf("OpenOnce() twice = %v, and opened %d files, want 1", err, len(files))
+	if err := d.OpenPage(); err != nil || len(files) != 1 {
+		t.Fatalf("OpenPage() = %v, and opened %d files, want 1", err, len(files))
 	}
 	if info, err := os.Lstat(files[0]); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
 		t.Errorf("the file is %v, %v, want mode 0600", info, err)
@@ -309,10 +306,6 @@ func TestStreams(t *testing.T) {
 		if event, data, err := r.next(); event != "pending" || data != `{"pending":[]}` || err != nil {
 			t.Errorf("next() = %s %s, %v", event, data, err)
 		}
-	}
-	// While a page is open, no other window opens.
-	if err := d.OpenOnce(); err != nil {
-		t.Errorf("OpenOnce() with an open page = %v", err)
 	}
 	if err := d.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
