@@ -24,11 +24,13 @@ type Calls interface {
 	Pending() []queue.Pending
 	// History returns past decisions, newest first.
 	History() []queue.Past
+	// Ended returns the calls that left the queue, and how, newest last.
+	Ended() []queue.CodeError
 	// Decide answers a call; an error is a [*queue.CodeError] unless something
 	// broke. The call comes back as it was decided.
 	Decide(code string, v queue.Verdict) (queue.Pending, error)
 	// Changes returns a channel that is closed at the next change of the queue
-	// or the history.
+	// or the history. A call that expires need not close it.
 	Changes() <-chan struct{}
 }
 

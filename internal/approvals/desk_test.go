@@ -292,7 +292,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("Content-Type = %q", got)
 	}
 	checkHeaders(t, res)
-	for _, want := range []string{"hello", "rooms", "pending", "changes", "history"} {
+	for _, want := range []string{"hello", "rooms", "ended", "pending", "changes", "history"} {
 		if event, data, err := page.next(); event != want || err != nil {
 			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
 		}
@@ -317,12 +317,46 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// Everybody hears of a call that expires, though the queue says nothing, and the
+// page hears why it went.
+func TestExpiryIsSent(t *testing.T) {
+	d, q := testDesk(t, nil)
+	p := testCall
+	p.Expires = time.Now().Add(50 * time.Millisecond)
+	q.expire(p, "nobody answered until 14:03:27\u202e")
+	page, _ := listen(t, d, asPage(d, "GET /events", ""))
+	terminal, _ := listen(t, d, asTerminal(d, "GET /control/events", ""))
+	for {
+		event, data, err := page.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event == "ended" && data != "[]" {
+			if want := `[{"code":"K7QM-2F9X","problem":"expired","detail":"nobody answered until 14:03:27\\u202e"}]`; data != want {
+				t.Errorf("ended = %s, want %s", data, want)
+			}
+			break
+		}
+	}
+	for _, r := range []*reader{page, terminal} {
+		for {
+			event, data, err := r.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event == "pending" && data == `{"pending":[]}` {
+				break
+			}
+		}
+	}
+}
+
 // An open page shows changes of a pack without a reload.
 func TestRoomsAreFollowed(t *testing.T) {
 	r := &rooms{next: make(chan struct{})}
 	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
 	page, _ := listen(t, d, asPage(d, "GET /events", ""))
-	for _, want := range []string{"hello", "rooms", "pending", "changes", "history"} {
+	for _, want := range []string{"hello", "rooms", "ended", "pending", "changes", "history"} {
 		if event, data, err := page.next(); event != want || err != nil {
 			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
 		}

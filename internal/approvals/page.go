@@ -174,6 +174,12 @@ type (
 		Version string    `json:"version"`
 		Now     time.Time `json:"now"`
 	}
+	// pageEnd says why a call left the queue.
+	pageEnd struct {
+		Code    string `json:"code"`
+		Problem string `json:"problem"` // a queue.CodeProblem
+		Detail  string `json:"detail"`
+	}
 	pagePast struct {
 		Time     time.Time `json:"time"`
 		Chat     string    `json:"chat"`
@@ -202,6 +208,7 @@ func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
 			}
 			return pageChats(d.o.Rooms.Chats())
 		}},
+		{"ended", func() any { return d.ended() }}, // before the queue that lacks them
 		{"pending", func() any { return d.queue() }},
 		{"changes", func() any { return d.changeSets() }},
 		{"history", func() any {
@@ -215,6 +222,20 @@ func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
 			return all
 		}},
 	})
+}
+
+// maxEnded is how many ends the page receives at a time. A page that was connected
+// needs only those since the last event.
+const maxEnded = 50
+
+// ended returns how the last calls left the queue.
+func (d *Desk) ended() []pageEnd {
+	all := []pageEnd{}
+	ended := d.o.Calls.Ended()
+	for _, e := range ended[max(0, len(ended)-maxEnded):] {
+		all = append(all, pageEnd{Code: e.Code, Problem: string(e.Problem), Detail: safetext.Line(e.Detail)})
+	}
+	return all
 }
 
 // attach attaches a pack to a chat, or detaches it.

@@ -26,6 +26,7 @@ type fakeQueue struct {
 	changed chan struct{}
 	pending []queue.Pending
 	history []queue.Past
+	ended   []queue.CodeError
 	refuse  error
 	got     chan string // what was decided: code, decision, channel, values, and whether for nobody
 }
@@ -36,6 +37,11 @@ func newQueue(p ...queue.Pending) *fakeQueue {
 
 func (q *fakeQueue) Pending() []queue.Pending { q.mu.Lock(); defer q.mu.Unlock(); return q.pending }
 func (q *fakeQueue) History() []queue.Past    { q.mu.Lock(); defer q.mu.Unlock(); return q.history }
+func (q *fakeQueue) Ended() []queue.CodeError {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ended
+}
 func (q *fakeQueue) Changes() <-chan struct{} { q.mu.Lock(); defer q.mu.Unlock(); return q.changed }
 
 // edit changes the queue and tells everybody.
