@@ -39,7 +39,7 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r)
 	case route == "GET /":
 		serveFile(w, "page/index.html")
-	case slices.Contains([]string{"GET /page.css", "GET /page.js"}, route):
+	case slices.Contains(assets(), route):
 		serveFile(w, "page"+r.URL.Path)
 	case isTicket:
 		d.artifact(w, r, ticket)
@@ -50,6 +50,14 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 			defer leave()
 			d.pageWithKey(w, r, route)
 		}
+	}
+}
+
+// assets are the requests for files that the page consists of.
+func assets() []string {
+	return []string{
+		"GET /page.css", "GET /card.css",
+		"GET /card.js", "GET /ui.js", "GET /calls.js", "GET /changes.js", "GET /rooms.js", "GET /page.js",
 	}
 }
 
@@ -76,6 +84,8 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 		d.decideChanges(w, r)
 	case "POST /artifact":
 		d.mintTicket(w, r)
+	case "POST /artifact/text":
+		d.artifactText(w, r)
 	default:
 		d.refuse(w, r)
 	}

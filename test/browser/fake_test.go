@@ -256,7 +256,7 @@ func lint(now time.Time) queue.Pending {
 		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude 1.4.2", Kind: call.KindOpen, Pack: "acme/lint",
 		Title: "Open the documents of pack acme/lint?", Card: lintCard(),
 		Choices: []queue.Choice{{Value: "once", Title: "Once: this exact call", Means: "Once: this exact call, one time."}, {Value: "deny", Title: "Deny", Means: "Deny: the call does not happen."}},
-		Asked:   now.Add(-70 * time.Second), Expires: now.Add(530 * time.Second),
+		Asked:   now.Add(-10 * time.Second), Expires: now.Add(530 * time.Second),
 	}
 }
 
@@ -295,4 +295,10 @@ func openDeskAt(t *testing.T, q *fakeQueue, r *rooms, listen string) (*approvals
 		}
 		return "file://" + file
 	}
+}
+
+// named is a call under another code and title.
+func named(p queue.Pending, code, title string) queue.Pending {
+	p.Code, p.Title, p.Card.Title = code, title, title
+	return p
 }

@@ -33,7 +33,7 @@ func newProject(t *testing.T) *projectWorld {
 func (w *projectWorld) does(b *tab, script string, says ...string) {
 	w.t.Helper()
 	done := w.greet(script)
-	b.press(greetTitle, "Run")
+	b.press(greetTitle, "Run once")
 	w.want(done, false, says...)
 	b.has("No call waits")
 }

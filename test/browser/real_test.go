@@ -253,7 +253,7 @@ func (w *world) enabled() *tab {
 	w.t.Helper()
 	done := w.enable()
 	b := w.page()
-	b.press(enableTitle, "Enable")
+	b.press(enableTitle, "Enable once")
 	w.want(done, false, `"enabled":true`)
 	b.has("No call waits")
 	return b
@@ -268,9 +268,9 @@ func TestTheWholeWay(t *testing.T) {
 	w := newWorld(t)
 	b := w.enabled()
 	done := w.greet("Ada")
-	b.has(`argument 1   "Ada"`)
+	b.has("greet.sh Ada")
 	b.has("asked by cannot-ask 1.2")
-	b.press(greetTitle, "Run")
+	b.press(greetTitle, "Run once")
 	w.want(done, false, "hello Ada")
 	b.has("No call waits")
 	b.has("exit code 0")
@@ -286,10 +286,14 @@ func TestTheWholeWay(t *testing.T) {
 	first, second := w.greet("Cy"), w.greet("Dee")
 	b.has("2 calls wait for you")
 	b.settled()
-	for name, button := range map[string]string{"Cy": "Run", "Dee": "Deny"} {
-		b.until(`!document.querySelector('.settling')`)
-		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., 'argument 1   "%s"')]//button[normalize-space()=%q]`, name, button)))
-		b.until(fmt.Sprintf(`![...document.querySelectorAll('.card pre')].some((p) => p.textContent.includes('argument 1   "%s"'))`, name))
+	for range 2 {
+		b.settled()
+		name, button := "Cy", "Run once"
+		if !strings.HasSuffix(eval[string](b, `document.querySelector('.command').innerText`), name) {
+			name, button = "Dee", "Deny"
+		}
+		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., 'greet.sh %s')]//button[normalize-space()=%q]`, name, button)))
+		b.until(fmt.Sprintf(`![...document.querySelectorAll('.command')].some((p) => p.textContent.endsWith(' %s'))`, name))
 	}
 	w.want(first, false, "hello Cy")
 	w.want(second, true, `"denied"`)
@@ -317,15 +321,15 @@ func TestThePackChanges(t *testing.T) {
 	b.has("changed")
 
 	w.rewrite("echo three \"$1\"") // while the person reads
-	b.press(greetTitle+" (changed)", "Run")
+	b.press(greetTitle+" (changed)", "Run once")
 	text := w.want(done, true, `"denied"`, "changed since the question")
 	if strings.Contains(text, "three Cy") {
 		t.Errorf("what nobody saw has run: %s", text)
 	}
 	done = w.greet("Dee")
-	b.has(`argument 1   "Dee"`)
+	b.has("greet.sh Dee")
 	b.has("changed")
-	b.press(greetTitle+" (changed)", "Run")
+	b.press(greetTitle+" (changed)", "Run once")
 	w.want(done, false, "three Dee")
 }
 
@@ -342,10 +346,10 @@ func TestAnswerLate(t *testing.T) {
 	w := newWorld(t, "PACKS_MCP_APPROVAL_WAIT=1s")
 	w.want(w.enable(), true, `"approval_pending"`)
 	b := w.page()
-	b.has("The client was told to try again; your answer holds for 10 min.")
-	b.press(enableTitle, "Enable")
-	b.has("The client has to make the call again.")
-	b.has("The client has not called again yet; your answer holds for 10 min.")
+	b.until(`/^The client stopped waiting\. Answer within (10:00|9:5\d), then tell the model to go on\.$/.test(document.querySelector('.time').textContent)`)
+	b.press(enableTitle, "Enable once")
+	b.has("Tell the model to go on: the client has to make the call again.")
+	b.has("The client has not called again yet. Your answer holds for ")
 	w.want(w.enable(), false, `"enabled":true`)
 	b.has("No call waits")
 
