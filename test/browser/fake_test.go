@@ -270,15 +270,21 @@ func openDesk(t *testing.T, q *fakeQueue, r *rooms) (*approvals.Desk, func() str
 // openDeskAt is openDesk at an address; empty is as in the program.
 func openDeskAt(t *testing.T, q *fakeQueue, r *rooms, listen string) (*approvals.Desk, func() string) {
 	t.Helper()
+	return openDeskWith(t, q, r, func(o *approvals.Options) { o.Listen = listen })
+}
+
+// openDeskWith is openDesk with other options.
+func openDeskWith(t *testing.T, q *fakeQueue, r *rooms, change func(*approvals.Options)) (*approvals.Desk, func() string) {
+	t.Helper()
 	var file string
 	o := approvals.Options{
-		Listen: listen,
-		Calls:  q, RunDir: t.TempDir() + "/run", Server: "server-1", Project: "/home/ada/site", Version: "0.6.0", Page: true,
+		Calls: q, RunDir: t.TempDir() + "/run", Server: "server-1", Project: "/home/ada/site", Version: "0.6.0", Page: true,
 		OpenBrowser: func(f string) error { file = f; return nil },
 	}
 	if r != nil {
 		o.Rooms = r
 	}
+	change(&o)
 	d, err := approvals.Open(o)
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,17 @@ const faint = `(() => {
   return bad;
 })()`
 
+// scheme has the page be light or dark.
+func (b *tab) scheme(name string) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // The page at 400 and 1,200 pixels, light and dark: readable, and pictures of it.
 func TestLooks(t *testing.T) {
 	t.Parallel()
@@ -65,12 +76,7 @@ func TestLooks(t *testing.T) {
 		for name, width := range map[string]int64{"narrow": 400, "wide": 1200} {
 			t.Run(scheme+" "+name, func(t *testing.T) {
 				b := &tab{t: t, ctx: b.ctx}
-				_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-					{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-				}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				b.scheme(scheme)
 				b.do(chromedp.EmulateViewport(width, 900))
 				if got := b.faint(); len(got) > 0 {
 					t.Errorf("not readable:\n%s", strings.Join(got, "\n"))

@@ -260,7 +260,7 @@ func (b *tab) opens(file, text string) {
 	b.has(text)
 	b.until(`!document.querySelector('.settling')`)
 	opened := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return strings.Contains(i.URL, "/artifact/") })
-	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open %s"]`, file))))
+	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open in a tab: %s"]`, file))))
 	select {
 	case id := <-opened:
 		shown := openTab(b.t, b.ctx, chromedp.WithTargetID(id))

@@ -100,6 +100,29 @@ func openWorld(t *testing.T, tools, script string, env ...string) *world {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh: not on this system, and the tool of the test's pack is a POSIX script")
 	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := filepath.Join(root, "packs", "triage")
+	file := filepath.Join(pack, "scripts", "greet.sh")
+	err = errors.Join(
+		os.MkdirAll(filepath.Dir(file), 0o755),
+		os.WriteFile(filepath.Join(pack, "SKILL.md"), []byte(skillText), 0o644),
+		os.WriteFile(filepath.Join(pack, "tools.json"), []byte(tools), 0o644),
+		os.WriteFile(file, []byte(script), 0o755),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWorld(t, root, env...)
+	w.script = file
+	return w
+}
+
+// startWorld starts the server for the packs in a user's home folder.
+func startWorld(t *testing.T, root string, env ...string) *world {
+	t.Helper()
 	bin, err := program()
 	if err != nil {
 		t.Fatal(err)
@@ -108,19 +131,8 @@ func openWorld(t *testing.T, tools, script string, env ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pack := filepath.Join(root, "packs", "triage")
-	w := &world{t: t, script: filepath.Join(pack, "scripts", "greet.sh"), shown: filepath.Join(root, "shown"), stderr: new(buffer)}
-	err = errors.Join(
-		os.MkdirAll(filepath.Dir(w.script), 0o755), os.Mkdir(filepath.Join(root, "workspace"), 0o700),
-		os.WriteFile(filepath.Join(pack, "SKILL.md"), []byte(skillText), 0o644),
-		os.WriteFile(filepath.Join(pack, "tools.json"), []byte(tools), 0o644),
-		os.WriteFile(w.script, []byte(script), 0o755),
-	)
-	if err != nil {
+	w := &world{t: t, shown: filepath.Join(root, "shown"), stderr: new(buffer)}
+	if err := os.Mkdir(filepath.Join(root, "workspace"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(bin, "serve", "--packs", filepath.Join(root, "packs"), "--workspace", filepath.Join(root, "workspace"))
@@ -224,7 +236,13 @@ func (w *world) page() *tab {
 // pageIn is page in a tab that is there.
 func (w *world) pageIn(b *tab) *tab {
 	w.t.Helper()
-	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+	return w.pageWithin(b, patience)
+}
+
+// pageWithin is pageIn, which waits for so long.
+func (w *world) pageWithin(b *tab, most time.Duration) *tab {
+	w.t.Helper()
+	deadline, tick := time.After(most), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for {
 		if address, err := os.ReadFile(w.shown); err == nil {

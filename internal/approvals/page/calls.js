@@ -1,5 +1,5 @@
 // The calls that wait: a list of cards, of which one is open.
-import {$, change, clock, complain, el, left, now, plain, plural, ready, say, send, sentence, server, settle, sync, text, waits} from './ui.js';
+import {$, change, clock, complain, el, left as timeLeft, now, plain, plural, ready, say, send, sentence, server, settle, sync, text, waits} from './ui.js';
 
 export const DECISIONS = {
   once: 'allowed once', chat: 'allowed for the chat', always: 'allowed always',
@@ -114,14 +114,14 @@ function showTime(card) {
   if (card.over) return;
   const {call} = card;
   const waitsFor = call.waits ? Date.parse(call.waits) - now() : 0, holds = holdsFor(call);
-  const at = queue.indexOf(call), place = queue.length > 1 && at >= 0 ? `${at + 1} of ${queue.length}` : '';
+  const all = usable(), at = all.indexOf(call), place = all.length > 1 && at >= 0 ? `${at + 1} of ${all.length}` : '';
   let line = '', short = '';
   if (call.answered && waitsFor > 0) line = 'The call goes on.';
-  else if (call.answered) line = `The client has not called again yet. Your answer holds for ${left(holds)}.`;
-  else if (waitsFor > 0) short = `waits ${left(waitsFor)}`;
-  else line = `The client stopped waiting. Answer within ${left(holds)}, then tell the model to go on.`;
+  else if (call.answered) line = `The client has not called again yet. Your answer holds for ${timeLeft(holds)}.`;
+  else if (waitsFor > 0) short = `waits ${timeLeft(waitsFor)}`;
+  else line = `The client stopped waiting. Answer within ${timeLeft(holds)}, then tell the model to go on.`;
   const isOpen = call.code === open;
-  text(card.when, [place, short || (isOpen ? '' : call.answered ? 'answered' : `${left(holds)} left`)].filter(Boolean).join(' \u00b7 '));
+  text(card.when, [place, short || (isOpen ? '' : call.answered ? 'answered' : `${timeLeft(holds)} left`)].filter(Boolean).join(' \u00b7 '));
   text(card.time, line);
   card.time.hidden = !line;
 }
@@ -130,9 +130,10 @@ function showTime(card) {
 function finish(card, words) {
   if (card.over) return;
   card.over = words;
-  say(`${words} ${card.call.card.title}`);
+  text($('heard'), `${words} ${card.call.card.title}`); // seen in its card
   setTimeout(() => {
     cards.delete(card.call.code);
+    queue = queue.filter((c) => c.code !== card.call.code);
     draw();
   }, FAREWELL);
   draw();
@@ -184,6 +185,9 @@ async function decide(card, value) {
   }
 }
 
+// usable returns the calls that are not over.
+const usable = () => queue.filter((c) => !(cards.get(c.code) || {}).over);
+
 const byAge = (a, b) => Date.parse(a.asked) - Date.parse(b.asked) || (a.code < b.code ? -1 : 1);
 
 // draw shows the queue, and the cards that are over in the places that they had.
@@ -192,14 +196,13 @@ function draw() {
   const over = [...cards.values()].filter((c) => c.over).map((c) => c.call);
   const known = new Set(queue.map((c) => c.code));
   const all = [...queue, ...over.filter((c) => !known.has(c.code))].sort(byAge);
-  const usable = queue.filter((c) => !(cards.get(c.code) || {}).over);
-  const current = usable.find((c) => c.code === open);
+  const left = usable(), current = left.find((c) => c.code === open);
   if (!current || current.answered && !openAnswered) {
-    const next = usable.find((c) => !c.answered) || current || usable[0];
+    const next = left.find((c) => !c.answered) || current || left[0];
     open = next ? next.code : '';
     openAnswered = Boolean(next && next.answered);
   }
-  const wait = usable.filter((c) => !c.answered).length;
+  const wait = left.filter((c) => !c.answered).length;
   change(() => {
     sync($('cards'), all, (c) => c.code, makeCard);
     text($('count'), wait === 0 ? 'No call waits' : `${plural(wait, 'call waits', 'calls wait')} for you`);

@@ -114,7 +114,7 @@ function makeFile(chat) {
     };
     const words = async () => {
       const {text: content, cut} = await send('/artifact/text', {chat, key: file.key});
-      const whole = el('button', {type: 'button', className: 'plain', 'aria-label': `Open ${file.path}`}, 'Open in a tab');
+      const whole = el('button', {type: 'button', className: 'plain', 'aria-label': `Open in a tab: ${file.path}`}, 'Open in a tab');
       whole.addEventListener('click', (e) => ask(e, async () => open((await ticket('tab')).url)));
       show(cut ? 'A run wrote this text; this is its beginning' : 'A run wrote this text', el('pre', {tabIndex: 0}, ...plain(content)), whole);
     };
