@@ -1,5 +1,5 @@
 // The calls that wait: a list of cards, of which one is open.
-import {$, change, clock, complain, el, left as timeLeft, now, plain, plural, ready, say, send, sentence, server, settle, sync, text, waits} from './ui.js';
+import {$, change, clock, complain, el, left as timeLeft, now, plain, plural, ready, say, send, sentence, server, settle, sync, tell, text, waits} from './ui.js';
 
 export const DECISIONS = {
   once: 'allowed once', chat: 'allowed for the chat', always: 'allowed always',
@@ -130,7 +130,7 @@ function showTime(card) {
 function finish(card, words) {
   if (card.over) return;
   card.over = words;
-  text($('heard'), `${words} ${card.call.card.title}`); // seen in its card
+  tell(`${words} ${card.call.card.title}`);
   setTimeout(() => {
     cards.delete(card.call.code);
     queue = queue.filter((c) => c.code !== card.call.code);
@@ -223,7 +223,7 @@ export function showPending(pending) {
     else finish(card, farewell(code));
   }
   draw();
-  if (fresh.length && !first) say(`New: ${fresh.map((c) => c.card.title).join(' ')}`);
+  if (fresh.length && !first) tell(`New: ${fresh.map((c) => c.card.title).join(' ')}`);
   first = false;
 }
 

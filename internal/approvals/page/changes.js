@@ -1,6 +1,6 @@
 // What runs changed in the user's folders: sets that wait, as diffs to apply or
 // discard, and sets that were applied, to undo.
-import {$, change, clock, complain, el, plain, plural, quoted, ready, say, send, sentence, server, settle, sync, text, waits} from './ui.js';
+import {$, change, clock, complain, el, plain, plural, quoted, ready, say, send, sentence, server, settle, sync, tell, text, waits} from './ui.js';
 
 const until = (iso) => new Date(iso).toLocaleString([], {weekday: 'short', hour: '2-digit', minute: '2-digit'});
 const whose = (set) => [set.act || (set.tool ? `${set.tool} of pack ${set.pack}` : set.pack), `at ${clock(set.made)}`];
@@ -41,7 +41,7 @@ function buildSet(card) {
   if (!view) {
     parts.push(el('ul', {className: 'files', 'aria-label': 'Changes'}, ...listed(set, (c) => el('li', {},
       `${c.kind} `, el('code', {}, ...plain(c.path)), ...c.reason ? [el('div', {className: 'soft'}, ...plain(c.reason))] : [])).map((c) => c.nodeType ? c : el('li', {}, c))));
-    actions.append(act('Show what changes', 'more', () => showSet(card, [])));
+    actions.append(act('Show what changes', 'allow', () => showSet(card, [])));
   } else {
     const all = view.diffs.length;
     for (const d of view.diffs) {
@@ -190,7 +190,7 @@ export function showChanges(all) {
   // Not to the next set: a key that was meant for this one must not reach it.
   if (focused && !focused.isConnected) ($('changes').hidden ? $('count') : $('held')).focus({preventScroll: true});
   const fresh = all.held.filter((s) => known && !known.has(s.id));
-  if (fresh.length) say(fresh.map((s) => `New: ${plural(s.count, 'change waits', 'changes wait')} in ${s.folder}.`).join(' '));
+  if (fresh.length) tell(fresh.map((s) => `New: ${plural(s.count, 'change waits', 'changes wait')} in ${s.folder}.`).join(' '));
   known = new Set(all.held.map((s) => s.id));
   waits('sets', all.held.length);
 }

@@ -33,14 +33,15 @@ function makePast() {
 function makePack(chat) {
   return () => {
     const name = el('span', {}), toggle = el('button', {type: 'button', className: 'plain', role: 'switch'});
-    const trust = el('div', {className: 'soft'}), about = el('div', {className: 'soft'});
+    const trust = el('div', {className: 'soft'}), words = el('p', {}), about = el('details', {className: 'soft'}, el('summary', {}, 'The pack says of itself'), words);
     const bad = el('div', {className: 'bad', role: 'alert'});
     const node = el('li', {}, el('div', {className: 'row'}, name, toggle), trust, about, bad);
     let pack, failed = '', busy = false;
     const show = () => {
       text(name, pack.name || pack.id);
-      text(trust, [pack.id, Object.hasOwn(TRUST, pack.trust) ? TRUST[pack.trust] : pack.trust].filter(Boolean).join(' · '));
-      text(about, pack.description ? `The pack says of itself: “${pack.description}”` : '');
+      text(trust, [pack.id === pack.name ? '' : pack.id, Object.hasOwn(TRUST, pack.trust) ? TRUST[pack.trust] : pack.trust].filter(Boolean).join(' · '));
+      text(words, pack.description);
+      about.hidden = !pack.description;
       text(bad, [failed, ...pack.problems].filter(Boolean).join(' '));
       text(toggle, pack.attached ? 'Attached' : 'Detached');
       toggle.setAttribute('aria-checked', String(pack.attached));

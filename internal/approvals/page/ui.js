@@ -66,6 +66,9 @@ export function size(n) {
 // say tells the person what happened, in one line for all.
 export function say(message) { change(() => text($('news'), message)); }
 
+// tell tells a person who does not see the page what those who do see anyway.
+export function tell(message) { text($('heard'), message); }
+
 // quoted is a name in a sentence: it cannot end itself and go on as our words.
 export const quoted = (path) => JSON.stringify(path);
 
