@@ -26,6 +26,7 @@ type fox struct {
 	conn net.Conn
 	in   *bufio.Reader
 	id   int
+	wait time.Duration // for the answer to one command
 }
 
 // startFox starts Firefox without a window. Where there is none, the test is skipped
@@ -67,7 +68,8 @@ user_pref("intl.accept_languages", "en-GB");
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	f := &fox{t: t}
+	// It starts several processes, each of which needs as long as a small program.
+	f := &fox{t: t, wait: 4 * patience}
 	t.Cleanup(func() {
 		if f.conn != nil {
 			_, _ = f.ask("Marionette:Quit", map[string]any{"flags": []string{"eForceQuit"}})
@@ -78,7 +80,7 @@ user_pref("intl.accept_languages", "en-GB");
 		_ = cmd.Wait()
 	})
 	// It writes the port when it listens.
-	deadline, tick := time.After(2*patience), time.NewTicker(20*time.Millisecond)
+	deadline, tick := time.After(f.wait), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for f.conn == nil {
 		if port, err := os.ReadFile(filepath.Join(profile, "MarionetteActivePort")); err == nil {
@@ -100,12 +102,13 @@ user_pref("intl.accept_languages", "en-GB");
 		t.Fatal(err)
 	}
 	f.must("WebDriver:NewSession", map[string]any{})
+	f.wait = patience
 	return f
 }
 
 // read reads one message.
 func (f *fox) read() ([]json.RawMessage, error) {
-	_ = f.conn.SetReadDeadline(time.Now().Add(patience))
+	_ = f.conn.SetReadDeadline(time.Now().Add(f.wait))
 	head, err := f.in.ReadString(':')
 	if err != nil {
 		return nil, err

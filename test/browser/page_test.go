@@ -215,6 +215,8 @@ func TestUpdates(t *testing.T) {
 	b.has("Fill in “City to look up” first, or deny the call.")
 	b.until(`document.activeElement.name === 'city'`)
 	b.do(chromedp.KeyEvent("Rrdj")) // typed, not meant as keys
+	b.open(first.Title)
+	b.open(second.Title)
 	third := named(greet(now), "DDDD-DDDD", "Run tool close of pack triage?")
 	q.add(third)
 	b.has("3 calls wait for you")

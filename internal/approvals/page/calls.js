@@ -23,7 +23,7 @@ export function heard(all) { ended = new Map(all.map((e) => [e.code, e])); }
 function makeCard(call) {
   const node = el('article', {className: 'card', tabIndex: 0});
   const card = {
-    node, call, shape: '', busy: false, inputs: [], opened: new Set(), over: '',
+    node, call, shape: '', busy: false, inputs: [], typed: new Map(), opened: new Set(), over: '',
     problem: el('p', {className: 'problem', role: 'alert', hidden: true}),
     when: el('span', {className: 'when'}), time: el('p', {className: 'time'}), note: el('p', {className: 'note'}),
   };
@@ -50,7 +50,7 @@ function updateCard(card, call) {
 function build(card) {
   const {call, node} = card;
   const hadFocus = node.contains(document.activeElement) && document.activeElement !== node;
-  const values = new Map(card.inputs.map((i) => [i.name, i.value]));
+  for (const input of card.inputs) card.typed.set(input.name, input.value); // also for when it is opened again
   const id = `call-${call.code}`, isOpen = call.code === open && !card.over;
   card.busy = false;
   card.anyway = null;
@@ -67,14 +67,14 @@ function build(card) {
     show.addEventListener('click', (e) => { if (e.isTrusted) openCard(card); });
     node.replaceChildren(el('div', {className: 'head'}, head, card.when), ...packsCard.dangers(call.card), show);
   } else {
-    drawOpen(card, id, head, values);
+    drawOpen(card, id, head);
   }
   if (hadFocus) node.focus({preventScroll: true});
 }
 
-function drawOpen(card, id, head, values) {
+function drawOpen(card, id, head) {
   const {call} = card;
-  const drawn = packsCard.draw(call, {id, values, open: card.opened, choose: (value, e) => { if (e.isTrusted) decide(card, value); }});
+  const drawn = packsCard.draw(call, {id, values: card.typed, open: card.opened, choose: (value, e) => { if (e.isTrusted) decide(card, value); }});
   card.inputs = drawn.inputs;
   for (const [key, value] of Object.entries(KEYS)) {
     const button = drawn.parts.map((p) => p.querySelector(`button[data-choice="${value}"]`)).find(Boolean);
