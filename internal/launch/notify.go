@@ -15,12 +15,13 @@ import (
 var ErrNoNotifier = errors.New("this system has no program that shows notifications")
 
 // Notify shows a notification of the system and returns at once. environ is the
-// user's whole environment, as from os.Environ. It cannot tell whether a person
-// saw anything.
+// user's whole environment, as from os.Environ; the variables of the user's session
+// are added as for [Browser]. It cannot tell whether a person saw anything.
 //
 // Both texts are data to every program on the way: none of them reads markup,
 // script or options in them. The programs are at fixed places, not on PATH.
 func Notify(environ []string, title, text string) error {
+	environ = withSession(environ)
 	argv, add := notifyPlan(runtime.GOOS, variable(runtime.GOOS, environ), title, text, isFile)
 	if argv == nil {
 		return ErrNoNotifier
