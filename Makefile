@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -119,6 +119,10 @@ soak-churn:
 	PACKS_MCP_BIN=$(CURDIR)/.cache/packs-mcp-race PACKS_MCP_CHURN=1m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
 	PACKS_MCP_CHURN=5m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
 	PACKS_MCP_INDEX_KILLS=200 go test -count=1 -timeout 30m -run '^TestIndexOfKilledProcesses$$' -v ./internal/packs
+
+# Takes the pictures of docs/images anew.
+pictures:
+	PACKS_MCP_REQUIRE=browser go test -count=1 -run '^TestLooks$$' ./test/browser -update
 
 unprivileged:
 	@scripts/unprivileged.sh

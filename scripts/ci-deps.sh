@@ -20,6 +20,7 @@ want readelf binutils  # the same
 want setpriv util-linux
 want shellcheck shellcheck # the scripts of the packs, and ours
 want chromium chromium fonts-dejavu-core # the approval page
+want firefox-esr firefox-esr # the same
 
 [ -n "$missing" ] || exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

@@ -24,7 +24,6 @@ import (
 // first answer is not delayed.
 type counter struct {
 	open   func() (*approvals.Desk, error) // nil: the configuration has neither page nor terminal
-	page   bool                            // the configuration allows the page
 	logger *slog.Logger
 
 	mu     sync.Mutex
@@ -54,8 +53,8 @@ func (c *counter) ready() *approvals.Desk {
 	return desk
 }
 
-// unseen is called for a question that the client does not show. The first time,
-// it opens the page, without waiting for it.
+// unseen is called for a question that the client does not show. It tells the
+// person, without waiting for anything.
 func (c *counter) unseen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,13 +62,8 @@ func (c *counter) unseen() {
 		return
 	}
 	c.wg.Go(func() {
-		desk := c.ready()
-		if desk == nil || !c.page {
-			return
-		}
-		if err := desk.OpenOnce(); err != nil {
-			c.logger.Warn("a call waits for you, and the approval page could not be opened", "err", err,
-				"hint", "in a terminal, run: packs-mcp approvals")
+		if desk := c.ready(); desk != nil {
+			desk.Alert()
 		}
 	})
 }
@@ -87,10 +81,15 @@ func (c *counter) close() error {
 
 // counter returns the service's counter, for the configured channels.
 func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *counter {
-	c := &counter{logger: logger, page: slices.Contains(cfg.Approval.Channels, config.ChannelPage)}
+	c := &counter{logger: logger}
+	page := slices.Contains(cfg.Approval.Channels, config.ChannelPage)
 	terminal := slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
-	if !c.page && !terminal {
+	if !page && !terminal {
 		return c
+	}
+	var notify func(title, text string) error
+	if cfg.Approval.Notify {
+		notify = func(title, text string) error { return launch.Notify(a.Environ, title, text) }
 	}
 	c.open = func() (*approvals.Desk, error) {
 		var sets approvals.Changes // nil if there is no store of changes
@@ -100,8 +99,9 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 		return approvals.Open(approvals.Options{
 			Calls: s.gate, Grants: chatGrants{s.gate}, Rooms: &rooms{server: s.server, log: s.log}, Changes: sets,
 			RunDir: cfg.Paths.Run, Server: s.name,
-			Project: cli.Project(cfg), Version: a.Version, Page: c.page, Terminal: terminal, Logger: logger,
+			Project: cli.Project(cfg), Version: a.Version, Page: page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return launch.Browser(a.Environ, file) },
+			Notify:      notify,
 		})
 	}
 	return c

@@ -3,14 +3,17 @@ package approvals
 import (
 	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -35,32 +38,46 @@ type tickets struct {
 
 type ticket struct {
 	chat, path string
-	download   bool
+	as         artifactUse
 	expires    time.Time
 }
+
+// An artifactUse says what a ticket's file is fetched for.
+type artifactUse string
+
+const (
+	asTab      artifactUse = "tab"      // shown in a tab of its own
+	asDownload artifactUse = "download" // saved
+	asPicture  artifactUse = "picture"  // shown on the page, as a picture
+)
 
 // mintTicket sends the page a ticket's address.
 func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Chat     string `json:"chat"`
-		Key      string `json:"key"`
-		Download bool   `json:"download"`
+		Chat string      `json:"chat"`
+		Key  string      `json:"key"`
+		As   artifactUse `json:"as"`
 	}
 	if !readJSON(w, r, &in) {
 		return
 	}
-	name, err := pathOf(in.Key)
-	if err != nil || d.o.Rooms == nil {
-		fail(w, http.StatusNotFound, problemInvalid, "there is no such file")
+	if in.As != asTab && in.As != asDownload && in.As != asPicture {
+		fail(w, http.StatusBadRequest, problemInvalid, "say what the file is for: tab, download or picture")
 		return
 	}
 	// Open the file now too, so that the page can show an error.
-	f, _, err := d.o.Rooms.OpenArtifact(in.Chat, name)
+	f, about, name, err := d.openArtifact(in.Chat, in.Key)
 	if err != nil {
 		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
 		return
 	}
-	_ = f.Close()
+	defer f.Close()
+	if in.As == asPicture {
+		if err := checkPicture(f, about); err != nil {
+			fail(w, http.StatusConflict, problemInvalid, err.Error())
+			return
+		}
+	}
 
 	now := d.o.Now()
 	d.tickets.mu.Lock()
@@ -74,8 +91,81 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 		d.tickets.all = make(map[[sha256.Size]byte]ticket)
 	}
 	id := secret()
-	d.tickets.all[sha256.Sum256([]byte(id))] = ticket{in.Chat, name, in.Download, now.Add(ticketTime)}
+	d.tickets.all[sha256.Sum256([]byte(id))] = ticket{in.Chat, name, in.As, now.Add(ticketTime)}
 	answer(w, map[string]string{"url": "/artifact/" + id})
+}
+
+// openArtifact opens a file that the page lists, and no other file of the workspace.
+func (d *Desk) openArtifact(chat, key string) (f io.ReadSeekCloser, about Artifact, name string, err error) {
+	name, err = pathOf(key)
+	if err != nil || d.o.Rooms == nil {
+		return nil, Artifact{}, "", fs.ErrNotExist
+	}
+	for _, c := range d.o.Rooms.Chats() {
+		if c.ID == chat && slices.ContainsFunc(c.Artifacts, func(a Artifact) bool { return a.Path == name }) {
+			f, about, err = d.o.Rooms.OpenArtifact(chat, name)
+			return f, about, name, err
+		}
+	}
+	return nil, Artifact{}, "", fs.ErrNotExist
+}
+
+// maxShownText is how much of a text the page shows, in bytes.
+const maxShownText = 64 << 10
+
+// artifactText sends the page the beginning of a file as text that is safe to show.
+func (d *Desk) artifactText(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Chat string `json:"chat"`
+		Key  string `json:"key"`
+	}
+	if !readJSON(w, r, &in) {
+		return
+	}
+	f, about, _, err := d.openArtifact(in.Chat, in.Key)
+	if err != nil {
+		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
+		return
+	}
+	defer f.Close()
+	if shownOnPage(about) != shownText {
+		fail(w, http.StatusConflict, problemInvalid, "this file is no text")
+		return
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxShownText+1))
+	if err != nil {
+		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
+		return
+	}
+	cut := len(b) > maxShownText
+	if cut {
+		b = b[:maxShownText]
+		for i := 0; i < utf8.UTFMax && !utf8.Valid(b); i++ {
+			b = b[:len(b)-1] // not in the middle of a character
+		}
+	}
+	answer(w, struct {
+		Text string `json:"text"`
+		Cut  bool   `json:"cut"`
+	}{safetext.Text(string(b)), cut})
+}
+
+// How the page itself shows a file.
+const (
+	shownPicture = "picture"
+	shownText    = "text"
+)
+
+// shownOnPage returns how the page shows a file; empty: not at all.
+func shownOnPage(a Artifact) string {
+	switch kind, inline := shownAs(a.MIME); {
+	case !inline:
+		return ""
+	case strings.HasPrefix(kind, "image/"):
+		return shownPicture
+	default:
+		return shownText
+	}
 }
 
 // take spends a ticket.
@@ -108,8 +198,15 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	defer f.Close()
 	kind, inline := shownAs(a.MIME)
+	if t.as == asPicture {
+		// The file may be another one than was checked.
+		if err := checkPicture(f, a); err != nil {
+			fail(w, http.StatusConflict, problemInvalid, err.Error())
+			return
+		}
+	}
 	disposition := "attachment"
-	if inline && !t.download {
+	if inline && t.as != asDownload {
 		disposition = "inline"
 	}
 	name := strings.ReplaceAll(safetext.Line(path.Base(t.path)), `\`, "_")

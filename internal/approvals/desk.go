@@ -24,11 +24,13 @@ type Calls interface {
 	Pending() []queue.Pending
 	// History returns past decisions, newest first.
 	History() []queue.Past
+	// Ended returns the calls that left the queue, and how, newest last.
+	Ended() []queue.CodeError
 	// Decide answers a call; an error is a [*queue.CodeError] unless something
 	// broke. The call comes back as it was decided.
 	Decide(code string, v queue.Verdict) (queue.Pending, error)
 	// Changes returns a channel that is closed at the next change of the queue
-	// or the history.
+	// or the history. A call that expires need not close it.
 	Changes() <-chan struct{}
 }
 
@@ -64,7 +66,11 @@ type Options struct {
 	// OpenBrowser shows a file in the user's browser, without waiting; if nil,
 	// opening the page fails.
 	OpenBrowser func(file string) error
+	// Notify has the system show a notification, without waiting; nil shows none.
+	Notify func(title, text string) error
 
+	// quiet is the time between two alerts; 0 is alertTime.
+	quiet time.Duration
 	// stall is how long a write may take before the reader counts as gone; 0 is
 	// stallTime.
 	stall time.Duration
@@ -89,6 +95,7 @@ const (
 	beatTime     = 15 * time.Second       // between heartbeats on a stream
 	restTime     = 100 * time.Millisecond // between two updates of a stream
 	closeTime    = 300 * time.Millisecond // for requests in progress at the end
+	alertTime    = time.Minute            // between two alerts
 	secretBytes  = 32
 )
 
@@ -119,7 +126,9 @@ type Desk struct {
 	busy     int             // requests with a key in progress
 	streams  int             // of these, streams of events
 	pages    []chan struct{} // of these, pages, oldest first; closed by the code that removes one
-	opened   bool            // OpenOnce was called
+	alert    *time.Timer     // the next alert; nil: none is planned
+	alerted  time.Time       // the last alert
+	answered time.Time       // the last answer by the page or the terminal
 	announce string          // the announcement's name in the folder
 }
 
@@ -136,6 +145,9 @@ func Open(o Options) (*Desk, error) {
 	}
 	if o.stall <= 0 {
 		o.stall = stallTime
+	}
+	if o.quiet <= 0 {
+		o.quiet = alertTime
 	}
 	f, err := openFolder(o.RunDir)
 	if err != nil {
@@ -194,6 +206,9 @@ func (d *Desk) Close() error {
 		return nil
 	}
 	d.closed = true
+	if d.alert != nil && d.alert.Stop() {
+		d.wg.Done()
+	}
 	name := d.announce
 	d.mu.Unlock()
 
@@ -232,20 +247,6 @@ func (d *Desk) OpenPage() error {
 		return errors.Join(err, d.dropEntry(file))
 	}
 	return nil
-}
-
-// OpenOnce calls [Desk.OpenPage] the first time, unless the page is already
-// open. After that it does nothing, so that a person does not get a browser
-// window twice.
-func (d *Desk) OpenOnce() error {
-	d.mu.Lock()
-	skip := d.opened || len(d.pages) > 0
-	d.opened = true
-	d.mu.Unlock()
-	if skip {
-		return nil
-	}
-	return d.OpenPage()
 }
 
 // secret returns 256 random bits as letters, digits, "-" and "_".

@@ -190,11 +190,8 @@ func TestTheFileThatOpensThePage(t *testing.T) {
 	d, _ := testDesk(t, func(o *Options) {
 		o.OpenBrowser = func(file string) error { files = append(files, file); return fails }
 	})
-	if err := d.OpenOnce(); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.OpenOnce(); err != nil || len(files) != 1 {
-		t.Errorf("OpenOnce() twice = %v, and opened %d files, want 1", err, len(files))
+	if err := d.OpenPage(); err != nil || len(files) != 1 {
+		t.Fatalf("OpenPage() = %v, and opened %d files, want 1", err, len(files))
 	}
 	if info, err := os.Lstat(files[0]); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
 		t.Errorf("the file is %v, %v, want mode 0600", info, err)
@@ -295,7 +292,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("Content-Type = %q", got)
 	}
 	checkHeaders(t, res)
-	for _, want := range []string{"hello", "rooms", "pending", "changes", "history"} {
+	for _, want := range []string{"hello", "rooms", "ended", "pending", "changes", "history"} {
 		if event, data, err := page.next(); event != want || err != nil {
 			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
 		}
@@ -310,10 +307,6 @@ func TestStreams(t *testing.T) {
 			t.Errorf("next() = %s %s, %v", event, data, err)
 		}
 	}
-	// While a page is open, no other window opens.
-	if err := d.OpenOnce(); err != nil {
-		t.Errorf("OpenOnce() with an open page = %v", err)
-	}
 	if err := d.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
 	}
@@ -324,12 +317,46 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// Everybody hears of a call that expires, though the queue says nothing, and the
+// page hears why it went.
+func TestExpiryIsSent(t *testing.T) {
+	d, q := testDesk(t, nil)
+	p := testCall
+	p.Expires = time.Now().Add(50 * time.Millisecond)
+	q.expire(p, "nobody answered until 14:03:27\u202e")
+	page, _ := listen(t, d, asPage(d, "GET /events", ""))
+	terminal, _ := listen(t, d, asTerminal(d, "GET /control/events", ""))
+	for {
+		event, data, err := page.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event == "ended" && data != "[]" {
+			if want := `[{"code":"K7QM-2F9X","problem":"expired","detail":"nobody answered until 14:03:27\\u202e"}]`; data != want {
+				t.Errorf("ended = %s, want %s", data, want)
+			}
+			break
+		}
+	}
+	for _, r := range []*reader{page, terminal} {
+		for {
+			event, data, err := r.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event == "pending" && data == `{"pending":[]}` {
+				break
+			}
+		}
+	}
+}
+
 // An open page shows changes of a pack without a reload.
 func TestRoomsAreFollowed(t *testing.T) {
 	r := &rooms{next: make(chan struct{})}
 	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
 	page, _ := listen(t, d, asPage(d, "GET /events", ""))
-	for _, want := range []string{"hello", "rooms", "pending", "changes", "history"} {
+	for _, want := range []string{"hello", "rooms", "ended", "pending", "changes", "history"} {
 		if event, data, err := page.next(); event != want || err != nil {
 			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
 		}

@@ -4,7 +4,7 @@
 // changed in the user's folders, to apply, discard or undo.
 //
 // A [Desk] serves both over HTTP on the loopback interface, on a port of its
-// own. The page is reached only through a file that only the user can read and
+// own. [Desk.Alert] tells the person that a call waits. The page is reached only through a file that only the user can read and
 // that works once. The terminal reads an [Announcement], which is also a file
 // that only the user can read. [Find] is the terminal's side.
 //

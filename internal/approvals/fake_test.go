@@ -20,7 +20,9 @@ type calls struct {
 	changed chan struct{}
 	pending []queue.Pending
 	history []queue.Past
-	err     error // of Decide
+	ended   []queue.CodeError
+	detail  string // of what expires; empty: nothing does
+	err     error  // of Decide
 	got     []queue.Verdict
 	panics  bool // Decide does
 	looks   int  // calls of Pending
@@ -30,11 +32,35 @@ func (c *calls) Pending() []queue.Pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looks++
+	c.expireAll()
 	return c.pending
+}
+
+// expire has a call leave the queue when it expires, without a word.
+func (c *calls) expire(p queue.Pending, detail string) {
+	c.set(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.detail = detail
+}
+
+// expireAll drops calls that expired, if there is a word for that; mu is held.
+func (c *calls) expireAll() {
+	for len(c.pending) > 0 && c.detail != "" && time.Now().After(c.pending[0].Expires) {
+		c.ended = append(c.ended, queue.CodeError{Code: c.pending[0].Code, Problem: queue.CodeExpired, Detail: c.detail})
+		c.pending = c.pending[1:]
+	}
 }
 
 func (c *calls) looked() int           { c.mu.Lock(); defer c.mu.Unlock(); return c.looks }
 func (c *calls) History() []queue.Past { c.mu.Lock(); defer c.mu.Unlock(); return c.history }
+
+func (c *calls) Ended() []queue.CodeError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expireAll()
+	return c.ended
+}
 
 func (c *calls) Changes() <-chan struct{} {
 	c.mu.Lock()

@@ -550,9 +550,9 @@ func TestArtifacts(t *testing.T) {
 	r.chats = []Chat{room}
 	c := &clock{t: time.Unix(1_000, 0)}
 	d, _ := testDesk(t, func(o *Options) { o.Rooms, o.Now = r, c.now })
-	mint := func(name string, download bool) string {
+	mint := func(name, as string) string {
 		t.Helper()
-		body := fmt.Sprintf(`{"chat":"chat-1","key":%q,"download":%v}`, base64.RawURLEncoding.EncodeToString([]byte(name)), download)
+		body := fmt.Sprintf(`{"chat":"chat-1","key":%q,"as":%q}`, base64.RawURLEncoding.EncodeToString([]byte(name)), as)
 		res, got := asPage(d, "POST /artifact", body).send(t, d)
 		var v struct{ URL string }
 		if err := json.Unmarshal([]byte(got), &v); err != nil || res.StatusCode != 200 || !strings.HasPrefix(v.URL, "/artifact/") {
@@ -564,24 +564,24 @@ func TestArtifacts(t *testing.T) {
 	const plain, other = "text/plain; charset=utf-8", "application/octet-stream"
 	for _, tc := range []struct {
 		name        string
-		download    bool
+		as          string
 		kind        string
 		disposition string
 	}{
-		{"a.txt", false, plain, `inline; filename=a.txt`},
-		{"a.txt", true, plain, `attachment; filename=a.txt`},
-		{"b.html", false, plain, `inline; filename=b.html`},
-		{"c.svg", false, plain, `inline; filename=c.svg`},
-		{"d.pdf", false, other, `attachment; filename=d.pdf`},
-		{"e.png", false, "image/png", `inline; filename=e.png`},
-		{"f.bin", false, other, `attachment; filename=f.bin`},
-		{"g", false, other, `attachment; filename=g`},
-		{"h.xhtml", false, plain, `inline; filename=h.xhtml`},
-		{"i.js", false, plain, `inline; filename=i.js`},
-		{odd, true, "image/png", `attachment; filename="a_u202e_xff\".png"`},
-		{"sub/j.md", true, plain, `attachment; filename=j.md`},
+		{"a.txt", "tab", plain, `inline; filename=a.txt`},
+		{"a.txt", "download", plain, `attachment; filename=a.txt`},
+		{"b.html", "tab", plain, `inline; filename=b.html`},
+		{"c.svg", "tab", plain, `inline; filename=c.svg`},
+		{"d.pdf", "tab", other, `attachment; filename=d.pdf`},
+		{"e.png", "tab", "image/png", `inline; filename=e.png`},
+		{"f.bin", "tab", other, `attachment; filename=f.bin`},
+		{"g", "tab", other, `attachment; filename=g`},
+		{"h.xhtml", "tab", plain, `inline; filename=h.xhtml`},
+		{"i.js", "tab", plain, `inline; filename=i.js`},
+		{odd, "download", "image/png", `attachment; filename="a_u202e_xff\".png"`},
+		{"sub/j.md", "download", plain, `attachment; filename=j.md`},
 	} {
-		url := mint(tc.name, tc.download)
+		url := mint(tc.name, tc.as)
 		res, body := get(url).send(t, d)
 		if res.StatusCode != 200 || body != "<script>"+tc.name {
 			t.Errorf("GET of %q = %d %q", tc.name, res.StatusCode, body)
@@ -605,12 +605,12 @@ func TestArtifacts(t *testing.T) {
 		"another port":   func(r request) request { return r.with("Sec-Fetch-Site", "same-site") },
 		"too late":       func(r request) request { c.move(ticketTime); return r },
 	} {
-		if res, _ := change(get(mint("a.txt", false))).send(t, d); res.StatusCode != 403 {
+		if res, _ := change(get(mint("a.txt", "tab"))).send(t, d); res.StatusCode != 403 {
 			t.Errorf("%s: GET = %d, want 403", name, res.StatusCode)
 		}
 	}
 	for _, key := range []string{"", "!", base64.RawURLEncoding.EncodeToString([]byte("missing"))} {
-		res, body := asPage(d, "POST /artifact", fmt.Sprintf(`{"chat":"chat-1","key":%q}`, key)).send(t, d)
+		res, body := asPage(d, "POST /artifact", fmt.Sprintf(`{"chat":"chat-1","key":%q,"as":"tab"}`, key)).send(t, d)
 		if res.StatusCode != 404 || strings.Contains(body, "secret/place") {
 			t.Errorf("POST /artifact %q = %d %s, want 404 without a path", key, res.StatusCode, body)
 		}
@@ -724,13 +724,21 @@ func TestPanic(t *testing.T) {
 
 // The assets refer to nothing elsewhere and have nothing inline.
 func TestAssets(t *testing.T) {
-	for name, bad := range map[string]string{
+	const script = `innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|setHTML|srcdoc|eval\(|Function\(|https?:`
+	const style = `url\(|@import|https?:`
+	all := map[string]string{
 		"page/index.html": `(?i)https?://|<style|style=|\son[a-z]+=|<script(?: defer)?>|innerHTML`,
 		"page/enter.html": `(?i)https?://|<style|style=|\ssrc=|\son[a-z]+=|<script(?: defer)?>[^{]`,
-		"page/enter.js":   `innerHTML|outerHTML|document\.write|eval\(|Function\(|https?:|</|\{\{`,
-		"page/page.js":    `innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(|https?:`,
-		"page/page.css":   `url\(|@import|https?:`,
-	} {
+		"page/enter.js":   script + `|</|\{\{`,
+		// A card is drawn in a client's chat, too: inline, without a network.
+		"page/card.js":  script + `|</|fetch|import|export|localStorage|sessionStorage|location|keydown`,
+		"page/card.css": style + `|</`,
+		"page/page.css": style,
+	}
+	for _, name := range []string{"ui", "calls", "changes", "rooms", "page"} {
+		all["page/"+name+".js"] = script
+	}
+	for name, bad := range all {
 		text, err := pageFiles.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -741,7 +749,13 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	entries, err := filepath.Glob("page/*")
-	if err != nil || len(entries) != 6+1 {
-		t.Errorf("page/ has %q, want seven files: everything in it is in the binary", entries)
+	if others := 2; err != nil || len(entries) != len(all)+others { // redirect.html and refused.html
+		t.Errorf("page/ has %q, want %d files: everything in it is in the binary", entries, len(all)+others)
+	}
+	d, _ := testDesk(t, nil)
+	for _, line := range assets() {
+		if res, body := asPage(d, line, "").send(t, d); res.StatusCode != 200 || body == "" {
+			t.Errorf("%s = %d %.40q", line, res.StatusCode, body)
+		}
 	}
 }

@@ -39,7 +39,7 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r)
 	case route == "GET /":
 		serveFile(w, "page/index.html")
-	case slices.Contains([]string{"GET /page.css", "GET /page.js"}, route):
+	case slices.Contains(assets(), route):
 		serveFile(w, "page"+r.URL.Path)
 	case isTicket:
 		d.artifact(w, r, ticket)
@@ -50,6 +50,14 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 			defer leave()
 			d.pageWithKey(w, r, route)
 		}
+	}
+}
+
+// assets are the requests for files that the page consists of.
+func assets() []string {
+	return []string{
+		"GET /page.css", "GET /card.css",
+		"GET /card.js", "GET /ui.js", "GET /calls.js", "GET /changes.js", "GET /rooms.js", "GET /page.js",
 	}
 }
 
@@ -76,6 +84,8 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 		d.decideChanges(w, r)
 	case "POST /artifact":
 		d.mintTicket(w, r)
+	case "POST /artifact/text":
+		d.artifactText(w, r)
 	default:
 		d.refuse(w, r)
 	}
@@ -174,6 +184,12 @@ type (
 		Version string    `json:"version"`
 		Now     time.Time `json:"now"`
 	}
+	// pageEnd says why a call left the queue.
+	pageEnd struct {
+		Code    string `json:"code"`
+		Problem string `json:"problem"` // a queue.CodeProblem
+		Detail  string `json:"detail"`
+	}
 	pagePast struct {
 		Time     time.Time `json:"time"`
 		Chat     string    `json:"chat"`
@@ -202,6 +218,7 @@ func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
 			}
 			return pageChats(d.o.Rooms.Chats())
 		}},
+		{"ended", func() any { return d.ended() }}, // before the queue that lacks them
 		{"pending", func() any { return d.queue() }},
 		{"changes", func() any { return d.changeSets() }},
 		{"history", func() any {
@@ -215,6 +232,20 @@ func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
 			return all
 		}},
 	})
+}
+
+// maxEnded is how many ends the page receives at a time. A page that was connected
+// needs only those since the last event.
+const maxEnded = 50
+
+// ended returns how the last calls left the queue.
+func (d *Desk) ended() []pageEnd {
+	all := []pageEnd{}
+	ended := d.o.Calls.Ended()
+	for _, e := range ended[max(0, len(ended)-maxEnded):] {
+		all = append(all, pageEnd{Code: e.Code, Problem: string(e.Problem), Detail: safetext.Line(e.Detail)})
+	}
+	return all
 }
 
 // attach attaches a pack to a chat, or detaches it.

@@ -73,7 +73,7 @@ type (
 		Size     int64     `json:"size"`
 		MIME     string    `json:"mime"`
 		Modified time.Time `json:"modified"`
-		Inline   bool      `json:"inline"` // the browser can display it
+		Shown    string    `json:"shown"` // how the page can show it: picture or text; empty: not
 	}
 )
 
@@ -96,10 +96,9 @@ func pageChats(chats []Chat) []pageChat {
 			})
 		}
 		for _, a := range c.Artifacts {
-			_, inline := shownAs(a.MIME)
 			p.Artifacts = append(p.Artifacts, pageArtifact{
 				Key: keyOf(a.Path), Path: safetext.Line(a.Path),
-				Size: a.Size, MIME: safetext.Line(a.MIME), Modified: a.Modified, Inline: inline,
+				Size: a.Size, MIME: safetext.Line(a.MIME), Modified: a.Modified, Shown: shownOnPage(a),
 			})
 		}
 		all = append(all, p)

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -118,6 +119,9 @@ func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
 		fail(w, http.StatusInternalServerError, problemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
 		return
 	}
+	d.mu.Lock()
+	d.answered = time.Now()
+	d.mu.Unlock()
 	answer(w, Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
 }
 

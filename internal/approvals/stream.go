@@ -29,8 +29,6 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 	w.Header().Set("Content-Type", "text/event-stream")
 
 	last := make([][]byte, len(parts))
-	beat := time.NewTicker(beatTime)
-	defer beat.Stop()
 	for {
 		rest := time.After(restTime)
 		// Take the channels before reading, so that no change is missed.
@@ -53,7 +51,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 		if out.Len() > 0 && !d.send(w, rc, out.Bytes()) {
 			return
 		}
-		if !d.idle(w, r, rc, beat.C, done, calls, rooms, sets) {
+		if !d.idle(w, r, rc, time.After(d.untilBeat()), done, calls, rooms, sets) {
 			return
 		}
 		// Show a first change at once, and combine those that follow closely.
@@ -88,6 +86,18 @@ func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseCon
 	case <-d.ctx.Done():
 		return false
 	}
+}
+
+// untilBeat returns the time until the next heartbeat. When a call expires, one is
+// due at once, since the queue itself says nothing then.
+func (d *Desk) untilBeat() time.Duration {
+	beat, now := beatTime, d.o.Now()
+	for _, p := range d.o.Calls.Pending() {
+		if left := p.Expires.Sub(now); left > 0 {
+			beat = min(beat, left+time.Millisecond)
+		}
+	}
+	return beat
 }
 
 // send writes b, and reports whether the reader took it in time.

@@ -91,6 +91,7 @@ type Approval struct {
 	Policy   string        // PolicyEveryCall, PolicyFirstRun or PolicyBalanced
 	Channels []string      // ChannelElicitation, ChannelPage, ChannelTerminal; at least one
 	Prompts  string        // PromptsAuto, PromptsAllow or PromptsAsk
+	Notify   bool          // the system shows a notification when a call waits that its client does not show
 	Wait     time.Duration // how long a call waits for the answer, less than Pending; 0: as long as its client is known to wait
 	Pending  time.Duration // how long a later answer is kept for the call
 }
@@ -212,6 +213,7 @@ func Default() *Config {
 			Policy:   PolicyEveryCall,
 			Channels: []string{ChannelElicitation, ChannelPage, ChannelTerminal},
 			Prompts:  PromptsAuto,
+			Notify:   true,
 			Pending:  10 * time.Minute,
 		},
 		Sandbox: Sandbox{Require: RequirePartial, TimeoutMax: 300 * time.Second},

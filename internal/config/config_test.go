@@ -55,7 +55,7 @@ compat: [stakpak, claude]
 mode: Work
 project: ../project
 tool_names: dotted
-approval: {policy: first-run, channels: [terminal, page], prompts: ask, wait: 1m30s, pending: 1h}
+approval: {policy: first-run, channels: [terminal, page], prompts: ask, notify: false, wait: 1m30s, pending: 1h}
 rules:
   - deny: {argv: [git, push, "**"]}
     match: [[git, push, -f], {pack: a, kind: run, tool: t, argv: [/usr/bin/git, push]}]
@@ -110,7 +110,7 @@ expose: skills
 	want.Mode = "Work"
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
 	want.ToolNames, want.Expose = Dotted, ExposeSkills
-	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, PromptsAsk, 90 * time.Second, time.Hour}
+	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, PromptsAsk, false, 90 * time.Second, time.Hour}
 	want.Rules = []rules.Rule{
 		{Effect: rules.Deny, Argv: []string{"git", "push", "**"}, Where: "config.yaml:19"},
 		{Effect: rules.Allow, Pack: "acme/*", Kinds: []string{"open", "read"}, Where: "config.yaml:22"},
@@ -205,6 +205,7 @@ func TestFileProblems(t *testing.T) {
 		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},
 		{"program twice", "compat: [claude, claude]\n", `FILE:1:18: compat[1]: is "claude"; name it once`},
 		{"prompts", "approval: {prompts: yes}\n", `FILE:1:21: approval.prompts: is "yes"; want auto, allow or ask`},
+		{"notify", "approval: {notify: often}\n", `FILE:1:20: approval.notify: is the text "often"; want true or false`},
 		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call, first-run or balanced`},
 		{"channel", "approval: {channels: [elicitation, mail]}\n", `FILE:1:36: approval.channels[1]: is "mail"; want elicitation, page or terminal`},
 		{"protects everything", "sandbox: {protect: [a, \"**\"]}\n", `FILE:1:24: sandbox.protect[1]: is "**"; want a name or a path without its beginning, in which "*" is any text of one name, such as deploy/** or "*.secret"`},
@@ -310,7 +311,7 @@ func TestPrecedence(t *testing.T) {
 	want.Packs = []Root{user("/desk/flag", FromFlag), user("/a:b", FromFlag), user("/desk/env1", FromEnv), user("/home/ann/env2", FromEnv), user("/file", FromFile)}
 	want.Log = Log{slog.LevelDebug, FormatJSON}
 	want.Limits.Runs, want.Limits.Processes = 2, 1
-	want.Approval = Approval{PolicyBalanced, []string{ChannelPage, ChannelTerminal}, PromptsAllow, time.Second, 10 * time.Minute}
+	want.Approval = Approval{PolicyBalanced, []string{ChannelPage, ChannelTerminal}, PromptsAllow, true, time.Second, 10 * time.Minute}
 	want.Audit.Path, want.Audit.FullArguments = "/desk/a.jsonl", true
 	want.Project = filepath.Join(dir, "p")
 	want.HTTP = HTTP{Addr: "127.0.0.1:8080", Token: "s3cret-s3cret-s3cret", PublicURL: "https://packs.example"}

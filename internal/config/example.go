@@ -32,6 +32,7 @@ approval:
   policy: every-call        # balanced: once for each pack, and runs that do more than read; or first-run
   channels: [elicitation, page, terminal]   # who asks: the client, a page in the browser, packs-mcp approvals
   prompts: auto             # a prompt of a client: allow it on the client's word, or ask; auto: ask over HTTP
+  notify: true              # the system shows a notification when a call waits that your client does not show
   wait: auto                # how long a call waits for the answer, less than pending; auto: by the client
   pending: 10m              # how long a question may be answered
 

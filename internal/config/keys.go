@@ -67,6 +67,7 @@ func keys() []key {
 		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun, PolicyBalanced}, func(c *Config, w string) { c.Approval.Policy = w }),
 		channels(),
 		word("approval.prompts", []string{PromptsAuto, PromptsAllow, PromptsAsk}, func(c *Config, w string) { c.Approval.Prompts = w }),
+		boolean("approval.notify", func(c *Config) *bool { return &c.Approval.Notify }),
 		approvalWait(),
 		duration("approval.pending", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Approval.Pending }),
 

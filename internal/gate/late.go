@@ -55,6 +55,10 @@ func (g *Gate) Pending() []queue.Pending { return g.queue.Pending() }
 // History returns the newest decisions, the newest first, at most 200.
 func (g *Gate) History() []queue.Past { return g.queue.History() }
 
+// Ended returns the newest questions that came to an end, and how; the newest
+// last, at most 200.
+func (g *Gate) Ended() []queue.CodeError { return g.queue.Ended() }
+
 // Changes returns a channel that is closed when the pending calls or the history
 // change next. Taking it before reading misses nothing.
 func (g *Gate) Changes() <-chan struct{} { return g.queue.Changes() }

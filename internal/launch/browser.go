@@ -1,10 +1,11 @@
 // Package launch starts programs that belong to the user or to this project, not
-// to a pack: today, the user's browser on a local file.
+// to a pack: the user's browser on a local file, and the system's program for
+// notifications.
 //
 // It confines nothing, waits for nothing, and cannot tell whether the person saw
-// the file. Nothing from a pack may reach it: the program comes from the user's
-// environment or from the system, and its only other argument is the file's
-// address. Package sandbox starts what packs and models run, through the gate.
+// anything. Nothing from a pack may reach it: a program comes from the user's
+// environment or from the system, and gets the file's address or words of ours.
+// Package sandbox starts what packs and models run, through the gate.
 package launch
 
 import (
@@ -39,7 +40,7 @@ func Browser(environ []string, file string) error {
 	}
 	var failed []error
 	for _, argv := range candidates {
-		err := start(environ, filepath.Dir(file), argv)
+		err := start(environ, filepath.Dir(file), argv, windowed)
 		if err == nil {
 			return nil
 		}
@@ -48,14 +49,23 @@ func Browser(environ []string, file string) error {
 	return fmt.Errorf("starting a browser: %w", errors.Join(failed...))
 }
 
+// A console says whether a program of the console may show a window of its own.
+// Only Windows opens one for it.
+type console bool
+
+const (
+	windowed   console = true
+	windowless console = false
+)
+
 // start starts a program that may outlive this one. If it ends first, Wait
-// collects it.
-func start(environ []string, dir string, argv []string) error {
+// collects it. dir is its working folder: one that only the user or the system
+// can change, since the folder that the server was started in may be someone
+// else's project.
+func start(environ []string, dir string, argv []string, c console) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	// Only the user can access the run folder. The folder that the server was
-	// started in may be someone else's project.
 	cmd.Env, cmd.Dir = environ, dir
-	detach(cmd)
+	detach(cmd, c)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -69,14 +79,7 @@ func plan(environ []string, goos, file string) ([][]string, error) {
 	if !filepath.IsAbs(file) {
 		return nil, fmt.Errorf("the file %q has no absolute path", file)
 	}
-	env := func(name string) (value string) {
-		for _, kv := range environ {
-			if k, v, ok := strings.Cut(kv, "="); ok && (k == name || goos == "windows" && strings.EqualFold(k, name)) {
-				value = v
-			}
-		}
-		return value
-	}
+	env := variable(goos, environ)
 	address := fileURL(goos, file)
 	if named := env("BROWSER"); named != "" {
 		separator := ":"
@@ -96,11 +99,7 @@ func plan(environ []string, goos, file string) ([][]string, error) {
 	}
 	switch goos {
 	case "windows":
-		root := env("SystemRoot")
-		if !filepath.IsAbs(root) {
-			root = `C:\Windows`
-		}
-		return [][]string{{root + `\System32\rundll32.exe`, "url.dll,FileProtocolHandler", file}}, nil
+		return [][]string{{systemRoot(env) + `\System32\rundll32.exe`, "url.dll,FileProtocolHandler", file}}, nil
 	case "darwin":
 		return [][]string{{"/usr/bin/open", file}}, nil
 	}
@@ -108,6 +107,27 @@ func plan(environ []string, goos, file string) ([][]string, error) {
 		return nil, ErrNoDisplay
 	}
 	return [][]string{{"xdg-open", address}}, nil
+}
+
+// variable returns the function that looks up a variable in environ; the last of
+// a name counts.
+func variable(goos string, environ []string) func(name string) string {
+	return func(name string) (value string) {
+		for _, kv := range environ {
+			if k, v, ok := strings.Cut(kv, "="); ok && (k == name || goos == "windows" && strings.EqualFold(k, name)) {
+				value = v
+			}
+		}
+		return value
+	}
+}
+
+// systemRoot returns the folder of Windows.
+func systemRoot(env func(string) string) string {
+	if root := env("SystemRoot"); filepath.IsAbs(root) {
+		return root
+	}
+	return `C:\Windows`
 }
 
 // fileURL returns the URL of a file for a browser.

@@ -4,4 +4,4 @@ package launch
 
 import "os/exec"
 
-func detach(*exec.Cmd) {}
+func detach(*exec.Cmd, console) {}

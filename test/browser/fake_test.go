@@ -26,6 +26,7 @@ type fakeQueue struct {
 	changed chan struct{}
 	pending []queue.Pending
 	history []queue.Past
+	ended   []queue.CodeError
 	refuse  error
 	got     chan string // what was decided: code, decision, channel, values, and whether for nobody
 }
@@ -36,6 +37,11 @@ func newQueue(p ...queue.Pending) *fakeQueue {
 
 func (q *fakeQueue) Pending() []queue.Pending { q.mu.Lock(); defer q.mu.Unlock(); return q.pending }
 func (q *fakeQueue) History() []queue.Past    { q.mu.Lock(); defer q.mu.Unlock(); return q.history }
+func (q *fakeQueue) Ended() []queue.CodeError {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ended
+}
 func (q *fakeQueue) Changes() <-chan struct{} { q.mu.Lock(); defer q.mu.Unlock(); return q.changed }
 
 // edit changes the queue and tells everybody.
@@ -250,7 +256,7 @@ func lint(now time.Time) queue.Pending {
 		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude 1.4.2", Kind: call.KindOpen, Pack: "acme/lint",
 		Title: "Open the documents of pack acme/lint?", Card: lintCard(),
 		Choices: []queue.Choice{{Value: "once", Title: "Once: this exact call", Means: "Once: this exact call, one time."}, {Value: "deny", Title: "Deny", Means: "Deny: the call does not happen."}},
-		Asked:   now.Add(-70 * time.Second), Expires: now.Add(530 * time.Second),
+		Asked:   now.Add(-10 * time.Second), Expires: now.Add(530 * time.Second),
 	}
 }
 
@@ -264,15 +270,21 @@ func openDesk(t *testing.T, q *fakeQueue, r *rooms) (*approvals.Desk, func() str
 // openDeskAt is openDesk at an address; empty is as in the program.
 func openDeskAt(t *testing.T, q *fakeQueue, r *rooms, listen string) (*approvals.Desk, func() string) {
 	t.Helper()
+	return openDeskWith(t, q, r, func(o *approvals.Options) { o.Listen = listen })
+}
+
+// openDeskWith is openDesk with other options.
+func openDeskWith(t *testing.T, q *fakeQueue, r *rooms, change func(*approvals.Options)) (*approvals.Desk, func() string) {
+	t.Helper()
 	var file string
 	o := approvals.Options{
-		Listen: listen,
-		Calls:  q, RunDir: t.TempDir() + "/run", Server: "server-1", Project: "/home/ada/site", Version: "0.6.0", Page: true,
+		Calls: q, RunDir: t.TempDir() + "/run", Server: "server-1", Project: "/home/ada/site", Version: "0.6.0", Page: true,
 		OpenBrowser: func(f string) error { file = f; return nil },
 	}
 	if r != nil {
 		o.Rooms = r
 	}
+	change(&o)
 	d, err := approvals.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -289,4 +301,10 @@ func openDeskAt(t *testing.T, q *fakeQueue, r *rooms, listen string) (*approvals
 		}
 		return "file://" + file
 	}
+}
+
+// named is a call under another code and title.
+func named(p queue.Pending, code, title string) queue.Pending {
+	p.Code, p.Title, p.Card.Title = code, title, title
+	return p
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -33,7 +32,7 @@ func newProject(t *testing.T) *projectWorld {
 func (w *projectWorld) does(b *tab, script string, says ...string) {
 	w.t.Helper()
 	done := w.greet(script)
-	b.press(greetTitle, "Run")
+	b.press(greetTitle, "Run once")
 	w.want(done, false, says...)
 	b.has("No call waits")
 }
@@ -149,7 +148,9 @@ func TestChangesSinceShown(t *testing.T) {
 	b.until(`document.querySelector('#changes').hidden`)
 	w.wantFile(".envrc", "export A=1\nexport B=<b>evil</b>\n")
 
+	// Each change is listed where it can be undone, and only there.
 	b.has("you applied what waited")
+	b.wantEval(`[...document.querySelectorAll('#applied li')].map((n) => [...n.querySelectorAll('code')].map((c) => c.textContent).join()).join('; ')`, ".envrc")
 	b.until(`!document.querySelector('.settling')`)
 	b.do(chromedp.Click(`//section[@id="applied"]//li[contains(., "you applied what waited")]//button`))
 	b.has("Taken back: 1 change in " + w.dir)
@@ -230,12 +231,7 @@ func (b *tab) picture(t *testing.T, name string) {
 	t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{375, 1280} {
-			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b.scheme(scheme)
 			b.do(chromedp.EmulateViewport(width, 1000))
 			if got := b.faint(); len(got) > 0 {
 				t.Errorf("%s at %d pixels is not readable:\n%s", scheme, width, strings.Join(got, "\n"))
@@ -244,6 +240,7 @@ func (b *tab) picture(t *testing.T, name string) {
 			if dir == "" {
 				continue
 			}
+			b.until(`!document.querySelector('.settling')`)
 			shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 			if err != nil {
 				t.Fatal(err)

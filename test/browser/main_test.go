@@ -224,21 +224,43 @@ func (b *tab) faint() []string {
 }
 
 // press clicks the button with this text on the card with this title, with the
-// mouse.
+// mouse. It opens the card first if that is closed.
 func (b *tab) press(card, button string) {
 	b.t.Helper()
+	b.open(card)
 	b.settled()
 	b.pressNow(card, button)
 }
 
-// opens opens a file of a run, which is text in a tab of its own where nothing in
+// open opens the card with this title if it is closed.
+func (b *tab) open(card string) {
+	b.t.Helper()
+	opened := fmt.Sprintf(`[...document.querySelectorAll('.card:not(.closed) h2')].some((n) => n.innerText.trim() === %q)`, card)
+	for range 20 {
+		if eval[bool](b, opened) {
+			return
+		}
+		b.settled()
+		// It may open by itself meanwhile, when the card before it goes.
+		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
+		_ = chromedp.Do(ctx, chromedp.Click(fmt.Sprintf(`//article[contains(@class, "closed")][.//h2[normalize-space()=%q]]/button`, card)))
+		cancel()
+	}
+	b.t.Fatalf("the card %q was not opened: %s", card, b.look())
+}
+
+// opens shows a text file of a run, and opens it in a tab of its own, where nothing in
 // it runs.
 func (b *tab) opens(file, text string) {
 	b.t.Helper()
 	b.has(file)
 	b.until(`!document.querySelector('.settling')`)
+	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Show %s"]`, file))))
+	b.has("A run wrote this text")
+	b.has(text)
+	b.until(`!document.querySelector('.settling')`)
 	opened := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return strings.Contains(i.URL, "/artifact/") })
-	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open %s"]`, file))))
+	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open in a tab: %s"]`, file))))
 	select {
 	case id := <-opened:
 		shown := openTab(b.t, b.ctx, chromedp.WithTargetID(id))
@@ -253,6 +275,6 @@ func (b *tab) opens(file, text string) {
 
 func (b *tab) pressNow(card, button string) {
 	b.t.Helper()
-	path := fmt.Sprintf(`//article[h2[normalize-space()=%q]]//button[normalize-space()=%q]`, card, button)
+	path := fmt.Sprintf(`//article[.//h2[normalize-space()=%q]]//button[normalize-space()=%q]`, card, button)
 	b.do(chromedp.Click(path))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,34 +37,71 @@ func TestAnswer(t *testing.T) {
 	// What has just appeared cannot be answered.
 	q.add(greet(now))
 	b.has("--name=Ada")
-	b.pressNow("Run tool greet of pack triage?", "Run")
+	b.pressNow("Run tool greet of pack triage?", "Run once")
 	q.wantNothing(t)
-	card := greetCard()
-	if got, want := eval[string](b, `document.querySelector('pre').textContent`), card.Text(80); got != want {
-		t.Errorf("the page shows\n%s\nwant\n%s", got, want)
-	}
+	b.showsAll(greetCard())
 	b.until(`document.title.startsWith('(1) ')`)
-	b.until(`/The client waits \d+ s\./.test(document.querySelector('.time').textContent)`)
-	b.press("Run tool greet of pack triage?", "Run")
+	b.until(`/^waits 0:\d\d$/.test(document.querySelector('.when').textContent)`)
+	b.press("Run tool greet of pack triage?", "Run once")
 	q.want(t, "K7QM-2F9X once page map[]")
 	b.has("No call waits")
 	b.has("Allowed: Run tool greet of pack triage?")
 	b.has("allowed once on this page")
 
 	// Two at once, and each has its own answer.
-	two := greet(now)
-	two.Code, two.Title = "CCCC-CCCC", "Run tool close of pack triage?"
+	two := named(greet(now), "CCCC-CCCC", "Run tool close of pack triage?")
 	q.edit(func() { q.pending = []queue.Pending{greet(now), two, lint(now)} })
 	b.has("3 calls wait for you")
+	b.has("1 of 3 · waits 0:")
 	b.press("Run tool close of pack triage?", "Deny")
 	q.want(t, "CCCC-CCCC deny page map[]")
 	b.has("2 calls wait for you")
 	b.press("Run tool greet of pack triage?", "Always")
 	q.want(t, "K7QM-2F9X always page map[]")
 	b.has("1 call waits for you")
-	b.press("Open the documents of pack acme/lint?", "Open")
+	b.press("Open the documents of pack acme/lint?", "Open once")
 	q.want(t, "B3XD-77HN once page map[]")
-	b.has("The client has to make the call again.")
+	b.has("Tell the model to go on: the client has to make the call again.")
+}
+
+// showsAll checks that the open card shows every fact of its question, in its section,
+// as text.
+func (b *tab) showsAll(want prompt.Card) {
+	b.t.Helper()
+	b.settled()
+	for _, n := range eval[[]int](b, `[...document.querySelectorAll('.card details:not([open])')].map((n, i) => i)`) {
+		b.do(chromedp.Click(fmt.Sprintf(`(//article//details)[%d]/summary`, n+1)))
+	}
+	type fact struct{ Section, Label, Value string }
+	got := eval[[]fact](b, `[...document.querySelectorAll('.card .facts dd')].map((n) => ({
+		Section: n.closest('details').querySelector('summary').innerText, Label: n.parentElement.querySelector('dt').innerText, Value: n.innerText}))`)
+	sections := map[prompt.Section]string{"change": "What changed", "call": "What was asked for", "access": "What it may read and change", "run": "Exactly what runs", "pack": "The pack"}
+	for _, f := range want.Facts {
+		if !slices.Contains(got, fact{sections[f.Section], f.Label, f.Value}) {
+			b.t.Errorf("the card does not show %q under %q as %q:\n%q", f.Value, sections[f.Section], f.Label, got)
+		}
+	}
+	if len(got) != len(want.Facts) {
+		b.t.Errorf("the card shows %d facts, want %d", len(got), len(want.Facts))
+	}
+	all := eval[string](b, `document.querySelector('.card:not(.closed)').innerText`)
+	texts := []string{want.Title, want.Command}
+	for _, m := range want.Marks {
+		texts = append(texts, m.Text)
+	}
+	for _, q := range want.Quotes {
+		texts = append(texts, q.Who, q.Text)
+	}
+	at := 0
+	for i, text := range texts {
+		// The title, the command and what matters come in this order.
+		from := strings.Index(all[at:], text)
+		if from < 0 {
+			b.t.Errorf("the card does not show %q after what matters more:\n%s", text, all)
+		} else if i < 2+len(want.Marks) {
+			at += from
+		}
+	}
 }
 
 func TestKeys(t *testing.T) {
@@ -75,25 +113,32 @@ func TestKeys(t *testing.T) {
 	b.do(chromedp.Navigate(open()))
 	b.settled()
 	// Nothing has the focus, so nothing is answered.
-	b.do(chromedp.KeyEvent("r"), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "))
+	b.do(chromedp.KeyEvent("o"), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "))
 	focus := `document.activeElement.closest('.card')?.querySelector('h2').textContent`
 	b.do(chromedp.KeyEvent("j"))
 	b.until(focus + ` === 'Run tool greet of pack triage?'`)
-	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "), chromedp.KeyEvent("x"), chromedp.KeyEvent("R"))
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "), chromedp.KeyEvent("x"), chromedp.KeyEvent("O"))
 	b.do(chromedp.KeyEvent("j"))
 	b.until(focus + ` === 'Open the documents of pack acme/lint?'`)
+	b.do(chromedp.KeyEvent("o"), chromedp.KeyEvent("d")) // it is closed, so nobody has read it
 	b.do(chromedp.KeyEvent(kb.ArrowUp))
 	b.until(focus + ` === 'Run tool greet of pack triage?'`)
-	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent("c")) // is not offered
+	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.activeElement.querySelectorAll('button[data-choice]').length === 2`)
+	b.settled()
+	b.do(chromedp.KeyEvent("c")) // is not offered
 	b.do(chromedp.KeyEvent("k"))
 	b.until(focus + ` === 'Run tool greet of pack triage?'`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until(`document.activeElement.querySelectorAll('button[data-choice]').length === 4`)
+	b.settled()
 	q.wantNothing(t)
 	b.do(chromedp.KeyEvent("c"))
 	q.want(t, "K7QM-2F9X chat page map[]")
 	// The key pressed again does not reach the next call.
 	b.has("1 call waits for you")
 	b.settled()
-	b.do(chromedp.KeyEvent("d"), chromedp.KeyEvent("r"))
+	b.do(chromedp.KeyEvent("d"), chromedp.KeyEvent("o"))
 	b.until(`document.activeElement.id === 'count'`)
 	q.wantNothing(t)
 	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("d"))
@@ -127,19 +172,19 @@ func TestClientGone(t *testing.T) {
 	if got := eval[bool](b, box+".checked"); got {
 		t.Error("the box is ticked from the start")
 	}
-	for _, button := range []string{"Run", "Always"} {
+	for _, button := range []string{"Run once", "Always"} {
 		b.press(call.Title, button)
 		b.has("The client is gone. Choose “Run it anyway” first, or deny the call.")
 		b.until(`document.activeElement === ` + box)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
-	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("r"))
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("o"))
 	b.until(`document.activeElement === ` + box)
 	q.wantNothing(t)
 	b.do(chromedp.Click(fmt.Sprintf(`//label[normalize-space()=%q]`, gone)))
 	b.until(box + ".checked")
 	q.wantNothing(t)
-	b.press(call.Title, "Run")
+	b.press(call.Title, "Run once")
 	q.want(t, "K7QM-2F9X once page map[] though its client is gone")
 	b.has("No call waits")
 
@@ -148,7 +193,7 @@ func TestClientGone(t *testing.T) {
 	if got := eval[bool](b, box+".checked"); got {
 		t.Error("the box of the next call is ticked")
 	}
-	b.press(call.Title, "Run")
+	b.press(call.Title, "Run once")
 	b.has("Choose “Run it anyway” first")
 	b.press(call.Title, "Deny")
 	q.want(t, "DDDD-DDDD deny page map[]")
@@ -166,46 +211,47 @@ func TestUpdates(t *testing.T) {
 	b := newTab(t)
 	b.do(chromedp.Navigate(open()))
 	b.settled()
-	b.press(second.Title, "Open")
+	b.press(second.Title, "Open once")
 	b.has("Fill in “City to look up” first, or deny the call.")
 	b.until(`document.activeElement.name === 'city'`)
 	b.do(chromedp.KeyEvent("Rrdj")) // typed, not meant as keys
-	third := greet(now)
-	third.Code, third.Title = "DDDD-DDDD", "Run tool close of pack triage?"
+	b.open(first.Title)
+	b.open(second.Title)
+	third := named(greet(now), "DDDD-DDDD", "Run tool close of pack triage?")
 	q.add(third)
 	b.has("3 calls wait for you")
 	b.has("New: Run tool close of pack triage?")
 	q.drop(first.Code) // everything moves up
 	b.has("2 calls wait for you")
-	b.pressNow(second.Title, "Open")
+	b.pressNow(second.Title, "Open once")
 	b.do(chromedp.Focus(chromedp.CSS(`input[name=city]`)))
 	b.do(chromedp.KeyEvent("o"))
 	q.wantNothing(t)
 	if got := eval[string](b, `document.querySelector('input').value`); got != "Rrdjo" {
 		t.Errorf("the field has %q, want what was typed", got)
 	}
-	b.press(second.Title, "Open")
+	b.press(second.Title, "Open once")
 	q.want(t, "B3XD-77HN once page map[city:Rrdjo]")
 
 	// The pack changed meanwhile: the answer is refused, and the call asked anew.
 	q.edit(func() {
 		q.refuse = &queue.CodeError{Code: third.Code, Problem: queue.CodeWithdrawn, Detail: "the pack changed"}
 	})
-	b.press(third.Title, "Run")
+	b.press(third.Title, "Run once")
 	b.has("The call DDDD-DDDD: the pack changed.")
 	again := third
 	again.Code = "EEEE-EEEE"
 	again.Card.Facts = append([]prompt.Fact{{Role: prompt.RoleChange, Section: prompt.SectionChange, Label: "changed", Value: "the file greet.py changed", Weight: prompt.Danger}}, again.Card.Facts...)
 	q.edit(func() { q.refuse, q.pending = nil, []queue.Pending{again} })
-	b.has("changed    greet.py, since you allowed it")
-	b.press(third.Title, "Run")
+	b.has("the file greet.py changed") // without a click
+	b.press(third.Title, "Run once")
 	q.want(t, "EEEE-EEEE once page map[]")
 
 	// Allowed, and not made again yet: it can still be taken back.
 	held := lint(now)
 	held.Answered, held.Note = queue.Once, "Allowed. It holds once."
 	q.add(held)
-	b.has("your answer holds for 9 min")
+	b.has("Your answer holds for 8:")
 	if got := eval[int](b, `document.querySelectorAll('.card button').length`); got != 1 {
 		t.Errorf("an answered call has %d buttons, want 1", got)
 	}
@@ -236,7 +282,7 @@ func TestNothingMovesUnderThePointer(t *testing.T) {
 	// The call returns, and the line about its time becomes two.
 	noted.Waits = time.Time{}
 	q.edit(func() { q.pending = []queue.Pending{noted} })
-	b.has("The client was told to try again")
+	b.has("The client stopped waiting.")
 	b.pressNow(call.Title, "Always")
 	q.wantNothing(t)
 	if got := eval[string](b, places); got == before {
@@ -264,7 +310,7 @@ func TestReloadAndTabs(t *testing.T) {
 	second.do(chromedp.Navigate(open()))
 	b.do(chromedp.Reload()) // signing in clears what the browser keeps for the address
 	b.has("1 call waits for you")
-	second.press("Run tool greet of pack triage?", "Run")
+	second.press("Run tool greet of pack triage?", "Run once")
 	q.want(t, "K7QM-2F9X once page map[]")
 	b.has("No call waits")
 
@@ -372,8 +418,8 @@ func TestRooms(t *testing.T) {
 	// A file opens in a tab of its own, where nothing in it runs.
 	b.opens("out/report.txt", "all is well")
 	b.opens("out/page.html", "<script>document.title='ran'</script>")
-	if got := eval[bool](b, `document.querySelector('button[aria-label="Open out/data.bin"]').hidden`); !got {
-		t.Error("a binary file can be opened in the browser")
+	if got := eval[bool](b, `document.querySelector('button[aria-label="Show out/data.bin"]').hidden`); !got {
+		t.Error("a binary file can be shown")
 	}
 }
 
@@ -388,29 +434,39 @@ func TestAccessibility(t *testing.T) {
 	b := newTab(t)
 	b.do(chromedp.Navigate(open()))
 	b.settled()
-	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	have := map[string]bool{}
-	for _, n := range tree.Nodes {
-		if n.Role == nil || n.Ignored {
-			continue
+	read := func() {
+		t.Helper()
+		tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		name := ""
-		if n.Name != nil {
-			name = strings.Trim(string(n.Name.Value), `"`)
+		for _, n := range tree.Nodes {
+			if n.Role == nil || n.Ignored {
+				continue
+			}
+			line := strings.Trim(string(n.Role.Value), `"`) + ": "
+			if n.Name != nil {
+				line += strings.Trim(string(n.Name.Value), `"`)
+			}
+			if n.Description != nil && string(n.Description.Value) != `""` {
+				line += " (" + strings.Trim(string(n.Description.Value), `"`) + ")"
+			}
+			have[line] = true
 		}
-		have[strings.Trim(string(n.Role.Value), `"`)+": "+name] = true
 	}
+	read()
+	b.open(second.Title)
+	read()
 	for _, want := range []string{
 		"main: ", "banner: ", "complementary: History, packs and files",
 		"heading: 2 calls wait for you", "heading: Run tool greet of pack triage?", "article: Run tool greet of pack triage?",
-		"button: Run. Run once: this exact call. Run tool greet of pack triage?",
-		"button: Run for this chat. Allow this tool with any valid arguments, until this client closes. Run tool greet of pack triage?",
-		"button: Always. Always allow this tool with any valid arguments, in every client, until anything about it changes. Run tool greet of pack triage?",
+		"button: Run once. Run tool greet of pack triage? (Once: this exact call, one time.)",
+		"button: This chat. Run tool greet of pack triage? (This chat: this tool with any valid arguments, until this client closes.)",
+		"button: Always. Run tool greet of pack triage? (Always: this tool with any valid arguments, in every client, until anything about it changes.)",
 		"button: Deny. Run tool greet of pack triage?",
-		"button: Open. Allow once: this exact call. Open the documents of pack acme/lint?",
+		"button: Show: Open the documents of pack acme/lint?", "list: What matters", "DisclosureTriangle: Exactly what runs",
+		"button: Open once. Open the documents of pack acme/lint? (Once: this exact call, one time.)",
 		"group: Your answer", "textbox: City to look up",
 		"switch: Pack triage is attached to this chat", "button: Download out/report.txt", "status: ",
 		"heading: History", "heading: Packs", "list: Packs",
@@ -427,7 +483,7 @@ func TestAccessibility(t *testing.T) {
 	// Buttons come in the order in which they are read, and the call before them.
 	got := eval[string](b, `[...document.querySelectorAll('.card')][0].querySelectorAll('button').length + ' ' +
 		[...document.querySelectorAll('[tabindex]')].filter((n) => n.tabIndex > 0).length`)
-	if got != "4 0" {
-		t.Errorf("buttons of the first call, and elements out of order = %q, want 4 and 0", got)
+	if got != "1 0" {
+		t.Errorf("buttons of the closed call, and elements out of order = %q, want 1 and 0", got)
 	}
 }

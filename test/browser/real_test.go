@@ -100,6 +100,29 @@ func openWorld(t *testing.T, tools, script string, env ...string) *world {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh: not on this system, and the tool of the test's pack is a POSIX script")
 	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := filepath.Join(root, "packs", "triage")
+	file := filepath.Join(pack, "scripts", "greet.sh")
+	err = errors.Join(
+		os.MkdirAll(filepath.Dir(file), 0o755),
+		os.WriteFile(filepath.Join(pack, "SKILL.md"), []byte(skillText), 0o644),
+		os.WriteFile(filepath.Join(pack, "tools.json"), []byte(tools), 0o644),
+		os.WriteFile(file, []byte(script), 0o755),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startWorld(t, root, env...)
+	w.script = file
+	return w
+}
+
+// startWorld starts the server for the packs in a user's home folder.
+func startWorld(t *testing.T, root string, env ...string) *world {
+	t.Helper()
 	bin, err := program()
 	if err != nil {
 		t.Fatal(err)
@@ -108,19 +131,8 @@ func openWorld(t *testing.T, tools, script string, env ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pack := filepath.Join(root, "packs", "triage")
-	w := &world{t: t, script: filepath.Join(pack, "scripts", "greet.sh"), shown: filepath.Join(root, "shown"), stderr: new(buffer)}
-	err = errors.Join(
-		os.MkdirAll(filepath.Dir(w.script), 0o755), os.Mkdir(filepath.Join(root, "workspace"), 0o700),
-		os.WriteFile(filepath.Join(pack, "SKILL.md"), []byte(skillText), 0o644),
-		os.WriteFile(filepath.Join(pack, "tools.json"), []byte(tools), 0o644),
-		os.WriteFile(w.script, []byte(script), 0o755),
-	)
-	if err != nil {
+	w := &world{t: t, shown: filepath.Join(root, "shown"), stderr: new(buffer)}
+	if err := os.Mkdir(filepath.Join(root, "workspace"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(bin, "serve", "--packs", filepath.Join(root, "packs"), "--workspace", filepath.Join(root, "workspace"))
@@ -224,7 +236,13 @@ func (w *world) page() *tab {
 // pageIn is page in a tab that is there.
 func (w *world) pageIn(b *tab) *tab {
 	w.t.Helper()
-	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+	return w.pageWithin(b, patience)
+}
+
+// pageWithin is pageIn, which waits for so long.
+func (w *world) pageWithin(b *tab, most time.Duration) *tab {
+	w.t.Helper()
+	deadline, tick := time.After(most), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for {
 		if address, err := os.ReadFile(w.shown); err == nil {
@@ -253,7 +271,7 @@ func (w *world) enabled() *tab {
 	w.t.Helper()
 	done := w.enable()
 	b := w.page()
-	b.press(enableTitle, "Enable")
+	b.press(enableTitle, "Enable once")
 	w.want(done, false, `"enabled":true`)
 	b.has("No call waits")
 	return b
@@ -268,9 +286,9 @@ func TestTheWholeWay(t *testing.T) {
 	w := newWorld(t)
 	b := w.enabled()
 	done := w.greet("Ada")
-	b.has(`argument 1   "Ada"`)
+	b.has("greet.sh Ada")
 	b.has("asked by cannot-ask 1.2")
-	b.press(greetTitle, "Run")
+	b.press(greetTitle, "Run once")
 	w.want(done, false, "hello Ada")
 	b.has("No call waits")
 	b.has("exit code 0")
@@ -286,10 +304,14 @@ func TestTheWholeWay(t *testing.T) {
 	first, second := w.greet("Cy"), w.greet("Dee")
 	b.has("2 calls wait for you")
 	b.settled()
-	for name, button := range map[string]string{"Cy": "Run", "Dee": "Deny"} {
-		b.until(`!document.querySelector('.settling')`)
-		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., 'argument 1   "%s"')]//button[normalize-space()=%q]`, name, button)))
-		b.until(fmt.Sprintf(`![...document.querySelectorAll('.card pre')].some((p) => p.textContent.includes('argument 1   "%s"'))`, name))
+	for range 2 {
+		b.settled()
+		name, button := "Cy", "Run once"
+		if !strings.HasSuffix(eval[string](b, `document.querySelector('.command').innerText`), name) {
+			name, button = "Dee", "Deny"
+		}
+		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., 'greet.sh %s')]//button[normalize-space()=%q]`, name, button)))
+		b.until(fmt.Sprintf(`![...document.querySelectorAll('.command')].some((p) => p.textContent.endsWith(' %s'))`, name))
 	}
 	w.want(first, false, "hello Cy")
 	w.want(second, true, `"denied"`)
@@ -317,15 +339,15 @@ func TestThePackChanges(t *testing.T) {
 	b.has("changed")
 
 	w.rewrite("echo three \"$1\"") // while the person reads
-	b.press(greetTitle+" (changed)", "Run")
+	b.press(greetTitle+" (changed)", "Run once")
 	text := w.want(done, true, `"denied"`, "changed since the question")
 	if strings.Contains(text, "three Cy") {
 		t.Errorf("what nobody saw has run: %s", text)
 	}
 	done = w.greet("Dee")
-	b.has(`argument 1   "Dee"`)
+	b.has("greet.sh Dee")
 	b.has("changed")
-	b.press(greetTitle+" (changed)", "Run")
+	b.press(greetTitle+" (changed)", "Run once")
 	w.want(done, false, "three Dee")
 }
 
@@ -342,10 +364,10 @@ func TestAnswerLate(t *testing.T) {
 	w := newWorld(t, "PACKS_MCP_APPROVAL_WAIT=1s")
 	w.want(w.enable(), true, `"approval_pending"`)
 	b := w.page()
-	b.has("The client was told to try again; your answer holds for 10 min.")
-	b.press(enableTitle, "Enable")
-	b.has("The client has to make the call again.")
-	b.has("The client has not called again yet; your answer holds for 10 min.")
+	b.until(`/^The client stopped waiting\. Answer within (10:00|9:5\d), then tell the model to go on\.$/.test(document.querySelector('.time').textContent)`)
+	b.press(enableTitle, "Enable once")
+	b.has("Tell the model to go on: the client has to make the call again.")
+	b.has("The client has not called again yet. Your answer holds for ")
 	w.want(w.enable(), false, `"enabled":true`)
 	b.has("No call waits")
 

@@ -413,6 +413,13 @@ func (q *Queue) History() []Past {
 	return past
 }
 
+// Ended returns the newest questions that came to an end, and how; the newest
+// last, at most 200.
+func (q *Queue) Ended() []CodeError {
+	defer q.lock()()
+	return slices.Clone(q.ended)
+}
+
 // Changes returns a channel that is closed when the queue or the history
 // changes next. Taking it before reading misses nothing.
 func (q *Queue) Changes() <-chan struct{} {

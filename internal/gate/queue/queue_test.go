@@ -241,7 +241,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestEndsTakeTheState: whatever ends a question, its state and its place are free.
+// TestEndsTakeTheState: whatever ends a question, its state and its place are free, and
+// its end is told.
 func TestEndsTakeTheState(t *testing.T) {
 	for name, end := range map[string]func(b *bench, asked *Ticket){
 		"finished": func(b *bench, asked *Ticket) { b.Finish(asked.Nonce, CodeAnswered, "") },
@@ -277,6 +278,9 @@ func TestEndsTakeTheState(t *testing.T) {
 			b := newBench(t, 1, Size{})
 			asked := b.asked(aCall("ada", "1", 1), HeldByCall)
 			end(b, asked)
+			if ended := b.Ended(); len(ended) != 1 || ended[0].Code != asked.Shown.Code || ended[0].Problem == "" {
+				t.Errorf("Ended() = %v, want the question alone, with its problem", ended)
+			}
 			if _, err := b.Rule(asked.Shown.Code, Verdict{Decision: Once}, wait); err == nil {
 				t.Error("the question can still be answered")
 			}

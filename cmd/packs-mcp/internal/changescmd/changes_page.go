@@ -55,12 +55,13 @@ func (p *pageSets) Sets() ([]approvals.ChangeSet, error) {
 	return all, nil
 }
 
-// changesIn returns the changes of a set that are in one of the states.
+// changesIn returns the changes of a set that are in one of the states. It leaves out
+// what another set did with them: that set has them, and only it can undo that.
 func changesIn(set *changes.Set, states ...changes.State) []approvals.Change {
 	var all []approvals.Change
 	for _, c := range set.Changes {
 		for _, state := range states {
-			if c.State == state {
+			if c.State == state && c.By == "" {
 				all = append(all, approvals.Change{Path: c.Path, Kind: string(c.Kind), Reason: c.Reason})
 			}
 		}

@@ -59,8 +59,6 @@ type Op struct {
 	// MoreFiles how many others.
 	Files     []string `json:"files,omitempty"`
 	MoreFiles int      `json:"more_files,omitempty"`
-	// By is the set with which a person applied or took back the op.
-	By string `json:"by,omitempty"`
 	// HasNew and HasOld say that the store keeps content under Slot.
 	HasNew bool `json:"has_new,omitempty"`
 	HasOld bool `json:"has_old,omitempty"`

@@ -115,6 +115,8 @@ type Change struct {
 	// Note is what a person should know of an applied change, such as that a hard
 	// link became a file.
 	Note string `json:"note,omitempty"`
+	// By is the set with which a person applied or took back the change; empty: none.
+	By string `json:"by,omitempty"`
 }
 
 // Count returns how many changes have the state.

@@ -1,0 +1,73 @@
+package browser_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// axe is the script of axe-core, which judges a page for accessibility. npm installs
+// it once, as package-lock.json pins it.
+var axe = sync.OnceValues(func() (string, error) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, ".cache", "axe")
+	cmd := exec.Command(filepath.Join(root, "scripts", "npm.sh"), "test/browser", dir)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("installing axe-core: %w\n%s", err, out)
+	}
+	script, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	return string(script), err
+})
+
+// judge checks that axe-core finds nothing on the page as it is, light and dark. Where
+// it cannot be installed, a test of its own is skipped, by the name "axe".
+func (b *tab) judge(what string) {
+	b.t.Helper()
+	script, err := axe()
+	if err != nil {
+		b.t.Logf("%s is not judged: %v", what, err)
+		return
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](script + "; undefined"))
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
+		b.until(`!document.querySelector('.settling')`)
+		found := eval[[]string](b, `axe.run(document, {resultTypes: ['violations']}).then((r) =>
+			r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + v.help + ': ' + n.target.join(' ') + ': ' + n.failureSummary)))`)
+		if len(found) > 0 {
+			b.t.Errorf("%s, %s: axe-core finds\n%s", what, scheme, strings.Join(found, "\n"))
+		}
+	}
+}
+
+// axe-core is there, or this test is skipped; and it finds what is wrong.
+func TestAxe(t *testing.T) {
+	t.Parallel()
+	if _, err := axe(); err != nil {
+		if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), "axe") {
+			t.Fatalf("axe: required by PACKS_MCP_REQUIRE, but %v", err)
+		}
+		t.Skipf("axe: %v", err)
+	}
+	_, open := openDesk(t, newQueue(), nil)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.has("No call waits")
+	b.judge("an empty page")
+	script, _ := axe()
+	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById('count').append(document.createElement('button')); ` + script + "; undefined"))
+	if got := eval[string](b, `axe.run(document).then((r) => r.violations.map((v) => v.id).join())`); !strings.Contains(got, "button-name") {
+		t.Errorf("axe-core finds %q on a page with a button without a name: this test shows nothing", got)
+	}
+}
