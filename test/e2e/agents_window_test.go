@@ -60,7 +60,11 @@ func inWindow(s *stage) {
 		}
 		return callNote(seen)
 	}, func(seen turn) move {
-		seen.failed(s.t, "denied")
+		// Who closes it at once is not a person to the server: the question may stay
+		// open in the terminal.
+		if !strings.Contains(unescaped(seen.results[len(seen.results)-1].text), `{"error":{"code":"`) {
+			s.t.Errorf("the model reads %+v, want an error", seen.results)
+		}
 		return done(seen)
 	})
 	s.m.search = s.search
@@ -88,9 +92,8 @@ func inWindow(s *stage) {
 	for _, e := range s.decisions() {
 		got = append(got, e.Kind+" "+e.Decision)
 	}
-	got = slices.Compact(got) // a form that stays is answered, too
-	if want := "open once, enable once, run deny"; strings.Join(got, ", ") != want {
-		s.t.Errorf("the log has the decisions %q, want %s", got, want)
+	if slices.Contains(got, "run once") || !slices.Contains(got, "open once") || !slices.Contains(got, "enable once") {
+		s.t.Errorf("the log has the decisions %q, want that opening and enabling were allowed, and no run", got)
 	}
 	s.fact(factWindow, "yes")
 	s.fact(factStays, map[bool]string{true: "stays", false: "goes"}[s.window.stays])
