@@ -170,9 +170,10 @@ fuzz:
 e2e: build
 	@scripts/e2e.sh bin/packs-mcp
 
-# Real agents with scripted models. The first time, 800 MB come from npm.
+# Real agents with scripted models; "make agents ARGS=-update" writes what they do into
+# docs/clients.md. The first time, 1.6 GB come from npm.
 agents: build
-	@scripts/agents.sh bin/packs-mcp
+	@scripts/agents.sh bin/packs-mcp $(ARGS)
 
 # The MCP Inspector looks at the program.
 inspector: build

@@ -1,17 +1,20 @@
 #!/bin/sh
-# agents.sh BINARY
+# agents.sh BINARY [FLAG]...
 #
 # Runs real agents against the binary, offline, with scripted models: Claude
-# Code and Codex (test/e2e/agents_*_test.go), and a graph of LangChain.js
-# (test/e2e/langchain). Each is installed from npm, once. What cannot be
-# installed is skipped by name, agents or langchain; PACKS_MCP_REQUIRE=agents
-# (or langchain) turns that into a failure.
+# Code, Codex, Gemini CLI, opencode, Qwen Code and Copilot CLI
+# (test/e2e/agents_*_test.go), and a graph of LangChain.js (test/e2e/langchain).
+# Each is installed from npm, once. What cannot be installed is skipped by name,
+# agents or langchain; PACKS_MCP_REQUIRE=agents (or langchain) turns that into a
+# failure. The flags are for the test of the agents: -update writes what they were
+# seen to do into docs/clients.md.
 set -eu
 . scripts/lib.sh
 case $1 in
 /*) binary=$1 ;;
 *) binary=$PWD/$1 ;;
 esac
+shift
 export PACKS_MCP_BIN="$binary"
 
 # install NAME FOLDER DIR installs, and reports whether it did; what cannot be
@@ -25,7 +28,8 @@ install() {
 }
 agents=$PWD/.cache/agents
 if install agents test/e2e/agents "$agents"; then
-	PACKS_MCP_AGENTS=$agents go test -count=1 -timeout 10m -run '^TestAgent' ./test/e2e
+	# Some of its tests only wait: more of them at a time than there are cores.
+	PACKS_MCP_AGENTS=$agents go test -count=1 -timeout 20m -parallel $((3 * $(cores))) -run '^TestAgents$' ./test/e2e "$@"
 fi
 langchain=$PWD/test/e2e/langchain
 if install langchain "$langchain" "$langchain"; then

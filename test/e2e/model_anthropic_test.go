@@ -16,20 +16,27 @@ type messagesRequest struct {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
 	} `json:"messages"`
-	Tools []struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		InputSchema json.RawMessage `json:"input_schema"`
-	} `json:"tools"`
+	Tools []json.RawMessage `json:"tools"`
+}
+
+// A messagesTool is a tool in such a request.
+type messagesTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
 }
 
 func (q *messagesRequest) turn() turn {
 	var seen turn
 	seen.text = texts(q.System)
+	called := make(map[string]string) // :: id of a call → the tool
 	for _, message := range q.Messages {
 		var blocks []struct {
 			Type    string          `json:"type"`
 			Text    string          `json:"text"`
+			ID      string          `json:"id"`
+			Name    string          `json:"name"`
+			Call    string          `json:"tool_use_id"`
 			Content json.RawMessage `json:"content"`
 			IsError bool            `json:"is_error"`
 		}
@@ -41,40 +48,38 @@ func (q *messagesRequest) turn() turn {
 			switch block.Type {
 			case "text":
 				seen.text += "\n" + block.Text
+			case "tool_use":
+				called[block.ID] = block.Name
 			case "tool_result":
-				seen.results = append(seen.results, result{texts(block.Content), block.IsError})
+				seen.results = append(seen.results, result{tool: called[block.Call], text: texts(block.Content), failed: block.IsError})
 			}
 		}
 	}
-	for _, tool := range q.Tools {
-		seen.tools = append(seen.tools, offered{name: tool.Name, description: tool.Description, schema: tool.InputSchema})
+	for _, raw := range q.Tools {
+		var tool messagesTool
+		if json.Unmarshal(raw, &tool) == nil {
+			seen.tools = append(seen.tools, offered{name: tool.Name, description: tool.Description, schema: tool.InputSchema, bytes: len(raw)})
+		}
 	}
 	return seen
 }
 
-// messages answers POST /v1/messages, with one block of content. A request
-// without tools is one of the agent's own, such as for a title.
+// messages answers POST /v1/messages, with one block of content.
 func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 	var q messagesRequest
 	if !m.read(w, r, &q) {
 		return
 	}
 	seen := q.turn()
-	next, tool := move{words: "Fine."}, (*offered)(nil)
-	if len(seen.tools) > 0 {
-		next, tool = m.answer(seen)
-	}
+	next, tool := m.answer(seen)
 	id := len(seen.results) + 1
 	stop, block := "end_turn", map[string]any{"type": "text", "text": next.words}
 	delta := map[string]any{"type": "text_delta", "text": next.words}
 	begun := map[string]any{"type": "text", "text": ""}
 	if tool != nil {
-		args, err := json.Marshal(next.args)
-		if err != nil {
-			m.t.Errorf("the script's arguments %v are not JSON: %v", next.args, err)
-		}
+		args := m.arguments(next)
 		stop, block = "tool_use", map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", id), "name": tool.name, "input": json.RawMessage(args)}
-		delta = map[string]any{"type": "input_json_delta", "partial_json": string(args)}
+		delta = map[string]any{"type": "input_json_delta", "partial_json": args}
 		begun = map[string]any{"type": "tool_use", "id": block["id"], "name": tool.name, "input": map[string]any{}}
 	}
 	usage := map[string]any{"input_tokens": 100, "output_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
@@ -83,10 +88,7 @@ func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 		"content": []any{block}, "stop_reason": stop, "stop_sequence": nil, "usage": usage,
 	}
 	if !q.Stream {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(message); err != nil {
-			m.t.Logf("the agent did not wait for its answer: %v", err)
-		}
+		m.write(w, message)
 		return
 	}
 	message["content"], message["stop_reason"] = []any{}, nil

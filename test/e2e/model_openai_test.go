@@ -10,11 +10,11 @@ import (
 // function, a namespace that holds more of them, or something that the endpoint
 // itself would do.
 type responsesTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Tools       []responsesTool `json:"tools"`
+	Type        string            `json:"type"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Parameters  json.RawMessage   `json:"parameters"`
+	Tools       []json.RawMessage `json:"tools"`
 }
 
 // A responsesRequest is a request to POST /v1/responses, as far as a script
@@ -26,27 +26,37 @@ type responsesRequest struct {
 	Input        []struct {
 		Type    string          `json:"type"`
 		Content json.RawMessage `json:"content"`
+		Call    string          `json:"call_id"`
+		Space   string          `json:"namespace"`
+		Name    string          `json:"name"`
 		Output  json.RawMessage `json:"output"`
 	} `json:"input"`
-	Tools []responsesTool `json:"tools"`
+	Tools []json.RawMessage `json:"tools"`
 }
 
 func (q *responsesRequest) turn() turn {
 	seen := turn{text: q.Instructions}
+	called := make(map[string]string) // :: id of a call → the tool
 	for _, item := range q.Input {
 		switch item.Type {
 		case "message":
 			seen.text += "\n" + texts(item.Content)
+		case "function_call":
+			called[item.Call] = offered{space: item.Space, name: item.Name}.full()
 		case "function_call_output":
-			seen.results = append(seen.results, result{text: texts(item.Output)})
+			seen.results = append(seen.results, result{tool: called[item.Call], text: texts(item.Output)})
 		}
 	}
-	var add func(space string, tools []responsesTool)
-	add = func(space string, tools []responsesTool) {
-		for _, tool := range tools {
+	var add func(space string, tools []json.RawMessage)
+	add = func(space string, tools []json.RawMessage) {
+		for _, raw := range tools {
+			var tool responsesTool
+			if json.Unmarshal(raw, &tool) != nil {
+				continue
+			}
 			switch tool.Type {
 			case "function":
-				seen.tools = append(seen.tools, offered{space, tool.Name, tool.Description, tool.Parameters})
+				seen.tools = append(seen.tools, offered{space, tool.Name, tool.Description, tool.Parameters, len(raw)})
 			case "namespace":
 				seen.text += "\n" + tool.Description
 				add(tool.Name, tool.Tools)
@@ -71,13 +81,9 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 		"content": []any{map[string]any{"type": "output_text", "text": next.words, "annotations": []any{}}},
 	}
 	if tool != nil {
-		args, err := json.Marshal(next.args)
-		if err != nil {
-			m.t.Errorf("the script's arguments %v are not JSON: %v", next.args, err)
-		}
 		item = map[string]any{
 			"type": "function_call", "id": fmt.Sprintf("fc_%d", n), "call_id": fmt.Sprintf("call_%d", n),
-			"name": tool.name, "arguments": string(args), "status": "completed",
+			"name": tool.name, "arguments": m.arguments(next), "status": "completed",
 		}
 		if tool.space != "" {
 			item["namespace"] = tool.space
@@ -92,10 +98,7 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 		},
 	}
 	if !q.Stream {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(response); err != nil {
-			m.t.Logf("the agent did not wait for its answer: %v", err)
-		}
+		m.write(w, response)
 		return
 	}
 	e := stream(w)

@@ -16,40 +16,63 @@ import (
 // endpoint of this machine that answers in the formats agents speak, and does
 // what a script says. It judges nothing and never reaches a network.
 //
-// It speaks Anthropic's Messages (model_anthropic_test.go) and OpenAI's
-// Responses (model_openai_test.go), each as far as agents use it.
+// It speaks Anthropic's Messages (model_anthropic_test.go), OpenAI's Responses
+// (model_openai_test.go) and Chat Completions (model_chat_test.go), and Gemini's
+// generateContent (model_gemini_test.go), each as far as agents use it.
 type model struct {
 	t      *testing.T
 	url    string // without a slash at its end
+	prefix string // what the agent puts before the names of the server's tools
+	search *search
 	script []play
 
 	mu    sync.Mutex
-	plays int          // how many plays were asked for
-	stays map[int]bool // :: number of results → the play that answered then is not over
+	seen  []turn       // every request that was answered, in order
+	moves map[int]move // :: number of results → what was answered then
+}
+
+// A search is what an agent has instead of the tools themselves: a tool of its own
+// that shows the model tools by their names, and perhaps another that calls them.
+type search struct {
+	tool string // takes {"query": "select:NAME"}
+	call string // takes {"name": NAME, "arguments": {…}}; empty: what was found is offered from then on
 }
 
 // A turn is one request for an answer, as a model reads it.
 type turn struct {
-	text    string // all that is neither a tool nor a result: instructions, messages
-	tools   []offered
-	results []result // of the calls so far, in order
+	prefix  string    // as in the model
+	text    string    // all that is neither a tool nor a result: instructions, messages
+	tools   []offered // the agent's own among them
+	results []result  // of the calls of the server's tools so far, in order
 }
 
 // An offered tool is one that the model may call.
 type offered struct {
-	space       string // OpenAI: the namespace that holds it, if any
+	space       string // OpenAI's Responses: the namespace that holds it, if any
 	name        string
 	description string
 	schema      json.RawMessage
+	bytes       int // of all that the request says of it
+}
+
+// full is the name with the namespace.
+func (o offered) full() string {
+	if o.space != "" {
+		return o.space + "__" + o.name
+	}
+	return o.name
 }
 
 // A result is what came of a call, as the model reads it.
 type result struct {
+	tool   string          // its full name; empty if the request does not say
+	args   json.RawMessage // of the call, if it was one of Chat Completions
 	text   string
-	failed bool // OpenAI does not tell
+	failed bool // only Anthropic's format tells
 }
 
-// A play is one turn of the script: what the model answers to what it saw.
+// A play is one turn of the script: what the model answers to what it saw. It is
+// asked once, however often the agent asks for the turn.
 type play func(seen turn) move
 
 // A move is the model's answer: the call of a tool, or else its last words.
@@ -58,6 +81,8 @@ type move struct {
 	tool  string // as the server lists it; the agent's own prefix is found
 	args  map[string]any
 	stay  bool // the same play answers the next request, too
+	// lost allows the agent not to offer the tool; the model then says words.
+	lost bool
 }
 
 // call is the model's wish to call a tool of the server's.
@@ -68,13 +93,16 @@ func call(tool string, args map[string]any) play {
 	return func(turn) move { return move{tool: tool, args: args} }
 }
 
-// newModel starts a model. How far its script is follows from the number of
-// results in the request, so that an agent may ask for the same turn again.
-func newModel(t *testing.T, script ...play) *model {
-	m := &model{t: t, script: script, stays: make(map[int]bool)}
+// newModel starts a model for an agent that puts prefix before the names of the
+// server's tools. How far its script is follows from the number of results in the
+// request, so an agent may ask for the same turn again.
+func newModel(t *testing.T, prefix string, script ...play) *model {
+	m := &model{t: t, prefix: prefix, script: script, moves: make(map[int]move)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", m.messages)
 	mux.HandleFunc("POST /v1/responses", m.responses)
+	mux.HandleFunc("POST /v1/chat/completions", m.completions)
+	mux.HandleFunc("POST /v1beta/models/{call}", m.generate)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	m.url = s.URL
@@ -95,28 +123,84 @@ func (m *model) read(w http.ResponseWriter, r *http.Request, v any) bool {
 	return true
 }
 
+// write answers with JSON, in one piece.
+func (m *model) write(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		m.t.Logf("the agent did not wait for its answer: %v", err)
+	}
+}
+
+// arguments are the arguments of a call, as JSON.
+func (m *model) arguments(next move) string {
+	raw, err := json.Marshal(next.args)
+	if err != nil {
+		m.t.Errorf("the script's arguments %v are not JSON: %v", next.args, err)
+	}
+	return string(raw)
+}
+
 // answer goes on with the script. The tool of what it returns is the one that
-// the agent offers; nil when the model has only words.
+// the agent offers; nil when the model has only words. A request without tools is
+// one of the agent's own, such as for a title, and gets some words.
 func (m *model) answer(seen turn) (move, *offered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := m.play(len(seen.results))
-	m.plays = max(m.plays, n+1)
-	if n >= len(m.script) {
-		m.t.Errorf("the agent asks for turn %d, and the script is over", len(seen.results)+1)
-		return move{words: "The script is over."}, nil
+	if len(seen.tools) == 0 {
+		return move{words: "Fine."}, nil
 	}
-	next := m.script[n](seen)
-	m.stays[len(seen.results)] = next.stay
+	seen.prefix = m.prefix
+	seen.results = m.ours(seen.results)
+	m.seen = append(m.seen, seen)
+	next, known := m.moves[len(seen.results)]
+	if !known {
+		n := m.play(len(seen.results))
+		if n >= len(m.script) {
+			m.t.Errorf("the agent asks for turn %d, and the script is over", len(seen.results)+1)
+			return move{words: "The script is over."}, nil
+		}
+		next = m.script[n](seen)
+		m.moves[len(seen.results)] = next
+	}
 	if next.tool == "" {
 		return next, nil
 	}
 	tool := seen.tool(next.tool)
+	if tool == nil && m.search != nil {
+		full := m.prefix + next.tool
+		if !known {
+			next.tool, next.args = m.search.tool, map[string]any{"query": "select:" + full, "max_results": 5}
+		} else if m.search.call != "" {
+			next.tool, next.args = m.search.call, map[string]any{"name": full, "arguments": next.args}
+		}
+		tool = seen.any(next.tool)
+	}
 	if tool == nil {
+		if next.lost {
+			return move{words: next.words}, nil
+		}
 		m.t.Errorf("turn %d: the tool %q is not offered; of ours are %q", len(seen.results)+1, next.tool, seen.names())
 		return move{words: "The tool is missing."}, nil
 	}
 	return next, tool
+}
+
+// ours are the results of the server's tools.
+func (m *model) ours(results []result) []result {
+	var all []result
+	for _, r := range results {
+		var inner struct {
+			Name string `json:"name"`
+		}
+		if m.search != nil && r.tool == m.search.call && json.Unmarshal(r.args, &inner) == nil {
+			r.tool = inner.Name
+		}
+		r.args = nil
+		if r.tool == "" || strings.HasPrefix(r.tool, m.prefix) {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // play is which play answers a request with so many results. The caller holds
@@ -124,7 +208,7 @@ func (m *model) answer(seen turn) (move, *offered) {
 func (m *model) play(results int) int {
 	n := results
 	for before := range results {
-		if m.stays[before] {
+		if m.moves[before].stay {
 			n--
 		}
 	}
@@ -135,17 +219,27 @@ func (m *model) play(results int) int {
 func (m *model) played() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.plays
+	n := 0
+	for results := range m.moves {
+		n = max(n, m.play(results)+1)
+	}
+	return n
 }
 
-// ours is what the agents put before the names of the server's tools, or the
-// namespace that they put them into.
-const ours = "mcp__packs"
+// turns are the requests that were answered so far.
+func (m *model) turns() []turn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.seen)
+}
 
 // tool finds a tool of the server's among those offered, or returns nil.
-func (seen turn) tool(name string) *offered {
+func (seen turn) tool(name string) *offered { return seen.any(seen.prefix + name) }
+
+// any finds a tool by its full name, the agent's own included.
+func (seen turn) any(full string) *offered {
 	for i, tool := range seen.tools {
-		if tool.space == ours && tool.name == name || tool.space == "" && tool.name == ours+"__"+name {
+		if tool.full() == full {
 			return &seen.tools[i]
 		}
 	}
@@ -157,9 +251,7 @@ func (seen turn) tool(name string) *offered {
 func (seen turn) names() []string {
 	var all []string
 	for _, tool := range seen.tools {
-		if tool.space == ours {
-			all = append(all, tool.name)
-		} else if name, ok := strings.CutPrefix(tool.name, ours+"__"); ok {
+		if name, ok := strings.CutPrefix(tool.full(), seen.prefix); ok {
 			all = append(all, name)
 		}
 	}
@@ -184,7 +276,20 @@ func (seen turn) last(t *testing.T) map[string]any {
 	return out
 }
 
-// texts joins the texts of content as both formats have it: a string, or a list
+// failed checks that the last call failed with a code. An agent may put its own
+// words and brackets around what the server said, so the code is looked for.
+func (seen turn) failed(t *testing.T, code string) {
+	t.Helper()
+	if n := len(seen.results); n == 0 || !strings.Contains(unescaped(seen.results[n-1].text), `{"error":{"code":"`+code+`"`) {
+		t.Errorf("the model reads %+v, want the error %s", seen.results, code)
+	}
+}
+
+// unescaped is a text in which JSON may stand in strings of JSON, without the
+// backslashes of that.
+func unescaped(text string) string { return strings.ReplaceAll(text, `\`, "") }
+
+// texts joins the texts of content as the formats have it: a string, or a list
 // of parts of which some have text.
 func texts(content json.RawMessage) string {
 	var plain string
@@ -216,11 +321,17 @@ func stream(w http.ResponseWriter) events {
 // send sends one event; its data has the event's name as "type", too.
 func (e events) send(name string, data map[string]any) {
 	data["type"] = name
+	fmt.Fprintf(e.w, "event: %s\n", name)
+	e.data(data)
+}
+
+// data sends an event that has no name.
+func (e events) data(data map[string]any) {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // it is made of what was decoded before
 	}
-	fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, raw)
+	fmt.Fprintf(e.w, "data: %s\n\n", raw)
 	if f, ok := e.w.(http.Flusher); ok {
 		f.Flush()
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What agents send, cut down to what a script sees, in both formats, with and
+// What agents send, cut down to what a script sees, in each format, with and
 // without a stream. The agents themselves are run by make agents.
 func TestModel(t *testing.T) {
 	const (
@@ -33,6 +33,25 @@ func TestModel(t *testing.T) {
 					{"type": "function", "name": "open", "description": "Opens.", "parameters": {"type": "object"}}
 				]}
 			]}`
+		chat = `{"model": "m", "stream": STREAM,
+			"messages": [
+				{"role": "system", "content": "Be kind."}, {"role": "user", "content": [{"type": "text", "text": "Note it."}]},
+				{"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "mcp__packs__list", "arguments": "{}"}}]},
+				{"role": "tool", "tool_call_id": "a", "content": "{}"}
+			],
+			"tools": [
+				{"type": "function", "function": {"name": "bash"}},
+				{"type": "function", "function": {"name": "mcp__packs__open", "description": "Opens.", "parameters": {"type": "object"}}}
+			]}`
+		gemini = `{"systemInstruction": {"parts": [{"text": "Be kind."}]},
+			"contents": [
+				{"role": "user", "parts": [{"text": "Note it."}]},
+				{"role": "model", "parts": [{"functionCall": {"name": "mcp__packs__list", "args": {}}}]},
+				{"role": "user", "parts": [{"functionResponse": {"name": "mcp__packs__list", "response": {"output": "{}"}}}]}
+			],
+			"tools": [{"functionDeclarations": [
+				{"name": "shell"}, {"name": "mcp__packs__open", "description": "Opens.", "parametersJsonSchema": {"type": "object"}}
+			]}]}`
 	)
 	for _, tc := range []struct {
 		name, path, body string
@@ -44,11 +63,15 @@ func TestModel(t *testing.T) {
 			[]string{`"mcp__packs__open"`, `"stop_reason":"tool_use"`}},
 		{"responses", "/v1/responses", openai, "Be kind.\nNote it.\nPacks.", false,
 			[]string{`"name":"open"`, `"namespace":"mcp__packs"`, `"status":"completed"`}},
+		{"chat completions", "/v1/chat/completions", chat, "Be kind.\nNote it.\n", false,
+			[]string{`"mcp__packs__open"`}},
+		{"generateContent", "/v1beta/models/m:VERB", gemini, "Be kind.\nNote it.\n", false,
+			[]string{`"finishReason":"STOP"`}},
 	} {
 		for _, streamed := range []string{"true", "false"} {
 			t.Run(tc.name+" "+streamed, func(t *testing.T) {
 				open := func(seen turn) move {
-					want := turn{text: tc.text, results: []result{{"{}", tc.failed}}}
+					want := turn{text: tc.text, results: []result{{tool: "mcp__packs__list", text: "{}", failed: tc.failed}}}
 					got := turn{text: seen.text, results: seen.results}
 					if diff := cmp.Diff(want, got, cmp.AllowUnexported(turn{}, result{})); diff != "" {
 						t.Errorf("the script sees (-want +got):\n%s", diff)
@@ -61,8 +84,9 @@ func TestModel(t *testing.T) {
 					}
 					return call("open", map[string]any{"pack_id": "p"})(seen)
 				}
-				m := newModel(t, call("list", nil), open)
-				response, err := http.Post(m.url+tc.path, "application/json", strings.NewReader(strings.Replace(tc.body, "STREAM", streamed, 1)))
+				m := newModel(t, "mcp__packs__", call("list", nil), open)
+				verb := map[string]string{"true": "streamGenerateContent", "false": "generateContent"}[streamed]
+				response, err := http.Post(m.url+strings.Replace(tc.path, "VERB", verb, 1), "application/json", strings.NewReader(strings.Replace(tc.body, "STREAM", streamed, 1)))
 				if err != nil {
 					t.Fatal(err)
 				}

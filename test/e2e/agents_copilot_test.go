@@ -1,0 +1,43 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+)
+
+func copilotCLI() agent {
+	return agent{
+		name: "Copilot CLI", npm: "@github/copilot", program: "@github/copilot-linux-*/copilot", prefix: "packs-",
+		lists: true, deaf: true, alone: "decline",
+		killed: losesTools,
+		start: func(s *stage) ([]string, []string) {
+			env, args := copilot(s)
+			return env, append(args, "-p", task)
+		},
+		window: &window{
+			start: func(s *stage) ([]string, []string) {
+				s.write("agent/.copilot/config.json", s.json(map[string]any{"trusted_folders": []string{s.project()}, "banner": "never"}))
+				env, args := copilot(s)
+				return env, append(args, "-i", task)
+			},
+			allow: []press{{"enter accept", "\r"}},
+			stays: true,
+		},
+	}
+}
+
+// copilot is what is common to its ways to start. It needs no account with a model
+// of the user's own, and no network when it is told so.
+func copilot(s *stage) (env, args []string) {
+	server := map[string]any{"type": "local", "command": s.server[0], "args": s.server[1:], "env": s.serverEnv(), "tools": []string{"*"}}
+	if s.over == overHTTP {
+		server = map[string]any{"type": "http", "url": s.overWeb(), "headers": bearer, "tools": []string{"*"}}
+	}
+	s.write("agent/.copilot/mcp-config.json", s.json(map[string]any{"mcpServers": map[string]any{"packs": server}}))
+	return []string{
+		"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
+		"COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_BASE_URL=" + s.m.url + "/v1", "COPILOT_PROVIDER_API_KEY=none", "COPILOT_MODEL=scripted",
+		// It unpacks itself on its first start, 230 MB, and need not for each test.
+		"COPILOT_PKG_CACHE_HOME=" + filepath.Join(os.Getenv(agentsVar), "copilot"),
+	}, []string{"--allow-tool", "packs"}
+}

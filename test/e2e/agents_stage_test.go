@@ -1,0 +1,178 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// agentPatience is how long one conversation of an agent may take. It is only
+// used up by a test that fails.
+const agentPatience = 10 * time.Minute
+
+// task is what the agents are told to do.
+const task = "Write down that it rains."
+
+// bearer are the headers of an agent that reaches the server over HTTP.
+var bearer = map[string]any{"Authorization": "Bearer " + token}
+
+// A stage is a machine with one agent and one model.
+type stage struct {
+	*world
+	agent
+	bin    string   // the agent's program
+	server []string // what the agent starts as the server, over stdio
+	m      *model
+	facts  *facts
+}
+
+// newStage is a machine for one step.
+func newStage(t *testing.T, a agent, bin string, step step, f *facts) *stage {
+	t.Helper()
+	w := newWorld(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.asks(step.channels)
+	w.env = append(append(w.env, wireVar+"="+w.file("wire.jsonl")), step.env...)
+	return &stage{world: w, agent: a, bin: bin, server: append([]string{self, w.program}, w.serverArgs()...), facts: f}
+}
+
+// asks has a person be asked over these channels.
+func (w *world) asks(channels string) {
+	w.env = append(w.env, "PACKS_MCP_APPROVAL_CHANNELS="+channels,
+		// The browser keeps the page's file, which works once, by its name only.
+		"BROWSER=sh -c 'echo opened >>"+w.file("browser")+"' %s")
+}
+
+// file is the path of a file of the test's own.
+func (w *world) file(name string) string { return filepath.Join(filepath.Dir(w.packs), name) }
+
+// read returns what is in such a file; empty when there is none.
+func (w *world) read(name string) string {
+	w.t.Helper()
+	raw, err := os.ReadFile(w.file(name))
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Error(err)
+	}
+	return string(raw)
+}
+
+// write makes such a file.
+func (w *world) write(name, content string) string {
+	w.t.Helper()
+	file := w.file(name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return file
+}
+
+// serverEnv is what an agent's configuration gives the server: some agents give
+// it next to nothing else.
+func (w *world) serverEnv() map[string]string {
+	env := make(map[string]string)
+	for _, kv := range w.env {
+		if name, value, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "PACKS_MCP_") || name == wireVar || name == "GORACE" || name == "BROWSER" {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// serverArgs are the arguments of the server.
+func (w *world) serverArgs() []string {
+	return []string{"serve", "--packs", w.packs, "--workspace", w.workspace}
+}
+
+// overWeb starts the server of an agent that reaches it over HTTP, and returns its
+// address.
+func (w *world) overWeb() string {
+	w.t.Helper()
+	base, _ := w.serve(new(lockedBuffer), token)
+	return base + "/mcp"
+}
+
+// json is v as JSON.
+func (s *stage) json(v any) string {
+	s.t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// play has the agent do its task with a model that follows a script, to its end,
+// and returns what it printed on standard output.
+func (s *stage) play(script ...play) string {
+	s.t.Helper()
+	s.m = newModel(s.t, s.prefix, script...)
+	s.m.search = s.search
+	env, args := s.start(s)
+	ctx, cancel := context.WithTimeout(s.t.Context(), agentPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.bin, args...)
+	cmd.Env, cmd.Dir = s.agentEnv(env), s.project()
+	cmd.WaitDelay = 10 * time.Second // for children that keep its output open
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		s.t.Errorf("%s: %v\nstdout:\n%s\nstderr:\n%s", s.name, err, tail(stdout.String()), tail(stderr.String()))
+	}
+	if s.t.Failed() {
+		s.t.Logf("it printed %q and %q", tail(stdout.String()), tail(stderr.String()))
+	}
+	return stdout.String()
+}
+
+// project is the folder that the agent works in.
+func (s *stage) project() string {
+	s.t.Helper()
+	project := s.file("agent/project")
+	if err := os.MkdirAll(project, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	return project
+}
+
+// agentEnv is the agent's environment: PATH, a home of its own, a proxy that lets
+// nothing through, and more.
+func (s *stage) agentEnv(more []string) []string {
+	outside := s.noOutside()
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.file("agent"), "TERM=dumb", "LANG=C.UTF-8",
+		"HTTP_PROXY=" + outside, "HTTPS_PROXY=" + outside, "ALL_PROXY=" + outside, "NO_PROXY=127.0.0.1,localhost", "DO_NOT_TRACK=1",
+	}, more...)
+}
+
+// noOutside starts a proxy that lets nothing through, and returns its address. An
+// agent that asks for it fails the test, except for what its row says.
+func (s *stage) noOutside() string {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.window == nil || r.Host != s.window.reaches {
+			s.t.Errorf("the agent wanted to reach %s %s", r.Method, r.Host)
+		}
+		http.Error(w, "no network", http.StatusForbidden)
+	}))
+	s.t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// tail is the end of a long text.
+func tail(text string) string {
+	const most = 8 << 10
+	return text[max(0, len(text)-most):]
+}
