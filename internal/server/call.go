@@ -57,6 +57,9 @@ type call struct {
 	space   *space // the workspace that it is about; nil: the chat's first
 	ended   int    // how many runs had ended when it was prepared last; see [run.confirm]
 
+	opens bool   // it gives the document of a pack from its beginning
+	note  string // what the model should know besides the result; empty: nothing
+
 	telling sync.Mutex
 	told    int // pieces of progress that the client was told; guarded by telling
 }
@@ -77,7 +80,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	id := wire.NewReference()
 	fails := func(e *toolError) *mcp.CallToolResult {
 		spans.From(ctx).ToolFailed(e.Code)
-		return failure(e)
+		return onceFor(ctx, failure(e))
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -111,11 +114,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	case question != nil:
 		return inputRequired(question).ToolResult(), nil
 	}
-	result, err = success(ctx, out)
+	result, err = success(ctx, out, c.note)
 	if err == nil && result.IsError {
 		spans.From(ctx).ToolFailed(codeOf(out))
 	}
-	return result, err
+	return onceFor(ctx, result), err
 }
 
 // decide takes one call through the gate, and a person, to its work. With a
@@ -141,8 +144,29 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 	if question != nil || err != nil {
 		return nil, question, err
 	}
-	out, err = act.perform(ctx, permit)
+	if out, err = act.perform(ctx, permit); err == nil {
+		c.note = c.chat.sinceOpened(act.request.Pack, c.opens)
+	}
 	return out, nil, err
+}
+
+// sinceOpened says, once, that a pack is no longer what it was when the model saw its
+// document. opens is that it sees it now.
+func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, known := c.opened[pack.ID]
+	if !opens && (!known || was == pack.Digest) {
+		return ""
+	}
+	if c.opened == nil {
+		c.opened = make(map[string]string)
+	}
+	c.opened[pack.ID] = pack.Digest
+	if opens {
+		return ""
+	}
+	return fmt.Sprintf("Pack %s changed since you opened it. Open it again before you rely on its documents.", pack.ID)
 }
 
 // prepare finds out what a call would do, by the packs as they are.

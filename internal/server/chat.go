@@ -37,6 +37,7 @@ type chat struct {
 	more        map[string]*space       // :: handle → a workspace beside the first
 	client      string                  // name and version that the client gave
 	enabled     map[string]*enabledPack // :: pack id → its enabled tools
+	opened      map[string]string       // :: pack id → its digest when the model saw its document last
 	enables     int                     // tools that were enabled so far
 	listeners   []listener
 	seen        *packs.Catalog  // of the last call; see [Server.follow]

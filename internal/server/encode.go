@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
@@ -12,11 +14,17 @@ import (
 )
 
 // success encodes a result twice: structured, and as text with the same JSON
-// for clients that read only that.
-func success(ctx context.Context, out any) (*mcp.CallToolResult, error) {
+// for clients that read only that. A note becomes a member of it.
+func success(ctx context.Context, out any, note string) (*mcp.CallToolResult, error) {
+	if note != "" {
+		out = noted{out, note}
+	}
 	result, err := encode(out)
 	if err != nil {
 		return nil, err
+	}
+	if n, ok := out.(noted); ok {
+		out = n.result
 	}
 	if e, ok := out.(interface {
 		failed() bool
@@ -29,6 +37,47 @@ func success(ctx context.Context, out any) (*mcp.CallToolResult, error) {
 		result.Content = append(result.Content, e.links()...)
 	}
 	return result, nil
+}
+
+// A noted result is one with a member "note".
+type noted struct {
+	result any
+	note   string
+}
+
+// MarshalJSON puts the note first, where no client cuts it off.
+func (n noted) MarshalJSON() ([]byte, error) {
+	raw, err := strictjson.Encode(n.result)
+	if err != nil {
+		return nil, err
+	}
+	note, err := strictjson.Encode(map[string]string{"note": n.note})
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(raw, []byte("{}")) {
+		return note, nil
+	}
+	return slices.Concat(note[:len(note)-1], []byte(","), raw[1:]), nil
+}
+
+// onceFor returns an error with its text alone for clients that show their model both
+// that and the structure. The text has the same JSON.
+func onceFor(ctx context.Context, result *mcp.CallToolResult) *mcp.CallToolResult {
+	if result == nil || !result.IsError {
+		return result
+	}
+	_, sess, ok := chatOf(ctx)
+	if !ok {
+		return result
+	}
+	name := sess.GetClientInfo().Name
+	for _, known := range []string{"gemini-cli-mcp-client", "qwen-cli-mcp-client"} { // measured; see docs/clients.md
+		if strings.HasPrefix(name, known) {
+			result.RawStructuredContent = nil
+		}
+	}
+	return result
 }
 
 // knowsLinks reports whether the client's version of the protocol has links to

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -43,7 +45,8 @@ type runEnvelope struct {
 }
 
 type artifact struct {
-	Path      string `json:"path"`
+	Path      string `json:"path"`           // within the workspace
+	File      string `json:"file,omitempty"` // absolute; for a client on this machine
 	Type      string `json:"type"`
 	MIME      string `json:"mime,omitempty"`
 	SizeBytes int64  `json:"size_bytes"`
@@ -56,7 +59,7 @@ const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},
 // Output schemas of runs: of all but those of Markdown tools, and of any.
 const (
 	envelopeSchema    = envelopeBefore + errorProperty + envelopeBehind
-	anyEnvelopeSchema = envelopeBefore + `"error":{"anyOf":[` + errorSchema + `,{"type":"string"}]},"failure":` + errorSchema + envelopeBehind
+	anyEnvelopeSchema = envelopeBefore + `"note":{"type":"string"},"error":{"anyOf":[` + errorSchema + `,{"type":"string"}]},"failure":` + errorSchema + envelopeBehind
 )
 
 const envelopeBefore = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
@@ -64,7 +67,7 @@ const envelopeBefore = `{"type":"object","properties":{"ok":{"type":"boolean"},"
 	`"duration_ms":{"type":"integer"},"parsed":` + anyJSON + `,`
 
 const envelopeBehind = `,"notes":{"type":"array","items":{"type":"string"}},` +
-	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},"changes":` + changesSchema + `,` +
+	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"file":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},"changes":` + changesSchema + `,` +
 	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 
 func (e *runEnvelope) failed() bool { return !e.OK }
@@ -286,6 +289,9 @@ func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Conten
 	}
 	for _, a := range res.Artifacts {
 		art := artifact{Path: safetext.Line(a.Path), Type: "file", SizeBytes: a.Size}
+		if origin := r.call.chat.origin; origin == gate.OriginClient || origin == gate.OriginMachine {
+			art.File = safetext.Line(filepath.Join(r.call.in().workspace, filepath.FromSlash(a.Path)))
+		}
 		if err == nil {
 			if page, err := dir.Read(a.Path, 0, 1, packfs.Limits{File: 1 << 62}); err == nil {
 				art.MIME = page.MIME

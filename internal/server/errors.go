@@ -73,7 +73,9 @@ type toolError struct {
 // errorProperty is how the output schemas declare it. They require nothing at
 // the top, since an error comes alone: the official TypeScript client 1.x holds
 // the structured content of errors against the schema too, and throws.
-const errorProperty = `"error":` + errorSchema
+//
+// A note is what the model should know besides the result.
+const errorProperty = `"note":{"type":"string"},"error":` + errorSchema
 
 const errorSchema = `{"type":"object","properties":{"code":{"type":"string"},"message":{"type":"string"},"hint":{"type":"string"}},"required":["code","message"]}`
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -19,7 +20,12 @@ const maxInstructions = 2048
 // instructions teach a model how packs work, and name as many as fit.
 func (s *Server) instructions(ctx context.Context) string {
 	rules := s.rules()
-	return rules + s.metadataBlock(s.listedPacks(s.catalogOf(ctx)), s.files.Once(), maxInstructions-weight(rules))
+	catalog := s.catalogOf(ctx)
+	end := ""
+	if slices.ContainsFunc(catalog.Problems(), func(d diag.Diagnostic) bool { return d.Code == packs.CodeRootMissing }) {
+		end = "\n\nA folder of packs that the user named does not exist. If a pack is missing, tell them: packs-mcp folders"
+	}
+	return rules + s.metadataBlock(s.listedPacks(catalog), s.files.Once(), maxInstructions-weight(rules)-weight(end)) + end
 }
 
 // Metadata returns the block with packs that a server of these options has in
@@ -46,50 +52,79 @@ func (s *Server) rules() string {
 `, s.exposed(toolOpenDocs), s.exposed(toolReadFile), s.exposed(toolEnable), s.exposed(toolCall))
 }
 
-// metadataBlock names the packs that a model is told of, which are given by id,
-// as many as fit into a weight of max, and says how to find the rest.
+// metadataBlock names the packs that a model is told of, which are given by id, in a
+// weight of at most max. Ids go before descriptions: a pack that is not named is easily
+// missed, and its description can be asked for.
 func (s *Server) metadataBlock(attached []*packs.Pack, once *packs.ToolsOnce, max int) string {
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"
 	}
-	// Long descriptions are cut here, and not in the list, when that names more
-	// packs: a pack that is not named is easily missed.
-	var block string
+	room := max - weight(head)
 	for _, length := range []int{s.limits.Description, 400, 160} {
-		var all bool
-		if block, all = s.entries(attached, once, head, max, length); all {
-			break
+		if block, n := s.entries(attached, once, room, length); n == len(attached) {
+			return head + strings.TrimRight(block, "\n")
 		}
 	}
-	return block
+	return head + strings.TrimRight(s.entriesAndIDs(attached, once, room), "\n")
 }
 
-// entries is the block with descriptions of at most so many characters, and
-// whether every pack is in it.
-func (s *Server) entries(attached []*packs.Pack, once *packs.ToolsOnce, head string, max, length int) (block string, all bool) {
+// entries are packs with descriptions of at most so many characters, and how many of
+// them have room.
+func (s *Server) entries(attached []*packs.Pack, once *packs.ToolsOnce, room, length int) (block string, n int) {
 	var b strings.Builder
-	b.WriteString(head)
-	used := weight(head)
-	rest := func(n int) string {
-		return fmt.Sprintf("(and %d more: call %s, with a query to search)", n, s.exposed(toolList))
-	}
-	// What is said of the rest must fit as well; its length hardly varies.
-	reserve := weight(rest(len(attached)))
 	for i, p := range attached {
-		e := fmt.Sprintf("- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
-			p.ID, safetext.Line(p.Name), shorten(s.describe(p.Description), length), once.HasTools(p))
-		need := used + weight(e)
-		if i < len(attached)-1 {
-			need += reserve
+		e := s.entry(p, once, length)
+		if room -= weight(e); room < 0 {
+			return b.String(), i
 		}
-		if need > max {
-			return b.String() + rest(len(attached)-i), false
-		}
-		used += weight(e)
 		b.WriteString(e)
 	}
-	return strings.TrimRight(b.String(), "\n"), true
+	return b.String(), len(attached)
+}
+
+func (s *Server) entry(p *packs.Pack, once *packs.ToolsOnce, length int) string {
+	name := ""
+	if p.Name != p.ID {
+		name = "  name: " + safetext.Line(p.Name) + "\n"
+	}
+	return fmt.Sprintf("- pack_id: %s\n%s  description: %s\n  has_tools_json: %t\n",
+		p.ID, name, shorten(s.describe(p.Description), length), once.HasTools(p))
+}
+
+// entriesAndIDs are as many packs with short descriptions as leave room for the ids of
+// all others; or as many ids as there is room for, if that is not enough for all.
+func (s *Server) entriesAndIDs(attached []*packs.Pack, once *packs.ToolsOnce, room int) string {
+	const length = 160
+	line := func(ids []string) string {
+		return fmt.Sprintf("- other pack_ids, which %s describes: %s\n", s.exposed(toolList), strings.Join(ids, ", "))
+	}
+	more := func(n int) string {
+		return fmt.Sprintf("(and %d more: call %s, with a query to search)\n", n, s.exposed(toolList))
+	}
+	var ids []string
+	for used := weight(line(nil)); len(ids) < len(attached); {
+		id := attached[len(ids)].ID
+		if used += weight(id) + len(", "); used > room {
+			break
+		}
+		ids = append(ids, id)
+	}
+	if len(ids) < len(attached) {
+		for len(ids) > 0 && weight(line(ids))+weight(more(len(attached))) > room {
+			ids = ids[:len(ids)-1]
+		}
+		return line(ids) + more(len(attached)-len(ids))
+	}
+	block := ""
+	for i, p := range attached {
+		e := s.entry(p, once, length)
+		if weight(block+e+line(ids[i+1:])) > room {
+			return block + line(ids[i:])
+		}
+		block += e
+	}
+	return block
 }
 
 // describe makes a description fit to be shown as metadata: one line, escaped,

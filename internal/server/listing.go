@@ -28,6 +28,9 @@ func (s *Server) definition(t *baseTool) mcp.Tool {
 	return mcp.Tool{
 		Name: s.exposed(t.name), Title: t.title, Annotations: t.annotations,
 		RawInputSchema: json.RawMessage(t.input), RawOutputSchema: json.RawMessage(t.output),
+		// Claude Code hides the tools of servers until its model searches for them. It
+		// shows these from the start; without them its model hears of no pack.
+		Meta: mcp.NewMetaFromMap(map[string]any{"anthropic/alwaysLoad": true}),
 	}
 }
 

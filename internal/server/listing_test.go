@@ -194,11 +194,25 @@ func TestBudget(t *testing.T) {
 		if n := utf16Len(instructions); n > maxInstructions {
 			t.Errorf("%s: the instructions have %d characters, want at most %d", c.name, n, maxInstructions)
 		}
-		if c.count > 0 && !strings.Contains(instructions, "pack_id: team/pack-0000") {
-			t.Errorf("%s: no pack is named in the instructions", c.name)
+		// Ids go before descriptions, and none is there twice.
+		named := 0
+		for i := range c.count {
+			switch n := strings.Count(instructions, fmt.Sprintf("team/pack-%04d", i)); n {
+			case 0:
+			case 1:
+				named++
+			default:
+				t.Errorf("%s: pack %d is named %d times:\n%s", c.name, i, n, instructions)
+			}
 		}
-		if rest := strings.Contains(instructions, "more: call capability_packs_list"); rest != (c.count > 3) {
-			t.Errorf("%s: that there are more is said: %v\n%s", c.name, rest, instructions)
+		if all := min(c.count, 50); named < all {
+			t.Errorf("%s: %d packs are named in the instructions, want at least %d:\n%s", c.name, named, all, instructions)
+		}
+		if rest := strings.Contains(instructions, fmt.Sprintf("and %d more: call capability_packs_list", c.count-named)); rest != (named < c.count) {
+			t.Errorf("%s: %d of %d packs are named, and that there are more is said: %v\n%s", c.name, named, c.count, rest, instructions)
+		}
+		if others := strings.Contains(instructions, "other pack_ids, which capability_packs_list describes: "); others != (c.count > 3) {
+			t.Errorf("%s: ids without descriptions: %v\n%s", c.name, others, instructions)
 		}
 		total := size(t, instructions)
 		for _, tool := range objects(result(t, w.request("tools/list", nil))["tools"]) {

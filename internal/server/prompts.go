@@ -234,7 +234,8 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
-			return userMessage(s.describe(pack.Description), invocationPart{}.fill(pack.Folder(), body, words)), nil
+			c.opens = true
+			return userMessage(s.describe(pack.Description), invocationPart{}.fill(pack.Folder(), body, words)+s.toolsSentence(pack, false)), nil
 		},
 	}, nil
 }

@@ -133,7 +133,7 @@ func TestSkillToolCarriesAnswers(t *testing.T) {
 	call["inputResponses"] = map[string]any{"approval": decide("once")("", nil)}
 	out, _ := result(t, w.modern("tools/call", call))["structuredContent"].(map[string]any)
 	doc, _ := out["entry_doc"].(map[string]any)
-	if content, _ := doc["content"].(string); !strings.HasSuffix(content, "ARGUMENTS: it") {
+	if content, _ := doc["content"].(string); !strings.Contains(content, "\n\nARGUMENTS: it\n\nTools of this pack, after capability_packs_enable_tools(") {
 		t.Errorf("triage = %v, want the document with its arguments", out)
 	}
 }

@@ -30,7 +30,7 @@ func callTool() *baseTool {
 		description: fixed("Call an enabled tool of a pack. The same as calling PACK__TOOL, for clients that do not show new tools."),
 		input: `{"type":"object","properties":{"pack_id":{"type":"string"},` +
 			`"tool":{"type":"string","description":"as declared or as listed"},` +
-			`"arguments":{"type":"object","description":"as in the tool's signature"},` +
+			`"arguments":{"type":"object","description":"as in the tool's signature and schema"},` +
 			`"workspace":{"type":"string","description":"handle that a run returned; new for another"}},"required":["pack_id","tool","arguments"],"additionalProperties":false}`,
 		output:      anyEnvelopeSchema,
 		annotations: mcp.ToolAnnotation{Title: "Call a pack's tool", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},

@@ -41,6 +41,9 @@ type enabledTool struct {
 	Tool        string `json:"tool"`
 	Description string `json:"description"`
 	Signature   string `json:"signature"`
+	// InputSchema is what the arguments must be; absent where the signature says it
+	// all. Some clients show their model no other.
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
 type declaredTool struct {
@@ -66,13 +69,13 @@ func enableTool() *baseTool {
 	return &baseTool{
 		name:  toolEnable,
 		title: "Enable a pack's tools",
-		description: fixed("Make a pack's tools callable in this chat and get their signatures. " +
+		description: fixed("Make a pack's tools callable in this chat and get their signatures and schemas. " +
 			"They appear as tools of their own, PACK__TOOL, and can be called with call_tool in any case."),
 		input: `{"type":"object","properties":{"pack_id":{"type":"string"},` +
 			`"tools":{"type":"array","items":{"type":"string"},"description":"only these; [] disables all"}},` +
 			`"required":["pack_id"],"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"enabled":{"type":"boolean"},"tools":{"type":"array","items":{"type":"object","properties":{` +
-			`"name":{"type":"string"},"tool":{"type":"string"},"description":{"type":"string"},"signature":{"type":"string"}},"required":["name","tool","description","signature"]}},` +
+			`"name":{"type":"string"},"tool":{"type":"string"},"description":{"type":"string"},"signature":{"type":"string"},"input_schema":{"type":"object"}},"required":["name","tool","description","signature"]}},` +
 			`"not_executable":{"type":"array","items":{"type":"object","properties":{"tool":{"type":"string"},"reason":{"type":"string"}},"required":["tool","reason"]}},` + errorProperty + `}}`,
 		annotations: mcp.ToolAnnotation{Title: "Enable a pack's tools", ReadOnlyHint: &no, DestructiveHint: &no, IdempotentHint: &yes, OpenWorldHint: &no},
 		prepare:     (*Server).prepareEnable,
@@ -371,6 +374,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		out.Tools = append(out.Tools, enabledTool{
 			Name: n.listed, Tool: t.Name,
 			Description: s.describeLines(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
+			InputSchema: moreThanSignature(readable(t.PortableSchema())),
 		})
 	}
 	c.mu.Unlock()
@@ -378,6 +382,25 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		s.tellTools(cl.catalog, c)
 	}
 	return out
+}
+
+// moreThanSignature returns a schema that says more of an argument than its name, its
+// type and its default, and nil for any other.
+func moreThanSignature(schema json.RawMessage) json.RawMessage {
+	var s struct {
+		Properties map[string]map[string]any `json:"properties"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return schema
+	}
+	for _, property := range s.Properties {
+		for keyword := range property {
+			if keyword != "type" && keyword != "default" {
+				return schema
+			}
+		}
+	}
+	return nil
 }
 
 // taken reports whether a listed name is used in this chat. The caller holds

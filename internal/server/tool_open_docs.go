@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -103,8 +104,9 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 				return nil, err
 			}
 			if p.Arguments != nil {
-				docs.EntryDoc.Content = docs.part.fill(pack.Folder(), docs.EntryDoc.Content, *p.Arguments)
+				docs.EntryDoc.Content = docs.part.fill(pack.Folder(), docs.EntryDoc.Content, *p.Arguments) + s.toolsSentence(pack, docs.EntryDoc.Truncated)
 			}
+			c.opens = p.Offset == 0
 			return docs, nil
 		},
 	}, nil
@@ -260,6 +262,25 @@ func (p invocationPart) fill(dir, body, arguments string) string {
 		return text + body
 	}
 	return text + body + "\n\nARGUMENTS: " + arguments
+}
+
+// toolsSentence names the tools of a pack behind its document, which may speak of them
+// as if they were there. It is empty while more of the document comes.
+func (s *Server) toolsSentence(pack *packs.Pack, more bool) string {
+	set, _, err := s.files.Offered(pack)
+	if more || err != nil || set == nil {
+		return ""
+	}
+	var names []string
+	for _, t := range set.Tools {
+		if t.Command != nil {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n\nTools of this pack, after %s(pack_id: %q): %s", s.exposed(toolEnable), pack.ID, strings.Join(names, ", "))
 }
 
 // fixed is a description that does not change.

@@ -235,7 +235,7 @@ func (f *follower) dated(at time.Time) {
 	f.must(os.Rename(file, f.path("triage/SKILL.md")))
 }
 
-// repository makes a repository of packs with 10 files each, with a branch in which
+// repository makes a repository of packs with 100 files each, with a branch in which
 // each of the files is another. Who polls has a tenth of them: package watch has all.
 func (f *follower) repository() {
 	f.t.Helper()
@@ -257,9 +257,10 @@ func (f *follower) repository() {
 
 // branch yields the files of a branch.
 func (f *follower) branch(branch string) iter.Seq2[string, string] {
-	n := 200
+	const n = 20 // so few that lists have their descriptions
+	docs := 99
 	if f.kind == "polling" {
-		n = 20
+		docs = 9
 	}
 	return func(yield func(path, data string) bool) {
 		for i := range n {
@@ -267,7 +268,7 @@ func (f *follower) branch(branch string) iter.Seq2[string, string] {
 			if !yield(dir+"SKILL.md", fmt.Sprintf("---\nname: p%03d\ndescription: Of branch %s.\n---\n", i, branch)) {
 				return
 			}
-			for j := range 9 {
+			for j := range docs {
 				if !yield(fmt.Sprintf("%sdocs/%d.md", dir, j), branch) {
 					return
 				}

@@ -42,6 +42,10 @@ const escape = "\x1b"
 // up by a test that fails.
 const windowPatience = 3 * time.Minute
 
+// reading is how long a person looks at a form before they close it. To the server, an
+// agent that closes one within a second did so by itself.
+const reading = 2 * time.Second
+
 // The size of the window.
 const (
 	rows    = 50
@@ -60,8 +64,6 @@ func inWindow(s *stage) {
 		}
 		return callNote(seen)
 	}, func(seen turn) move {
-		// Who closes it at once is not a person to the server: the question may stay
-		// open in the terminal.
 		if !strings.Contains(unescaped(seen.results[len(seen.results)-1].text), `{"error":{"code":"`) {
 			s.t.Errorf("the model reads %+v, want an error", seen.results)
 		}
@@ -82,6 +84,7 @@ func inWindow(s *stage) {
 		s.allow(term, func() bool { return another() || s.has(term, 3) }) // the agent may tell nobody of it
 	}
 	s.shown(term, 3)
+	time.Sleep(reading)
 	term.pressUntil(escape, s.another())
 	term.until(lastWords)
 	term.end()
