@@ -33,8 +33,8 @@ func (g *Gate) where(code string) string {
 	}
 }
 
-// see is how a person sees all of the question with this code; empty where nothing
-// but the client shows it.
+// see returns how a person can see the whole question with this code outside the
+// client. It returns "" if only the client shows it.
 func (g *Gate) see(code string) string {
 	switch {
 	case slices.Contains(g.ask, queue.ChannelTerminal):
@@ -51,7 +51,7 @@ func (c *check) elicits() bool {
 	return !c.unshown && c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
 }
 
-// holder is who has the question that the request leads to.
+// holder returns who holds the question that the request leads to.
 func (c *check) holder() queue.Holder {
 	switch {
 	case !c.elicits():
@@ -63,7 +63,7 @@ func (c *check) holder() queue.Holder {
 	}
 }
 
-// question asks about the request: it becomes an entry of the queue, and a
+// question asks about the request. It adds an entry to the queue and returns a
 // question that the client can carry.
 func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	if !c.elicits() && !c.elsewhere() {
@@ -94,7 +94,7 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	return nil, c.carried(ticket), nil
 }
 
-// unasked marks a denial that nobody decided.
+// unasked marks a denial that no person decided because nobody could be asked.
 func unasked(err error) error {
 	if e, ok := errors.AsType[*DeniedError](err); ok {
 		e.Unasked = true
@@ -102,7 +102,7 @@ func unasked(err error) error {
 	return err
 }
 
-// invalid marks a denial of an answer whose state is none of an open question
+// invalid marks the denial of an answer whose state belongs to no open question
 // about the call.
 func invalid(err error) error {
 	if e, ok := errors.AsType[*DeniedError](err); ok {
@@ -111,7 +111,8 @@ func invalid(err error) error {
 	return err
 }
 
-// waits is until when the call waits for an answer; zero when it does not.
+// waits returns when the call stops waiting for an answer. It is zero if the call
+// does not wait.
 func (c *check) waits() time.Time {
 	if c.holder() == queue.HeldByClient {
 		return time.Time{}
@@ -119,21 +120,20 @@ func (c *check) waits() time.Time {
 	return c.now().Add(c.patience())
 }
 
-// usualWait is how long a call of an unknown client waits: some give up after a
-// minute.
+// usualWait is how long a call waits if its client is unknown. Some clients give up
+// after a minute.
 const usualWait = 45 * time.Second
 
-// patience is how long the call waits for an answer.
+// patience returns how long the call waits for an answer.
 func (c *check) patience() time.Duration {
 	if c.wait > 0 {
 		return c.wait
 	}
-	// Part of the time in which the question can be answered is for when the call
-	// has returned.
+	// Keep half of the time for answers that come after the call has returned.
 	return min(cmp.Or(c.call.Caller.Wait, usualWait), c.pending/2)
 }
 
-// carried is a question as the client gets it.
+// carried returns a queue's ticket as the question that the client gets.
 func (c *check) carried(t *queue.Ticket) *Question {
 	form := prompt.Form{Card: t.Shown.Card, Pack: t.Shown.Pack, See: c.see(t.Shown.Code)}
 	for _, ch := range t.Shown.Choices {
@@ -146,7 +146,7 @@ func (c *check) carried(t *queue.Ticket) *Question {
 	}
 }
 
-// waiting tells a client whom its call waits for.
+// waiting returns the words that tell the client's user where to answer.
 func (g *Gate) waiting(code string) string {
 	switch {
 	case slices.Contains(g.ask, queue.ChannelTerminal):
@@ -158,12 +158,12 @@ func (g *Gate) waiting(code string) string {
 	}
 }
 
-// askAgain asks the question once more that an earlier call left behind.
+// askAgain asks a question again that an earlier call left behind.
 func (c *check) askAgain(e *queue.Entry) (*Permit, *Question, error) {
 	return c.renew(e, "")
 }
 
-// renew asks a question of the queue once more.
+// renew asks a question of the queue again.
 func (c *check) renew(e *queue.Entry, note string) (*Permit, *Question, error) {
 	ticket, err := c.queue.Renew(e, c.holder(), c.waits(), c.now().Add(c.pending), note)
 	switch {
@@ -176,7 +176,7 @@ func (c *check) renew(e *queue.Entry, note string) (*Permit, *Question, error) {
 }
 
 // Answered returns what was decided about a question on the page or in the
-// terminal; nil when nothing was yet. It goes to Check like any other answer.
+// terminal, or nil if nothing was yet. Pass it to Check like any other answer.
 func (g *Gate) Answered(q *Question) *Answer {
 	r := g.queue.RulingOn(q.nonce)
 	if r == nil {
@@ -185,19 +185,20 @@ func (g *Gate) Answered(q *Question) *Answer {
 	return answerOf(r, q.State)
 }
 
-// answerOf is a ruling as the answer to the question with this state.
+// answerOf turns a ruling into the answer to the question with this state.
 func answerOf(r *queue.Ruling, state string) *Answer {
 	v := r.Verdict
 	v.Values = maps.Clone(v.Values)
 	return &Answer{State: state, Verdict: &v, Channel: v.Channel, Note: v.Note}
 }
 
-// Postpone is called when a call has waited long enough. Where a person can
-// still answer on the page or in the terminal, the question stays open without
-// the call, and the error is a [*PendingError], or a denial when that could not
-// be recorded. Otherwise there is an answer: the one that came in this moment,
-// or none, which is a denial. A question that the same call has taken, made again,
-// stays open for that one, and the error is a [*PendingError], too.
+// Postpone ends the wait of a call that has waited long enough. If a person can
+// still answer on the page or in the terminal, the question stays open without the
+// call, and the error is a [*PendingError], or a denial if that could not be
+// recorded. If the same call was made again and has taken the question, the
+// question stays open for that call, and the error is a [*PendingError] too.
+// Otherwise Postpone returns an answer: the one that came at this moment, or an
+// empty one, which is a denial.
 func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	select {
 	case <-q.Taken:
@@ -228,15 +229,15 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	return nil, p
 }
 
-// personTime is the least time in which a person can answer a question. Programs
-// that decline by themselves take a few milliseconds. A person has to notice the
+// personTime is the least time in which a person can answer a question. A program
+// that declines automatically takes a few milliseconds. A person has to notice the
 // form, read a line of about six words (1.4 s at 250 words a minute), and press a
-// key (0.2 s at the very least). What a person does faster is a reflex that was
-// meant for something else.
+// key (0.2 s at the very least). A faster answer is a reflex that was meant for
+// something else.
 const personTime = time.Second
 
-// byItself says that no person can have given the answer, and why; empty if a
-// person may have.
+// byItself returns why no person can have given the answer, or "" if a person may
+// have.
 func (c *check) byItself() string {
 	if c.answer.Failed {
 		return "the client could not show the question"
@@ -247,9 +248,9 @@ func (c *check) byItself() string {
 	return ""
 }
 
-// unanswered is what becomes of a question that the client answered by itself. A
-// person is asked elsewhere, as for a client that cannot ask; where that is not
-// possible, it is a denial.
+// unanswered handles a question that the client answered without a person. The
+// person is asked elsewhere, as for a client that cannot ask. If that is not
+// possible, the call is denied.
 func (c *check) unanswered(why string) (*Permit, *Question, error) {
 	if !c.elsewhere() {
 		c.queue.Finish(c.nonce, queue.CodeWithdrawn, why)
@@ -269,16 +270,16 @@ func (c *check) unanswered(why string) (*Permit, *Question, error) {
 	return c.renew(e, "The client did not let you answer: "+why+". If that was you, deny it here.")
 }
 
-// answered applies the answer to a question. stale says why the answer's state
-// is not that of a question about this very request; nil when it is.
+// answered applies the answer to a question. stale is nil if the answer's state
+// belongs to a question about this exact request; otherwise it says why not.
 func (c *check) answered(stale error) (*Permit, *Question, error) {
 	const again = "Make the call again, without an answer or a state; the user will then be asked."
 	if stale != nil {
 		e, _ := c.queue.Finish(c.nonce, queue.CodeWithdrawn, "something about the call changed since the question")
 		denied := c.deny(stale.Error(), again)
-		// An answer without a state is a call that goes too far. A state that does
-		// not fit is made up, or taken from elsewhere, unless what the call is about
-		// changed meanwhile.
+		// An answer without a state is a mistake of the client. A state that does
+		// not fit was made up or taken from elsewhere, unless what the call is
+		// about has changed since.
 		if errors.Is(stale, queue.ErrNoState) || e != nil && e.Call.SameCall(&c.call.Request) {
 			return nil, nil, denied
 		}
@@ -292,7 +293,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		return c.unanswered(why)
 	}
 	if d.Decision == queue.Deny && !d.explicit && !c.answer.Declined && c.elsewhere() {
-		// The client garbled the answer. A person can still allow the call, for when
+		// The client garbled the answer. A person can still allow the call for when
 		// it is made again.
 		e, shown, answer := c.queue.Leave(c.nonce, "The client's answer was of no use. You can still allow the call for when it is made again.")
 		if e != nil && answer == nil {
@@ -301,13 +302,13 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 				" and ask you to make exactly the same call again. Otherwise go on without it.", shown.Code)
 		}
 	}
-	// Whatever a decision on another channel left behind is there by now, or will
-	// not be.
+	// Hold the lock from here: a decision on another channel is now either
+	// complete, with what it kept, or too late.
 	c.deciding.Lock()
 	e, other := c.queue.Finish(c.nonce, queue.CodeAnswered, queue.Answered(d.Decision, c.answer.Channel, c.now()))
 	if e == nil {
-		// It came to an end after the state was looked at: another call took its
-		// answer along, or nobody could deny it any more.
+		// The question ended after the state was checked: another call took its
+		// answer, or it was withdrawn.
 		c.deciding.Unlock()
 		return nil, nil, c.deny(queue.ErrSpent.Error(), again)
 	}
@@ -316,7 +317,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		c.takeBack(other)
 	}
 	if other != nil && other.Decision == queue.Deny && !other.Late() && other.Before != nil {
-		c.takeBack(other.Before) // a late answer, and a call waited when it was denied
+		c.takeBack(other.Before) // a late answer, given after a waiting call was denied
 	}
 	c.deciding.Unlock()
 	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
@@ -329,12 +330,12 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	if other != nil && other.Late() {
-		// It is recorded and kept already.
+		// The late answer is already recorded and kept.
 		permit, err := c.applyLate(other)
 		return permit, nil, err
 	}
 	if d.Decision != queue.Once && call.DigestOf(e.Call.Facts()) != c.ownGrant().Digest {
-		// The person was asked about other files than those that are there now.
+		// The person was asked about other files than the ones that are there now.
 		d.Decision = queue.Once
 		answer := *c.answer
 		answer.Note = withNote("what the answer would be bound to changed while it was asked for, so it holds once", answer.Note)
@@ -355,8 +356,8 @@ func (c *check) takeBack(r *queue.Ruling) {
 	}
 }
 
-// allow records a person's answer, keeps it for later calls when it says so,
-// and only then allows the call.
+// allow records a person's answer, keeps it for later calls if it says so, and only
+// then allows the call.
 func (c *check) allow(d queue.Decision, values map[string]string) (*Permit, error) {
 	p := c.newPermit()
 	p.values = values
@@ -368,8 +369,8 @@ func (c *check) allow(d queue.Decision, values map[string]string) (*Permit, erro
 	return p, nil
 }
 
-// keepAnswer records an answer by record, and makes it hold for as long as it
-// says.
+// keepAnswer makes an answer hold for as long as it says. It records the answer by
+// calling record.
 func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue.Decision, reason string) error) error {
 	g := c.wouldGrant().clone()
 	g.Channel = channel
@@ -389,7 +390,7 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 	return c.keepGrant(g, &c.call.Caller, keep, func(g Grant, kept queue.Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
-			kept = d // "once" of a first run is recorded as what was chosen
+			kept = d // record what the person chose, although a first run keeps "once"
 		} else {
 			c.grant = ""
 		}
@@ -397,7 +398,7 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 	})
 }
 
-// withNote puts how an answer was given behind why.
+// withNote appends to a reason how the answer was given.
 func withNote(reason, note string) string {
 	switch {
 	case note == "":
@@ -409,8 +410,8 @@ func withNote(reason, note string) string {
 	}
 }
 
-// permit records a decision that no person had to make now, and then, only if
-// that worked, allows the call.
+// permit records a decision that no person had to make now. It allows the call only
+// if that worked.
 func (c *check) permit(d queue.Decision, channel, reason string) (*Permit, error) {
 	p := c.newPermit()
 	p.byGrant = channel == queue.ChannelGrant
@@ -437,8 +438,8 @@ func (c *check) deny(reason, hint string) error {
 	return c.denyBy(channel, reason, hint, "")
 }
 
-// denyBy is deny for a decision of this channel. A person can still allow the
-// call under code, when that is not empty.
+// denyBy is deny for a decision made on this channel. If code is not empty, a
+// person can still allow the call under it.
 func (c *check) denyBy(channel, reason, hint, code string) error {
 	logged := reason
 	if c.answer != nil {

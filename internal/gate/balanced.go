@@ -10,8 +10,8 @@ import (
 )
 
 // onlyReads reports whether the request is a run that the policy balanced does not
-// ask about once its pack is in use. Everything that the run could do beyond
-// reading its pack, the system and the project is a reason to ask.
+// ask about once its pack is in use. It asks about a run that could do anything
+// beyond reading its pack, the system and the project.
 func (c *check) onlyReads() bool {
 	r := c.call
 	if r.Kind != call.KindRun || !r.Lasting() || c.always {
@@ -27,24 +27,25 @@ func (c *check) onlyReads() bool {
 		!hides(r)
 }
 
-// opensNothing reports whether the user's configuration adds nothing to the run.
-// What it is meant to add and cannot counts too: it may come about later.
+// opensNothing reports whether the user's configuration adds nothing to the run. A
+// grant that cannot be given now counts as well, since it may become possible
+// later.
 func opensNothing(run *call.Run) bool {
 	g, p := run.Granted, run.Policy
 	return len(g.Env)+len(g.Unset)+len(g.Folders)+len(g.LeftOut) == 0 && g.Home == "" && !p.GitWrite
 }
 
-// changesNothing reports whether the run can change nothing but the workspace that
-// was made for its chat, and its cache. A folder of the user's would be a layer.
+// changesNothing reports whether the run can change nothing but its cache and the
+// workspace made for its chat. A folder of the user's would be a layer.
 func changesNothing(r *call.Call) bool {
 	p := r.Run.Policy
 	return len(p.Layers) == 0 && !slices.ContainsFunc(p.Writable, func(dir string) bool { return dir != r.Workspace })
 }
 
-// startsWhatWasApproved reports whether the run starts the approved bytes of its
-// pack, or programs of the system. A program in the user's home, in the project or
-// in the workspace is in neither. The digest of a loose tool leaves out the files
-// beside it, and without private copies nothing keeps the pack as it was approved.
+// startsWhatWasApproved reports whether the run starts only approved bytes of its
+// pack and programs of the system. A program in the user's home, the project or the
+// workspace is neither. The digest of a loose tool leaves out the files beside it,
+// and without private copies the pack can change after it was approved.
 func (c *check) startsWhatWasApproved() bool {
 	pack, p := c.call.Pack, c.call.Run.Command.Program
 	if pack.Loose || c.copies == nil || p.Shim != "" || len(p.Needs) > 0 {
@@ -61,8 +62,9 @@ func (c *check) startsWhatWasApproved() bool {
 	return approved(p.Path, p.Resolved)
 }
 
-// hides reports whether something that the program gets is not what it looks like:
-// from the caller, or from what the client says of its user's context.
+// hides reports whether something that the program gets has invisible or misleading
+// characters, whether it came from the caller or from what the client says about
+// its user's context.
 func hides(r *call.Call) bool {
 	hidden := func(text string) bool { return safetext.Inspect([]byte(text)).Total() > 0 }
 	return r.Hidden != "" || hidden(r.Arguments.Canonical()) || slices.ContainsFunc(r.Run.Command.Args, hidden) || slices.ContainsFunc(r.Run.Env, hidden)

@@ -18,12 +18,13 @@ type ChatGrant struct {
 	Client string // name and version that the client gave; not safe to show
 }
 
-// newChatGrantID returns an id for a grant of one chat. Unlike the id of a grant for
-// every chat it does not come from the facts, which are the same in several chats.
+// newChatGrantID returns an id for a grant of one chat. It is random: unlike a
+// grant for every chat, it cannot be named by its facts, which several chats may
+// share.
 func newChatGrantID() string { return strings.ToLower(rand.Text()[:8]) }
 
 // ChatGrants returns what was allowed in the chats that have not ended, oldest
-// first, with what became void of it.
+// first. It includes grants that are void.
 func (g *Gate) ChatGrants() []ChatGrant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,8 +38,9 @@ func (g *Gate) ChatGrants() []ChatGrant {
 	return all
 }
 
-// RevokeChatGrant takes back the grant of a chat that has this id, and reports
-// whether there is one. It is in the log before. With an error the grant holds.
+// RevokeChatGrant takes back the chat grant with this id, and reports whether there
+// is one. The log has it before the grant ends; if there is an error, the grant
+// still holds.
 func (g *Gate) RevokeChatGrant(id string) (found bool, err error) {
 	all := g.ChatGrants()
 	i := slices.IndexFunc(all, func(c ChatGrant) bool { return c.ID == id })

@@ -1,29 +1,29 @@
-// Package gate lets a call happen only after a person approved exactly that
-// call, and starts the programs that were approved.
+// Package gate lets a call happen only after a person approved exactly that call,
+// and starts the programs that were approved.
 //
-// The gate is a function of (request, answer, state). A caller describes what
-// would happen as a [Request] made of facts, and [Gate.Check] returns exactly
-// one of three things: a [Permit], a [Question] for a person, or an error that
-// is a denial. The caller carries the question to the person over whatever
-// channel it has, builds the same request again, and calls Check with the
-// [Answer]. The question's state is authenticated, bound to the chat and to
-// everything the person was shown, expires, and works once; so it may travel
-// through a client that is not trusted.
+// The gate is a function of (request, answer, state). A caller describes what would
+// happen as a [Request] made of facts, and [Gate.Check] returns exactly one of
+// three things: a [Permit], a [Question] for a person, or an error that is a
+// denial. The caller carries the question to the person over whatever channel it
+// has, builds the same request again, and calls Check with the [Answer]. The
+// question's state is authenticated, bound to the chat and to everything the person
+// was shown, expires, and works once. It may therefore travel through a client that
+// is not trusted.
 //
-// The runner is an unexported field of the Gate and takes only a Permit: there
-// is no way to start a program around the question. Every decision is in the
-// audit log before Check returns it, and a run is on disk there, with its
-// decision, before it starts and after it ends.
+// The runner is an unexported field of the Gate and takes only a Permit, so no
+// program can start without a decision. Every decision is in the audit log before
+// Check returns it. A run is on disk there, with its decision, before it starts,
+// and again after it ends.
 //
-// What a person does by their own hand, as choosing a prompt in the client, need
-// not be asked about again. That it was a person is the client's word, in
-// [Caller].Act, for opening, attaching and detaching only: it is taken from the
-// client that started this program, for packs that are trusted, and where no rule
-// asks or denies. It is recorded for what it is.
+// A person's own act, such as choosing a prompt in the client, need not be asked
+// about again. [Caller].Act marks one, for opening, attaching and detaching only.
+// Only the client vouches that a person acted, so by default the gate believes just
+// the client that started this program, for trusted packs, and where no rule asks
+// or denies. The log records it as the client's word.
 //
 // Doubt is denial: no answer, an answer nobody asked for, a state that does not
 // fit, a client that cannot ask, a log that cannot be written.
 //
-// The gate does not judge whether a command is wise, and it does not confine
-// what it starts; see package sandbox for that.
+// The gate does not judge whether a command is wise, and it does not confine what
+// it starts; see package sandbox for that.
 package gate

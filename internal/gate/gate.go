@@ -28,13 +28,13 @@ var ErrDenied = errors.New("denied")
 type DeniedError struct {
 	Reason string // what happened
 	Hint   string // what to do now
-	// Code is the one under which a person can still allow the call when it is
-	// made again; empty when nobody can.
+	// Code names the question under which a person can still allow the call for
+	// when it is made again; empty if nobody can.
 	Code string
 	// Unasked says that there was nobody to ask: no person decided this.
 	Unasked bool
-	// Invalid says that the answer came with a state that is none of an open
-	// question about this call: no person decided this either.
+	// Invalid says that the answer came with a state that belongs to no open
+	// question about this call, so no person decided this either.
 	Invalid bool
 }
 
@@ -42,8 +42,8 @@ func (e *DeniedError) Error() string { return "denied: " + e.Reason }
 
 func (e *DeniedError) Is(target error) bool { return target == ErrDenied }
 
-// A PendingError says that nobody has answered yet, and that the answer will
-// hold for the same call, made again. Nothing happened.
+// A PendingError says that nobody has answered yet, and that an answer will hold
+// when the same call is made again. Nothing happened.
 type PendingError struct {
 	Code    string
 	Expires time.Time
@@ -56,14 +56,14 @@ func (e *PendingError) Error() string {
 
 func (e *PendingError) Is(target error) bool { return target == ErrDenied }
 
-// A WeakSandboxError is the denial of a run because programs cannot be confined
-// here as strongly as it takes.
+// A WeakSandboxError denies a run because programs cannot be confined here as
+// strongly as the run or the configuration requires.
 type WeakSandboxError struct {
 	Have, Require sandbox.Level
-	// Network is the one that cannot be had at level Have; none when it is the
-	// configuration that requires more.
+	// Network is what cannot be confined at level Have. It is none if the
+	// configuration requires a stronger level.
 	Network sandbox.Network
-	Hint    string // what would give this machine a better level, or empty
+	Hint    string // how to get a better level on this machine, or empty
 }
 
 func (e *WeakSandboxError) Error() string {
@@ -77,7 +77,7 @@ func (e *WeakSandboxError) Is(target error) bool { return target == ErrDenied }
 
 // A Runner starts one program under one policy. It is [runner.Runner].
 type Runner interface {
-	// Probe says how programs are confined here; the first call finds out.
+	// Probe says how programs are confined here. The first call tries it out.
 	Probe(context.Context) sandbox.Report
 	// Layers says how runs can change these folders without writing to them.
 	Layers(ctx context.Context, folders []string) []sandbox.Layer
@@ -88,53 +88,54 @@ type Runner interface {
 type Recorder interface {
 	// Append returns when the entry is on disk.
 	Append(audit.Entry) error
-	// AppendLazy returns when the entry is written; it is on disk within a second.
+	// AppendLazy returns when the entry is written. It reaches the disk within a
+	// second.
 	AppendLazy(audit.Entry) error
 	// Failures returns how many times the log did not reach the disk. Entries
 	// appended lazily before such a failure may be lost.
 	Failures() int
 }
 
-// Options are what a gate is made of.
+// Options configure a gate.
 type Options struct {
 	Runner Runner
 	Log    Recorder
 	Logger *slog.Logger // nil discards
 	// Server names this process in the audit log.
 	Server string
-	// Require is the weakest level of confinement under which a program may
-	// start.
+	// Require is the weakest level of confinement at which a program may start.
 	Require sandbox.Level
-	// Policy is PolicyEveryCall, PolicyFirstRun or PolicyBalanced; empty is the first.
+	// Policy is PolicyEveryCall, PolicyFirstRun or PolicyBalanced; empty means
+	// PolicyEveryCall.
 	Policy string
-	// Rules are the user's own.
+	// Rules are the user's rules.
 	Rules []rules.Rule
-	// Prompts is PromptsAuto, PromptsAllow or PromptsAsk; empty is the first.
+	// Prompts is PromptsAuto, PromptsAllow or PromptsAsk; empty means PromptsAuto.
 	Prompts string
-	// Grants keeps the answers that hold in every chat; nil: there are none.
+	// Grants keeps the answers that hold in every chat. If nil, no answer does.
 	Grants GrantStore
-	// Copies makes the private copies of packs that programs are started from;
-	// nil: they are started from the pack's own folder.
+	// Copies makes the private copies of packs that programs start from. If nil,
+	// they start from the pack's own folder.
 	Copies Copier
-	// Caches keeps what tools keep between their runs; nil: a tool that wants a cache
+	// Caches keeps what tools store between runs. If nil, a tool that needs a cache
 	// does not run.
 	Caches *caches.Store
-	// Channels are the ways in which a person can be asked: ChannelElicitation,
-	// ChannelPage, ChannelTerminal. Nil is elicitation alone.
+	// Channels are the ways to ask a person: ChannelElicitation, ChannelPage,
+	// ChannelTerminal. Nil means elicitation alone.
 	Channels []string
-	// Wait is how long a call waits for its answer; 0 is as long as its client is
-	// known to wait, and 45 seconds for others.
+	// Wait is how long a call waits for its answer. 0 means as long as its client
+	// is known to wait, or 45 seconds if that is unknown.
 	Wait time.Duration
-	// Pending is how long a question may be answered, and how long an answer
-	// holds for a call that has returned; 0 is ten minutes.
+	// Pending is how long a question can be answered, and how long an answer holds
+	// for a call that has returned. 0 means ten minutes.
 	Pending time.Duration
-	// People is how many persons have credentials; 0 is one. Each has an equal
-	// part of the room for questions.
+	// People is how many persons have credentials; 0 means one. Each has an equal
+	// share of the room for questions.
 	People int
-	// FullArguments writes arguments into the audit log as they came; otherwise
-	// secret values are taken out.
+	// FullArguments writes arguments into the audit log unchanged. Otherwise secret
+	// values are removed.
 	FullArguments bool
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -149,7 +150,7 @@ type Gate struct {
 	policy  string
 	prompts string
 	rules   []rules.Rule
-	store   GrantStore // nil: nothing holds in every chat
+	store   GrantStore // nil: no grant holds in every chat
 	copies  Copier     // nil: packs are not copied
 	caches  *caches.Store
 	ask     []string      // the channels
@@ -158,18 +159,17 @@ type Gate struct {
 	full    bool
 	now     func() time.Time
 	queue   *queue.Queue
-	people  int // persons who have an equal part of what is kept; at least 1
+	people  int // how many persons share what is kept; at least 1
 
 	refusals refusals
 
-	deciding sync.Mutex // held by Decide, and by an answer that takes a decision back
+	deciding sync.Mutex // held by Decide, and while an answer is applied that may take a decision back
 
 	mu    sync.Mutex
 	chats map[string]*remembered // :: chat → what was allowed in it
 }
 
-// New returns a gate with no grants. Everything in o that is an interface is
-// required.
+// New returns a gate with no grants. o.Runner and o.Log are required.
 func New(o Options) (*Gate, error) {
 	if o.Runner == nil || o.Log == nil {
 		return nil, errors.New("gate: a runner and an audit log are required")
@@ -214,22 +214,23 @@ func New(o Options) (*Gate, error) {
 	}, nil
 }
 
-// Sandbox says how the gate's runner confines programs. The first call takes
-// the time of running some, whoever makes it; the first run makes it otherwise.
+// Sandbox says how the gate's runner confines programs. The first call, or the
+// first run if that comes earlier, takes as long as running a few programs.
 func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
-	// What is found out holds for everybody, so nobody's patience cuts it short.
+	// Every caller uses the result, so one caller's cancellation must not cut the
+	// probe short.
 	return g.runner.Probe(context.WithoutCancel(ctx))
 }
 
 // Layers says how the gate's runner would let a run change these folders of the
-// user's, for its policy.
+// user's. It is for the run's policy.
 func (g *Gate) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 	return g.runner.Layers(context.WithoutCancel(ctx), folders)
 }
 
-// Abandon says that the client of a chat is gone, while calls of it go on. An open
-// question of such a call allows nothing unless the person says that it is to run
-// all the same; the chat's other questions end.
+// Abandon says that a chat's client is gone while calls of the chat go on. An
+// answer to an open question of such a call allows nothing unless the person says
+// that it should run anyway. The chat's other questions end.
 func (g *Gate) Abandon(chat string) { g.queue.Abandon(chat) }
 
 // EndChat forgets the grants and the open questions of a chat that has ended.
@@ -241,19 +242,19 @@ func (g *Gate) EndChat(chat string) {
 	delete(g.chats, chat)
 }
 
-// Check decides about one request. Exactly one of its results is not nil: a
-// permit, a question to ask, or an error. An error is a denial, or the audit
-// log could not be written, which is a denial too; all match [ErrDenied].
+// Check decides about one request. Exactly one of its results is not nil: a permit,
+// a question to ask, or an error. Every error is a denial and matches [ErrDenied],
+// including that the audit log could not be written.
 //
 // answer is nil on the first call, and what came back for the question on the
-// second. An answer leads to another question if the client gave it by itself:
-// then the person is asked elsewhere only. A client that sends an answer or a state
-// with a first call must be passed on here as an Answer: it is refused and recorded.
+// second. If the client gave the answer without a person, Check returns another
+// question, which is asked elsewhere only. If a client sends an answer or a state
+// with a first call, pass it on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Permit, *Question, error) {
 	c := g.newCheck(ctx, req, answer)
 	var stale error
 	if answer != nil {
-		// First of all: whatever is decided, the state is spent, if it is the caller's.
+		// Redeem first: the caller's state is spent whatever is decided.
 		c.nonce, stale = c.queue.Redeem(answer.State, c.call)
 	}
 	if ctx.Err() != nil {
@@ -277,8 +278,7 @@ func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Pe
 	return c.first()
 }
 
-// tooWeak says why the request cannot be confined as it has to be; nil when it
-// can.
+// tooWeak returns why the request cannot be confined as required, or nil if it can.
 func (c *check) tooWeak() *WeakSandboxError {
 	if !c.call.Kind.Starts() {
 		return nil
@@ -288,15 +288,16 @@ func (c *check) tooWeak() *WeakSandboxError {
 	case have < c.require:
 		return &WeakSandboxError{Have: have, Require: c.require, Hint: c.box.Hint}
 	case have > sandbox.LevelNone && !c.box.Loopback && c.call.Run.Policy.Network == sandbox.NetworkLoopback:
-		// Only a network of its own tells the run's processes from all others.
+		// Only a network namespace tells the run's processes from all others.
 		return &WeakSandboxError{Have: have, Require: c.require, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
 	}
 	return nil
 }
 
-// Refuse records that an answer came for a call that cannot be made, or that is
-// none, and spends the answer's state, so that it allows nothing later. Of req
-// only the caller, the method and the arguments need be known.
+// Refuse records that an answer came for a call that cannot be made, or for
+// something that is not a call. It spends the answer's state, so that the state
+// allows nothing later. Of req, only the caller, the method and the arguments are
+// needed.
 func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
 	c := g.newCheck(context.Background(), req, answer)
 	nonce, err := c.queue.Redeem(answer.State, c.call)
@@ -314,24 +315,25 @@ func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
 // A check is one call of [Gate.Check].
 type check struct {
 	*Gate
-	box    sandbox.Report // how the runner confines, asked once, when the request is a run
+	box    sandbox.Report // how the runner confines; asked once, and only if the request is a run
 	call   *call.Call
 	answer *Answer
-	nonce  string // of the answer's state, when that is authentic
+	nonce  string // of the answer's state, if that is authentic
 	always bool   // a rule says to ask each time
-	// repeatable says that no person has decided anything about the call, so that a
-	// client can have a denial as often as it likes. Lines about these are bounded.
+	// repeatable says that no person has decided anything about the call, so a
+	// client can cause such a denial as often as it likes. The lines about these
+	// are bounded.
 	repeatable bool
 	own, use   *Grant // see ownGrant and useGrant
 	grant      string // id of the grant that the decision rests on or makes
-	ruled      string // where the rule is written that the decision rests on
-	short      string // which rule nearly allows it, and what it lacks; see falls
-	unshown    bool   // the client does not show the question, though it says that it can
+	ruled      string // where the rule is written that decided
+	short      string // which rule nearly allows it, and what is missing; see falls
+	unshown    bool   // the client does not show the question, although it says that it can
 	// changed says what differs from what was allowed before.
 	changed []string
 }
 
-// newCheck freezes a request, to be decided about.
+// newCheck freezes a request for a decision.
 func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *check {
 	c := &check{Gate: g, answer: answer, repeatable: true}
 	if req.Run != nil {
@@ -341,14 +343,14 @@ func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *
 	return c
 }
 
-// first decides about a request that comes without an answer.
+// first decides about a request that came without an answer.
 func (c *check) first() (*Permit, *Question, error) {
 	if c.call.Kind == call.KindList {
 		permit, err := c.permit(queue.Once, queue.ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
 	if c.call.Kind == call.KindDetach {
-		// No rule keeps a person from having less in a chat.
+		// No rule keeps a person from taking a pack out of a chat.
 		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
@@ -376,7 +378,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		return permit, nil, err
 	}
 	if answer != nil {
-		left = nil // the answer was taken back, and its question is at an end
+		left = nil // the answer was taken back, which ended its question
 	}
 	d, channel, reason := c.already(verdict, stored)
 	switch {
@@ -391,7 +393,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	}
 }
 
-// already says what allows the request without a question, and why: a rule, an
+// already returns what allows the request without a question, and why: a rule, an
 // earlier answer or the policy. It returns [Deny] if nothing does.
 func (c *check) already(verdict rules.Verdict, stored []Grant) (d queue.Decision, channel, reason string) {
 	if c.call.OnceOnly() || c.always {

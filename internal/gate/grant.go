@@ -6,21 +6,22 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
-// A Grant is an answer that holds for more than one call: "for this chat" and
-// "always". It is bound to everything that the person was shown, as facts, and
-// allows nothing once one of them differs.
+// A Grant is an answer that holds for more than one call: "for this chat" or
+// "always". It is bound to everything that the person was shown, as facts. If one
+// of them differs, it allows nothing.
 type Grant struct {
 	ID      string    `json:"id"`      // names it for a person
-	Digest  string    `json:"digest"`  // of Facts; a call that has the same is allowed
-	Subject string    `json:"subject"` // digest of what it is about: two grants with the same are the same thing, then and now
+	Digest  string    `json:"digest"`  // of Facts; a call with the same digest is allowed
+	Subject string    `json:"subject"` // digest of what it is about; it stays the same when other facts change
 	Since   time.Time `json:"since"`
 	Covers  string    `json:"covers"` // what it allows, in the words the person chose
 	Channel string    `json:"channel,omitempty"`
-	// Policy is the one under which the grant counts, "first-run" or "balanced";
-	// empty: any, but where that of a grant for using a pack would spare more.
+	// Policy is the policy under which the grant counts, "first-run" or "balanced".
+	// Empty means any policy, except where a grant for using a pack would allow
+	// more under another one.
 	Policy string `json:"policy,omitempty"`
 
-	Person string    `json:"person,omitempty"` // whose answer it is, over HTTP
+	Person string    `json:"person,omitempty"` // who gave the answer, over HTTP
 	Kind   call.Kind `json:"kind"`
 	Pack   string    `json:"pack"`           // pack id
 	Dir    string    `json:"dir,omitempty"`  // of the pack
@@ -28,9 +29,9 @@ type Grant struct {
 	Argv   []string  `json:"argv,omitempty"` // of a command the model wrote, the program's path first
 
 	Facts []call.Fact `json:"facts"`
-	Files []call.File `json:"files,omitempty"` // of the pack, when there are few enough to name what changed
+	Files []call.File `json:"files,omitempty"` // of the pack, if there are few enough to name what changed
 	// Void is set when the pack, the tool or the program was found changed. The
-	// grant allows nothing any more, and only tells what changed.
+	// grant then allows nothing; it is kept to tell what changed.
 	Void *Void `json:"void,omitempty"`
 }
 
@@ -43,10 +44,11 @@ type Void struct {
 // A GrantStore keeps the grants that hold in every chat and after a restart.
 // It is grantfile.Store.
 type GrantStore interface {
-	// Load returns the grants. An error means that what is kept does not check
-	// out, or cannot be read: then nothing is allowed.
+	// Load returns the grants. An error means that they cannot be read or fail
+	// their check; then nothing is allowed.
 	Load() ([]Grant, error)
-	// Update lets change edit the grants and keeps what it returns, whole or not
-	// at all, while no other process does the same. With an error nothing changed.
+	// Update lets change edit the grants and stores what it returns, completely or
+	// not at all. No other process updates them meanwhile. If there is an error,
+	// nothing changed.
 	Update(change func([]Grant) ([]Grant, error)) error
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 )
 
-// maxFiles is how many files of a pack a grant remembers, so that it can name
-// the ones that changed.
+// maxFiles is how many files of a pack a grant remembers, to name the ones that
+// change.
 const maxFiles = 2000
 
-// newGrant is the grant for the like of a call.
+// newGrant returns the grant for calls with the same facts as this one.
 func newGrant(r *call.Call) Grant {
 	g := packGrant(r, r.Kind, r.Subject(), r.Facts())
 	if r.Run != nil {
@@ -23,7 +23,7 @@ func newGrant(r *call.Call) Grant {
 	return g
 }
 
-// newUseGrant is the grant for using the pack of a call; see [call.KindUse].
+// newUseGrant returns the grant for using the pack of a call; see [call.KindUse].
 func newUseGrant(r *call.Call) Grant {
 	return packGrant(r, call.KindUse, r.UseSubject(), r.UseFacts())
 }
@@ -35,18 +35,18 @@ func packGrant(r *call.Call, kind call.Kind, subject string, facts []call.Fact) 
 	}
 	g.ID = g.Digest[:8]
 	if len(r.Pack.Files) <= maxFiles {
-		g.Files = r.Pack.Files // never changed, and the same for all requests about the pack
+		g.Files = r.Pack.Files // never changed, and shared by all requests about the pack
 	}
 	return g
 }
 
-// includes reports whether g is for using a pack, and have for a part of that.
+// includes reports whether g allows using a pack and have allows a part of that.
 func (g *Grant) includes(have Grant) bool {
 	same := func(fact string) bool { return slices.Equal(call.FactOf(g.Facts, fact), call.FactOf(have.Facts, fact)) }
 	return g.Kind == call.KindUse && slices.Contains(call.FactOf(g.Facts, call.FactKind), string(have.Kind)) && same(call.FactPerson) && same(call.FactWhere)
 }
 
-// clone returns a copy of g that shares nothing that could be changed.
+// clone returns a copy of g that shares nothing mutable.
 func (g Grant) clone() Grant {
 	g.Argv, g.Files, g.Facts = slices.Clone(g.Argv), slices.Clone(g.Files), slices.Clone(g.Facts)
 	for i, f := range g.Facts {
@@ -58,10 +58,9 @@ func (g Grant) clone() Grant {
 	return g
 }
 
-// contentChanged reports whether what was approved is no longer there: the
-// pack, the declaration of the tool, or the bytes of a program at the same
-// path. Other facts may differ from one server to the next, as another project
-// does, and change back.
+// contentChanged reports whether what was approved is no longer there: the pack,
+// the tool's declaration, or the bytes of a program at the same path. Other facts,
+// such as the project, may differ between servers and change back.
 func (g *Grant) contentChanged(now *Grant) bool {
 	if !slices.Equal(call.FactOf(g.Facts, call.FactPack), call.FactOf(now.Facts, call.FactPack)) || !slices.Equal(call.FactOf(g.Facts, call.FactDefinition), call.FactOf(now.Facts, call.FactDefinition)) {
 		return true
@@ -79,7 +78,7 @@ func (g *Grant) contentChanged(now *Grant) bool {
 	return false
 }
 
-// changes says what differs between a grant and a call that is about the same; see
+// changes returns how a grant differs from a call with the same subject; see
 // [prompt.Changes].
 func (g *Grant) changes(now *Grant) []string {
 	return prompt.Changes(g.Facts, now.Facts, g.Files, now.Files)

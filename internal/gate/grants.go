@@ -12,23 +12,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// Bounds of what chats remember. The oldest of a chat goes first, and the next
-// such call asks.
+// Bounds of what chats remember. A chat's oldest grants are dropped first; the next
+// call that needs one asks again.
 const (
 	maxChatGrants = 1000     // of one chat
-	maxChatBytes  = 64 << 20 // of all chats; each person has an equal part of it
+	maxChatBytes  = 64 << 20 // of all chats; each person has an equal share
 )
 
-// A remembered chat is what was allowed in it.
+// A remembered chat holds what was allowed in it.
 type remembered struct {
 	person string
-	client string  // as it called itself last
+	client string  // its latest name for itself
 	grants []Grant // oldest first
 	bytes  int
 }
 
-// loadGrants reads what holds in every chat. Its error is a denial: where
-// nobody can tell what was allowed, nothing is.
+// loadGrants reads what holds in every chat. Its error is a denial: if we cannot
+// tell what was allowed, nothing is.
 func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 	if g.store == nil {
 		return nil, nil
@@ -38,7 +38,7 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 		return all, nil
 	}
 	g.logger.Error("the file of grants is refused; every call is denied", "err", err)
-	why := "the file cannot be read" // the rest holds paths, and is in the server's own log
+	why := "the file cannot be read" // the error itself may hold paths; it goes to the server's log only
 	if refused, ok := errors.AsType[*private.RefusedError](err); ok {
 		why = safetext.Line(refused.Reason)
 	}
@@ -49,8 +49,8 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 	}
 }
 
-// granted finds the answer of a person that covers the request: one for the
-// chat, or one for every chat. stored are the latter.
+// granted returns a person's answer that covers the request, for the chat or for
+// every chat. stored are the answers for every chat.
 func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool) {
 	if d, grant, ok = c.find(c.ownGrant(), stored); !ok && c.call.IsUse() {
 		d, grant, ok = c.find(c.useGrant(), stored)
@@ -58,7 +58,7 @@ func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool)
 	return d, grant, ok
 }
 
-// find finds a grant with the facts of would that counts for the request.
+// find returns a grant with the facts of would that counts for the request.
 func (c *check) find(would *Grant, stored []Grant) (d queue.Decision, grant Grant, ok bool) {
 	holds := func(g Grant) bool {
 		return g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
@@ -79,7 +79,7 @@ func (c *check) find(would *Grant, stored []Grant) (d queue.Decision, grant Gran
 	return queue.Deny, Grant{}, false
 }
 
-// ownGrant is the grant for calls of the request's own kind. It is made once.
+// ownGrant returns the grant for calls of the request's own kind. It is made once.
 func (c *check) ownGrant() *Grant {
 	if c.own == nil {
 		g := newGrant(c.call)
@@ -88,8 +88,9 @@ func (c *check) ownGrant() *Grant {
 	return c.own
 }
 
-// useGrant is the grant for using the request's pack. It is made once. Under the
-// policy balanced it spares runs too, which no answer of another policy said.
+// useGrant returns the grant for using the request's pack. It is made once. Under
+// the policy balanced it also lets some runs go unasked, which an answer under
+// another policy did not say; so the grant names the policy.
 func (c *check) useGrant() *Grant {
 	if c.use == nil {
 		g := newUseGrant(c.call)
@@ -101,9 +102,10 @@ func (c *check) useGrant() *Grant {
 	return c.use
 }
 
-// wouldGrant is the grant that an answer for more than the request makes: that the
-// pack may be used, when it is asked whether to open it. The policy balanced asks
-// once about a pack, so there it is so for whichever call comes first.
+// wouldGrant returns the grant that an answer for more than this call would make.
+// When the request opens a pack, that is the grant for using the pack. The policy
+// balanced asks once about a pack, so there it is the grant for using the pack
+// whichever call comes first.
 func (c *check) wouldGrant() *Grant {
 	if c.call.IsUse() && (c.call.Kind == call.KindOpen || c.policy == PolicyBalanced) {
 		return c.useGrant()
@@ -111,7 +113,7 @@ func (c *check) wouldGrant() *Grant {
 	return c.ownGrant()
 }
 
-// related returns the grants that have to do with whether the request is asked about.
+// related returns the grants that bear on whether the request is asked about.
 func (c *check) related() []*Grant {
 	all := []*Grant{c.ownGrant()}
 	if c.call.IsUse() || c.policy == PolicyBalanced && c.call.Kind == call.KindRun {
@@ -120,13 +122,13 @@ func (c *check) related() []*Grant {
 	return all
 }
 
-// changedSince finds the newest grant about the same as the request that does not
-// cover it, and voids those whose pack, tool or program is no longer what was
-// approved. It returns that grant and what changed since, in words.
+// changedSince returns the newest grant with the request's subject that does not
+// cover it, and what changed since, in words. It voids the grants whose pack, tool
+// or program is no longer what was approved.
 func (c *check) changedSince(stored []Grant) (since Grant, changes []string) {
 	related := c.related()
-	// now returns the grant that g would have to be today; nil when it is that, or is
-	// about something else.
+	// now returns the grant that g would have to be today, or nil if g is still
+	// that grant or is about something else.
 	now := func(g Grant) *Grant {
 		i := slices.IndexFunc(related, func(n *Grant) bool { return n.Subject == g.Subject && n.Digest != g.Digest })
 		if i < 0 {
@@ -139,7 +141,8 @@ func (c *check) changedSince(stored []Grant) (since Grant, changes []string) {
 			since, changes = g, g.changes(n)
 		}
 	}
-	// void returns what ends g; nil when it holds, or is void already.
+	// void returns what ends g, or nil if g holds. A grant that is void stays as it
+	// is.
 	void := func(g Grant) *Void {
 		if n := now(g); n != nil && g.Void == nil && g.contentChanged(n) {
 			return &Void{At: c.now().UTC(), Changes: g.changes(n)}
@@ -164,7 +167,7 @@ func (c *check) changedSince(stored []Grant) (since Grant, changes []string) {
 	return since, changes
 }
 
-// void marks the stored grants that come to an end.
+// void marks the stored grants that have ended.
 func (c *check) void(void func(Grant) *Void) {
 	err := c.store.Update(func(all []Grant) ([]Grant, error) {
 		for i, g := range all {
@@ -173,16 +176,17 @@ func (c *check) void(void func(Grant) *Void) {
 		return all, nil
 	})
 	if err != nil {
-		// They are bound to what changed, and allow nothing as it is now.
+		// The grants are bound to what changed, so they allow nothing now anyway.
 		c.logger.Warn("grants that no longer hold could not be marked", "err", err)
 	}
 }
 
-// errNotRecorded is a decision that the log did not take.
+// errNotRecorded is returned when the log did not take the decision.
 var errNotRecorded = errors.New("the decision could not be recorded")
 
-// keepGrant makes a person's answer hold for more than the call, and records it by
-// record. What cannot be kept holds for this call alone.
+// keepGrant makes a person's answer hold for more than this call. It records the
+// answer by calling record. If the answer cannot be kept, it holds for this call
+// alone.
 func (g *Gate) keepGrant(grant Grant, caller *call.Caller, d queue.Decision, record func(Grant, queue.Decision, string) error) error {
 	grant.Since = g.now().UTC()
 	if d == queue.Chat {
@@ -208,7 +212,7 @@ func (g *Gate) keepGrant(grant Grant, caller *call.Caller, d queue.Decision, rec
 		for slices.ContainsFunc(all, func(have Grant) bool { return have.ID == grant.ID }) && len(grant.ID) < len(grant.Digest) {
 			grant.ID = grant.Digest[:len(grant.ID)+1]
 		}
-		// The log first: nothing holds that is not in it.
+		// The log comes first: no grant holds that is not in it.
 		if err := record(grant, d, ""); err != nil {
 			return nil, errors.Join(errNotRecorded, err)
 		}
@@ -224,12 +228,13 @@ func (g *Gate) keepGrant(grant Grant, caller *call.Caller, d queue.Decision, rec
 		return err
 	}
 	g.logger.Warn("an answer could not be kept, and holds for this call alone", "err", err)
-	// Once more, when the log has already said that it is kept.
+	// The log may already say that it is kept, so record what is true now.
 	return record(grant, queue.Once, "it could not be kept for later calls")
 }
 
-// withChat is what a chat remembers with one more grant, or reports that there is
-// no room for it: other chats of its person have that. The caller holds mu.
+// withChat returns what a chat remembers after one more grant is added. fits is
+// false if there is no room, because other chats of the same person fill it. The
+// caller holds mu.
 func (g *Gate) withChat(caller *call.Caller, grant Grant) (_ *remembered, fits bool) {
 	room := maxChatBytes / g.people
 	for id, c := range g.chats {
@@ -254,14 +259,14 @@ func (g *Gate) withChat(caller *call.Caller, grant Grant) (_ *remembered, fits b
 	return now, len(now.grants) > 0
 }
 
-// size is how many bytes a grant takes up, without the files of its pack, which
-// all requests about the pack share.
+// size returns how many bytes a grant takes up, not counting the files of its pack,
+// which all requests about the pack share.
 func (g Grant) size() int {
 	g.Files = nil
 	return int(reflect.TypeFor[Grant]().Size()) + call.Size(g)
 }
 
-// inChat are the grants of a chat. The caller holds mu.
+// inChat returns the grants of a chat. The caller holds mu.
 func (g *Gate) inChat(chat string) []Grant {
 	if have := g.chats[chat]; have != nil {
 		return have.grants
@@ -270,12 +275,12 @@ func (g *Gate) inChat(chat string) []Grant {
 }
 
 // replaces reports whether a new grant takes the place of one that is kept: the
-// same once more, or what became void of it or of a part of it.
+// same grant, or a void one for the same thing or a part of it.
 func replaces(grant, have Grant) bool {
 	return have.Digest == grant.Digest || have.Void != nil && (have.Subject == grant.Subject || grant.includes(have))
 }
 
-// ungrant takes back the grant with this digest, when a denial follows it.
+// ungrant takes back the grant with this digest because a denial followed it.
 func (g *Gate) ungrant(digest, chat string) error {
 	is := func(have Grant) bool { return have.Digest == digest }
 	g.mu.Lock()

@@ -8,9 +8,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// stillKept reports whether what a ruling made to hold for more than its call
-// is still there: nobody revoked it, and nothing made it void. A ruling about one
-// call is.
+// stillKept reports whether the grant that a ruling made still holds: nobody
+// revoked it, and it is not void. It is true for a ruling that made none.
 func (c *check) stillKept(r *queue.Ruling) bool {
 	kept, err := r.Settled()
 	if err != nil || kept == "" {
@@ -23,13 +22,13 @@ func (c *check) stillKept(r *queue.Ruling) bool {
 	if inChat {
 		return true
 	}
-	// Read now: it may be newer than what was read at the beginning.
+	// Read the file again: it may have changed since the check began.
 	stored, refused := c.loadGrants()
 	return refused == nil && slices.ContainsFunc(stored, is)
 }
 
-// applyLate applies a ruling that was given when no call waited for it to the same
-// call, made again.
+// applyLate applies a ruling that was given while no call waited for it. The same
+// call has now been made again.
 func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 	c.answer, c.repeatable = &Answer{Channel: r.Channel, Note: r.Note}, false
 	if _, err := r.Settled(); err != nil {
@@ -49,28 +48,27 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 }
 
 // Pending returns the calls that wait for a person, and those whose answer waits
-// for the call, oldest first.
+// for the call to be made again, oldest first.
 func (g *Gate) Pending() []queue.Pending { return g.queue.Pending() }
 
-// History returns the newest decisions, the newest first, at most 200.
+// History returns the latest decisions, newest first, at most 200.
 func (g *Gate) History() []queue.Past { return g.queue.History() }
 
-// Ended returns the newest questions that came to an end, and how; the newest
-// last, at most 200.
+// Ended returns the questions that ended last, and how, newest last, at most 200.
 func (g *Gate) Ended() []queue.CodeError { return g.queue.Ended() }
 
-// Changes returns a channel that is closed when the pending calls or the history
-// change next. Taking it before reading misses nothing.
+// Changes returns a channel that is closed at the next change of the pending calls
+// or the history. Take it before you read them, so that no change is missed.
 func (g *Gate) Changes() <-chan struct{} { return g.queue.Changes() }
 
-// Decide answers the pending call with this code, for whoever proved to be the
-// user: the caller makes sure of that. It returns the call as it was decided
-// about. The first answer counts; only a denial takes another answer back, as
-// long as the call has not gone on. An error is a [*queue.CodeError], or a denial
-// because the answer could not be recorded.
+// Decide answers the pending call with this code. The caller must have made sure
+// that the user is asking. Decide returns the call as it was decided about. The
+// first answer counts; only a denial can take back another answer, and only until
+// the call has gone on. An error is a [*queue.CodeError], or a denial because the
+// answer could not be recorded.
 func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
-	// One at a time, with their records: a denial must not be overtaken by what it
-	// takes back.
+	// Decide and record one at a time: a denial must not overtake what it takes
+	// back.
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
 	r, err := g.queue.Rule(code, v, g.pending)
@@ -78,7 +76,7 @@ func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 		return queue.Pending{}, err
 	}
 	if !r.Late() {
-		return r.Shown, nil // whoever waits applies the answer, and records it
+		return r.Shown, nil // the call that waits applies the answer and records it
 	}
 	kept, err := g.decideLate(r)
 	r.Settle(kept, err)
@@ -89,9 +87,9 @@ func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	return r.Shown, nil
 }
 
-// decideLate records a ruling on a question that no call of this process waits
-// for, and keeps it for later calls when it says so. It returns the digest of the
-// grant that it made, if it made one.
+// decideLate records a ruling on a question that no call of this process waits for,
+// and keeps it for later calls if it says so. It returns the digest of the grant it
+// made, if any.
 func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 	e := r.Entry
 	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}

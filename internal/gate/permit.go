@@ -30,10 +30,11 @@ type Permit struct {
 	call *call.Call
 	run  string
 	used atomic.Bool
-	// byGrant: an earlier answer allowed it, with everything that is bound to that.
+	// byGrant says that an earlier answer allowed it. Everything that answer is
+	// bound to must still be the same.
 	byGrant bool
-	// failures is how often the log had failed to reach the disk when the decision
-	// was recorded, which may have been lazily.
+	// failures is the log's failure count when the decision was recorded. The
+	// record may have been lazy, so a higher count later means that it may be lost.
 	failures int
 	// values are what the person filled in.
 	values  map[string]string
@@ -42,47 +43,48 @@ type Permit struct {
 	ready   func() error                       // see Ready
 }
 
-// Hide has secret values taken out of what the log keeps of the program's output.
-// It is called before Run.
+// Hide sets a function that removes secret values from what the log keeps of the
+// program's output. Call it before Run.
 func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
 
-// Waiting has waiting called when the run has to wait for its turn in folders that
-// another run may change, and what it returns when the wait is over. It is called
-// before Run.
+// Waiting sets a function that is called when the run has to wait for its turn in
+// folders that another run may change. The function it returns is called when the
+// wait is over. Call Waiting before Run.
 func (p *Permit) Waiting(waiting func(changes.Holder) (over func())) { p.waiting = waiting }
 
-// Ready has ready called when the run has its turn in folders that another run may
-// change. The program is not started if that returns an error. It is called before Run.
+// Ready sets a function that is called when the run has its turn in folders that
+// another run may change. If it returns an error, the program is not started. Call
+// Ready before Run.
 func (p *Permit) Ready(ready func() error) { p.ready = ready }
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
-	// Copy returns a folder with exactly the tree of this digest, made from the
-	// pack's folder dir, that only this user can change. It stays until release
+	// Copy returns a folder that holds exactly the tree with this digest, made from
+	// the pack's folder dir. Only this user can change it. It stays until release
 	// is called. An error means that the pack is not, or no longer, that tree, or
 	// that it cannot be copied.
 	Copy(ctx context.Context, dir, digest string) (folder string, release func(), err error)
 }
 
-// Values are what the person filled in, by the names of the request's Fields.
+// Values returns what the person filled in, by the names of the request's Fields.
 func (p *Permit) Values() map[string]string { return maps.Clone(p.values) }
 
-// Fill takes the request as it is with the person's values in the places of the
-// stand-ins, and returns the permit for it. Nothing else may differ: only what
-// has the name of a field in it, of the program's arguments, variables and input.
-// Without Fields the permit itself is returned.
+// Fill takes the request with the person's values in place of the stand-ins, and
+// returns the permit for it. Only those arguments, variables and input of the
+// program may differ that hold the name of a field. Without Fields it returns the
+// permit itself.
 func (p *Permit) Fill(req call.Request) (*Permit, error) {
 	if len(p.call.Fields) == 0 {
 		return p, nil
 	}
-	req = req.WithReview(p.reviewRule()) // what was filled in does not make it less
+	req = req.WithReview(p.reviewRule()) // what was filled in cannot lift the review
 	same := len(req.Fields) == 0 && req.Caller.Chat == p.call.Caller.Chat && req.Subject() == p.call.Subject() &&
 		p.call.IsLike(&req, p.box.Level) && req.Arguments.Canonical() == p.call.Arguments.Canonical() &&
 		p.call.Run != nil && req.Run != nil && filledIn(p.call.Fields, p.call.Run, req.Run)
 	if !same || p.used.Swap(true) {
 		return nil, p.Withhold("something about the call changed after it was allowed", "Call again; the user will be asked about it as it is now.")
 	}
-	// The rules have not seen what was filled in.
+	// The rules have not seen what was filled in yet.
 	c := &check{Gate: p.gate, box: p.box, call: call.Freeze(req, p.box.Level)}
 	if verdict := c.rule(); verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
@@ -91,7 +93,8 @@ func (p *Permit) Fill(req call.Request) (*Permit, error) {
 	return &Permit{gate: p.gate, box: p.box, call: call.Freeze(p.gate.reviewed(req), p.box.Level), run: p.run}, nil
 }
 
-// reviewRule is where the rule is written that holds the run's changes, or "".
+// reviewRule returns where the rule is written that holds the run's changes for
+// review, or "".
 func (p *Permit) reviewRule() string {
 	if p.call.Run == nil {
 		return ""
@@ -99,9 +102,9 @@ func (p *Permit) reviewRule() string {
 	return p.call.Run.ReviewRule
 }
 
-// filledIn reports whether then can have become now by values in the places of
-// fields. How a value is written there is not looked at: a URL and JSON have it in
-// spellings of their own.
+// filledIn reports whether putting values in the places of fields can have turned
+// then into now. It does not check how a value is written: a URL and JSON spell
+// values in their own ways.
 func filledIn(fields []call.Field, then, now *call.Run) bool {
 	same := func(then, now string) bool {
 		return then == now || slices.ContainsFunc(fields, func(f call.Field) bool { return f.Name != "" && strings.Contains(then, f.Name) })
@@ -112,11 +115,11 @@ func filledIn(fields []call.Field, then, now *call.Run) bool {
 		same(string(then.Command.Stdin), string(now.Command.Stdin))
 }
 
-// Digest is the pack digest that was approved. Whoever hands out content
+// Digest returns the pack digest that was approved. Code that hands out content
 // checks that the pack still has it.
 func (p *Permit) Digest() string {
 	if p.call == nil {
-		return "" // somebody made a permit of their own
+		return "" // not made by Check
 	}
 	return p.call.Pack.Digest
 }
@@ -131,30 +134,30 @@ func (p *Permit) Covers(req call.Request) bool {
 	return p.call.Is(&req, level) && (!p.byGrant || p.call.IsLike(&req, level))
 }
 
-// Withhold records that what was approved was not given after all, and returns
-// the denial. A run that is withheld cannot be started any more.
+// Withhold records that what was approved was not given after all, and returns the
+// denial. A withheld run can no longer be started.
 func (p *Permit) Withhold(reason, hint string) error {
 	p.used.Store(true)
 	c := &check{Gate: p.gate, box: p.box, call: p.call}
 	return c.deny(reason, hint)
 }
 
-// ByGrant reports whether an earlier answer allowed the call, so that everything
-// that answer is bound to has to be as it was.
+// ByGrant reports whether an earlier answer allowed the call. Everything that
+// answer is bound to must still be the same.
 func (p *Permit) ByGrant() bool { return p.byGrant }
 
-// RunID names the run in the audit log; empty unless the request is a run.
+// RunID returns the run's id in the audit log, or "" if the request is not a run.
 func (p *Permit) RunID() string { return p.run }
 
-// ErrSpent is returned for a permit that has started its program already.
+// ErrSpent is returned if the permit has already been used.
 var ErrSpent = errors.New("this permit was used")
 
-// Run starts exactly the program that was approved and waits for its end. The
-// audit log has the run before it starts and after it ends; when the first
-// cannot be written nothing starts, and when the second cannot be written the
-// result is withheld.
+// Run starts exactly the program that was approved and waits for it to end. The
+// audit log has the run before it starts and after it ends. If the first line
+// cannot be written, nothing starts; if the second cannot be written, the result is
+// withheld.
 func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
-	if p.call == nil || !p.call.Kind.Starts() { // nil: somebody made a permit of their own
+	if p.call == nil || !p.call.Kind.Starts() { // nil: not made by Check
 		return nil, &DeniedError{Reason: "this approval is not for a run"}
 	}
 	if len(p.call.Fields) > 0 {
@@ -213,13 +216,13 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			if p.hide != nil {
 				c = p.hide(c)
 			}
-			end.Refused = append(end.Refused, call.Cut(c, maxRefusal)) // whole until secrets are out
+			end.Refused = append(end.Refused, call.Cut(c, maxRefusal)) // Hide first: a cut secret might not be recognized
 		}
 	}
 	if err != nil {
 		end.Error = err.Error()
 		if result == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			end.Cause = string(sandbox.CauseCancelled) // before there was a process
+			end.Cause = string(sandbox.CauseCancelled) // cancelled before there was a process
 		}
 	}
 	lines := []audit.Entry{end}
@@ -240,10 +243,10 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	return result, err
 }
 
-// maxRecorded is how many changes of each kind one line of the log names.
+// maxRecorded is how many changes of each kind one log line names.
 const maxRecorded = 1000
 
-// changeEntries are what came of a run's changes, one line for each folder.
+// changeEntries returns the log lines about a run's changes, one for each folder.
 func (p *Permit) changeEntries(result *sandbox.Result) (lines []audit.Entry) {
 	for _, set := range result.Changes {
 		e := p.gate.entry(p.call, audit.EventChanges)
@@ -268,8 +271,8 @@ func (p *Permit) changeEntries(result *sandbox.Result) (lines []audit.Entry) {
 	return lines
 }
 
-// record adds a path to a list of the log's, and says in its last place that
-// there are more.
+// record appends a path to a list for the log. When the list is full, its last
+// entry says that there are more.
 func record(list []string, path string) []string {
 	switch {
 	case len(list) < maxRecorded:
@@ -280,17 +283,17 @@ func record(list []string, path string) []string {
 	return list
 }
 
-// Copies reports whether the run is started from a private copy of the pack, which
-// is compared with what was approved. If not, nothing compares the pack's bytes
+// Copies reports whether the run starts from a private copy of the pack, which is
+// compared with what was approved. Otherwise nothing compares the pack's bytes
 // after the decision.
 func (p *Permit) Copies() bool {
 	return p.call != nil && p.gate.copies != nil && !p.call.Pack.Loose && p.call.Pack.Dir != ""
 }
 
-// image returns the run's policy with a private copy of the pack in the place
-// of the pack: the bytes that were approved, which nobody exchanges between the
-// copy's check and their use. A loose tool's folder is no pack, and its program
-// is checked as any other.
+// image returns the run's policy with a private copy of the pack in place of the
+// pack. The copy has the approved bytes, and nobody can replace them between the
+// check and their use. A loose tool's folder is not a pack; its program is checked
+// like any other.
 func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func(), err error) {
 	policy = p.call.Run.Policy
 	pack := p.call.Pack
@@ -305,7 +308,7 @@ func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func
 	if err != nil {
 		level := slog.LevelWarn
 		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-			level = slog.LevelDebug // the call was cancelled, and nothing is wrong
+			level = slog.LevelDebug // the call was cancelled; nothing is wrong
 		}
 		p.gate.logger.Log(ctx, level, "the pack could not be copied; nothing was started", "pack", pack.ID, "run", p.run, "err", err)
 		return policy, nil, p.Withhold("the pack could not be copied as it was approved: "+safetext.Line(err.Error()),
@@ -315,10 +318,10 @@ func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func
 	return policy, release, nil
 }
 
-// cache takes the folder into use that the tool keeps between its runs, and returns
-// what gives it back; without one, the folder is empty. Its key is the digest of all
-// that a grant for the run would be bound to. So a run finds what the runs left that
-// one answer covers, and nothing of any other.
+// cache takes the folder that the tool keeps between runs into use, and returns the
+// function that gives it back. folder is "" if the tool has no cache. Its key is
+// the digest of everything that a grant for the run would be bound to, so a run
+// finds only what was left by runs that the same answer covers.
 func (p *Permit) cache(ctx context.Context) (folder string, leave func(caches.Held), err error) {
 	run, pack := p.call.Run, p.call.Pack
 	if run.Cache == "" {
@@ -338,7 +341,7 @@ func (p *Permit) cache(ctx context.Context) (folder string, leave func(caches.He
 	return c.Folder, c.Release, nil
 }
 
-// outcome says how a run ended, for people.
+// outcome says how a run ended, in words for people.
 func outcome(result *sandbox.Result, err error) string {
 	switch {
 	case err != nil || result == nil:
@@ -352,7 +355,8 @@ func outcome(result *sandbox.Result, err error) string {
 	}
 }
 
-// start runs the program. A runner that panics has still to be recorded.
+// start runs the program. It recovers from a panic of the runner, so that the end
+// of the run is recorded.
 func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox.Command) (result *sandbox.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -363,10 +367,10 @@ func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox
 	return g.runner.Run(ctx, policy, command)
 }
 
-// maxReach is how many folders of a kind a line about a run names.
+// maxReach is how many folders of each kind a line about a run names.
 const maxReach = 100
 
-// reach notes what the run may touch: what it is refused is explained by that.
+// reach notes what the run may touch. That explains what the run was refused.
 func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
 	policy := p.call.Run.Policy
 	first := func(all []string) []string { return slices.Clone(all[:min(len(all), maxReach)]) }
@@ -396,7 +400,7 @@ func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
 	}
 }
 
-// runEntry is the common part of the two lines about a run.
+// runEntry returns what the two lines about a run have in common.
 func (p *Permit) runEntry(event audit.Event) audit.Entry {
 	e := p.gate.entry(p.call, event)
 	run := p.call.Run

@@ -22,32 +22,32 @@ import (
 const (
 	// PolicyEveryCall asks about every call.
 	PolicyEveryCall = "every-call"
-	// PolicyFirstRun asks about the first run of a tool, and about later ones
-	// unless the tool says that it only reads. Documents, files and enabling are
-	// asked about for packs that are not trusted.
+	// PolicyFirstRun asks about the first run of a tool, and about later runs
+	// unless the tool says that it only reads. It asks about documents, files and
+	// enabling only for packs that are not trusted.
 	PolicyFirstRun = "first-run"
-	// PolicyBalanced asks once about a pack in a chat, when the person answers that
-	// it may be used. It then does not ask about runs of tools that say themselves
-	// that they only read, as far as the sandbox keeps them to it; see
+	// PolicyBalanced asks once about a pack in a chat, if the person answers that
+	// the pack may be used. It then does not ask about runs of tools that declare
+	// that they only read, as far as the sandbox holds them to that; see
 	// [check.onlyReads]. It asks about everything else.
 	PolicyBalanced = "balanced"
 )
 
-// What the client's word that a person chose a prompt is taken for.
+// Whether the gate believes a client that says that a person chose a prompt.
 const (
-	// PromptsAuto takes the word of the client that started this program. Over
-	// HTTP it could be anybody's who has the token, and is taken for nothing.
+	// PromptsAuto believes the client that started this program. Over HTTP, anybody
+	// with the token could be the client, so it is not believed.
 	PromptsAuto = "auto"
-	// PromptsAllow takes every client's word.
+	// PromptsAllow believes every client.
 	PromptsAllow = "allow"
-	// PromptsAsk takes nobody's: what a prompt does is decided about as if the
-	// model had called for it.
+	// PromptsAsk believes no client: a prompt is decided about as if the model had
+	// made the call.
 	PromptsAsk = "ask"
 )
 
-// takesItsWord reports whether the client's word that a person chose this is
-// enough. It is not where a person wants, or has, to see more than a name: what
-// a rule asks about, what is not trusted, and text that hides something.
+// takesItsWord reports whether it is enough that the client says that a person
+// chose this. It is not enough if the person wants or has to see more than a name:
+// if a rule asks, the pack is not trusted, or text has hidden characters.
 func (c *check) takesItsWord() bool {
 	r := c.call
 	if !r.Caller.Act || c.always || r.OnceOnly() || r.Hidden != "" {
@@ -56,7 +56,7 @@ func (c *check) takesItsWord() bool {
 	return c.prompts == PromptsAllow || c.prompts == PromptsAuto && r.Caller.Origin == call.OriginClient
 }
 
-// rule says what the user's rules make of the request.
+// rule returns the verdict of the user's rules on the request.
 func (c *check) rule() rules.Verdict {
 	if len(c.rules) == 0 {
 		return rules.Verdict{}
@@ -64,8 +64,8 @@ func (c *check) rule() rules.Verdict {
 	return rules.Decide(c.rules, ruleCall(&c.call.Request))
 }
 
-// reviewed returns the request with what the user's rules say of its changes.
-// Whatever is decided about or compared is decided and compared with that.
+// reviewed returns the request, marked for review if a rule of the user's says so.
+// Decide about and compare only requests that reviewed returned.
 func (g *Gate) reviewed(req call.Request) call.Request {
 	if req.Run == nil || len(g.rules) == 0 {
 		return req
@@ -76,7 +76,7 @@ func (g *Gate) reviewed(req call.Request) call.Request {
 	return req
 }
 
-// ruleCall is the request as rules look at it.
+// ruleCall returns the request as the rules see it.
 func ruleCall(r *call.Request) rules.Call {
 	asked := rules.Call{Pack: r.Pack.ID, Kind: string(r.Kind)}
 	if r.Run != nil {
@@ -97,8 +97,8 @@ func ruleCall(r *call.Request) rules.Call {
 	return asked
 }
 
-// falls says which rule would allow the request if it named more; empty when
-// there is none, or when it could not allow it all the same.
+// falls says which rule would allow the request if the rule named more. It returns
+// "" if there is none, or if the rule still could not allow it.
 func (c *check) falls(v rules.Verdict) string {
 	if v.Short == nil || c.call.OnceOnly() || !c.allowable(v.Short.Rule) {
 		return ""
@@ -107,15 +107,14 @@ func (c *check) falls(v rules.Verdict) string {
 }
 
 // Forbids reports whether a rule of the user's forbids every request of a kind
-// about a pack, so that lists need not offer what it would be refused for. An
-// empty kind is all of them: that the pack may not be attached, or not be opened,
-// does not forbid the rest of it.
+// about a pack, so that lists need not offer it. An empty kind means all kinds; a
+// rule against attaching or opening the pack is not enough for that.
 func (g *Gate) Forbids(kind call.Kind, pack string) bool {
 	return rules.Forbids(g.rules, string(kind), pack)
 }
 
-// allowable reports whether a rule may allow the request. What can send data
-// anywhere takes a rule that names the tool.
+// allowable reports whether a rule may allow the request. If the run can send data
+// anywhere, the rule must name the tool.
 func (c *check) allowable(r rules.Rule) bool {
 	return !reachesNetwork(c.call) || r.NamesTool()
 }
@@ -130,9 +129,9 @@ func isBare(p program.Program) bool {
 	return p.Name != ""
 }
 
-// unasked decides, under the policy, about a request that no person, grant or
-// rule has decided about. reason is empty when somebody has to be asked. stored are
-// the grants for every chat.
+// unasked decides under the policy about a request that no person, grant or rule
+// has decided about. reason is empty if a person has to be asked. stored are the
+// grants for every chat.
 func (c *check) unasked(stored []Grant) (reason string) {
 	r := c.call
 	if c.policy == PolicyBalanced && c.onlyReads() {
@@ -153,21 +152,20 @@ func (c *check) unasked(stored []Grant) (reason string) {
 	return ""
 }
 
-// firstRunOnly reports whether, under the policy, one answer is enough for all
-// runs of the tool until something about it changes. That includes tools that
-// may use the whole network (specs/skill-md-tools.md §6.3): the person chose the
-// policy, the question names the network, and the answer is bound to it.
+// firstRunOnly reports whether, under the policy, one answer is enough for all runs
+// of the tool until something about it changes. That includes tools that may use
+// the whole network (specs/skill-md-tools.md §6.3): the person chose the policy,
+// the question names the network, and the answer is bound to it.
 func (c *check) firstRunOnly() bool {
 	r := c.call
 	return c.policy == PolicyFirstRun && !r.OnceOnly() && !c.always && r.Kind == call.KindRun && r.Run.ReadOnly && c.rememberable()
 }
 
-// everywhere reports whether the answer "always" may be given. What can send data
-// anywhere is asked about in each chat.
+// everywhere reports whether the answer "always" may be given. A run that can send
+// data anywhere is asked about in each chat.
 func (c *check) everywhere() bool { return c.rememberable() && !reachesNetwork(c.call) }
 
-// counts reports whether a stored grant whose facts are those of the request may
-// allow it.
+// counts reports whether a stored grant with the request's facts may allow it.
 func (c *check) counts(g Grant) bool {
 	if g.Policy == PolicyFirstRun {
 		return c.firstRunOnly()
@@ -180,8 +178,9 @@ func reachesNetwork(r *call.Call) bool {
 	return r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull
 }
 
-// rememberable reports whether an answer can be kept: it lasts, and what is kept
-// as text comes back as it was.
+// rememberable reports whether an answer can be kept: it may hold for more than
+// this call, and all of its facts are valid UTF-8, so that they survive being
+// stored.
 func (c *check) rememberable() bool {
 	r := c.call
 	if !r.Lasting() {
@@ -192,8 +191,8 @@ func (c *check) rememberable() bool {
 	})
 }
 
-// choices are the answers offered, in the order in which people know them: this
-// once, more than once, no. None is preselected.
+// choices returns the answers offered, in the order that people know: this once,
+// more than once, no. None is preselected.
 func (c *check) choices() []queue.Choice {
 	r := c.call
 	once := queue.Choice{Value: string(queue.Once), Title: "Once: this exact call", Means: "Once: this exact call, one time."}
@@ -202,7 +201,7 @@ func (c *check) choices() []queue.Choice {
 		once.Means = fmt.Sprintf("From now on: %s runs unasked while nothing about it changes (it says that it only reads).", prompt.Scope(&r.Request, r.Kind))
 	}
 	deny := queue.Choice{Value: queue.Deny.String(), Title: "Deny", Means: "Deny: the call does not happen."}
-	if !r.Lasting() || c.always || r.Kind == call.KindAttach { // which lasts until it is detached
+	if !r.Lasting() || c.always || r.Kind == call.KindAttach { // attaching lasts until the pack is detached
 		return []queue.Choice{once, deny}
 	}
 	kind := c.wouldGrant().Kind
@@ -220,8 +219,8 @@ func (c *check) choices() []queue.Choice {
 	return append(all, deny)
 }
 
-// spares says, at the end of a sentence, what an answer that the pack may be used
-// does to runs; empty for other answers.
+// spares returns the end of a sentence: what an answer that the pack may be used
+// means for runs. It is empty for other answers.
 func (c *check) spares() string {
 	switch {
 	case c.wouldGrant().Kind != call.KindUse:

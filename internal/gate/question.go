@@ -13,26 +13,28 @@ import (
 type Question struct {
 	// Title says the essential in one line.
 	Title string
-	// Card is everything the person decides about, complete and escaped.
+	// Card is everything that the person decides about, complete and escaped.
 	Card prompt.Card
-	// Form is the same as text for a client's own form.
+	// Form is the card as text for a client's own form.
 	Form    string
 	Choices []queue.Choice
-	Fields  []call.Field // to be filled in by whoever allows the call
+	Fields  []call.Field // for the person who allows the call to fill in
 	// Code names the question for a person, on the page and in the terminal.
 	Code string
-	// Elicit says that the client is to ask. Otherwise the person is asked
-	// elsewhere only.
+	// Elicit says that the client is to ask. Otherwise the person is asked only
+	// elsewhere.
 	Elicit bool
-	// Decided is closed when a person answered on the page or in the terminal;
+	// Decided is closed when a person has answered on the page or in the terminal;
 	// see [Gate.Answered].
 	Decided <-chan struct{}
-	// Taken is closed when the same call was made again and waits in place of this
-	// one; see [Gate.Postpone].
+	// Taken is closed when the same call has been made again and waits in place of
+	// this one; see [Gate.Postpone].
 	Taken <-chan struct{}
-	// Wait is how long the call waits for an answer, unless the client carries it.
+	// Wait is how long the call waits for an answer. It does not apply if the
+	// client carries the question.
 	Wait time.Duration
-	// Waiting tells the client, while it waits, whom it waits for.
+	// Waiting is a text for the client to show while it waits. It says where to
+	// answer.
 	Waiting string
 	// State must come back with the answer, unchanged.
 	State   string
@@ -45,33 +47,34 @@ type Question struct {
 type Answer struct {
 	// State is the question's state as the client returned it.
 	State string
-	// Verdict is what a person decided; nil when nobody did.
+	// Verdict is what a person decided; nil if nobody did.
 	Verdict *queue.Verdict
-	// Reason says why there is no verdict: "no answer within 45s". It goes into the
-	// log and the denial.
+	// Reason says why there is no verdict, as in "no answer within 45s". It goes
+	// into the log and the denial.
 	Reason string
-	// Channel names how the question was asked, for the log: "elicitation".
+	// Channel names how the question was asked, as in "elicitation". It goes into
+	// the log.
 	Channel string
-	// Note is how the answer was given, for the log.
+	// Note says how the answer was given. It goes into the log.
 	Note string
-	// Declined says that the form was declined or closed without a choice. A
-	// person does that, and so do clients that nobody watches.
+	// Declined says that the form was declined or closed without a choice. A person
+	// may have done that, or a client that nobody watches.
 	Declined bool
 	// Failed says that the client could not show the form.
 	Failed bool
 }
 
 // ReadForm returns the answer that a client's form holds. action is "accept",
-// "decline" or "cancel" as in MCP, and content the filled form, whose field
-// "decision" an accept needs. Anything else is an answer without a verdict, which
-// allows nothing.
+// "decline" or "cancel" as in MCP. content is the filled form; an accept needs its
+// field "decision". Anything else is an answer without a verdict, which allows
+// nothing.
 func ReadForm(state, action string, content any) *Answer {
 	a := &Answer{State: state, Channel: queue.ChannelElicitation, Declined: action == "decline" || action == "cancel"}
 	a.Verdict, a.Reason = readForm(action, content)
 	return a
 }
 
-// readForm returns the verdict of a form, or why it has none.
+// readForm returns the verdict of a form, or the reason why it has none.
 func readForm(action string, content any) (v *queue.Verdict, reason string) {
 	switch action {
 	case "accept":
@@ -104,20 +107,19 @@ func readForm(action string, content any) (v *queue.Verdict, reason string) {
 	return v, ""
 }
 
-// notOffered is why an answer with a decision that the question did not offer is
-// a denial.
+// notOffered is the reason for denying an answer whose decision was not offered.
 const notOffered = `the answer was malformed: "decision" is none of the choices`
 
-// A decided answer is a verdict that was checked against its question.
+// decided is a verdict that was checked against its question.
 type decided struct {
 	queue.Decision
-	values   map[string]string // of the fields, when the call is allowed
+	values   map[string]string // of the fields, if the call is allowed
 	explicit bool              // a person chose it; a denial may also be the client's own
-	reason   string            // of a denial
+	reason   string            // for a denial
 }
 
-// decision checks the verdict against the choices and fields of its question.
-// Everything that was not offered is a denial.
+// decision checks the verdict against the choices and fields of its question. A
+// decision that was not offered is a denial.
 func (a *Answer) decision(offered []queue.Choice, fields []call.Field) decided {
 	no := func(reason string) decided { return decided{Decision: queue.Deny, reason: reason} }
 	v := a.Verdict

@@ -12,13 +12,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// record writes one decision. Denials, everything that was asked, and what a person
-// did are on disk when it returns; what a grant, a rule or the nature of metadata
-// allows is written at once and on disk within a second. That of a run is on disk
-// before the program starts: the start has a line of its own in the same log, and
-// syncing it syncs what came before.
-// Denials that a client can have as often as it likes are counted beyond the bound
-// of refusals.
+// record writes one decision. Denials, decisions on questions and acts of a person
+// are on disk when it returns. What a grant or a rule allows, or what is only
+// metadata, is written at once and reaches the disk within a second. A decision
+// about a run is on disk before the program starts, because syncing the run's start
+// syncs every line before it. A client can cause some denials as often as it likes;
+// beyond the bound of refusals these are only counted.
 func (c *check) record(d queue.Decision, channel, reason, run string) error {
 	lazy := d != queue.Deny && c.answer == nil && !c.call.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
@@ -29,7 +28,8 @@ func (c *check) recordPending(reason string) error {
 	return c.write(pendingWord, "", reason, "", false)
 }
 
-// pendingWord is how the log calls a call that returned without an answer.
+// pendingWord is the decision that the log has for a call that returned without an
+// answer.
 const pendingWord = "pending"
 
 func (c *check) write(decision, channel, reason, run string, lazy bool) error {
@@ -58,11 +58,12 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	return nil
 }
 
-// errLost is a line of the log that may not have reached the disk.
+// errLost is returned if a line of the log may not have reached the disk.
 var errLost = errors.New("the log did not reach the disk meanwhile, and may have lost a line")
 
-// append writes entries that must be on disk before anything goes on, with what was
-// written since the log had this number of failures. It waits for the disk once.
+// append writes entries that must be on disk before anything goes on. It fails if
+// the log's failure count is no longer failures: then an earlier line may be lost.
+// It waits for the disk once.
 func (g *Gate) append(failures int, entries ...audit.Entry) error {
 	for i, e := range entries {
 		write := g.log.AppendLazy
@@ -79,13 +80,13 @@ func (g *Gate) append(failures int, entries ...audit.Entry) error {
 	return nil
 }
 
-// maxLogged bounds the arguments of a call, and those of its program, in a line of
-// the log, in bytes. Hardly a question is as long; what is longer comes with calls
-// that are denied, or that nobody had to allow, and anybody may make many of them.
+// maxLogged bounds the arguments of a call, and those of its program, in a log
+// line, in bytes. Few questions are that long. Longer arguments come with calls
+// that are denied or that nobody had to allow, and anybody can make many of those.
 const maxLogged = 64 << 10
 
-// spare leaves long arguments out of an entry; the digest stays. What was started
-// is in the log whole, at its start: nobody hides a run behind its own length.
+// spare leaves long arguments out of an entry; their digest stays. The start of a
+// run is logged in full, so that nobody can hide what ran by making it long.
 func spare(e audit.Entry) audit.Entry {
 	if e.Event == audit.EventRunStart {
 		return e
@@ -103,14 +104,14 @@ func spare(e audit.Entry) audit.Entry {
 	return e
 }
 
-// shorter writes an entry without long arguments, without those that are not JSON,
-// and one that is still too long without any, and without other lists: no call's
-// arguments keep it out of the log.
+// shorter writes an entry without arguments that are too long or are not JSON. If
+// the entry is still too long, it writes it without any arguments or lists. So no
+// call can keep itself out of the log.
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	e = spare(e)
 	err := write(e)
 	if _, ok := errors.AsType[*json.MarshalerError](err); ok {
-		e.Args = nil // the digest still tells
+		e.Args = nil // the digest still identifies them
 		err = write(e)
 	}
 	if errors.Is(err, audit.ErrTooLong) {
@@ -122,8 +123,8 @@ func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	return err
 }
 
-// failed turns an error of the log into a denial. The cause goes to the
-// server's own log only; it may hold paths.
+// failed turns an error of the log into a denial. The cause goes only to the
+// server's own log, because it may hold paths.
 func (g *Gate) failed(e audit.Entry, err error) error {
 	if err == nil {
 		return nil
@@ -135,7 +136,7 @@ func (g *Gate) failed(e audit.Entry, err error) error {
 	}
 }
 
-// entry is what every line about a request says.
+// entry returns what every line about a request has in common.
 func (g *Gate) entry(c *call.Call, event audit.Event) audit.Entry {
 	e := audit.Entry{
 		Event:      event,
@@ -151,7 +152,8 @@ func (g *Gate) entry(c *call.Call, event audit.Event) audit.Entry {
 		CallDigest: c.Digest(),
 		ArgsDigest: c.Arguments.Digest(),
 	}
-	// What comes of a run is tied to its start by the run's id, and need not repeat them.
+	// Later lines about a run are tied to its start by the run's id and need not
+	// repeat these fields.
 	if event == audit.EventDecision || event == audit.EventRunStart {
 		e.Args = c.Logged
 		if g.full {

@@ -14,52 +14,52 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// The bounds of the lines about refusals. Whoever makes the calls decides nothing
-// about anybody else's: what a person's chats go beyond is counted for that person.
+// The bounds of the lines about refusals. They are counted for each person, so that
+// one caller cannot use up another's.
 const (
 	refusalsOfChat   = 100 // lines of one chat
 	refusalsOfPerson = 500 // lines of all chats of a person, in an hour
 	refusalsPerHour  = time.Hour
-	refusalsFolded   = time.Minute // between two lines that count the others
-	refusalsWithArgs = 256 << 10   // bytes of arguments in the lines of a person, in an hour
+	refusalsFolded   = time.Minute // between two lines that count calls without a line
+	refusalsWithArgs = 256 << 10   // bytes of arguments in the lines of one person, in an hour
 )
 
-// codeOfDenials is how the line that counts refusals calls denied calls.
+// codeOfDenials is the code under which denied calls are counted.
 const codeOfDenials = "denied"
 
-// A Refusal is a call that was refused before anybody was asked: it names what is
-// not there, say.
+// A Refusal is a call that was refused before anybody was asked, for example
+// because it names something that does not exist.
 type Refusal struct {
 	Caller    call.Caller
 	Method    string          // the base tool that was called, or the method
 	Pack      string          // as the caller named it; may be empty
-	Arguments *call.Arguments // of which the digest is recorded
-	Code      string          // the error that the caller got, one of few
+	Arguments *call.Arguments // only their digest is recorded
+	Code      string          // the code of the error that the caller got
 	Reason    string          // in words
 }
 
-// refusals bound the lines about refused calls.
+// refusals bounds the lines about refused calls.
 type refusals struct {
-	every time.Duration // between two lines that count
+	every time.Duration // between two lines that count calls
 
 	mu     sync.Mutex
 	chats  map[string]int      // :: chat → its lines
 	people map[string]*refused // :: person → theirs
 }
 
-// refused is what is known of one person's refused calls.
+// refused is the record of one person's refused calls.
 type refused struct {
 	hour  time.Time      // when the hour began
 	lines int            // in this hour
-	args  int            // bytes of the arguments in these
-	more  map[string]int // :: code → calls that have no line
-	timer *time.Timer    // writes a line about these; nil: there are none
+	args  int            // bytes of arguments in these lines
+	more  map[string]int // :: code → calls that got no line
+	timer *time.Timer    // writes a line about more; nil if there is nothing to write
 }
 
 // Refused records a call that was refused before anybody was asked. The first 100
-// of a chat, and 500 of a person in an hour, are a line each; the others are
-// counted in a line a minute. A log that cannot be written is no reason to do
-// anything else: the call is refused already.
+// calls of a chat, and 500 of a person in an hour, get a line each; the others are
+// counted in one line a minute. If the log cannot be written, nothing else follows:
+// the call is already refused.
 func (g *Gate) Refused(r Refusal) {
 	e := audit.Entry{
 		Event: audit.EventRefusal, Server: g.server, Chat: r.Caller.Chat, Caller: r.Caller.Person, Client: r.Caller.Client, Call: r.Caller.Call,
@@ -71,8 +71,8 @@ func (g *Gate) Refused(r Refusal) {
 	g.appendRefusal(e)
 }
 
-// maxRefusal is how many bytes a line has of the reason of a refusal, and of each
-// error that a program wrote about.
+// maxRefusal is how many bytes of a refusal's reason, or of each error that a
+// program wrote, a line keeps.
 const maxRefusal = 500
 
 func (g *Gate) appendRefusal(e audit.Entry) {
@@ -81,10 +81,10 @@ func (g *Gate) appendRefusal(e audit.Entry) {
 	}
 }
 
-// fold reports whether a refusal, or a denial that no person decided, gets no line
-// of its own, and counts it then. Of those that get one, it takes the arguments out
-// of e when its person has had enough of them; their digest stays. count is called
-// when it is time for a line about those of a person.
+// fold reports whether a refusal, or a denial that no person decided, gets no line;
+// it then counts the call. For a call that gets a line, it removes the arguments
+// from e if its person has used up their bytes; the digest stays. count is called
+// when it is time to write the line that counts a person's calls.
 func (r *refusals) fold(e *audit.Entry, code string, now time.Time, count func(person string)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,7 @@ func (r *refusals) fold(e *audit.Entry, code string, now time.Time, count func(p
 	return true
 }
 
-// countRefusals writes the line about those refusals of a person that have none.
+// countRefusals writes the line that counts a person's refusals without a line.
 func (g *Gate) countRefusals(person string) {
 	more := g.refusals.take(person)
 	if len(more) == 0 {
@@ -134,7 +134,7 @@ func (g *Gate) countRefusals(person string) {
 	g.appendRefusal(e)
 }
 
-// take returns what is counted for a person, and begins anew.
+// take returns and resets the counts of a person.
 func (r *refusals) take(person string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,15 +148,15 @@ func (r *refusals) take(person string) map[string]int {
 	return more
 }
 
-// forget drops what is known of a chat that has ended. What is counted of its
-// calls is its person's.
+// forget drops what is known about a chat that has ended. Its counted calls stay
+// with its person.
 func (r *refusals) forget(chat string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.chats, chat)
 }
 
-// Close writes what is still to be written. Calls may not be refused afterwards.
+// Close writes the counts that are still unwritten. Do not refuse calls after it.
 func (g *Gate) Close() {
 	g.refusals.mu.Lock()
 	people := slices.Sorted(maps.Keys(g.refusals.people))

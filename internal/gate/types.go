@@ -7,8 +7,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Names of package call for package server, which has a type of its own called call.
-// Everybody else imports the package.
+// Names of package call for package server, which has its own type named call. All
+// other packages import package call itself.
 type (
 	Request   = call.Request
 	Run       = call.Run
@@ -53,6 +53,6 @@ func ParseArguments(raw json.RawMessage) *call.Arguments { return call.ParseArgu
 // NewArguments returns arguments that were read; see [call.NewArguments].
 func NewArguments(tree *strictjson.Node) *call.Arguments { return call.NewArguments(tree) }
 
-// StandIn is what a request has in the place of a value that the person is to fill
+// StandIn returns what a request has in place of a value that the person will fill
 // in; see [call.StandIn].
 func StandIn(field string) string { return call.StandIn(field) }
