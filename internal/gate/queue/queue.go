@@ -169,6 +169,13 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 	e.shown, e.holder, e.nonce, e.asked, e.decided, e.taken = shown, holder, nonce, q.now(), make(chan struct{}), make(chan struct{})
 	e.carry()
 	defer q.lock()()
+	if other := q.justAdded(e); other != nil {
+		q.states.spend(other.nonce)
+		other.take()
+		other.nonce, other.asked, other.shown.Waits, other.shown.Expires = nonce, q.now(), shown.Waits, shown.Expires
+		q.change()
+		return other.ticket(state), nil
+	}
 	if err := q.put(e); err != nil {
 		q.states.spend(nonce)
 		return nil, err
@@ -176,6 +183,20 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 	e.mark(q.gone[e.Call.Caller.Chat])
 	q.change()
 	return e.ticket(state), nil
+}
+
+// justAdded returns an open question about the call of e that another call waits for.
+// It is nil if a client shows either of them. The caller holds the lock.
+func (q *Queue) justAdded(e *Entry) *Entry {
+	if e.holder != HeldByCall {
+		return nil
+	}
+	for _, other := range q.entries {
+		if other.holder == HeldByCall && other.ruling == nil && other.Call.Caller.Chat == e.Call.Caller.Chat && other.Call.Digest() == e.Call.Digest() {
+			return other
+		}
+	}
+	return nil
 }
 
 // ErrEnded is a question that came to an end meanwhile.
@@ -195,6 +216,7 @@ func (q *Queue) Renew(e *Entry, holder Holder, waits, expires time.Time, note st
 		return nil, ErrEnded
 	}
 	q.states.spend(e.nonce)
+	e.take()
 	e.holder, e.nonce, e.asked, e.shown.Waits, e.shown.Expires, e.shown.Note = holder, nonce, q.now(), waits, expires, note
 	e.carry()
 	e.mark(q.gone[e.Call.Caller.Chat])
@@ -248,10 +270,15 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 		q.end(e.shown.Code, CodeAnswered, "it was answered, and the call was made")
 		return e, e.ruling
 	}
-	close(e.taken)
-	e.taken = make(chan struct{})
 	e.holder, e.shown.Waits = now, waits
 	return e, nil
+}
+
+// take tells the call that waits for the question that another has it now. It is done
+// together with the new state: several calls may have found the question before.
+func (e *Entry) take() {
+	close(e.taken)
+	e.taken = make(chan struct{})
 }
 
 // noteCarried is said of a question that the client shows by itself.
