@@ -63,7 +63,7 @@ func WithHome(environ []string, goos string) []string {
 	if home == "" {
 		return environ
 	}
-	return append(environ[:len(environ):len(environ)], homeName(goos)+"="+home)
+	return append(slices.Clip(environ), homeName(goos)+"="+home)
 }
 
 // ResolvePaths returns the places for an environment, as os.Environ gives it,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"unicode/utf16"
 )
@@ -26,7 +27,7 @@ func Notify(environ []string, title, text string) error {
 	if argv == nil {
 		return ErrNoNotifier
 	}
-	return start(append(environ[:len(environ):len(environ)], add...), filepath.Dir(argv[0]), argv, windowless)
+	return start(append(slices.Clip(environ), add...), filepath.Dir(argv[0]), argv, windowless)
 }
 
 func isFile(name string) bool {

@@ -109,7 +109,6 @@ func TestChangedSinceOpened(t *testing.T) {
 func TestErrorsOnce(t *testing.T) {
 	for client, once := range map[string]bool{"gemini-cli-mcp-client-packs": true, "qwen-cli-mcp-client-packs": true, "claude-code": false} {
 		w := newWorld(t, triage)
-		w.connect()
 		w.request("initialize", map[string]any{
 			"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": client, "version": "1"},
 		})

@@ -104,8 +104,8 @@ func TestCodes(t *testing.T) {
 	}
 	w.fails(2, "needs no value", "approvals", "approve", call.Code, "--set", "a=b")
 	w.fails(2, "--for is", "approvals", "approve", call.Code, "--for", "ever")
-	w.fails(2, "is no code", "approvals", "approve", "K7QM")
-	w.fails(2, "is no code", "approvals", "approve", "../../../x")
+	w.fails(2, "is not a code", "approvals", "approve", "K7QM")
+	w.fails(2, "is not a code", "approvals", "approve", "../../../x")
 	w.fails(1, "no call waits under the code K7QM-2F9X", "approvals", "approve", "K7QM-2F9X")
 	w.fails(1, "no call waits under the code K7QM-2F9X", "approvals", "deny", "K7QM-2F9X")
 	r.outcome().want("approval_pending")

@@ -2,6 +2,7 @@ package approvals_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,7 +37,7 @@ func TestFoundFromEverywhere(t *testing.T) {
 		AmbientCaps: []uintptr{21}, // CAP_SYS_ADMIN, to mount
 	}
 	out, err := cmd.CombinedOutput()
-	if _, ended := err.(*exec.ExitError); err != nil && !ended {
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		t.Skipf("a mount namespace: %v", err)
 	}
 	switch {

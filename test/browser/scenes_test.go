@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"image/png"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestOver(t *testing.T) {
 
 // end takes a call out of the queue, as the gate does.
 func (q *fakeQueue) end(e queue.CodeError) {
-	q.edit(func() { q.ended = append(q.ended[:len(q.ended):len(q.ended)], e) })
+	q.edit(func() { q.ended = append(slices.Clip(q.ended), e) })
 	q.drop(e.Code)
 }
 

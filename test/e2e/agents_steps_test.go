@@ -44,11 +44,9 @@ const lastWords = "The note is written."
 // metadata is the block of names, as every model has to see it.
 const metadata = `Capability Packs (attached; metadata only):
 - pack_id: field-notes
-  name: field-notes
   description: Keep short notes from the field. Use when asked to write down an observation.
   has_tools_json: true
 - pack_id: plain
-  name: plain
   description: A document and nothing else.
   has_tools_json: false
 `

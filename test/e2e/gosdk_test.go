@@ -47,11 +47,9 @@ func walk(t *testing.T, over transport, version string) {
 	}
 	const block = `Capability Packs (attached; metadata only):
 - pack_id: field-notes
-  name: field-notes
   description: Keep short notes from the field. Use when asked to write down an observation.
   has_tools_json: true
 - pack_id: plain
-  name: plain
   description: A document and nothing else.
   has_tools_json: false
 `
@@ -131,6 +129,14 @@ func walk(t *testing.T, over transport, version string) {
 			map[string]any{
 				"name": "field-notes__note", "tool": "note", "description": "Write one note into the workspace.",
 				"signature": "note(file: string, text: string, stars?: integer = 3)",
+				"input_schema": map[string]any{
+					"type": "object", "required": []any{"file", "text"}, "additionalProperties": false,
+					"properties": map[string]any{
+						"file":  map[string]any{"type": "string", "pattern": "^[a-z0-9-]+$", "description": "Name of the note."},
+						"text":  map[string]any{"type": "string", "minLength": 1.0},
+						"stars": map[string]any{"type": "integer", "minimum": 1.0, "maximum": 5.0, "default": 3.0},
+					},
+				},
 			},
 			map[string]any{
 				"name": "field-notes__fail", "tool": "fail", "description": "Complain and exit with 3.",
@@ -167,7 +173,7 @@ func walk(t *testing.T, over transport, version string) {
 		"stdout": "{\"file\": \"first\", \"stars\": 5}\n", "stderr": "", "parsed": map[string]any{"file": "first", "stars": 5.0},
 		"changes": []any{map[string]any{"folder": w.workspace, "applied": []any{"notes", "notes/first.txt"}}},
 		"artifacts": []any{map[string]any{
-			"path": "notes/first.txt", "type": "file", "mime": "text/plain", "size_bytes": float64(len(written)),
+			"path": "notes/first.txt", "file": filepath.Join(w.workspace, "notes", "first.txt"), "type": "file", "mime": "text/plain", "size_bytes": float64(len(written)),
 		}},
 	})
 	if again := c.question("Run note field-notes",
@@ -201,7 +207,7 @@ func walk(t *testing.T, over transport, version string) {
 		"stdout": "{\"file\": \"second\", \"stars\": 3}\n", "stderr": "", "parsed": map[string]any{"file": "second", "stars": 3.0},
 		"changes": []any{map[string]any{"folder": w.workspace, "applied": []any{"notes/second.txt"}}},
 		"artifacts": []any{map[string]any{
-			"path": "notes/second.txt", "type": "file", "mime": "text/plain", "size_bytes": 10.0,
+			"path": "notes/second.txt", "file": filepath.Join(w.workspace, "notes", "second.txt"), "type": "file", "mime": "text/plain", "size_bytes": 10.0,
 		}},
 	})
 	c.question("Run note field-notes", `argument 3: "3"`)
@@ -212,7 +218,7 @@ func walk(t *testing.T, over transport, version string) {
 		"stdout": "{\"file\": \"third\", \"stars\": 1}\n", "stderr": "", "parsed": map[string]any{"file": "third", "stars": 1.0},
 		"changes": []any{map[string]any{"folder": w.workspace, "applied": []any{"notes/third.txt"}}},
 		"artifacts": []any{map[string]any{
-			"path": "notes/third.txt", "type": "file", "mime": "text/plain", "size_bytes": 14.0,
+			"path": "notes/third.txt", "file": filepath.Join(w.workspace, "notes", "third.txt"), "type": "file", "mime": "text/plain", "size_bytes": 14.0,
 		}},
 	})
 	c.question("Run field-notes", `argument 2: "$(id)"`)

@@ -228,7 +228,7 @@ function common(how) {
     const pack = path.join(world.packs, 'field-notes');
 
     // Metadata.
-    assert.match(session.client.getInstructions(), /^Capability Packs \(attached; metadata only\):\n- pack_id: field-notes\n {2}name: field-notes\n/m);
+    assert.match(session.client.getInstructions(), /^Capability Packs \(attached; metadata only\):\n- pack_id: field-notes\n {2}description: /m);
     assert.ok(session.client.getInstructions().length <= 2048);
     assert.equal(session.client.getServerVersion().name, 'packs-mcp');
     assert.equal(session.client.getServerCapabilities().tools.listChanged, true);
@@ -257,6 +257,14 @@ function common(how) {
         {
           name: 'field-notes__note', tool: 'note', description: 'Write one note into the workspace.',
           signature: 'note(file: string, text: string, stars?: integer = 3)',
+          input_schema: {
+            type: 'object', required: ['file', 'text'], additionalProperties: false,
+            properties: {
+              file: { type: 'string', pattern: '^[a-z0-9-]+$', description: 'Name of the note.' },
+              text: { type: 'string', minLength: 1 },
+              stars: { type: 'integer', minimum: 1, maximum: 5, default: 3 },
+            },
+          },
         },
         { name: 'field-notes__fail', tool: 'fail', description: 'Complain and exit with 3.', signature: 'fail()' },
       ],
@@ -272,7 +280,7 @@ function common(how) {
       ok: true, exit_code: 0, truncated: false,
       stdout: '{"file": "first", "stars": 5}\n', stderr: '', parsed: { file: 'first', stars: 5 },
       changes: [{ folder: world.workspace, applied: ['notes', 'notes/first.txt'] }],
-      artifacts: [{ path: 'notes/first.txt', type: 'file', mime: 'text/plain', size_bytes: text.length + 9 }],
+      artifacts: [{ path: 'notes/first.txt', file: path.join(world.workspace, 'notes', 'first.txt'), type: 'file', mime: 'text/plain', size_bytes: text.length + 9 }],
     });
     person.question('Run note field-notes',
       `program: "${path.join(pack, 'scripts', 'note.sh')}"`,
@@ -290,7 +298,7 @@ function common(how) {
       ok: true, exit_code: 0, truncated: false,
       stdout: '{"file": "second", "stars": 3}\n', stderr: '', parsed: { file: 'second', stars: 3 },
       changes: [{ folder: world.workspace, applied: ['notes/second.txt'] }],
-      artifacts: [{ path: 'notes/second.txt', type: 'file', mime: 'text/plain', size_bytes: 10 }],
+      artifacts: [{ path: 'notes/second.txt', file: path.join(world.workspace, 'notes', 'second.txt'), type: 'file', mime: 'text/plain', size_bytes: 10 }],
     });
     person.question('Run note field-notes');
     const failed = await session.call('field-notes__fail');

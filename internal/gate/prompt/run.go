@@ -141,22 +141,22 @@ func (b *builder) program(p program.Program) {
 			finds = i.Path // the next program is shown together with it
 			continue
 		}
-		value := quoted(i.Path)
+		parts := []string{quoted(i.Path)}
 		if finds != "" {
-			value += ", started by " + quoted(finds)
+			parts = append(parts, "started by "+quoted(finds))
 			finds = ""
 		}
 		// Where links of the system's own lead is the system's own business.
 		if i.Resolved != i.Path && !(paths.IsSystem(i.Path) && paths.IsSystem(i.Resolved)) {
-			value += ", which is " + quoted(i.Resolved)
+			parts = append(parts, "which is "+quoted(i.Resolved))
 		}
 		for _, a := range i.Args {
-			value += ", given " + quoted(a)
+			parts = append(parts, "given "+quoted(a))
 		}
 		for _, kv := range i.Env {
-			value += ", with the variable " + quoted(kv)
+			parts = append(parts, "with the variable "+quoted(kv))
 		}
-		b.fact(RoleInterpreter, "run by", value)
+		b.fact(RoleInterpreter, "run by", strings.Join(parts, ", "))
 	}
 }
 

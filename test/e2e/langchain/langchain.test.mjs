@@ -113,7 +113,7 @@ for (const transport of ['stdio', 'http', 'sse']) {
         ({ tools }) => {
           assert.deepEqual(tools.map(tool => tool.name).sort(), offered);
           const list = tools.find(tool => tool.name === 'capability_packs_list');
-          assert.match(list.description, /- pack_id: field-notes\n {2}name: field-notes\n {2}description: Keep short notes/);
+          assert.match(list.description, /- pack_id: field-notes\n {2}description: Keep short notes/);
           return { tool: 'capability_packs_list', args: { query: 'observation' } };
         },
         ({ last }) => {
