@@ -262,7 +262,8 @@ func quote(word string) string {
 	if !strings.Contains(outside, "'") {
 		return "'" + word + "'"
 	}
-	// The word has both kinds of quotes, so each single quote is escaped outside.
+	// Neither kind of quotes can hold the word as it is, so each single quote is
+	// escaped outside of the quotes.
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
