@@ -6,11 +6,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// IsAsFound reports whether the pack still says of itself what its Catalog has: a
-// person who is asked is shown that beside the digest of what is there. dir is the
-// pack's folder, and tree what was just digested in it. It may be another text since
-// the last scan because that is on its way, or because nothing told of the change: a
-// file can have a name in another folder, and a folder another path. No stamp is asked.
+// IsAsFound reports whether the pack's entry document still says what its Catalog
+// has: a person who is asked sees that text beside the digest of the files. dir is
+// the pack's folder, and tree what was just digested in it. The text can differ
+// because the next scan is still to come, or because no event reported the change: a
+// file can have a hard link in another folder, and a folder can have another path.
+// Stamps are not trusted here; the document is read again.
 func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
 	src, err := p.digested(dir, tree)
 	if err != nil {
@@ -27,8 +28,8 @@ func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
 	return now == p.Frontmatter
 }
 
-// digested is what a scan reads of the entry document, of the very bytes that are in
-// tree.
+// digested returns as much of the entry document as a scan reads, from the very bytes
+// that tree was digested from.
 func (p *Pack) digested(dir *packfs.Dir, tree *packfs.Tree) ([]byte, error) {
 	if all, ok := tree.Kept(p.Entry); ok {
 		return all, nil

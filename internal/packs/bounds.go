@@ -12,33 +12,33 @@ import (
 
 // Bounds of the walk through one root.
 const (
-	maxDepth = 16 // of nearly all real packs; directories of the root are 1 deep
+	maxDepth = 16 // enough for nearly all real packs; directories in the root are 1 deep
 	maxDirs  = 200_000
 	// maxPackDirs is how many directories below one pack are looked at, so that
-	// no pack takes the room of all others. Real ones have some dozen.
+	// no pack uses up the bound of the whole root. Real packs have a few dozen.
 	maxPackDirs = 10_000
 	// maxPackLinks is how many symlinks below one pack are followed, and maxLinks
-	// how many of a root: where each leads is found out at every scan, since it
-	// can change without a mark, and a link may lead through many others.
+	// how many below a root. Every scan resolves each of them again, since its
+	// target can change without a trace, and a link may lead through many others.
 	maxPackLinks = 100
 	maxLinks     = 10_000
-	// maxTries is how often a directory is listed from which documents vanish
-	// before they are read.
+	// maxTries is how often a directory is listed when its documents vanish before
+	// they are read.
 	maxTries   = 3
-	maxEntries = 100_000 // of one directory
-	// maxSteps is how many steps, see [frontmatter.MaxSteps], are taken for all
-	// documents of a root that a scan reads: about a second. Twenty thousand packs
-	// whose frontmatter is YAML as people write it take fewer; what did not change
-	// since the scan before takes none. maxPackSteps is how many of them are for
-	// what is below one pack.
+	maxEntries = 100_000 // in one directory
+	// maxSteps is how many steps (see [frontmatter.MaxSteps]) one scan spends on
+	// all documents of a root: about a second. Twenty thousand packs with the
+	// frontmatter that people write take fewer, and a document that did not change
+	// since the last scan takes none. maxPackSteps is the share for everything
+	// below one pack.
 	maxSteps     = stepsShare * frontmatter.MaxSteps
 	maxPackSteps = maxSteps / 8
-	// stepsShare is which part of the steps that are left, at most, one document
-	// takes: those that take many leave enough for all that take few.
+	// One document gets at most 1/stepsShare of the steps that are left, so that
+	// expensive documents leave enough for all the cheap ones.
 	stepsShare = 16
 )
 
-// bounds are those, or fewer. A field that is 0 has its default.
+// bounds hold these limits, or lower ones. A field that is 0 has its default.
 type bounds struct{ dirs, packDirs, links, packLinks, entries, steps, packSteps int }
 
 func (b bounds) withDefaults() bounds {
@@ -49,19 +49,19 @@ func (b bounds) withDefaults() bounds {
 	}
 }
 
-// patient are bounds without one of time.
+// patient returns b without the bound on steps, and so on time.
 func (b bounds) patient() bounds {
 	b.steps, b.packSteps = math.MaxInt/2, math.MaxInt/2
 	return b
 }
 
-// room is how many more directories, and symlinks, the pack may have below it, and
-// how many more steps its documents there may take to read.
+// room is what is left of a pack's bounds: how many more directories and symlinks
+// below it are looked at, and how many more steps its documents there may take.
 type room struct{ dirs, links, steps int }
 
 // inspect reads the frontmatter of a document in the directory of v, as far as there
-// are steps for it. Documents that are links are read by every scan, also by one for
-// the sake of another pack, and so have no more steps together than a pack.
+// are steps left for it. Every scan reads documents that are links, even a scan for
+// another pack's sake, so all of them together get no more steps than one pack.
 func (s *scanner) inspect(v *visit, name string, head []byte) (*frontmatter.Document, []diag.Diagnostic) {
 	room, plain := v.place.room, v.isPlain(name)
 	steps := (s.bounds.steps - s.steps) / stepsShare
@@ -82,17 +82,17 @@ func (s *scanner) inspect(v *visit, name string, head []byte) (*frontmatter.Docu
 	return doc, problems
 }
 
-// isUnread reports whether there were no steps for a document. Such a record says
-// nothing of the file, and is not counted on when there are steps again: at the next
-// look at everything, which reads this file though it did not change. A look at some
-// directories does so in those only, so that no edit waits for it. As what was read
-// takes no steps any more, everything is read in the end.
+// isUnread reports whether there were no steps left for a document. Such a record
+// says nothing about the file, so the next full scan reads the file again even though
+// it did not change. A scan of some directories does so only in those, so that no edit
+// waits for the rest. Documents that were read take no more steps, so everything is
+// read in the end.
 func isUnread(problems []diag.Diagnostic) bool {
 	return slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Code == frontmatter.CodeUnread })
 }
 
-// mayFollow reports whether one more symlink in the directory at p is followed,
-// and says so when it is the first that is not.
+// mayFollow reports whether one more symlink in the directory at p is followed. It
+// reports the first one that is not.
 func (s *scanner) mayFollow(p place) bool {
 	const hint = "name the folders they lead to as folders of packs of their own"
 	if p.room != nil {

@@ -11,22 +11,21 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 )
 
-// modeGlobal is the mode in which every pack without modes, or with this one,
-// is offered.
+// modeGlobal is the default mode. A pack that lists it is offered in every mode, as
+// is a pack that lists none.
 const modeGlobal = "Global"
 
 // nearIDs is how many ids an error suggests.
 const nearIDs = 3
 
-// A Catalog is what a scan found. It never changes, and is safe for concurrent
-// use.
+// A Catalog is what a scan found. It is immutable and safe for concurrent use.
 type Catalog struct {
-	packs    []*Pack // by id in lower case; of one id, first the one that is not shadowed
+	packs    []*Pack // by id in lower case; among equal ids, the one that is not shadowed comes first
 	problems []diag.Diagnostic
 }
 
-// All returns every pack, invalid, shadowed and unattached ones too, sorted by
-// id; of one id, the one that is not shadowed first.
+// All returns every pack, including invalid, shadowed and unattached ones, sorted by
+// id. Among equal ids, the one that is not shadowed comes first.
 func (c *Catalog) All() []*Pack { return slices.Clone(c.packs) }
 
 // Attached returns the packs that exist for a model and its user: valid,
@@ -37,12 +36,12 @@ func (c *Catalog) Attached() []*Pack {
 
 func (p *Pack) current() bool { return p.Valid && p.Attached && p.Offered && p.ShadowedBy == "" }
 
-// Problems returns what is wrong with the roots; what is wrong with a pack is
-// in the pack.
+// Problems returns what is wrong with the roots. See [Pack.Problems] for what is
+// wrong with a pack.
 func (c *Catalog) Problems() []diag.Diagnostic { return slices.Clone(c.problems) }
 
-// same reports whether nobody can tell c from o, and no entry document and no
-// file with tools of a pack has changed between the two.
+// same reports whether c and o look the same to every caller, and no pack's entry
+// document or tool file changed between the two.
 func (c *Catalog) same(o *Catalog) bool {
 	return slices.Equal(c.problems, o.problems) && slices.EqualFunc(c.packs, o.packs, func(a, b *Pack) bool {
 		return a.ID == b.ID && a.Name == b.Name && a.Dir == b.Dir && a.Entry == b.Entry && a.state == b.state &&
@@ -54,10 +53,10 @@ func (c *Catalog) same(o *Catalog) bool {
 	})
 }
 
-// add takes what was found in one root.
+// add adds what was found in one root.
 func (c *Catalog) add(opts *Options, s *scanner) {
 	c.problems = append(c.problems, s.problems...)
-	known := make(map[string]*Pack, len(c.packs)) // :: directory → pack of a root before
+	known := make(map[string]*Pack, len(c.packs)) // :: directory → pack of an earlier root
 	for _, p := range c.packs {
 		known[p.Dir] = p
 	}
@@ -76,8 +75,8 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 			attach[strings.ToLower(p.ID)] = true
 		}
 		if first := known[p.Dir]; first != nil {
-			// Roots that overlap: the first one describes the pack, and what
-			// either of them attaches is attached.
+			// The roots overlap. The first one describes the pack, and the pack
+			// is attached if either root attaches it.
 			if (all || listed) && !opts.Attached.IsDetached(first.ID) {
 				first.Attached = true
 			}
@@ -108,7 +107,7 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 	}
 }
 
-// attaches reports whether a pack is attached for this one scan.
+// attaches reports whether the options attach a pack for this scan only.
 func (o *Options) attaches(id string) bool {
 	return slices.ContainsFunc(o.Attach, func(want string) bool { return want == "all" || strings.EqualFold(want, id) })
 }
@@ -119,12 +118,12 @@ func offered(modes []string, mode string) bool {
 	})
 }
 
-// finish decides which of several packs has an id, and sorts.
+// finish sorts the packs and decides which one gets an id that several have.
 func (c *Catalog) finish() {
 	for _, p := range c.packs {
 		p.Valid = !diag.HasErrors(p.Problems)
 	}
-	slices.SortStableFunc(c.packs, func(a, b *Pack) int { return compareID(a, strings.ToLower(b.ID)) }) // of one id, as found
+	slices.SortStableFunc(c.packs, func(a, b *Pack) int { return compareID(a, strings.ToLower(b.ID)) }) // equal ids stay in the order they were found
 	for rest := c.packs; len(rest) > 0; {
 		key := strings.ToLower(rest[0].ID)
 		n := 1
@@ -139,10 +138,10 @@ func (c *Catalog) finish() {
 	}
 }
 
-// settle puts the one of packs with the same id first that has it, and marks the
-// others.
+// settle takes packs with the same id. It puts the one that keeps the id first and
+// marks the others as shadowed.
 func (c *Catalog) settle(same []*Pack) {
-	// A pack that is not valid never hides one that is.
+	// An invalid pack never shadows a valid one.
 	i := max(0, slices.IndexFunc(same, func(p *Pack) bool { return p.Valid }))
 	winner := same[i]
 	copy(same[1:], same[:i])
@@ -156,15 +155,15 @@ func (c *Catalog) settle(same []*Pack) {
 
 func compareID(p *Pack, lower string) int { return strings.Compare(strings.ToLower(p.ID), lower) }
 
-// named returns the pack that has an id, which is in lower case; nil for none.
+// named returns the pack with an id, given in lower case, or nil.
 func (c *Catalog) named(lower string) *Pack {
 	if i, ok := slices.BinarySearchFunc(c.packs, lower, compareID); ok {
-		return c.packs[i] // the first of them
+		return c.packs[i] // the first of equal ids
 	}
 	return nil
 }
 
-// ErrNotFound is what every [NotFoundError] and [AmbiguousError] is.
+// ErrNotFound is wrapped by every [NotFoundError] and [AmbiguousError].
 var ErrNotFound = errors.New("pack not found")
 
 // A NotFoundError says that no pack has this id.
@@ -183,7 +182,8 @@ func (e *NotFoundError) Error() string {
 
 func (e *NotFoundError) Unwrap() error { return ErrNotFound }
 
-// An AmbiguousError says that the last segment of several ids was given.
+// An AmbiguousError says that several packs match what was given: the last segment of
+// an id, or a name.
 type AmbiguousError struct {
 	ID      string
 	Matches []string // whole ids, sorted
@@ -202,22 +202,22 @@ func clip(s string) string {
 	return s
 }
 
-// Lookup returns the pack with this id among all, shadowed ones excepted: it
-// is for people, who may see every id. Letter case does not matter. The last
-// segment is enough, and so is the name that the pack has in lists, when only one
-// pack has it. The error is a [*NotFoundError] or an [*AmbiguousError].
+// Lookup returns the pack with this id among all packs that are not shadowed. It is
+// for people, who may see every id. Letter case does not matter. The last segment of
+// the id or the pack's name is enough if only one pack has it. The error is a
+// [*NotFoundError] or an [*AmbiguousError].
 func (c *Catalog) Lookup(id string) (*Pack, error) {
 	return c.lookup(id, func(p *Pack) bool { return p.ShadowedBy == "" })
 }
 
-// LookupAttached is Lookup among those of [Catalog.Attached], for a model: no
-// other id is in its errors.
+// LookupAttached is Lookup among the packs of [Catalog.Attached]. It is for models: its
+// errors name no other ids.
 func (c *Catalog) LookupAttached(id string) (*Pack, error) {
 	return c.lookup(id, (*Pack).current)
 }
 
-// ByID returns the pack among those of [Catalog.Attached] with exactly this id,
-// letter case included; nil when there is none.
+// ByID returns the pack of [Catalog.Attached] with exactly this id, letter case
+// included, or nil.
 func (c *Catalog) ByID(id string) *Pack {
 	if p := c.named(strings.ToLower(id)); p != nil && p.ID == id && p.current() {
 		return p

@@ -7,9 +7,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 )
 
-// With returns the same packs with other ones attached: what set attaches is,
-// and what it detaches is not, whatever c says. An entry counts for its own
-// directory only. The packs' other facts are those of c.
+// With returns a Catalog of the same packs in which set overrides what c says about
+// which are attached. An entry counts for its own directory only. Everything else
+// about the packs stays as in c.
 func (c *Catalog) With(set attach.Set) *Catalog {
 	if len(set.Attached)+len(set.Detached) == 0 {
 		return c
@@ -32,9 +32,9 @@ func (c *Catalog) With(set attach.Set) *Catalog {
 	return out
 }
 
-// stored returns the same packs as the set of what is stored makes them, as far as
-// that can be told without the roots: what was attached by it and is no longer is
-// not, though a root may attach it.
+// stored returns a Catalog of the same packs, attached as the stored set says, as far
+// as that can be told without the roots. A pack that a person had attached, and that is
+// no longer in set, counts as detached here, although its root may attach it.
 func (c *Catalog) stored(set attach.Set) *Catalog {
 	out := &Catalog{packs: slices.Clone(c.packs), problems: c.problems}
 	for i, p := range out.packs {

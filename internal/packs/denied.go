@@ -14,9 +14,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Denied surveys the pack's files, without reading them, and returns what is wrong
-// with those that a digest denies, and with those of its tools that need one, or why
-// there is no digest of them at all.
+// Denied surveys the pack's files without reading them. It returns what is wrong with
+// the files that a digest denies and with the tools that need one of them, or why the
+// pack has no digest at all.
 func (p *Pack) Denied(ctx context.Context, set *tools.Set) []diag.Diagnostic {
 	dir, err := p.OpenDir()
 	if err != nil {
@@ -26,7 +26,7 @@ func (p *Pack) Denied(ctx context.Context, set *tools.Set) []diag.Diagnostic {
 	return p.DeniedFrom(ctx, dir, set)
 }
 
-// DeniedFrom is Denied of a pack whose folder is open, by [Pack.OpenDir].
+// DeniedFrom is Denied for a pack whose folder [Pack.OpenDir] opened.
 func (p *Pack) DeniedFrom(ctx context.Context, dir *packfs.Dir, set *tools.Set) []diag.Diagnostic {
 	tree, err := dir.Survey(ctx)
 	switch {
@@ -38,7 +38,7 @@ func (p *Pack) DeniedFrom(ctx context.Context, dir *packfs.Dir, set *tools.Set) 
 	return p.DeniedProblems(tree, set)
 }
 
-// NotDigested is the error that a pack's files have no digest.
+// NotDigested returns the diagnostic for a pack whose files have no digest.
 func NotDigested(err error) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: CodeNotDigested, Severity: diag.Error, Message: err.Error(),
@@ -46,8 +46,8 @@ func NotDigested(err error) diag.Diagnostic {
 	}
 }
 
-// DeniedProblems returns a warning for each entry that a digest denies, the first 20
-// of them, one for the rest, and one for each tool that stays disabled; set may be nil.
+// DeniedProblems returns a warning for each of the first 20 entries that a digest
+// denies, one for the rest, and one for each tool that stays disabled. set may be nil.
 func (p *Pack) DeniedProblems(tree *packfs.Tree, set *tools.Set) []diag.Diagnostic {
 	out := deniedFiles(tree)
 	if set == nil {
@@ -65,9 +65,9 @@ func (p *Pack) DeniedProblems(tree *packfs.Tree, set *tools.Set) []diag.Diagnost
 	return out
 }
 
-// WithoutDenied returns the tools with those that need a denied file as ones that are
-// only declared: its program, or a file that its template names. A placeholder may
-// still stand for a denied file; see [Pack.DeniedIn].
+// WithoutDenied returns the tools, with those that need a denied file made
+// declared-only: if the file is the program, or named by a template. The value of a
+// placeholder can still name a denied file; see [Pack.DeniedIn].
 func (p *Pack) WithoutDenied(tree *packfs.Tree, all []*tools.Tool) []*tools.Tool {
 	if len(tree.Denied) == 0 {
 		return all
@@ -87,7 +87,7 @@ func (p *Pack) WithoutDenied(tree *packfs.Tree, all []*tools.Tool) []*tools.Tool
 }
 
 func (p *Pack) deniedTo(tree *packfs.Tree, t *tools.Tool) error {
-	// "./NAME" as the program is in the pack's folder, wherever the tool works.
+	// A program "./NAME" is in the pack's folder, whatever the working folder is.
 	if err := p.DeniedIn(tree, p.Dir, []string{t.Command.Program}); err != nil {
 		return err
 	}
@@ -109,10 +109,10 @@ func (p *Pack) deniedTo(tree *packfs.Tree, t *tools.Tool) error {
 	return p.DeniedIn(tree, dir, names)
 }
 
-// DeniedIn returns why one of the texts that name a file of the pack is denied; nil
-// when none is. Relative names are below dir, unless that is empty. A text may be an
-// option with its value, as in --config=FILE. It spares people questions about runs
-// that cannot work, and protects nothing: what is denied is in no copy that runs use.
+// DeniedIn returns why a file of the pack that one of the texts names is denied, or
+// nil. Relative names are below dir, unless dir is empty. A text may also be an option
+// with its value, as in --config=FILE. This only spares people questions about runs
+// that cannot work; the protection is that copies for runs hold no denied files.
 func (p *Pack) DeniedIn(tree *packfs.Tree, dir string, texts []string) error {
 	if len(tree.Denied) == 0 || p.Loose {
 		return nil
@@ -138,7 +138,7 @@ func (p *Pack) DeniedIn(tree *packfs.Tree, dir string, texts []string) error {
 	return nil
 }
 
-// maxDenied is how many denied files of a pack are reported one by one.
+// maxDenied is how many denied files of a pack are reported individually.
 const maxDenied = 20
 
 func deniedFiles(tree *packfs.Tree) []diag.Diagnostic {

@@ -13,24 +13,24 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 )
 
-// What an edit of a pack's documents changes is that pack alone, as long as its name
-// stays. Looking at it alone takes a tenth of what a look at everything takes that
-// skips what was not touched: with 10,000 packs, 5 ms instead of 50.
+// An edit of a pack's documents changes only that pack, as long as its name stays the
+// same. Scanning only that pack takes a tenth of the time of a full scan that skips
+// untouched directories: with 10,000 packs, 5 ms instead of 50.
 
-// maxEdited is how many paths may have been touched. A look at everything is as fast
-// for more.
+// maxEdited is how many touched paths are scanned one by one. For more, a full scan is
+// as fast.
 const maxEdited = 16
 
-// An edited is one directory that is looked at alone.
+// An edited is a pack's directory that is scanned alone.
 type edited struct {
-	memo int   // of which root
-	at   []int // where the directory and those above it are in the memo's tree, the root's first
-	pack int   // which pack of the Catalog it is
+	memo int   // index of the root's memo
+	at   []int // offsets in the memo's tree of the directory and those above it, the root first
+	pack int   // index of the pack in the Catalog
 }
 
-// rescanEdited is what rescan returns, when something was written in nothing but the
-// directories of some packs and nothing else can follow from it. ok is false when it
-// may be otherwise; then nothing was found out. The caller holds scanning.
+// rescanEdited returns what rescan would, if only the directories of some packs were
+// touched and no other pack can be affected. Otherwise ok is false and the rest means
+// nothing. The caller holds scanning.
 func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[string]bool) (c *Catalog, memos []*memo, ok bool) {
 	if l.catalog == nil || len(touched) == 0 || len(touched) > maxEdited {
 		return nil, nil, false
@@ -39,7 +39,7 @@ func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[st
 	memos = slices.Clone(l.memos)
 	for dir := range touched {
 		if touched[filepath.Dir(dir)] && !isRemembered(memos, dir) {
-			continue // a file, or what was none: a look at the directory it is in tells
+			continue // a file, or a new directory: scanning the directory it is in covers it
 		}
 		e, ok := findEdited(c, memos, dir)
 		if !ok {
@@ -54,7 +54,7 @@ func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[st
 	return c, memos, true
 }
 
-// isRemembered reports whether a path is that of a directory that was looked at.
+// isRemembered reports whether path is a directory that an earlier scan looked at.
 func isRemembered(memos []*memo, path string) bool {
 	return filepath.Base(path) == "tools" || slices.ContainsFunc(memos, func(m *memo) bool {
 		rel, below := strings.CutPrefix(path, m.dir+string(filepath.Separator))
@@ -62,9 +62,10 @@ func isRemembered(memos []*memo, path string) bool {
 	})
 }
 
-// findEdited finds the directory of a pack, if what is in it concerns nothing else.
+// findEdited finds the pack whose directory is dir, if its content affects nothing
+// else.
 func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
-	if filepath.Base(dir) == "tools" { // which may be of the pack above, too
+	if filepath.Base(dir) == "tools" { // may belong to the pack above
 		return e, false
 	}
 	e.pack = -1
@@ -75,7 +76,7 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 		}
 		if rest == "" {
 			e.pack = i
-		} else if rest[0] == filepath.Separator { // packs inside of packs have bounds in common
+		} else if rest[0] == filepath.Separator { // packs inside packs share bounds
 			return e, false
 		}
 	}
@@ -102,8 +103,8 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 	return e, e.at != nil
 }
 
-// find returns where a directory and those above it are in the tree, the root's
-// first; nil when it is not there.
+// find returns the offsets in the tree of a directory and those above it, the root
+// first, or nil if it is not there.
 func (m *memo) find(rel string) []int {
 	at := []int{0}
 	n := new(node)
@@ -121,8 +122,7 @@ func (m *memo) find(rel string) []int {
 	return at
 }
 
-// look looks at the directory of the pack old, in a root of which before is
-// remembered.
+// look scans the directory of the pack old again. before is the memo of its root.
 func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pack) (*memo, *Pack, bool) {
 	root := &opts.Roots[e.memo]
 	if len(root.Entry)+len(root.Docs) > 0 || root.Inside != "" || !old.Valid || old.Loose || old.ShadowedBy != "" || old.Origin.Root != root.Dir {
@@ -172,8 +172,8 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pac
 	return m, p, true
 }
 
-// inItself reports whether all problems of a pack are in what was read of it, and
-// none came of other packs, of its name or of what is attached.
+// inItself reports whether all problems come from the pack's own files, and none from
+// other packs, its name or what is attached.
 func inItself(problems []diag.Diagnostic) bool {
 	return !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool {
 		switch d.Code {
@@ -184,14 +184,14 @@ func inItself(problems []diag.Diagnostic) bool {
 	})
 }
 
-// with is the memo with what v found in place of what it went by, at the last of the
-// places at, which are those of a directory and all above it. The directories below it
-// stay. It is nil when there can be none.
+// with returns the memo with what v found in one directory; at are the offsets of that
+// directory and those above it. The directories below it stay. It returns nil if the
+// result cannot be stored.
 func (m *memo) with(at []int, v *visit) *memo {
 	docs := slices.Clone(m.docs)
-	w := writer{differs: true, docs: docs[:v.old.docs[0].number]} // so that its document has the number again
+	w := writer{differs: true, docs: docs[:v.old.docs[0].number]} // so that its document gets the same number
 	from := at[len(at)-1]
-	size := w.begin(&v.now) // where that of the node is
+	size := w.begin(&v.now) // offset of the node's size
 	w.b = append(w.b, v.subs.tree[v.subs.at:v.subs.end]...)
 	w.end(size)
 	if w.other != nil || len(m.tree)+len(w.b) > maxTree {

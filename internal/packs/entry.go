@@ -19,15 +19,15 @@ import (
 
 const (
 	// headLen is how much of an entry document is read at first; few have a
-	// block that is longer.
+	// longer block.
 	headLen = 4 << 10
-	// markerSlack is room for the lines around a block of the largest size.
+	// markerSlack is room for the marker lines around a block of the largest size.
 	markerSlack = 1 << 10
 )
 
-// pack adds the directory to what was found, when it is a pack, and reports
-// whether it is. When its document has vanished meanwhile, it says so in the
-// visit, and adds it the last time only.
+// pack reports whether the directory is a pack, and if so adds it to what was found.
+// If its document vanished meanwhile, it notes that in the visit, and adds the pack
+// only if this is the last try.
 func (s *scanner) pack(v *visit, last bool) bool {
 	at := v.place
 	entry, others := s.entryOf(v.now.entries, at.at)
@@ -47,9 +47,9 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		}
 	} else {
 		if at.inPack || at.aside {
-			// Packs have documents with frontmatter of their own, and so have
-			// plugins: in a folder below one, only a SKILL.md or the
-			// configuration makes another.
+			// Packs and plugins hold documents with frontmatter that are not
+			// packs. In a folder below one, only a SKILL.md or the configuration
+			// makes a pack.
 			return false
 		}
 		for _, name := range others {
@@ -58,7 +58,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 				return false
 			}
 			if needsTools(at, name) && !d.tools && len(v.toolFiles()) == 0 {
-				continue // notes, or a person's page about something: many have frontmatter
+				continue // a note or some other page: many have frontmatter
 			}
 			if !d.doc.IsZero() && !diag.HasErrors(d.problems) {
 				entry, doc, problems = name, d.doc, slices.Clone(d.problems)
@@ -124,9 +124,8 @@ func (s *scanner) pack(v *visit, last bool) bool {
 	return true
 }
 
-// toolFilesNow returns the files that declare tools at this moment: some may
-// have come since the pack was found. When that cannot be told, they are those
-// that were found.
+// toolFilesNow returns the files that declare tools right now: some may be new since
+// the scan. If the folder cannot be listed, it returns those that the scan found.
 func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 	if p.Loose {
 		return p.ToolFiles
@@ -136,7 +135,7 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 		return p.ToolFiles
 	}
 	files := toolFilesHere(entriesOf(found))
-	folder, _ := listTools(dir, stamper{}) // it may not be a folder
+	folder, _ := listTools(dir, stamper{}) // the pack may have none
 	for _, name := range folder.names {
 		if len(files) < maxToolFiles {
 			files = append(files, "tools/"+name)
@@ -145,8 +144,8 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 	return files
 }
 
-// maxToolFiles is how many files with tools of one pack are known: more than
-// any configuration allows tools, so that the rest is not left out in silence.
+// maxToolFiles is how many tool files of one pack are kept: more than any
+// configuration allows tools, so that exceeding it is always reported.
 const maxToolFiles = 10_001
 
 // toolFilesHere returns the files that declare tools beside the entry document:
@@ -158,7 +157,7 @@ func toolFilesHere(here entries) []string {
 	}
 	for e := range here.all() {
 		if isToolPack(e) && len(files) < maxToolFiles {
-			files = append(files, strings.Clone(e.name)) // and not all that it is a part of
+			files = append(files, strings.Clone(e.name)) // a clone, so as not to keep the whole list in memory
 		}
 	}
 	return files
@@ -170,10 +169,10 @@ func (p *Pack) problem(severity diag.Severity, code string, line int, message, h
 	})
 }
 
-// entryOf returns the document that makes the directory a pack, whatever is in
-// it: the configured one, or SKILL.md in any letter case. Otherwise, entry is
-// empty, and others are the documents that make it one when their frontmatter
-// says so. Beside an entry, others are more spellings of SKILL.md.
+// entryOf returns the document that makes the directory a pack regardless of its
+// content: the configured one, or SKILL.md in any letter case. Then others are further
+// spellings of SKILL.md. Without such a document, entry is empty and others are the
+// documents that make the directory a pack if they have frontmatter.
 func (s *scanner) entryOf(here entries, at string) (entry string, others []string) {
 	if name := s.root.Entry[at]; name != "" {
 		if clean, err := packfs.Clean(name); err == nil {
@@ -209,15 +208,15 @@ func (s *scanner) entryOf(here entries, at string) (entry string, others []strin
 	return "", others
 }
 
-// needsTools reports whether a document makes a folder a pack only when there are
-// tools: any that is not called SKILL.md or README.md, further down than the root's
-// own folders, where a person has put packs and not somebody's notes.
+// needsTools reports whether a document makes a folder a pack only if there are tools.
+// That is so for any document except SKILL.md and README.md that is deeper than the
+// root's own folders: a person put packs there, while further down there may be notes.
 func needsTools(at place, name string) bool {
 	return at.depth > 1 && !strings.EqualFold(name, "SKILL.md") && name != "README.md"
 }
 
-// read reads the frontmatter of a document. The Document may be there next to
-// an error.
+// read reads the frontmatter of a document. Next to an error, the record may still
+// hold what could be read.
 func (s *scanner) read(v *visit, name string) record {
 	d := v.read(name, v.isPlain(name), func(dir *packfs.Dir) (record, os.FileInfo) {
 		if s.head == nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
-// maxName is how long a name, and so the last segment of an id, may be.
+// maxName is the longest name, and so the longest last segment of an id.
 const maxName = 64
 
-// ValidName reports whether name is an identifier as packs have it:
+// ValidName reports whether name is a valid identifier for a pack:
 // [a-z0-9]+(-[a-z0-9]+)*, 1 to 64 characters.
 func ValidName(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '-' || name[len(name)-1] == '-' || strings.Contains(name, "--") {
@@ -33,8 +33,8 @@ func ValidName(name string) bool {
 	return true
 }
 
-// NameFor returns the valid name that is nearest to that of a folder; empty when no
-// pack may be called so, or nothing of it is left.
+// NameFor returns the valid name nearest to a folder's name. It is empty if that name
+// is reserved, or if no character of the folder's name can be kept.
 func NameFor(folder string) string {
 	name := slug(folder)
 	if reservedWord(name) != "" {
@@ -43,8 +43,8 @@ func NameFor(folder string) string {
 	return name
 }
 
-// slug makes a valid name of text, or "" when no letter or digit of it has a
-// form in ASCII.
+// slug turns text into a valid name, or "" if none of its letters and digits has an
+// ASCII form.
 func slug(text string) string {
 	var b strings.Builder
 	dash := false
@@ -72,12 +72,12 @@ func slug(text string) string {
 	return strings.TrimRight(s, "-")
 }
 
-// segment returns a directory's name as a segment of an id: in lower case, with one
-// underscore for several in a row, which part a pack from its tool, when it consists
-// of letters and digits of any script and of dots, underscores and hyphens; otherwise
-// a slug of it. Marks that combine are put together with
-// their letter where Unicode has one character for both, and count as neither
-// where not: stacked, they paint over what is around an id.
+// segment returns a directory's name as a segment of an id. A name of letters and
+// digits of any script, dots, underscores and hyphens is kept, in lower case and with
+// runs of underscores collapsed: a double underscore separates a pack from its tool.
+// Any other name becomes a slug. Combining marks are composed with their letter where
+// Unicode has a character for both. Where it has none, they are not allowed, because
+// stacked marks would paint over the text around an id.
 func segment(name string) string {
 	if composed := norm.NFC.String(strings.ToLower(name)); utf8.ValidString(name) && !strings.ContainsFunc(composed, notInSegment) {
 		for strings.Contains(composed, "__") {
@@ -88,7 +88,7 @@ func segment(name string) string {
 	return cmp.Or(slug(name), "pack")
 }
 
-// notPlain reports whether a character of a path may be another one in an id.
+// notPlain reports whether a character of a path may change in an id.
 func notPlain(r rune) bool {
 	return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '/' || r == '.' || r == '-')
 }
@@ -103,8 +103,8 @@ func notInSegment(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// dirName returns the name that the pack's directory, or a loose tool's file,
-// gives it.
+// dirName returns the name that a pack gets from its directory, or from its file if it
+// is a loose tool.
 func (p *Pack) dirName() string {
 	base := filepath.Base(p.Dir)
 	if p.path != "." {
@@ -120,14 +120,14 @@ func (p *Pack) dirName() string {
 	return name
 }
 
-// hasPlainID reports whether the id is the path, without the ending of a file.
+// hasPlainID reports whether the id equals the path without a file ending.
 func (p *Pack) hasPlainID() bool {
 	name, _ := formats.CutToolPack(p.path)
 	return strings.EqualFold(name, p.ID)
 }
 
-// inParent returns the id of a pack called name beside p. The folders that
-// loose tools are sorted into are not part of their ids.
+// inParent returns the id of a pack called name beside p. Ids of loose tools leave out
+// the folders that the tools are sorted into.
 func (p *Pack) inParent(name string) string {
 	parent := path.Dir(p.path)
 	if parent == "." || p.Loose {
@@ -143,12 +143,12 @@ func (p *Pack) inParent(name string) string {
 	return strings.Join(segments, "/") + "/" + name
 }
 
-// assignIDs gives every pack of one root its id. The result does not depend on
-// the order of found, which is sorted by path afterwards.
+// assignIDs assigns the ids of all packs in one root. It sorts found by path; the
+// result does not depend on the order before.
 func assignIDs(found []*Pack) {
 	slices.SortFunc(found, func(a, b *Pack) int { return strings.Compare(a.path, b.path) })
 	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
-	rivals := make(map[string][]*Pack)          // :: id in lower case → packs that want it, by path; where there are several
+	rivals := make(map[string][]*Pack)          // :: id in lower case → packs that compete for it, by path; only where there are several
 	for _, p := range found {
 		name := p.Name
 		switch {
@@ -158,13 +158,13 @@ func assignIDs(found []*Pack) {
 			if name = slug(name); name == "" {
 				name = p.dirName()
 			}
-			if !p.Loose { // names of tools have other rules
+			if !p.Loose { // tool names have their own rules
 				p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.NameLine(),
 					fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
 			}
 		}
 		if p.ID = p.inParent(name); p.ID == p.path {
-			p.ID = p.path // the same text, once
+			p.ID = p.path // share the string
 		}
 		key := strings.ToLower(p.ID)
 		if first := taken[key]; first == nil {
@@ -191,7 +191,7 @@ func assignIDs(found []*Pack) {
 		}
 	}
 	slices.SortFunc(losers, func(a, b *Pack) int { return strings.Compare(a.path, b.path) })
-	next := make(map[string]int) // :: id in lower case → the number to try next; those before are taken
+	next := make(map[string]int) // :: id in lower case → the number to try next; lower ones are taken
 	for _, p := range losers {
 		wants := p.ID
 		own := p.inParent(p.dirName())
@@ -217,18 +217,18 @@ func assignIDs(found []*Pack) {
 	}
 }
 
-// toolNames are the bridge's own tools, with "_" for every separator. All begin
-// with the same word, which spares looking for others here.
+// toolNames are the server's own tools, with "_" for every separator. All begin with
+// the same word, so only names with that prefix are looked up here.
 var toolNames = []string{ // never modified
 	"capability_packs_list", "capability_packs_open_docs", "capability_packs_read_file",
 	"capability_packs_enable_tools", "capability_packs_call_tool", "capability_packs_exec_best_effort",
 }
 
-// separators are what some clients replace in the names of tools.
+// separators are the characters that some clients replace in tool names.
 var separators = strings.NewReplacer("-", "_", ".", "_")
 
-// reserved says why a pack cannot have its name, or returns "". What folders give
-// an id is never reserved, see [segment] and [Pack.dirName].
+// reserved says why a pack cannot have its name, or returns "". Names that come from
+// folders are never reserved, see [segment] and [Pack.dirName].
 func reserved(p *Pack) string {
 	name := p.Frontmatter.Name()
 	switch {
@@ -247,10 +247,10 @@ func reserved(p *Pack) string {
 	return ""
 }
 
-// workspaceID is what the chat's own files go by.
+// workspaceID is the id of the chat's own files.
 const workspaceID = "workspace"
 
-// reservedWord says why nothing may be called so; "": it may.
+// reservedWord says why nothing may have this name, or returns "".
 func reservedWord(name string) string {
 	lower := strings.ToLower(name)
 	switch {

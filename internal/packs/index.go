@@ -19,39 +19,37 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// An Index is a folder of files, one for each root, in which a [Library] keeps
-// what it read, so that the next start reads only what changed since. The zero
-// value keeps nothing.
+// An Index is a folder with one file for each root, in which a [Library] keeps what it
+// read, so that the next start reads only what changed since. The zero value keeps
+// nothing.
 //
-// What is kept of a directory is which entries it had, and of a document what
-// its frontmatter said. Each counts only as long as the directory, or the file,
-// has the same device, inode, size, time of modification and time of the
-// inode's last change, on a file system of this machine (see [packfs.Local]),
-// and had last changed two seconds or more before it was read. Everything else
-// is found out anew at each start: ids, what is attached, trust, links, and
-// whatever a person approves, which is digested. So a stale index can at worst
-// show an old description. It is never asked about anything that has to be safe.
+// It keeps the entries of each directory and the frontmatter of each document. A
+// record counts only if the directory or file still has the same device, inode, size,
+// mtime and ctime, is on a local file system (see [packfs.Local]), and was last changed
+// two seconds or more before it was read. Each start determines everything else again:
+// ids, what is attached, trust, links, and digests for approvals. So a stale index can
+// at worst show an old description. No security decision depends on it.
 //
-// The folder and its files are the user's alone: where others may write, nothing
-// is read and nothing is written. A file is replaced whole, so that a killed
-// program leaves the one before; a file that is damaged, as a power failure may
-// leave it, of another version or of another root counts as none; and when one
-// cannot be written, the next start reads everything. Several programs may use one
-// Index at once: whatever one of them wrote is right for all.
+// Only the user may write to the folder and its files; otherwise they are neither read
+// nor written. A file is replaced as a whole, so a killed program leaves the old one. A
+// file that is damaged (as after a power failure), or belongs to another version or
+// root, is ignored. If a file cannot be written, the next start reads everything.
+// Several programs can use one Index at once: what one of them wrote is right for all.
 type Index struct {
-	Dir string // made when it is not there
-	// Version names the program, to the build: frontmatter is read as it reads it.
+	Dir string // created if missing
+	// Version identifies the build of the program, since another build may read
+	// frontmatter differently.
 	Version string
 }
 
 const (
 	indexMagic = "packs-mcp index 4\n"
 	maxIndex   = 256 << 20 // bytes of one file
-	// indexLife is how long an index of a root that is never scanned is left.
+	// indexLife is how long the index of a root that is no longer scanned is kept.
 	indexLife = 30 * 24 * time.Hour
 )
 
-// errIndex says that bytes are not an index, or not the one that was asked for.
+// errIndex says that a file is not an index, or not the requested one.
 var errIndex = errors.New("it is not an index of this root by this program")
 
 // file returns the file of a root.
@@ -59,20 +57,20 @@ func (x Index) file(dir string) private.File {
 	sum := sha256.Sum256([]byte(dir))
 	return private.File{
 		Path: filepath.Join(x.Dir, "packs-"+hex.EncodeToString(sum[:8])+".index"), What: "the index of packs", Max: maxIndex,
-		Guarded: true, // who can put another in its place says what packs are described as
-		Remade:  true, // it has a checksum, and edits wait while it is written
+		Guarded: true, // whoever can replace it controls the descriptions of packs
+		Remade:  true, // no fsync: it has a checksum, and edits wait while it is written
 	}
 }
 
-// key is what an index is good for.
+// key identifies what an index is valid for.
 func (x Index) key(root string, l Limits) string {
 	return fmt.Sprintf("%q %q %d %d %d", x.Version, root, l.EntryDoc, l.Frontmatter, l.ToolsFile)
 }
 
-// load returns what is kept of a root; nil, and why, when it is nothing.
+// load returns the memo of a root, or an error.
 func (x Index) load(dir string, l Limits) (*memo, error) {
 	file := x.file(dir)
-	f, info, err := file.Open() // nobody else can have written it
+	f, info, err := file.Open() // fails if another user could have written it
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +83,13 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 		err = fmt.Errorf("reading the index of packs: %w", err)
 	}
 	if now := time.Now(); err == nil && now.Sub(info.ModTime()) > indexLife/30 {
-		_ = os.Chtimes(file.Path, now, now) // it is used: see sweep
+		_ = os.Chtimes(file.Path, now, now) // marks it as used, for sweep
 	}
 	return m, err
 }
 
-// save replaces what is kept of a root, unless another does so just now: done is
-// false then, as it is after an error.
+// save replaces the index of a root, unless another process is writing it just now.
+// Then, and after an error, done is false.
 func (x Index) save(m *memo, l Limits) (done bool, err error) {
 	file := x.file(m.dir)
 	done, err = file.TryLock(func() error {
@@ -104,10 +102,10 @@ func (x Index) save(m *memo, l Limits) (done bool, err error) {
 	return done && err == nil, err
 }
 
-// sweep removes what is kept of roots that nobody scanned for a long time, and
-// what killed programs left half-written as long ago.
+// sweep removes the files of roots that were not scanned for indexLife, and unfinished
+// files of killed programs that are as old.
 func (x Index) sweep(now time.Time) {
-	files, err := os.ReadDir(x.Dir) // and not by a pattern, which the user's path may be
+	files, err := os.ReadDir(x.Dir) // not filepath.Glob: the user's path may hold pattern characters
 	if err != nil {
 		return
 	}
@@ -120,14 +118,14 @@ func (x Index) sweep(now time.Time) {
 			continue
 		}
 		if info, err := f.Info(); err == nil && now.Sub(info.ModTime()) > indexLife {
-			os.Remove(filepath.Join(x.Dir, f.Name())) // at worst, it is made again
+			os.Remove(filepath.Join(x.Dir, f.Name())) // at worst, it is written again
 		}
 	}
 }
 
-// An index is a head, which says what it is of and how long its three parts are;
-// the names of links, the tree of the memo as it is in memory, and the texts of
-// documents. Behind the magic is the checksum of what is behind it.
+// An index begins with a head: the magic, a checksum of everything after it, and the
+// lengths of the three parts. The parts are the key and the links, the memo's tree as it
+// is in memory, and the texts of documents.
 const (
 	indexSum  = len(indexMagic)
 	indexHead = indexSum + 4*4
@@ -136,7 +134,7 @@ const (
 func encodeIndex(m *memo, key string) []byte {
 	size := indexHead + len(key) + len(m.tree)
 	for _, d := range m.docs {
-		size += len(d.Text()) + 3 // that long a number is before nearly each
+		size += len(d.Text()) + 3 // the length before nearly every text fits in 3 bytes
 	}
 	out := writer{b: make([]byte, indexHead, size)}
 	copy(out.b, indexMagic)
@@ -168,8 +166,8 @@ func sign(index []byte) {
 	binary.LittleEndian.PutUint32(index[indexSum:], crc32.ChecksumIEEE(index[indexSum+4:]))
 }
 
-// decodeIndex reads an index of size bytes. Nothing that it is given makes it
-// panic, or take more memory than some times the bytes there are.
+// decodeIndex reads an index of size bytes. No input makes it panic, or use more
+// memory than a small multiple of size.
 func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
 	if size < int64(indexHead) {
 		return nil, errIndex
@@ -186,14 +184,14 @@ func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
 		return nil, errIndex
 	}
 	about := packed.From(in.text(int(lengths[0])))
-	// What a catalog keeps of the texts are parts of one, which so is all that
-	// stays of the file beside the tree.
+	// The catalog's texts are parts of one string. So that string and the tree are
+	// all that stays of the file in memory.
 	m := &memo{dir: dir, tree: in.text(int(lengths[1]))}
 	texts := packed.From(in.text(int(lengths[2])))
 	if in.err != nil || in.sum != sum || about.Text() != key {
 		return nil, cmp.Or(in.err, errIndex)
 	}
-	if n := about.Number(); n <= uint64(len(texts.Rest())) { // each has one byte at least
+	if n := about.Number(); n <= uint64(len(texts.Rest())) { // each text has at least one byte
 		m.docs = make([]frontmatter.Summary, n)
 	} else {
 		about.Fail()
@@ -216,14 +214,14 @@ func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
 	return m, nil
 }
 
-// input reads an index in pieces, and adds them to its checksum.
+// input reads an index in pieces and adds them to the checksum.
 type input struct {
 	from io.Reader
 	sum  uint32
 	err  error
 }
 
-// text returns the next n bytes, of which there are enough.
+// text returns the next n bytes. The caller checked that there are enough.
 func (in *input) text(n int) string {
 	var b strings.Builder
 	b.Grow(n)

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// A keep holds texts that stay, together. Made one by one between those that a
-// scan needs for a moment, they would leave holes as large as themselves. A text
-// that is dropped takes up its room until the others near it are.
+// A keep is an arena for long-lived strings. Allocated one by one between a scan's
+// short-lived strings, they would fragment the heap. A dropped string takes up memory
+// until all strings in the same piece are dropped.
 type keep struct {
 	b    strings.Builder
-	size int // of all so far
+	size int // of all texts so far
 }
 
-// keepPiece is how many bytes are kept together at most.
+// keepPiece is the largest piece that is allocated for several texts, in bytes.
 const keepPiece = 8 << 10
 
 // text returns a copy of s.
@@ -23,35 +23,35 @@ func (k *keep) text(s string) string {
 	return k.b.String()[begin:]
 }
 
-// bytes is text of bytes.
+// bytes is text for a byte slice.
 func (k *keep) bytes(s []byte) string {
 	begin := k.room(len(s))
 	k.b.Write(s)
 	return k.b.String()[begin:]
 }
 
-// room makes room for n bytes, and returns where they begin.
+// room makes room for n bytes and returns the offset where they begin.
 func (k *keep) room(n int) int {
 	if k.b.Cap()-k.b.Len() < n {
 		k.b.Reset()
-		k.b.Grow(max(n, min(k.size, keepPiece))) // of few texts, no more than they need
+		k.b.Grow(max(n, min(k.size, keepPiece))) // few texts get a small piece
 	}
 	k.size += n
 	return k.b.Len()
 }
 
-// once returns the one copy of a name that many packs have.
+// once returns the shared copy of a name that many packs have.
 func (s *scanner) once(name string) string {
 	if known, ok := s.names[name]; ok {
 		return known
 	}
-	name = strings.Clone(name) // and not all that it is a part of
+	name = strings.Clone(name) // does not keep the string it was cut from
 	s.names[name] = name
 	return name
 }
 
-// keepPlace returns copies of where a pack is: absolute, and relative to its root.
-// Mostly, the second is a part of the first.
+// keepPlace returns copies of a pack's path, absolute and relative to its root. Mostly,
+// the second shares memory with the first.
 func (s *scanner) keepPlace(dir, at string) (string, string) {
 	dir = s.places.text(dir)
 	if strings.HasSuffix(dir, at) {
@@ -60,11 +60,12 @@ func (s *scanner) keepPlace(dir, at string) (string, string) {
 	return dir, s.places.text(at)
 }
 
-// packPiece is how many packs are made at once: 32 KiB, and one less for what the
-// allocator adds.
+// packPiece is how many packs are allocated at once: 32 KiB, less one for the
+// allocator's overhead.
 const packPiece = 127
 
-// newPack returns a pack to fill in, beside the one before, for the same reason.
+// newPack returns an empty pack. Packs are allocated together for the same reason as
+// the texts of a keep.
 func (s *scanner) newPack() *Pack {
 	if len(s.free) == 0 {
 		s.free = make([]Pack, min(packPiece, max(1, len(s.found))))
@@ -74,9 +75,9 @@ func (s *scanner) newPack() *Pack {
 	return p
 }
 
-// A seen is a set of paths. It holds their hashes, of 64 bits and a seed of its own:
-// the paths of a large root would take several times the memory. That one path is
-// taken for another will not happen.
+// A seen is a set of paths. It holds 64-bit hashes with a random seed, since the paths
+// of a large root would take several times the memory. A collision is too unlikely to
+// matter.
 type seen struct {
 	seed   maphash.Seed
 	hashes map[uint64]struct{}

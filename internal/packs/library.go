@@ -16,22 +16,22 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
-// CodeAttachRefused: error: the file of attached packs was not used.
+// CodeAttachRefused is an error: the file of attached packs was not used.
 const CodeAttachRefused = "attach-refused"
 
-// A Library holds the current [Catalog] of some roots, and makes a new one when
-// a person attached or detached a pack, in whatever process, and when it is told
-// that something may have changed. Safe for concurrent use: who asks for the
-// Catalog does not wait for a scan, except the first.
+// A Library holds the current [Catalog] of some roots. It makes a new one when a person
+// attaches or detaches a pack, in any process, and when it is told that something may
+// have changed. Safe for concurrent use. Getting the Catalog never waits for a scan in
+// another goroutine.
 type Library struct {
 	opts  Options
 	store *attach.Store // nil: nothing is ever attached by a person
 
 	scanning sync.Mutex // held for a whole scan
 	memos    []*memo    // what the last scan remembers, one for each root; guarded by scanning
-	unsaved  []bool     // of each: since it was last saved, something was read; guarded by scanning
-	stuck    int        // how many documents are left of which another look reads none; guarded by scanning
-	missed   bool       // what the next Refresh is told is not all there is to look at; guarded by scanning
+	unsaved  []bool     // for each root: something was read since it was last saved; guarded by scanning
+	stuck    int        // how many unread documents remain that another scan would not read either; guarded by scanning
+	missed   bool       // the last scan failed, so the next Refresh has to scan everything; guarded by scanning
 
 	saving sync.Mutex // held for a whole SaveIndex
 	swept  bool       // guarded by saving
@@ -39,16 +39,17 @@ type Library struct {
 	mu      sync.Mutex
 	stamp   stamp    // of the store's file, when catalog was made
 	catalog *Catalog // replaced whole, never modified
-	anyFile bool     // whatever a file is called, a pack may depend on it
+	anyFile bool     // a pack may depend on a file of any name
 
-	// between is what catalog became when what is attached changed during a scan;
-	// of which catalog, and of which file it is. nil: nobody asked.
+	// between is the Catalog to return while a scan runs and the store's file has
+	// changed. It was made of the Catalog betweenOf and the file with betweenStamp.
+	// It is nil until somebody asks for it.
 	between, betweenOf *Catalog
 	betweenStamp       stamp
 }
 
-// stamp is how a file looked. A file that is put in place whole, as the store's
-// is, differs in at least one of them.
+// stamp identifies the version of a file. When a file is replaced as a whole, as the
+// store's is, at least one of the fields changes.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -62,8 +63,8 @@ func (a stamp) equal(b stamp) bool {
 	return a.modified.Equal(b.modified) && a.size == b.size && os.SameFile(a.info, b.info)
 }
 
-// NewLibrary scans the roots of opts, with the help of opts.Index. What a person
-// attached is taken from store, and opts.Attached is ignored.
+// NewLibrary scans the roots of opts, with the help of opts.Index. It takes what a
+// person attached from store and ignores opts.Attached.
 func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Library, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -76,7 +77,7 @@ func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Librar
 	return l, l.Rescan(ctx)
 }
 
-// remembered returns what the index has of a root; nil for nothing.
+// remembered returns the memo of a root from the index, or nil.
 func (l *Library) remembered(root string) *memo {
 	if l.opts.Index.Dir == "" {
 		return nil
@@ -86,7 +87,7 @@ func (l *Library) remembered(root string) *memo {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return nil // the scan says what is wrong
+		return nil // the scan reports it
 	}
 	m, err := l.opts.Index.load(dir, l.opts.Limits)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -95,12 +96,12 @@ func (l *Library) remembered(root string) *memo {
 	return m
 }
 
-// SaveIndex writes the roots in which something was read since they were last
-// written to [Options.Index], for the next start, and reports whether it wrote any.
-// Whoever serves calls it when there is nothing better to do; when it fails, the
-// next start takes longer. It waits for nobody who writes the same, in another
-// process, and nobody who scans waits for it. A root that was not written, since ctx
-// ended, another process had the lock or there was an error, is the next one's work.
+// SaveIndex writes to [Options.Index], for the next start, the roots in which something
+// was read since they were last written. It reports whether it wrote any. A server
+// calls it when idle; if it fails, the next start takes longer. It does not wait for
+// another process that writes the same file, and no scan waits for it. A root that it
+// did not write, because ctx ended, another process had the lock or there was an error,
+// is left for the next call.
 func (l *Library) SaveIndex(ctx context.Context) (wrote bool, err error) {
 	if l.opts.Index.Dir == "" {
 		return false, nil
@@ -137,8 +138,8 @@ func (l *Library) SaveIndex(ctx context.Context) (wrote bool, err error) {
 	return wrote, errors.Join(errs...)
 }
 
-// takeUnsaved returns what is to be written of a root, and counts it as written; nil
-// for nothing.
+// takeUnsaved returns the memo of a root that has to be written, and marks the root as
+// saved. It returns nil if there is nothing to write.
 func (l *Library) takeUnsaved(i int) *memo {
 	l.scanning.Lock()
 	defer l.scanning.Unlock()
@@ -147,12 +148,12 @@ func (l *Library) takeUnsaved(i int) *memo {
 	if !unsaved || m.tree == "" || !m.lasts {
 		return nil
 	}
-	return m // which never changes
+	return m // immutable, so it can be written without the lock
 }
 
-// Catalog returns the packs as they are now. The only things it looks at are
-// what persons attached and detached; see [Library.Refresh] for the rest. While
-// somebody else looks at the folders, it does not wait for that.
+// Catalog returns the current packs. It checks only what people attached and detached;
+// see [Library.Refresh] for changes in the folders. It does not wait for a scan in
+// another goroutine.
 func (l *Library) Catalog(ctx context.Context) *Catalog {
 	l.mu.Lock()
 	current, fresh := l.catalog, l.look().equal(l.stamp)
@@ -164,7 +165,7 @@ func (l *Library) Catalog(ctx context.Context) *Catalog {
 		return l.meanwhile()
 	}
 	defer l.scanning.Unlock()
-	if !l.isFresh() { // somebody may have been faster
+	if !l.isFresh() { // another goroutine may have been faster
 		if _, err := l.scan(ctx, map[string]bool{}); err != nil {
 			l.opts.Logger.Debug("the packs were not scanned again", "err", err)
 		}
@@ -174,8 +175,7 @@ func (l *Library) Catalog(ctx context.Context) *Catalog {
 	return l.catalog
 }
 
-// meanwhile returns the packs that the last scan found, as what is attached now
-// makes them.
+// meanwhile returns the packs of the last scan, with what is attached now.
 func (l *Library) meanwhile() *Catalog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,33 +188,31 @@ func (l *Library) meanwhile() *Catalog {
 	}
 	set, err := l.store.Load()
 	if err != nil {
-		set = attach.Set{} // the next scan says why
+		set = attach.Set{} // the next scan reports why
 	}
 	l.between, l.betweenOf, l.betweenStamp = l.catalog.stored(set), l.catalog, now
 	return l.between
 }
 
-// isFresh reports whether the Catalog is of what is attached now.
+// isFresh reports whether the Catalog matches what is attached now.
 func (l *Library) isFresh() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.look().equal(l.stamp)
 }
 
-// Rescan looks at all roots again, and reads what changed. Its error is that ctx
-// ended, or that there were no descriptors or no memory left to look with; then
-// the Catalog stays what it was.
+// Rescan scans all roots again and reads what changed. It fails if ctx ended, or if
+// the process ran out of descriptors or memory. Then the Catalog stays as it was.
 func (l *Library) Rescan(ctx context.Context) error {
 	_, err := l.Refresh(ctx, nil)
 	return err
 }
 
-// Refresh is [Library.Rescan] for whoever knows in which directories something
-// may have changed: absolute, with symlinks resolved, as [Library.Dirs] has
-// them; nil means that it may be anywhere. It reports whether the Catalog is
-// another one now. That is so when anything about a pack differs, and when its
-// entry document, or a file with tools, was written. After an error, the next one
-// looks everywhere.
+// Refresh is [Library.Rescan] for callers that know where something may have changed.
+// dirs are absolute, with symlinks resolved, as [Library.Dirs] yields them; nil means
+// anywhere. It reports whether there is a new Catalog now. That is so when anything
+// about a pack differs, or its entry document or a tool file was written. After an
+// error, the next Refresh scans everything.
 func (l *Library) Refresh(ctx context.Context, dirs []string) (changed bool, err error) {
 	l.scanning.Lock()
 	defer l.scanning.Unlock()
@@ -230,10 +228,9 @@ func (l *Library) Refresh(ctx context.Context, dirs []string) (changed bool, err
 	return changed, err
 }
 
-// ReadOn is a step of reading the documents for which the last look had no time: it
-// reads as many as a look at everything does, and reports whether the Catalog is
-// another one now, and whether the next step gets further. It is for whoever has
-// nothing better to do.
+// ReadOn reads some of the documents that the last scan left unread for lack of time:
+// as many as one full scan reads. It reports whether there is a new Catalog now, and
+// whether another call would read more. It is meant for idle times.
 func (l *Library) ReadOn(ctx context.Context) (changed, more bool, err error) {
 	l.scanning.Lock()
 	defer l.scanning.Unlock()
@@ -246,13 +243,14 @@ func (l *Library) ReadOn(ctx context.Context) (changed, more bool, err error) {
 		return false, false, err
 	}
 	after := l.unread()
-	if after >= before { // links, for one, are read anew at each look
+	if after >= before { // linked documents, for example, are read again by each scan
 		l.stuck = after
 	}
 	return changed, after > 0 && after != l.stuck, nil
 }
 
-// unread is how many documents the last scan left. The caller holds scanning.
+// unread returns how many documents the last scan left unread. The caller holds
+// scanning.
 func (l *Library) unread() (n int) {
 	for _, m := range l.memos {
 		if m != nil {
@@ -262,9 +260,9 @@ func (l *Library) unread() (n int) {
 	return n
 }
 
-// Dirs yields every directory below the roots that was looked at by the last
-// scan, absolute, with symlinks resolved: those in which a change may concern a
-// pack. The Library must not be used before the last was yielded.
+// Dirs yields every directory below the roots that the last scan looked at, absolute,
+// with symlinks resolved. Only changes in these can affect a pack. The Library must not
+// be used during the iteration.
 func (l *Library) Dirs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		l.scanning.Lock()
@@ -282,17 +280,16 @@ func (l *Library) Dirs() iter.Seq[string] {
 	}
 }
 
-// Concerns reports whether what is written to a file of this name, below a root,
-// can make a pack another one. Links, and documents that the configuration names,
-// can depend on any file.
+// Concerns reports whether writing to a file of this name, below a root, can affect a
+// pack. Links, and documents that the configuration names, can depend on any file.
 func (l *Library) Concerns(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.anyFile || isDocument(name) || isToolFile(name) || isManifest(name)
 }
 
-// Roots returns the directories of the roots as they were given, those that are
-// not there too.
+// Roots returns the directories of the roots as they were given, including missing
+// ones.
 func (l *Library) Roots() []string {
 	var dirs []string
 	for _, r := range l.opts.Roots {
@@ -301,8 +298,8 @@ func (l *Library) Roots() []string {
 	return dirs
 }
 
-// Files returns the file in which persons attach and detach packs, if there is
-// to be one: like the roots, it is what a Catalog is made from.
+// Files returns the file with attached and detached packs, if a store was given. Like
+// the roots, it is an input of the Catalog.
 func (l *Library) Files() []string {
 	if l.store == nil {
 		return nil
@@ -315,9 +312,9 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 	opts := l.opts
 	opts.Attached = attach.Set{}
 	l.mu.Lock()
-	opts.whole = l.catalog != nil // the first is as good as it gets
+	opts.whole = l.catalog != nil // an incomplete first scan is better than none
 	l.mu.Unlock()
-	now := l.look() // before Load: a change in between is seen next time
+	now := l.look() // before Load, so that a change in between is noticed next time
 	if now.equal(l.stamp) {
 		if c, memos, ok := l.rescanEdited(ctx, opts, touched); ok {
 			return l.replace(c, memos, now), nil
@@ -345,8 +342,8 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 	return l.replace(c, memos, now), nil
 }
 
-// replace takes what a scan found, of what was attached at a stamp. It reports whether
-// the Catalog is another one now. The caller holds scanning.
+// replace installs the result of a scan. now is the stamp of the store's file that the
+// scan used. It reports whether there is a new Catalog now. The caller holds scanning.
 func (l *Library) replace(c *Catalog, memos []*memo, now stamp) (changed bool) {
 	for i, m := range memos {
 		l.unsaved[i] = l.unsaved[i] || m != l.memos[i] && m.reads > 0 && m.fresh

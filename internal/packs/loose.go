@@ -25,14 +25,14 @@ func isToolPack(e entry) bool {
 	return name != "" && isOne && !e.IsDir()
 }
 
-// holdsTools reports whether the files with tools in a directory that belongs
-// to no pack are packs of their own: in the root itself, in folders called
-// tools, anywhere below tools.d, and everywhere when the root is for tools.
+// holdsTools reports whether tool files in a directory outside of packs are packs
+// themselves. That is so in the root itself, in folders called tools, anywhere below
+// tools.d, and everywhere in a root for tools.
 func (s *scanner) holdsTools(at string) bool {
 	return s.root.Tools || at == "." || path.Base(at) == "tools" || slices.Contains(strings.Split(at, "/"), "tools.d")
 }
 
-// loose adds the files with tools of a directory as packs of their own.
+// loose adds each tool file of a directory as a pack.
 func (s *scanner) loose(v *visit) {
 	if v.isPack || v.place.inPack || !s.holdsTools(v.place.at) {
 		return
@@ -127,13 +127,13 @@ func (p *Pack) source() ([]byte, os.FileInfo, error) {
 	return src, info, err
 }
 
-// looseDocument is what a loose tool has in the place of frontmatter.
+// looseDocument returns a loose tool's substitute for frontmatter.
 func looseDocument(t *tools.Tool) *frontmatter.Document {
 	return &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
 }
 
-// looseTool compiles a tool that has no folder of its own: it is nil when one
-// of the diagnostics is an error.
+// looseTool compiles a tool without a pack folder. It is nil if one of the diagnostics
+// is an error.
 func looseTool(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Diagnostic) {
 	set, problems := toolpack.Parse(file, src, limits)
 	if set == nil || len(set.Tools) == 0 {
@@ -150,7 +150,7 @@ func looseTool(file string, src []byte, limits tools.Limits) (*tools.Tool, []dia
 	return t, problems
 }
 
-// document is what there is to read of a loose tool, in at most max bytes.
+// document returns the generated document of a loose tool, in at most max bytes.
 func document(t *tools.Tool, max int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n## Parameters\n\n`%s`\n", t.Name, t.Description, t.Signature())

@@ -18,27 +18,27 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
-// A memo is what a scan of one root remembers for the next, so that it reads
-// only what changed. It never changes. There are some times as many directories
-// as packs, so they are one text, which takes little memory and none of the
-// garbage collector's time; see [node] for what it holds.
+// A memo is what a scan of one root remembers for the next, so that the next reads
+// only what changed. It is immutable. There are several times as many directories as
+// packs, so they are encoded in one string, which takes little memory and none of the
+// garbage collector's time; see [node] for its content.
 type memo struct {
 	dir   string                // of the root, absolute, symlinks resolved
-	tree  string                // the directories; the root's is at 0. Empty: nothing is remembered
+	tree  string                // the directories, the root at offset 0; empty: nothing is remembered
 	links map[string]int        // :: directory that a link led to, relative to dir → where it is in tree
 	docs  []frontmatter.Summary // of documents, by their number in tree
 	other map[int]packfs.Which  // :: where a directory is in tree → which it is, when no inode says so
-	fresh bool                  // it is not the same as the one before
-	// always is whether any node has that; it is not in an index.
+	fresh bool                  // it differs from the memo before
+	// always reports whether any node has it set; an index does not store it.
 	always bool
-	lasts  bool // the stamps in it count for another process, too
+	lasts  bool // its stamps are valid in another process, too
 	reads  int  // directories and documents that were read for it
-	steps  int  // that the documents took
-	unread int  // documents for which there were none
+	steps  int  // taken by the documents
+	unread int  // documents for which there were no steps left
 }
 
-// maxTree is how many bytes a tree may have, so that what is in it can be counted
-// with 32 bits. Of more, which no memory has room for, nothing is remembered.
+// maxTree is the largest tree in bytes, so that offsets fit in 32 bits. A larger one,
+// which would hardly fit in memory, is not remembered.
 const maxTree = 1 << 30
 
 // same reports whether both remember the same.
@@ -46,8 +46,8 @@ func (m *memo) same(o *memo) bool {
 	return m.dir == o.dir && m.tree == o.tree && len(m.other)+len(o.other) == 0 && maps.Equal(m.links, o.links) && slices.Equal(m.docs, o.docs)
 }
 
-// A node is one directory. What is remembered of it counts as long as the
-// directory has its stamp. In the text of a memo, it is followed by those below
+// A node is one directory. What is remembered about it is valid as long as the
+// directory has the same stamp. In a memo's tree, it is followed by the nodes below
 // it, sorted by name.
 type node struct {
 	name    string
@@ -58,8 +58,9 @@ type node struct {
 	docs    []record // those that were read, sorted by name
 	tools   *listing // of the folder tools of a pack; nil when there is none
 
-	// always says that what is in the directory can change without a mark on it
-	// or on its documents: symlinks, documents below it that the configuration names.
+	// always says that the content can change without changing the stamp of the
+	// directory or of its documents: it has symlinks, or the configuration names
+	// documents below it.
 	always bool
 	state  uint64 // of the stamps of a pack's entry document and files with tools
 }
@@ -93,7 +94,7 @@ func (n *node) document(name string) *record {
 	return nil
 }
 
-// An entry is a name in a directory, and what it is called there.
+// An entry is a name in a directory, with its type.
 type entry struct {
 	name string
 	mode fs.FileMode // type bits
@@ -101,8 +102,8 @@ type entry struct {
 
 func (e entry) IsDir() bool { return e.mode.IsDir() }
 
-// entries are those of a directory, sorted by name: each is a byte for its type,
-// its name, and a slash.
+// entries is the list of a directory's entries, sorted by name. Each is encoded as a
+// byte for its type, its name, and a slash.
 type entries string
 
 func entriesOf(found []fs.DirEntry) entries {
@@ -179,7 +180,7 @@ func (l entries) haveManifest() bool {
 	return false
 }
 
-// matters reports whether an entry may be, or lead to, something of a pack.
+// matters reports whether an entry may be part of a pack, or lead to one.
 func matters(name string, mode fs.FileMode) bool {
 	if mode.IsDir() || mode&fs.ModeSymlink != 0 {
 		return !skipped(name) || isDocument(name) || isToolFile(name) || isManifest(name)
@@ -304,8 +305,8 @@ func (f *fingerprint) addInfo(info os.FileInfo) {
 	f.sum = h.Sum64()
 }
 
-// value is never that of another state, even when the stamps are the same and
-// in doubt.
+// value returns a number for the state. If a stamp is in doubt, every scan gets
+// another number, even if the stamps are the same.
 func (f *fingerprint) value() uint64 {
 	if f.doubt {
 		return f.sum ^ uint64(f.st.now.UnixNano())

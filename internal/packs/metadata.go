@@ -5,8 +5,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// Metadata is what an entry document says of its pack besides its name, description,
-// tags and modes. It is shown, and grants nothing. No Catalog keeps it.
+// Metadata is what an entry document says about its pack besides name, description,
+// tags and modes. It is only shown and grants nothing. No Catalog keeps it.
 type Metadata struct {
 	Version       string
 	License       string
@@ -14,8 +14,8 @@ type Metadata struct {
 	AllowedTools  string
 }
 
-// Metadata reads what the entry document says now. It is zero when the document
-// cannot be read, or says something else of the pack than when it was found.
+// Metadata reads the entry document as it is now. It is zero if the document cannot be
+// read, or describes the pack differently than at the scan.
 func (p *Pack) Metadata() Metadata {
 	dir, err := p.OpenDir()
 	if err != nil {

@@ -1,13 +1,11 @@
-// Package packs finds capability packs in folders and describes them: which
-// there are, what they are called, what is wrong with them, and which of them
-// a person attached.
+// Package packs finds capability packs in folders and describes them: their names,
+// what is wrong with them, and which of them a person attached.
 //
-// A [Catalog] is made by [Scan] and never changes; whoever wants a newer one
-// scans again, or has a [Library], which reads only what changed. What changes
-// while the program runs is seen by package watch. [ToolFiles] compiles the tools of a pack, in every format that
-// package packs/tools parses, when somebody asks for them. The package starts
-// nothing, asks nobody, and holds no document in memory: bodies are read when
-// they are opened.
+// [Scan] makes a [Catalog], which never changes. For a newer one, scan again, or use a
+// [Library], which reads only what changed. Package watch sees changes while the
+// program runs. [ToolFiles] compiles the tools of a pack on demand, in every format
+// that package packs/tools parses. The package starts nothing, asks nobody, and keeps
+// no document in memory: bodies are read when they are opened.
 package packs
 
 import (
@@ -48,8 +46,8 @@ const (
 	CodeToolsUnreadable  = "tools-unreadable"   // error: a file that declares tools cannot be read
 )
 
-// Trust says how much the person vouches for a pack. The zero value, and every
-// unknown one, means untrusted.
+// Trust says how far a person vouches for a pack. The zero value and every unknown
+// value mean untrusted.
 type Trust string
 
 // The kinds of trust.
@@ -78,9 +76,9 @@ type Root struct {
 	AttachAll bool
 	Attach    []string
 
-	// Entry names the entry document of packs, Docs their additional documents.
-	// Both have a pack's directory, relative to Dir and with slashes ("." for
-	// the root itself), as key, and paths inside that directory as values.
+	// Entry names the entry documents of packs, Docs their additional documents.
+	// The keys are the packs' directories, relative to Dir and with slashes ("."
+	// for the root itself). The values are paths inside those directories.
 	Entry map[string]string
 	Docs  map[string][]string
 
@@ -88,8 +86,8 @@ type Root struct {
 	// pack, a diagnostic says what is missing.
 	Named bool
 
-	// Optional says that nobody named the directory: when it is not there, there
-	// is nothing to say, and its packs are found when it comes.
+	// Optional says that nobody named the directory. If it is missing, that is not
+	// reported, and its packs are found once it exists.
 	Optional bool
 
 	// Tools says that the root is for tools: every NAME.tool.json below it that
@@ -97,9 +95,9 @@ type Root struct {
 	// directory, in one called "tools", and below one called "tools.d" are.
 	Tools bool
 
-	// Inside is a directory that Dir must lie in, symlinks resolved; otherwise
-	// the root is not looked at. A cloned project does not get to say what is
-	// read outside of it. Empty: no such bound.
+	// Inside is a directory that must contain Dir, symlinks resolved; otherwise
+	// the root is skipped. A cloned project must not choose what is read outside
+	// of it. Empty means no such bound.
 	Inside string
 }
 
@@ -151,8 +149,8 @@ type Pack struct {
 	Name        string // as the frontmatter has it; that of the directory when there is none
 	Description string // whole
 
-	// Dir is where the pack is, absolute, symlinks resolved: its directory, or
-	// of a loose tool its file. No two packs of a Catalog have the same.
+	// Dir is the pack's directory, or the file of a loose tool: absolute, symlinks
+	// resolved, and unique in a Catalog.
 	Dir       string
 	*Origin            // what it has in common with all packs of its root; nil of none that was found
 	Trust     Trust    // never empty
@@ -166,8 +164,8 @@ type Pack struct {
 	AttachedSince time.Time // when a person did; zero when its root attaches it
 	ShadowedBy    string    // the directory of the pack that has the id instead; empty for none
 
-	// Frontmatter is zero when it could not be read. DisableModelInvocation and
-	// UserInvocable are in it: they are for whoever offers the pack.
+	// Frontmatter is zero if it could not be read. Code that offers the pack must
+	// respect its DisableModelInvocation and UserInvocable.
 	Frontmatter frontmatter.Summary
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
@@ -176,7 +174,7 @@ type Pack struct {
 	path   string       // relative to the root, with slashes; by the way it was found
 }
 
-// An Origin is where packs come from, once for all of a root.
+// An Origin says where packs come from. All packs of a root share one.
 type Origin struct {
 	Root   string // the directory, as it was given
 	Source string // see [Root]
@@ -199,10 +197,10 @@ func (p *Pack) Modes() []string { return p.Frontmatter.Modes() }
 // for this pack.
 func (p *Pack) Docs() []string { return p.docs[p.path] }
 
-// OpenDir opens the pack's directory, the very one that was found: when
-// another one is in its place by now, or a symlink, the error is
-// [packfs.ErrReplaced], until the packs are scanned again. Of a loose tool it
-// is one that holds nothing but its file. The caller closes it.
+// OpenDir opens the same directory that the scan found. If another directory or a
+// symlink is in its place by now, the error is [packfs.ErrReplaced], until the next
+// scan. For a loose tool, the Dir shows nothing but the tool's file. The caller closes
+// it.
 func (p *Pack) OpenDir() (*packfs.Dir, error) {
 	dir, err := p.openDir()
 	if err != nil {
@@ -228,14 +226,14 @@ func (p *Pack) Folder() string {
 	return p.Dir
 }
 
-// BodyPage is how much of a body is given at once when no length is named.
+// BodyPage is the default length of a page of a body.
 const BodyPage = 32 << 10 // 32 KiB
 
-// BodyOffset is where the entry document begins behind its frontmatter, as it is
-// now: in tree where that keeps it, otherwise in dir, which is the pack's folder. It
-// fails when the document is too large, and so may not be opened.
+// BodyOffset returns where the body begins in the entry document as it is now. It reads
+// the document from tree if tree kept it, otherwise from dir, the pack's folder. It
+// fails if the document is too large to be opened.
 func (p *Pack) BodyOffset(dir *packfs.Dir, tree *packfs.Tree) (int64, error) {
-	// The file may be another than when it was scanned.
+	// The file may have changed since the scan.
 	head, size, err := p.head(dir, tree)
 	if err != nil {
 		return 0, err
@@ -252,8 +250,8 @@ func (p *Pack) BodyOffset(dir *packfs.Dir, tree *packfs.Tree) (int64, error) {
 	return int64(set.Size(text[:block.Body])), nil
 }
 
-// head is as much of the entry document as may have frontmatter, at least, and how
-// large all of it is.
+// head returns at least the part of the entry document that may hold frontmatter, and
+// the size of the whole document.
 func (p *Pack) head(dir *packfs.Dir, tree *packfs.Tree) (head []byte, size int64, err error) {
 	if all, ok := tree.Kept(p.Entry); ok {
 		return all, int64(len(all)), nil
@@ -261,12 +259,12 @@ func (p *Pack) head(dir *packfs.Dir, tree *packfs.Tree) (head []byte, size int64
 	return dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
 }
 
-// Body returns a page of the entry document without its frontmatter. offset is
-// an offset in the file, as in the page's NextOffset, so that a reader can go
-// on with either Body or the file itself; 0, like every offset before the
-// body, means the body's begin. length 0 means BodyPage.
+// Body returns a page of the entry document without its frontmatter. offset counts in
+// the file, as the page's NextOffset does, so that a reader can continue with either
+// Body or the file itself. 0, like every offset before the body, means the start of the
+// body. length 0 means BodyPage.
 //
-// Of a loose tool it is a document made of its declaration, never truncated.
+// For a loose tool, the body is generated from the declaration.
 func (p *Pack) Body(offset, length int64) (*packfs.Page, error) {
 	if length == 0 {
 		length = BodyPage

@@ -19,19 +19,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// Scan looks through the roots and describes what it finds. The only error is
-// that ctx ended; whatever is wrong with a root or a pack is a diagnostic, and
-// keeps nothing else from being found.
+// Scan searches the roots and describes what it finds. It fails only if ctx ended.
+// Problems of a root or a pack become diagnostics and do not affect the others.
 func Scan(ctx context.Context, opts Options) (*Catalog, error) {
 	c, _, err := rescan(ctx, opts, nil, nil)
 	return c, err
 }
 
-// rescan is Scan that reads only what changed since the scan that remembered
-// before, a memo for each root or nil for none. touched are the directories in
-// which something may have changed, absolute with symlinks resolved; nil: any.
-// It returns what to remember for the next time. With opts.whole, the error may
-// also be that the process ran out of something, see [packfs.IsStarved].
+// rescan is Scan, but reads only what changed since the scan that returned before, a
+// memo (or nil) for each root. touched are the directories in which something may have
+// changed, absolute with symlinks resolved; nil means any. It returns the memos for the
+// next scan. With opts.whole, it also fails if the process runs out of something, see
+// [packfs.IsStarved].
 func rescan(ctx context.Context, opts Options, before []*memo, touched map[string]bool) (*Catalog, []*memo, error) {
 	opts.Limits = opts.Limits.withDefaults()
 	opts.Mode = cmp.Or(opts.Mode, modeGlobal)
@@ -57,7 +56,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 		}
 		err := s.scan()
 		if err == nil {
-			err = s.ended() // what was asked last may have failed
+			err = s.ended() // the last operation may have failed
 		}
 		if err != nil {
 			return nil, nil, err
@@ -86,8 +85,8 @@ type scanner struct {
 	dirs      int
 	reads     int      // directories and documents that were opened
 	steps     int      // that documents took to read
-	linkSteps int      // of them, that those took which are links
-	unread    int      // documents for which there were none
+	linkSteps int      // of these, taken by documents that are links
+	unread    int      // documents for which there were no steps left
 	fullAt    *place   // the first directory for which there was no room; nil: there was for all
 	deep      int      // directories that hold others which are too deep
 	deepAt    place    // the first of them
@@ -170,7 +169,7 @@ func (s *scanner) report(severity diag.Severity, code, file, message, hint strin
 	s.problems = append(s.problems, diag.Diagnostic{Code: code, Severity: severity, File: file, Message: message, Hint: hint})
 }
 
-// reportDir reports a directory by the way it was found.
+// reportDir reports a directory by the path under which it was found.
 func (s *scanner) reportDir(p place, code, message, hint string) {
 	s.report(diag.Warning, code, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), message, hint)
 }
@@ -209,8 +208,8 @@ func (s *scanner) scan() error {
 	if err := s.walk(top); err != nil || s.out.size() == 0 {
 		return err // or it said why
 	}
-	// Links come after the directories they may lead to, so that a pack that has
-	// a path of its own goes by it.
+	// Links are followed last, so that a pack that is also reachable without a link
+	// gets its id from that path.
 	for len(s.links) > 0 {
 		links := s.links
 		s.links = nil
@@ -241,14 +240,14 @@ func (s *scanner) scan() error {
 	return nil
 }
 
-// isFull takes the first directory for which there was no room.
+// isFull records the first directory that exceeded the bound.
 func (s *scanner) isFull(p place) {
 	if s.fullAt == nil {
 		s.fullAt = &p
 	}
 }
 
-// holders is n folders that hold others, at the beginning of a sentence.
+// holders describes n folders that hold others, for the beginning of a sentence.
 func holders(n int) string {
 	if n == 1 {
 		return "a folder holds others"
@@ -421,9 +420,9 @@ func strangeName(name string) bool {
 	return err != nil
 }
 
-// ofPlugin reports whether a folder beside the manifest of a plugin is for other
-// things than packs, in any letter case, as some file systems find it. Its documents
-// have frontmatter as packs have.
+// ofPlugin reports whether a folder beside the manifest of a plugin holds something
+// other than packs. Its documents have frontmatter like those of packs. Letter case does
+// not matter, since some file systems ignore it.
 func ofPlugin(name string) bool {
 	switch strings.ToLower(name) {
 	case "agents", "commands", "output-styles", "hooks":
@@ -438,12 +437,13 @@ func isManifest(name string) bool {
 	return name == "plugin.json" || strings.HasPrefix(name, ".") && strings.HasSuffix(name, "-plugin")
 }
 
-// IsSkipped reports whether no pack is looked for in a directory of that name.
+// IsSkipped reports whether scans skip directories of that name.
 func IsSkipped(name string) bool { return skipped(name) }
 
 func skipped(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
 
-// causeOf returns the innermost words of err: the path is said beside them.
+// causeOf returns the innermost message of err, without the path, which the diagnostic
+// names anyway.
 func causeOf(err error) string {
 	if e, ok := errors.AsType[*packfs.PathError](err); ok {
 		err = e.Reason

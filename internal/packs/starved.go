@@ -1,6 +1,6 @@
 package packs
 
-// What a scan does that runs out of descriptors or memory.
+// This file says what a scan does when it runs out of descriptors or memory.
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// note takes what a look failed for; nil: it did not.
+// note records err if it says that the process ran out of something. err may be nil.
 func (s *scanner) note(err error) {
 	if s.starved == nil && packfs.IsStarved(err) {
 		s.starved = err
 	}
 }
 
-// ended says why the scan is of no use any more: ctx ended, or what it found has
-// to be whole, and is not. It is nil as long as neither is so.
+// ended says why the scan has to stop: ctx ended, or the result has to be complete and
+// cannot be. Otherwise it returns nil.
 func (s *scanner) ended() error {
 	if err := s.ctx.Err(); err != nil {
 		return err

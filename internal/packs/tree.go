@@ -22,23 +22,23 @@ const (
 	nodeFlags // behind the last one
 )
 
-// A writer makes the tree of a memo. As long as what is written is what old has in
-// the same place, it copies nothing: most scans find what the one before did.
+// A writer makes the tree of a memo. It copies nothing as long as the output equals
+// old, since most scans find the same as the one before.
 type writer struct {
-	old     string // a tree that this one may be the same as
-	same    int    // old[:same] is written, and not in b
-	differs bool   // from old; then same is 0
-	b       []byte // what is behind old[:same]
+	old     string // the tree before, which the new one may equal
+	same    int    // old[:same] is the first part of the output, and not in b
+	differs bool   // the output differs from old; then same is 0
+	b       []byte // the output after old[:same]
 	docs    []frontmatter.Summary
 	other   map[int]packfs.Which
 	// always is whether any node that was written has that.
 	always bool
 }
 
-// size is how many bytes are written.
+// size returns how many bytes are written.
 func (w *writer) size() int { return w.same + len(w.b) }
 
-// compare takes what is in b for a part of old, if it is.
+// compare moves what is in b to same, if old continues with it.
 func (w *writer) compare() {
 	switch {
 	case w.differs:
@@ -49,14 +49,14 @@ func (w *writer) compare() {
 	}
 }
 
-// diverge copies what was the same as old until now.
+// diverge copies the part that equals old, because the output no longer does.
 func (w *writer) diverge() {
 	all := make([]byte, 0, len(w.old)+len(w.old)/16+len(w.b))
 	all = append(all, w.old[:w.same]...)
 	w.b, w.same, w.differs = append(all, w.b...), 0, true
 }
 
-// tree is what is written: old itself if it is the same.
+// tree returns the output: old itself if they are equal.
 func (w *writer) tree() string {
 	switch {
 	case w.differs:
@@ -73,7 +73,8 @@ func (w *writer) text(s string) { w.b = packed.AppendText(w.b, s) }
 
 func (w *writer) stamp(s packfs.Stamp) { w.b, _ = s.AppendBinary(w.b) } // it cannot fail
 
-// begin writes a node. What is written until end is below it.
+// begin writes a node and returns the offset for end. Nodes written before end are
+// below it.
 func (w *writer) begin(n *node) (at int) {
 	begin := w.size()
 	w.text(n.name)
@@ -246,7 +247,7 @@ func (m *memo) record(r *packed.Reader) record {
 	return d
 }
 
-// isWhole reports whether the tree is one that a scan could have made.
+// isWhole reports whether a scan could have made the tree.
 func (m *memo) isWhole() bool {
 	starts := map[int]bool{0: true}
 	for rel, at := range m.links {
@@ -296,7 +297,7 @@ func (l entries) isWhole() bool {
 	return true
 }
 
-// isNoName reports whether no entry of a directory can be called so.
+// isNoName reports whether name cannot be the name of a directory entry.
 func isNoName(name string) bool {
 	return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || strings.ContainsRune(name, filepath.Separator)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// A visit is one directory, as one scan looks at it. It opens the directory only
-// when something in it has to be read.
+// A visit is one scan's look at one directory. It opens the directory only if
+// something in it has to be read.
 type visit struct {
 	s     *scanner
 	up    *visit // nil for the root itself
@@ -20,15 +20,15 @@ type visit struct {
 	full  string // absolute path
 	old   *node  // what is remembered; nil for nothing
 	subs  subs   // what is remembered of the directories in it, those that were not asked for yet
-	// quiet says that nothing here was touched since: what is remembered counts
-	// without a look, however young it is.
+	// quiet says that nothing here was touched since the last scan: what is
+	// remembered is used without checking, however recent it is.
 	quiet bool
-	// loud says that this, or a directory above it, is not the one that is
-	// remembered under its name, so that nothing below it is quiet.
+	// loud says that this directory, or one above it, is not the one remembered
+	// under its name, so nothing below it is quiet.
 	loud   bool
 	isPack bool
-	// vanished says that a document was gone when it was to be read, though the
-	// directory had it just before: whoever removes a pack begins somewhere.
+	// vanished says that a document was gone when it was to be read, although the
+	// directory had just listed it: the pack is probably being removed.
 	vanished bool
 	dir      *packfs.Dir // nil when it was not opened
 	// seen is what the system said of the plain file seenName, whose record counts,
@@ -38,11 +38,11 @@ type visit struct {
 	now      node
 
 	was  node   // what old points to
-	next *visit // one for what is below, again and again: there are so many directories
+	next *visit // reused for the directories below, since there are so many
 }
 
 // below returns a visit of a directory in this one, or of one that a link in it
-// leads to. It is good until the next one is asked for.
+// leads to. It is valid until the next call.
 func (v *visit) below(name string, at place, full string) *visit {
 	if v.next == nil {
 		v.next = new(visit)
@@ -55,7 +55,7 @@ func (v *visit) below(name string, at place, full string) *visit {
 	return sub
 }
 
-// remember has the visit go by what is at a place of the tree of the scan before.
+// remember makes the visit use the node at an offset in the tree of the last scan.
 func (v *visit) remember(at int) {
 	if subs, ok := v.s.old.read(at, &v.was); ok {
 		v.old, v.subs = &v.was, subs
@@ -87,14 +87,14 @@ func (v *visit) close() {
 	}
 }
 
-// again begins anew, with nothing that is remembered.
+// again starts over without what is remembered.
 func (v *visit) again() {
 	v.close()
 	v.now, v.old, v.subs, v.quiet, v.vanished, v.seen = node{docs: v.now.docs[:0]}, nil, subs{}, false, false, nil
 }
 
-// look finds out what is in the directory: by its stamp when that is what is
-// remembered, otherwise by reading it.
+// look determines what is in the directory. It reads the directory only if its stamp is
+// not the remembered one.
 func (v *visit) look() error {
 	v.now.name = filepath.Base(filepath.FromSlash(v.name))
 	old := v.old
@@ -149,8 +149,8 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (recor
 		return record{name: name, problems: []diag.Diagnostic{unreadable(name, err)}}
 	}
 	var d record
-	// Whoever writes the file meanwhile is given the time for it: an event, or
-	// the next scan, comes behind the last of these.
+	// Retry while somebody is writing the file. After the last try, an event or
+	// the next scan sees the final state.
 	for range 3 {
 		var info os.FileInfo
 		if d, info = parse(dir); info == nil || !plain {

@@ -1,8 +1,8 @@
-// Package attach keeps which packs a person attached, and detached, from one
-// start of the server to the next: one small file in the state directory.
+// Package attach records which packs a person attached and detached, in one small
+// file in the state directory, so that it survives a restart of the server.
 //
-// It does not know which packs exist, and it decides nothing about them; see
-// package packs, which compares what is kept here with what it finds.
+// It does not know which packs exist and decides nothing about them: package packs
+// compares this record with what it finds.
 package attach
 
 import (
@@ -14,8 +14,8 @@ import (
 // An Entry is one pack that a person attached.
 type Entry struct {
 	// Dir is the pack's directory, absolute and with symlinks resolved. The
-	// entry is about this directory only: another that comes to have the same
-	// pack id gains nothing.
+	// entry is for this directory only: another directory that later gets the
+	// same pack id is not attached.
 	Dir string `json:"dir"`
 	// Trust is what the person said about the pack, "user" or "untrusted", or
 	// empty when its root decides.
@@ -30,7 +30,7 @@ type Set struct {
 	Detached map[string]time.Time `json:"detached,omitempty"` // :: pack id → since when; wins over a root that attaches all
 }
 
-// Attach adds the pack, in place of what was said about its id before.
+// Attach adds the pack and replaces what was recorded for its id before.
 func (s *Set) Attach(id string, e Entry) {
 	if s.Attached == nil {
 		s.Attached = make(map[string]Entry)
@@ -39,8 +39,8 @@ func (s *Set) Attach(id string, e Entry) {
 	delete(s.Detached, id)
 }
 
-// Detach removes the pack, and keeps roots that attach all of theirs from
-// attaching it.
+// Detach removes the pack. A root that attaches all its packs no longer attaches
+// it.
 func (s *Set) Detach(id string, at time.Time) {
 	if s.Detached == nil {
 		s.Detached = make(map[string]time.Time)

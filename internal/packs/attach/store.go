@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// A RefusedError says why a state file was not used. Nothing in it counts, and
-// it is not overwritten: a person has to look at it.
+// A RefusedError says why a state file was not used. Its content is ignored, and it
+// is not overwritten: a person has to look at it.
 type RefusedError = private.RefusedError
 
 const (
@@ -29,8 +29,8 @@ type file struct {
 // processes.
 type Store struct{ file private.File }
 
-// Open returns the Store in the file path; it touches no disk yet. The file,
-// and its directory, are made by the first Update.
+// Open returns the Store in the file path. It does not touch the disk: the first
+// Update creates the file and its directory.
 func Open(path string) *Store {
 	return &Store{private.File{Path: path, What: "attached packs", Max: maxFile}}
 }
@@ -38,9 +38,9 @@ func Open(path string) *Store {
 // Path returns the path of the state file.
 func (s *Store) Path() string { return s.file.Path }
 
-// Load returns what is kept, an empty Set when nothing is yet. With an error,
-// a [*RefusedError] when the file is a symlink, can be written by others,
-// belongs to another user or does not parse, the Set is empty.
+// Load returns the stored Set, empty if there is none yet. The error is a
+// [*RefusedError] if the file is a symlink, can be written by others, belongs to
+// another user or does not parse. With an error, the Set is empty.
 func (s *Store) Load() (Set, error) {
 	data, _, err := s.file.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,9 +71,9 @@ func (s *Store) parse(data []byte) (Set, error) {
 	return f.Set, nil
 }
 
-// Update loads the Set, lets change edit it, and puts the file in its place,
-// all under a lock that other processes respect. When change returns an error,
-// or the file is refused, nothing is written.
+// Update loads the Set, lets change edit it, and replaces the file, all under a lock
+// that other processes respect. If change returns an error or the file is refused,
+// nothing is written.
 func (s *Store) Update(change func(*Set) error) error {
 	return s.file.Lock(func() error {
 		set, err := s.Load()
@@ -87,7 +87,7 @@ func (s *Store) Update(change func(*Set) error) error {
 		if err != nil {
 			return fmt.Errorf("writing attached packs: %w", err)
 		}
-		// Nothing is written that Load would refuse.
+		// Never write what Load would refuse.
 		if _, err := s.parse(data); err != nil {
 			return err
 		}

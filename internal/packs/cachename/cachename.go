@@ -1,5 +1,4 @@
-// Package cachename holds the rule for names of caches, which all formats of tools
-// share.
+// Package cachename holds the rule for names of caches. All tool formats share it.
 package cachename
 
 import (
@@ -13,8 +12,9 @@ const max = 64
 // Want says what a name has to be.
 const Want = "a name of at most 64 letters, digits, -, _ and ., which begins with a letter or digit, does not end with a . and is not a device of Windows"
 
-// Valid reports whether a tool can call a cache so. A name is part of questions and
-// of the log. It never is one of a file, but a pack's own script may take it for one.
+// Valid reports whether a cache can have this name. The name appears in questions and
+// in the log. It is never used as a file name here, but a pack's own script may use it
+// as one, so names that Windows forbids are refused too.
 func Valid(name string) bool {
 	if name == "" || len(name) > max || strings.HasSuffix(name, ".") || !isAlnum(name[0]) {
 		return false

@@ -1,9 +1,9 @@
-// Package charset tells in which encoding a text is, and makes UTF-8 of it: most
-// documents are UTF-8, and some of those that people have made with older programs
-// are UTF-16 or Latin-1.
+// Package charset detects the encoding of a text and converts it to UTF-8. Most
+// documents are UTF-8; some that people wrote with older programs are UTF-16 or
+// Latin-1.
 //
-// It guesses nothing about what is UTF-8, and takes nothing for a text that has
-// bytes which no text has.
+// Valid UTF-8 is never taken for another encoding, and neither is data with bytes
+// that no text has.
 package charset
 
 import (
@@ -15,17 +15,18 @@ import (
 // A Set is an encoding.
 type Set string
 
-// The encodings. The zero value is UTF-8, and whatever is not known to be another.
+// The encodings. The zero value is UTF-8; it also stands for anything that is not
+// known to be another encoding.
 const (
 	UTF8    Set = ""
 	UTF16LE Set = "UTF-16, little-endian"
 	UTF16BE Set = "UTF-16, big-endian"
-	Latin1  Set = "Latin-1" // Windows-1252, which has more characters
+	Latin1  Set = "Latin-1" // decoded as Windows-1252, which is a superset
 )
 
 // Of returns the encoding of the text that begins with head, which may end inside a
-// character. UTF-16 has a byte order mark. Latin-1 is what is not UTF-8 anywhere
-// outside of ASCII, and has no byte that no text has.
+// character. UTF-16 must begin with a byte order mark. A text is Latin-1 if none of
+// its characters outside ASCII is valid UTF-8, and it has no byte that no text has.
 func Of(head []byte) Set {
 	if utf8.Valid(head) { // nearly all are; this looks at eight bytes at a time
 		return UTF8
@@ -45,13 +46,13 @@ func Of(head []byte) Set {
 		c := head[i]
 		if c < utf8.RuneSelf {
 			if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' || c == 0x7f {
-				return UTF8 // which it is not, either
+				return UTF8 // not UTF-8 either, but not a text
 			}
 			i++
 			continue
 		}
 		if r, n := utf8.DecodeRune(head[i:]); r != utf8.RuneError || n > 1 {
-			return UTF8 // with a mistake somewhere, perhaps
+			return UTF8 // perhaps with a mistake somewhere
 		}
 		if !utf8.FullRune(head[i:]) {
 			break // cut off
@@ -74,9 +75,9 @@ var above7f = [...]rune{ // never modified
 	utf8.RuneError, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', utf8.RuneError, 'ž', 'Ÿ',
 }
 
-// Decode returns data, a part of a text in this encoding, in UTF-8; of UTF-8, data
-// itself. A byte order mark stays. Of UTF-16, data begins with a whole unit, and half
-// a unit at its end is left out.
+// Decode converts data, a part of a text in this encoding, to UTF-8; it returns UTF-8
+// data itself. A byte order mark is kept. UTF-16 data must begin with a whole unit;
+// half a unit at its end is dropped.
 func (s Set) Decode(data []byte) []byte {
 	switch s {
 	case UTF16LE, UTF16BE:
@@ -106,7 +107,7 @@ func (s Set) unit(data []byte) uint16 {
 	return binary.LittleEndian.Uint16(data)
 }
 
-// Size returns how many bytes a text in UTF-8 has in this encoding.
+// Size returns how many bytes a UTF-8 text takes in this encoding.
 func (s Set) Size(text []byte) int {
 	switch s {
 	case UTF16LE, UTF16BE:
@@ -122,8 +123,8 @@ func (s Set) Size(text []byte) int {
 }
 
 // Cut returns where to cut data, which begins with a whole character and is longer
-// than length: at length, or where the last whole character before it ends, or after
-// the first when there is no room for it. It is not for UTF-8.
+// than length: at length, or else at the end of the last whole character before it.
+// It always keeps at least one character. It does not handle UTF-8.
 func (s Set) Cut(data []byte, length int) int {
 	if s == Latin1 {
 		return max(length, 1)
@@ -131,11 +132,11 @@ func (s Set) Cut(data []byte, length int) int {
 	end := max(length&^1, 2)
 	if isHigh := end+2 <= len(data) && utf16.IsSurrogate(rune(s.unit(data[end-2:]))) && s.unit(data[end-2:]) < 0xdc00; isHigh {
 		if end -= 2; end == 0 {
-			end = 4 // both halves
+			end = 4 // both halves of the surrogate pair
 		}
 	}
 	return min(end, len(data))
 }
 
-// Text returns all of a text in UTF-8, whatever its encoding is.
+// Text converts a whole text to UTF-8, whatever its encoding.
 func Text(all []byte) []byte { return Of(all).Decode(all) }

@@ -1,10 +1,9 @@
-// Package convert writes tools that were declared in one format in another, and
-// says what the other format has no words for.
+// Package convert rewrites tools from one format in another, and reports what the
+// other format cannot express.
 //
-// What it writes is read again with the same parsers that serving uses, and
-// compared: two tools are equal if their definitions are. So nothing gets lost
-// without being named. It reads and writes no files, and it does not improve
-// anything on the way.
+// It parses what it wrote with the parsers that serving uses, and compares the tools'
+// definitions. So nothing is lost without being reported. It reads and writes no
+// files, and it does not improve anything on the way.
 package convert
 
 import (
@@ -45,8 +44,8 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("no format %q; there are markdown, tool-pack and tools-json", name)
 }
 
-// FormatOf returns the format of a file that a person named, or "": any Markdown
-// document may have tools, and any JSON file a list of them.
+// FormatOf returns the format of a file that a person named, or "". It takes any
+// Markdown document and any JSON file, since either may declare tools.
 func FormatOf(name string) Format {
 	switch base := path.Base(strings.ReplaceAll(name, `\`, "/")); {
 	case formats.Of(base) == ToolPack:
@@ -59,9 +58,9 @@ func FormatOf(name string) Format {
 	return ""
 }
 
-// Target returns the format that a file in format from is meant to be written in
-// when nobody says which; "" where several are as likely. specs/tool-packs
-// "Migration from SKILL.md" has the one.
+// Target returns the default format to convert a file in format from to, or "" if
+// several are equally likely. The one default comes from "Migration from SKILL.md" in
+// specs/tool-packs.
 func Target(from Format) Format {
 	if from == Markdown {
 		return ToolPack
@@ -71,20 +70,20 @@ func Target(from Format) Format {
 
 // Codes of the diagnostics of this package. They are stable.
 const (
-	CodeLost       = "convert-lost"       // warning: something that the format has no words for, or says otherwise
+	CodeLost       = "convert-lost"       // warning: something that the format cannot express, or expresses differently
 	CodeImpossible = "convert-impossible" // error: a tool that the format cannot declare
 	CodeFiles      = "convert-files"      // info: a tool that runs a file of its pack, which is not copied
 )
 
-// A Source is the tools of one file, and what it says of the pack around them.
+// A Source is the tools of one file, and what the file says about its pack.
 type Source struct {
 	Name, Description string // of the pack; empty when the file does not say
 	Version, Author   string
 	Tools             []*tools.Tool
 }
 
-// Read reads the tools of a file in the format that its name says. Source is
-// nil exactly if one of the diagnostics is an error, or there is no tool.
+// Read reads the tools of a file in the format that its name implies. The Source is
+// nil exactly if one of the diagnostics is an error or there is no tool.
 func Read(file string, src []byte) (*Source, []diag.Diagnostic) {
 	var set *tools.Set
 	var problems []diag.Diagnostic
@@ -114,24 +113,23 @@ func Read(file string, src []byte) (*Source, []diag.Diagnostic) {
 	return s, problems
 }
 
-// A File is one that was written.
+// A File is a file to write.
 type File struct {
 	Name string // a path with slashes, relative to where the files go
 	Data []byte
 }
 
-// Options say how tools are written. The zero value never makes several packs of
-// one.
+// Options say how tools are written. The zero value never splits one pack into
+// several.
 type Options struct {
-	// Split writes a document of its own for tools with other policies, where one
-	// cannot say them all.
+	// Split writes a separate document for each policy where one document cannot
+	// express them all.
 	Split bool
 }
 
-// Write declares the tools of s in another format, and reports everything that
-// is another after reading it back, in one diagnostic for each kind of it. The
-// files are nil exactly if one of the diagnostics is an error: then a tool cannot
-// be declared at all.
+// Write declares the tools of s in another format, reads the result back, and reports
+// every difference, in one diagnostic for each kind. The files are nil exactly if one
+// of the diagnostics is an error: then a tool cannot be declared at all.
 func Write(s *Source, to Format, o Options) ([]File, []diag.Diagnostic) {
 	w := &writer{source: s, to: to, options: o}
 	w.all()
@@ -161,10 +159,10 @@ type writer struct {
 	problems []diag.Diagnostic
 }
 
-// A loss is one thing that a tool says and what was written does not.
+// A loss is one thing that a tool says and the written file does not.
 type loss struct {
 	tool *tools.Tool
-	kind string // the same for what only has other names and values
+	kind string // equal for losses that differ only in names and values
 	text string
 }
 
@@ -185,14 +183,14 @@ func (w *writer) all() {
 	}
 }
 
-// withVersion is the tool with the version of its document when it has none itself.
+// withVersion returns the tool with its document's version if it has none itself.
 func withVersion(t *tools.Tool, s *Source) *tools.Tool {
 	own := *t
 	own.Version = cmp.Or(t.Version, s.Version)
 	return &own
 }
 
-// lost reports what got lost, a line for each kind.
+// lost reports the losses, one diagnostic for each kind.
 func (w *writer) lost() {
 	const named = 3
 	byKind := make(map[string][]loss)
@@ -222,8 +220,8 @@ func (w *writer) lost() {
 	}
 }
 
-// sayable names the formats that can say all of the tools of some losses, other
-// than the one that they come from.
+// sayable names the formats, other than the original one, that can express the whole
+// of every tool in all.
 func (w *writer) sayable(all []loss) string {
 	var can []string
 	for _, f := range []Format{ToolPack, ToolsJSON} {
@@ -237,7 +235,7 @@ func (w *writer) sayable(all []loss) string {
 	return "; " + strings.Join(can, " and ") + " can say it"
 }
 
-// whole reports whether a format can say all of a tool.
+// whole reports whether a format can express all of a tool.
 func (w *writer) whole(t *tools.Tool, f Format) bool {
 	s := *w.source
 	s.Tools = []*tools.Tool{t}
@@ -250,8 +248,7 @@ func (w *writer) report(severity diag.Severity, code string, t *tools.Tool, mess
 	w.problems = append(w.problems, diag.Diagnostic{Code: code, Severity: severity, File: t.File, Line: t.Line, Message: message, Hint: hint})
 }
 
-// write adds a file that declares the tools, and compares them with what it
-// says when it is read.
+// write adds a file that declares the tools, reads it back, and compares.
 func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 	back, problems := Read(name, data)
 	for _, d := range problems {
@@ -263,7 +260,7 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 		return
 	}
 	for _, b := range back.list() {
-		// Text of a description can begin a block in Markdown.
+		// Text in a description can begin a Markdown block, and so a tool.
 		if !slices.ContainsFunc(declared, func(t *tools.Tool) bool { return t.Name == b.Name }) {
 			w.report(diag.Error, CodeImpossible, declared[0], fmt.Sprintf("%s cannot be written as %s: its text would declare another tool, %q", named(declared), w.to, b.Name), "take what looks like a tool out of the description")
 			return
@@ -292,7 +289,7 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 	w.files = append(w.files, File{name, data})
 }
 
-// named returns words for the tools of a file.
+// named describes the tools of a file for a message.
 func named(list []*tools.Tool) string {
 	if len(list) == 1 {
 		return fmt.Sprintf("tool %q", list[0].Name)
@@ -314,7 +311,8 @@ func nearest(declared []*tools.Tool, d diag.Diagnostic) *tools.Tool {
 // specCwd is how specs/tool-packs names the project folder.
 const specCwd = "{{context.cwd}}"
 
-// definition returns that of a tool, decoded, with one spelling of the project folder.
+// definition returns the decoded definition of a tool, with one spelling of the
+// project folder.
 func definition(t *tools.Tool) any {
 	root, e := strictjson.Parse(t.Definition())
 	if e != nil {
@@ -327,7 +325,7 @@ func definition(t *tools.Tool) any {
 	return def
 }
 
-// differences compares two trees of JSON; at is the JSON pointer to them, and kind
+// differences compares two JSON trees. at is the JSON pointer to them, and kind is
 // that pointer without the names that a pack chose.
 func differences(at, kind string, want, got any) []loss {
 	a, isObject := want.(map[string]any)
@@ -376,7 +374,7 @@ func sorted(set map[string]bool) []string {
 	return out
 }
 
-// short is a value for a message.
+// short shortens a value for a message.
 func short(v any) string {
 	const limit = 120
 	text := string(strictjson.Canonical(v))
@@ -386,7 +384,7 @@ func short(v any) string {
 	return text
 }
 
-// list returns the tools of a source that may be nil.
+// list returns the tools of s, which may be nil.
 func (s *Source) list() []*tools.Tool {
 	if s == nil {
 		return nil

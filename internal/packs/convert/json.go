@@ -21,7 +21,7 @@ type field struct {
 
 func (o *object) add(key string, value any) { *o = append(*o, field{key, value}) }
 
-// addIf adds a member that says something.
+// addIf adds a member if when is true.
 func (o *object) addIf(when bool, key string, value any) {
 	if when {
 		o.add(key, value)
@@ -43,7 +43,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return w.Bytes(), nil
 }
 
-// indented writes v as a file for people.
+// indented encodes v as a file for people to read.
 func indented(v any) []byte {
 	var b bytes.Buffer
 	if err := json.Indent(&b, strictjson.Canonical(v), "", "  "); err != nil {
@@ -77,7 +77,7 @@ func toolsJSON(list []*tools.Tool) []byte {
 	return indented(object{{"$schema", schemas.ToolsV1ID}, {"tools", all}})
 }
 
-// sources writes where values come from, as a tools.json has it.
+// sources writes where values come from, in the form of a tools.json.
 func sources(t *tools.Tool) object {
 	var all object
 	for _, name := range slices.Sorted(maps.Keys(t.Sources)) {
@@ -102,7 +102,7 @@ func toolPack(t *tools.Tool) []byte {
 	if params, ok := flat(t); ok {
 		o.add("parameters", params)
 	} else {
-		o.add("inputSchema", t.InputSchema) // what a flat map cannot say
+		o.add("inputSchema", t.InputSchema) // a flat map cannot express it
 	}
 	o.addIf(t.OutputSchema != nil, "outputSchema", t.OutputSchema)
 	o.addIf(t.Command != nil, "command", command(specSpelled(t.Command)))
@@ -111,8 +111,8 @@ func toolPack(t *tools.Tool) []byte {
 	return indented(o)
 }
 
-// flat writes the schema of a tool's arguments as the flat map of a tool pack,
-// if that can say all of it: properties, and which of them are required.
+// flat writes the schema of a tool's arguments as the flat map of a tool pack, if it
+// has only what that can express: properties, and which of them are required.
 func flat(t *tools.Tool) (object, bool) {
 	top, ok := members(t.InputSchema)
 	if !ok {
@@ -133,7 +133,7 @@ func flat(t *tools.Tool) (object, bool) {
 		return nil, false
 	}
 	if schema.AdditionalProperties == nil || *schema.AdditionalProperties {
-		return nil, false // a flat map allows no others
+		return nil, false // a flat map allows no additional properties
 	}
 	properties, _ := members(schema.Properties)
 	var params object
@@ -145,7 +145,7 @@ func flat(t *tools.Tool) (object, bool) {
 		var param object
 		for _, k := range keys {
 			if k.key == "required" || k.key == "source" {
-				return nil, false // a keyword of JSON Schema, and another thing here
+				return nil, false // a JSON Schema keyword that means something else in a flat map
 			}
 			param = append(param, k)
 		}
@@ -179,7 +179,7 @@ func members(raw json.RawMessage) (object, bool) {
 	return o, true
 }
 
-// specSpelled is the command with the folder as specs/tool-packs spells it.
+// specSpelled returns the command with the folder spelled as in specs/tool-packs.
 func specSpelled(c *tools.Command) *tools.Command {
 	if c == nil || c.Cwd != tools.CwdProject {
 		return c

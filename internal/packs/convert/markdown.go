@@ -15,8 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// markdown writes a SKILL.md. Its frontmatter speaks for all of its tools, so
-// tools with other policies get a folder of their own, if they may.
+// markdown writes a SKILL.md. Its frontmatter holds the policy of all its tools, so
+// tools with another policy go into a separate folder if the options allow it.
 func (w *writer) markdown() {
 	groups := map[string][]*tools.Tool{} // :: policy and modes → tools
 	var order []string
@@ -161,7 +161,7 @@ func section(b *bytes.Buffer, t *tools.Tool) {
 	fmt.Fprintf(b, "\n#### Command\n\n%sbash\n%s\n%s\n", mark, line, mark)
 }
 
-// fence returns a fence that does not stand in the text.
+// fence returns a fence that does not occur in the text.
 func fence(text string) string {
 	mark := "```"
 	for strings.Contains(text, mark) {
@@ -174,7 +174,7 @@ func fence(text string) string {
 func table(b *bytes.Buffer, t *tools.Tool) {
 	root, e := strictjson.Parse(t.InputSchema)
 	if e != nil {
-		root = &strictjson.Node{} // it was refused when the tool was read
+		root = &strictjson.Node{} // cannot happen: a tool with such a schema is refused when it is read
 	}
 	properties := root.Get("properties")
 	if properties == nil || len(properties.Members) == 0 {
@@ -185,12 +185,12 @@ func table(b *bytes.Buffer, t *tools.Tool) {
 	for _, p := range properties.Members {
 		required := "no"
 		if slices.Contains(root.StringsAt("required"), p.Key) || t.Sources[p.Key].Required {
-			// From nowhere but the model can a value come here.
+			// Only the model can give a value here.
 			required = "yes"
 		}
 		kind := p.Value.StringAt("type")
 		if !slices.Contains([]string{"string", "integer", "number", "boolean", "array"}, kind) {
-			kind = "string" // what differs is reported
+			kind = "string" // the difference is reported
 		}
 		description := strings.Join(strings.Fields(p.Value.StringAt("description")), " ")
 		preset := p.Value.Get("default")
@@ -201,7 +201,7 @@ func table(b *bytes.Buffer, t *tools.Tool) {
 	}
 }
 
-// defaultText writes a default as a description has it.
+// defaultText writes a default in the form used in a description.
 func defaultText(v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -223,10 +223,10 @@ func hasFallback(c *tools.Command, name string) bool {
 	return false
 }
 
-// commandLine writes a command as one line that is split into the same words.
-// A fixed value, which no parameter can have here, is written where it goes.
+// commandLine writes a command as one line that splits into the same words. Markdown
+// has no fixed values for parameters, so each is written into the command itself.
 func commandLine(t *tools.Tool) string {
-	var fixed []string // old and new, in turn
+	var fixed []string // pairs of old and new, for strings.NewReplacer
 	for name, s := range t.Sources {
 		if s.From == tools.SourceLiteral {
 			value, e := strictjson.Parse(s.Value)
@@ -248,8 +248,8 @@ func commandLine(t *tools.Tool) string {
 	return strings.Join(words, " ")
 }
 
-// quote writes one word. What stands between the braces of a placeholder is
-// read as it is, in quotes or not.
+// quote writes one word. Text between the braces of a placeholder needs no quoting:
+// it is read verbatim, in quotes or not.
 func quote(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+"
 	outside := withoutPlaceholders(word)
@@ -262,7 +262,8 @@ func quote(word string) string {
 	if !strings.Contains(outside, "'") {
 		return "'" + word + "'"
 	}
-	// Both kinds of quotes: each single quote stands by itself.
+	// Neither kind of quotes can hold the word as it is, so each single quote is
+	// escaped outside of the quotes.
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 

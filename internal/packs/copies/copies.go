@@ -1,13 +1,12 @@
-// Package copies keeps private copies of packs, so that what a person approved
-// is what runs: a program is started from a copy that has the approved digest,
-// whatever happens to the pack itself between the question and the run, and
-// while it runs.
+// Package copies keeps private copies of packs, so that what a person approved is
+// what runs. A program is started from a copy with the approved digest, whatever
+// happens to the pack itself between the question and the end of the run.
 //
-// Copies are in one folder of the user's, which several servers share, and to
-// which no run is to write. The package does not know what is approved; it gives
-// out a tree with the digest that it is asked for, or none. It keeps out nobody
-// who has all of the user's rights: such a program can change a copy after it
-// was looked at, as it can change everything else.
+// The copies are in one folder of the user, shared by all servers, and no run may
+// write to it. The package does not know what is approved: it returns a tree with the
+// requested digest, or an error. It does not protect against a program with all of the
+// user's rights, which can change a copy after the check as it can change everything
+// else.
 package copies
 
 import (
@@ -23,33 +22,31 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// ErrChanged says that a pack no longer has the digest that a copy of it was to
-// have.
+// ErrChanged says that a pack no longer has the requested digest.
 var ErrChanged = errors.New("the pack changed after it was approved")
 
 // Options bound a [Store]. The zero value is ready.
 type Options struct {
-	// Copies is how many there may be; 0 stands for 64.
+	// Copies is how many copies to keep; 0 means 64.
 	Copies int
-	// Bytes is how large they may be, taken together; 0 stands for 4 GiB.
+	// Bytes is their total size; 0 means 4 GiB.
 	//
-	// Beyond either, those go that were not used for longest. What is in use is
-	// kept, so that a run never loses its pack.
+	// Beyond either bound, the least recently used copies are removed. A copy in
+	// use is kept, so that a run never loses its pack.
 	Bytes int64
 	// Pack is how large a pack may be, in bytes; see [packfs.Dir.LimitTree].
 	Pack int64
 }
 
-// A Store is a folder of copies. Safe for concurrent use, by several processes
-// as well.
+// A Store is a folder of copies. Safe for concurrent use, also by several processes.
 type Store struct {
 	folder private.Folder
 	o      Options
 	cache  packfs.DigestCache
 }
 
-// Open returns the Store in the absolute folder dir, which is made when
-// something is copied.
+// Open returns the Store in the absolute folder dir, which is created by the first
+// copy.
 func Open(dir string, o Options) *Store {
 	if o.Copies <= 0 {
 		o.Copies = 64
@@ -63,22 +60,21 @@ func Open(dir string, o Options) *Store {
 // treeName is the name of the tree in the folder of a copy.
 const treeName = "pack"
 
-// Copy returns the absolute path, without symbolic links, of a folder that
-// holds exactly the tree whose digest is digest, as [packfs.Dir.Digest] has it,
-// without what that denies:
-// one that is kept already, or a new copy of the pack at packDir, which is a
-// folder, or the one file of a loose tool; of that, the path is the copied
-// file's. The folder stays until release is called, which is never nil when
-// there is no error, and may be called more than once.
+// Copy returns the absolute path, without symlinks, of a folder that holds exactly the
+// tree with this digest, as [packfs.Dir.Digest] computes it, without the entries that
+// Digest denies. The folder is a copy from before, or a new copy of the pack at
+// packDir. packDir is a folder, or the one file of a loose tool; then the path is that
+// of the copied file. The folder stays until release is called. Without an error,
+// release is not nil; it may be called more than once.
 //
-// Only the user may look into the folder, and its files are read-only. It can
-// still have been changed by a program with the user's own rights, so it is looked at again each time, as the pack
-// itself is: all files, but of those for which there is no room in the first
-// 8 MiB only their stamps.
+// Only the user can look into the folder, and its files are read-only. A program with
+// the user's own rights can still have changed it, so each call checks it again, as it
+// would check the pack itself: it reads every file, except that beyond the first 8 MiB
+// it may rely on stamps.
 //
-// The error is [ErrChanged], possibly wrapped, when the pack has another digest
-// now; a [*packfs.PathError] when the pack cannot be read; a [*private.FolderError]; a
-// [*packfs.WriteError] when the copy cannot be written; or ctx's own.
+// The error is [ErrChanged], possibly wrapped, if the pack has another digest now; a
+// [*packfs.PathError] if the pack cannot be read; a [*private.FolderError]; a
+// [*packfs.WriteError] if the copy cannot be written; or ctx's error.
 func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string, release func(), err error) {
 	name, err := nameOf(digest)
 	if err != nil {
@@ -112,7 +108,7 @@ func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string
 	return folder, sync.OnceFunc(func() { s.release(held) }), nil
 }
 
-// said puts into words what most often keeps a copy from being written.
+// said explains the most common reason why a copy cannot be written.
 func said(err error) error {
 	if private.DiskFull(err) {
 		return fmt.Errorf("the disk with the private copies is full; free some space and call again: %w", err)
@@ -133,8 +129,8 @@ func isName(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// openPack opens the folder of a pack, or a folder that has nothing but the
-// file of a loose tool, which is then called file.
+// openPack opens the folder of a pack. For a loose tool, it opens the tool's folder as
+// if it held only that file, and returns the file's name.
 func openPack(path string) (pack *packfs.Dir, file string, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() {

@@ -19,14 +19,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// What is in the folder of a Store, NAME being the digits of a digest:
+// The folder of a Store holds, where NAME is the digits of a digest:
 //
-//	lock        is locked while entries come, go, or are taken into use
-//	NAME/       one copy: its tree, and its size in bytes; when it was used last
-//	            is its time; and denied, what of the pack is in no copy, if there is any
-//	NAME.X/     a copy for one run only, when NAME is in use and not what it was
-//	NAME.lock   is locked, shared, by whoever uses NAME; the same for NAME.X
-//	making-X/   a copy that is being made, or one that is being removed
+//	lock        is locked while entries are added, removed or taken into use
+//	NAME/       one copy: its tree, its size in bytes and, if there are any, the
+//	            denied entries that no copy holds; its mtime is its last use
+//	NAME.X/     a copy for one run only, made if NAME is in use and was changed
+//	NAME.lock   is locked, shared, by each user of NAME; the same for NAME.X
+//	making-X/   a copy that is being made or removed
 const (
 	sizeName   = "size"
 	deniedName = "denied" // see packfs.Tree.DeniedText
@@ -41,10 +41,10 @@ type held struct {
 	lock *flock.Flock
 }
 
-// take takes the copy called name into use. It is called inside of Alone.
+// take takes the copy called name into use. The caller is inside Alone.
 func (s *Store) take(root *os.Root, name string) (*held, error) {
 	h := &held{name: name, lock: private.LockIn(root, name+lockEnd)}
-	// It is free: a server that removes a copy has the lock of the folder, too.
+	// No one holds it exclusively: a server that removes a copy also holds the folder's lock.
 	if ok, err := h.lock.TryRLock(); err != nil || !ok {
 		_ = h.lock.Close()
 		return nil, &private.FolderError{What: s.folder.What, Path: filepath.Join(s.folder.Path, name), Problem: "cannot be locked; remove it, and call again"}
@@ -52,8 +52,8 @@ func (s *Store) take(root *os.Root, name string) (*held, error) {
 	return h, nil
 }
 
-// unused calls do when nobody uses the copy called name, and reports that. It is
-// called inside of Alone, so that nobody begins to use it.
+// unused calls do if the copy called name is not in use, and reports whether it did.
+// The caller is inside Alone, so that nobody begins to use the copy meanwhile.
 func (s *Store) unused(root *os.Root, name string, do func()) bool {
 	lock := private.LockIn(root, name+lockEnd)
 	ok, err := lock.TryLock()
@@ -67,14 +67,14 @@ func (s *Store) unused(root *os.Root, name string, do func()) bool {
 	return true
 }
 
-// kept returns the copy that is there, in use and looked at, or nil.
+// kept returns the existing copy, taken into use and checked, or nil.
 func (s *Store) kept(ctx context.Context, root *os.Root, name, digest string) (h *held, err error) {
 	err = s.folder.Alone(ctx, root, func() (err error) {
 		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
 			return nil
 		}
 		now := time.Now()
-		_ = root.Chtimes(name, now, now) // an old time only makes it go sooner
+		_ = root.Chtimes(name, now, now) // if this fails, the copy is only removed sooner
 		h, err = s.take(root, name)
 		return err
 	})
@@ -91,7 +91,7 @@ func (s *Store) kept(ctx context.Context, root *os.Root, name, digest string) (h
 	return nil, s.drop(ctx, root, name)
 }
 
-// holds reports whether the copy called name is what it is to be.
+// holds reports whether the copy called name still has the digest.
 func (s *Store) holds(ctx context.Context, root *os.Root, name, digest string) bool {
 	info, err := root.Lstat(filepath.Join(name, treeName))
 	if err != nil || !info.IsDir() {
@@ -128,7 +128,7 @@ func (s *Store) drop(ctx context.Context, root *os.Root, name string) error {
 // make makes a copy of the pack and takes it into use.
 func (s *Store) make(ctx context.Context, root *os.Root, pack *packfs.Dir, name, digest string) (h *held, err error) {
 	temp := making + rand.Text()
-	// Others take it for left over when nobody has it locked.
+	// Without a lock, other servers would take it for a leftover.
 	inMaking, err := s.take(root, temp)
 	if err != nil {
 		return nil, err
@@ -148,8 +148,8 @@ func (s *Store) make(ctx context.Context, root *os.Root, pack *packfs.Dir, name,
 	err = s.folder.Alone(ctx, root, func() error {
 		to, once := name, false
 		if _, err := root.Lstat(name); err == nil {
-			// Somebody else made the same meanwhile, or what is there is not what it
-			// was and is in use. Looking at it would take time; ours is good.
+			// Another server made the same copy meanwhile, or the copy that is there
+			// was changed and is in use. Checking it would take time; ours is good.
 			to, once = name+"."+rand.Text(), true
 			if s.unused(root, name, func() {
 				aside := making + rand.Text()
@@ -179,7 +179,7 @@ func (s *Store) make(ctx context.Context, root *os.Root, pack *packfs.Dir, name,
 	return h, err
 }
 
-// fill copies the pack into a folder of ours.
+// fill copies the pack into the folder temp.
 func fill(ctx context.Context, root *os.Root, temp string, pack *packfs.Dir, digest string) error {
 	at := filepath.Join(temp, treeName)
 	if err := root.Mkdir(at, 0o700); err != nil {
@@ -193,7 +193,7 @@ func fill(ctx context.Context, root *os.Root, temp string, pack *packfs.Dir, dig
 	tree, err := pack.CopyTo(ctx, to)
 	switch {
 	case errors.Is(err, packfs.ErrChanged), errors.Is(err, packfs.ErrNotFound):
-		return fmt.Errorf("%w: %w", ErrChanged, err) // while it was copied
+		return fmt.Errorf("%w: %w", ErrChanged, err) // it changed while it was copied
 	case err != nil:
 		return err
 	case tree.Digest != digest:
@@ -222,14 +222,14 @@ func (s *Store) release(h *held) {
 		return
 	}
 	if root, err := s.folder.Open(); err == nil {
-		// The run that needed it is over, whoever waited for it.
+		// Not the run's context: it may have ended, and the copy has to go anyway.
 		_ = s.drop(context.Background(), root, h.name)
 		_ = root.Close()
 	}
 }
 
-// surplus puts aside what is more than the Store keeps, and what others left.
-// It returns the names of what is to be removed, and is called inside of Alone.
+// surplus sets aside the copies beyond the Store's bounds, and leftovers of other
+// processes. It returns the names to remove. The caller is inside Alone.
 func (s *Store) surplus(root *os.Root) (gone []string) {
 	type entry struct {
 		name string
@@ -254,16 +254,16 @@ func (s *Store) surplus(root *os.Root) (gone []string) {
 		}
 		base, once, _ := strings.Cut(name, ".")
 		if !isName(base) {
-			continue // nothing of ours
+			continue // not ours
 		}
 		e := entry{name: name, used: info.ModTime(), size: sizeOf(root, name)}
 		if once != "" {
-			e.used = time.Time{} // when it is not in use, its time is over
+			e.used = time.Time{} // remove it unless it is in use
 		}
 		copies = append(copies, e)
 	}
 	keep, room := s.o.Copies, s.o.Bytes
-	slices.SortFunc(copies, func(a, b entry) int { return b.used.Compare(a.used) }) // what is to stay first
+	slices.SortFunc(copies, func(a, b entry) int { return b.used.Compare(a.used) }) // most recently used first
 	for _, e := range copies {
 		if keep, room = keep-1, room-e.size; keep >= 0 && room >= 0 && !e.used.IsZero() {
 			continue
@@ -279,8 +279,8 @@ func (s *Store) surplus(root *os.Root) (gone []string) {
 	return gone
 }
 
-// Sweep removes what processes that ended have left, and what is more than the
-// Store keeps. A folder that is not there yet is not made.
+// Sweep removes what ended processes left behind, and the copies beyond the Store's
+// bounds. It does not create the folder.
 func (s *Store) Sweep(ctx context.Context) error {
 	root, err := s.folder.OpenExisting()
 	if err != nil || root == nil {
@@ -298,8 +298,8 @@ func (s *Store) Sweep(ctx context.Context) error {
 	return err
 }
 
-// sizeOf is how many bytes a copy says it has; without a word, as many as there
-// are, so that it goes first.
+// sizeOf returns the recorded size of a copy in bytes. A copy without a readable
+// record counts as huge, so that it is removed first.
 func sizeOf(root *os.Root, name string) int64 {
 	text, err := root.ReadFile(filepath.Join(name, sizeName))
 	if err != nil {
@@ -312,9 +312,9 @@ func sizeOf(root *os.Root, name string) int64 {
 	return n
 }
 
-// remove removes what nobody uses any more. What is left goes another time.
+// remove removes a copy that is no longer used. If that fails, a later call tries again.
 func remove(root *os.Root, name string) {
-	// Who may not write in a folder cannot remove what is in it either.
+	// Removing entries needs write permission for their folder.
 	_ = filepath.WalkDir(filepath.Join(root.Name(), name), func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
 			_ = os.Chmod(path, 0o700)

@@ -1,9 +1,9 @@
-// Package diag is the vocabulary for what is wrong with a pack: a stable code,
-// a severity, a place, what is wrong and what to do about it.
+// Package diag is the vocabulary for what is wrong with a pack: a stable code, a
+// severity, a place, what is wrong and what to do about it.
 //
-// It does not print for people and it decides nothing: whoever finds a problem
-// makes a [Diagnostic], whoever shows one chooses the words around it. Texts
-// may quote a pack's own bytes (always with %q), so they need no more escaping.
+// It neither prints nor decides anything: the code that finds a problem makes a
+// [Diagnostic], and the code that shows it chooses the words around it. Texts may
+// quote a pack's own bytes, always with %q, so they need no further escaping.
 package diag
 
 import (
@@ -19,14 +19,14 @@ type Severity string
 const (
 	// Error makes the pack, or the part of it that the diagnostic names, unusable.
 	Error Severity = "error"
-	// Warning is something that was read in spite of a mistake, or left out.
+	// Warning is a mistake that was read over, or something that was left out.
 	Warning Severity = "warning"
-	// Info is worth knowing and no mistake.
+	// Info is worth knowing but not a mistake.
 	Info Severity = "info"
 )
 
-// A Diagnostic is one finding. Code and Severity are always set; the others
-// are left empty when they do not apply.
+// A Diagnostic is one finding. Code and Severity are always set; the other fields are
+// empty where they do not apply.
 type Diagnostic struct {
 	Code     string   `json:"code"` // stable kebab-case word, see the Code constants of the package that reports it
 	Severity Severity `json:"severity"`
@@ -38,8 +38,7 @@ type Diagnostic struct {
 	Hint     string   `json:"hint,omitempty"`    // what to do now
 }
 
-// String returns "file:line:col: code: message", without the parts that are
-// not known.
+// String returns "file:line:col: code: message", without the unknown parts.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	if d.File != "" {
@@ -71,7 +70,8 @@ func HasErrors(list []Diagnostic) bool {
 	return slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Count is a number with its noun, which is regular: "1 character", "2 characters".
+// Count returns a number with its noun, which must be regular: "1 character",
+// "2 characters".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

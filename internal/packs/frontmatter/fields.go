@@ -14,7 +14,7 @@ import (
 // maxTimeout is the longest timeout a pack can ask for, in seconds.
 const maxTimeout = 300
 
-// read takes the known keys of node into doc.
+// read fills doc from the known keys of node.
 func (p *parser) read(doc *Document, node *yaml.Node) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		k, v := node.Content[i], node.Content[i+1]
@@ -36,7 +36,7 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 		case "author":
 			doc.Author = p.text(k, v)
 		case "argument-hint":
-			// [file] is a hint as people write it and a list to YAML.
+			// People write [file] as a hint; to YAML it is a list.
 			if items, ok := scalars(v); ok && v.Kind == yaml.SequenceNode {
 				doc.ArgumentHint = "[" + strings.Join(items, ", ") + "]"
 			} else {
@@ -71,7 +71,7 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 	}
 }
 
-// fields reports what a Document must have and has not.
+// fields reports required fields that are missing.
 func (p *parser) fields(doc *Document) {
 	missing := func(key, code, hint string) {
 		at, message := doc.KeyLine(key), fmt.Sprintf("%s has no text", key)
@@ -91,8 +91,8 @@ func (p *parser) fields(doc *Document) {
 	}
 }
 
-// required reads name or description: any scalar, with a warning when it is no
-// string. Anything else gives "".
+// required reads name or description. It accepts any scalar, with a warning if it is
+// not a string. It returns "" for anything else.
 func (p *parser) required(k, v *yaml.Node, notText string) string {
 	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
 		return ""
@@ -113,7 +113,7 @@ func (p *parser) required(k, v *yaml.Node, notText string) string {
 	return tidy(v.Value)
 }
 
-// line returns a line of the file that is in the block; empty for any other.
+// line returns line no of the file, or "" if that line is outside the block.
 func (p *parser) line(no int) string {
 	i := 2
 	for text := range strings.Lines(p.block) {
@@ -125,7 +125,7 @@ func (p *parser) line(no int) string {
 	return ""
 }
 
-// text reads a key of which people write strings, numbers and dates alike.
+// text reads a key for which people write strings, numbers and dates alike.
 func (p *parser) text(k, v *yaml.Node) string {
 	if v.Kind != yaml.ScalarNode {
 		p.wrongType(k, v, "a text", "it is ignored")
@@ -137,7 +137,7 @@ func (p *parser) text(k, v *yaml.Node) string {
 	return tidy(v.Value)
 }
 
-// list reads a list of texts. One text is read as a list parted by commas.
+// list reads a list of texts. A single text is split at commas.
 func (p *parser) list(k, v *yaml.Node) []string {
 	items, ok := scalars(v)
 	switch {
@@ -156,8 +156,8 @@ func (p *parser) list(k, v *yaml.Node) []string {
 	return texts
 }
 
-// scalars returns the texts of a list of scalars, or of a single one; ok is
-// false when v is or holds anything else.
+// scalars returns the texts of a single scalar or a list of them. ok is false if v
+// is or holds anything else.
 func scalars(v *yaml.Node) (texts []string, ok bool) {
 	items := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
@@ -174,9 +174,9 @@ func scalars(v *yaml.Node) (texts []string, ok bool) {
 	return texts, true
 }
 
-// boolean reads true and false. It is nil when there is no value, and for what is
-// neither, with a warning: of the keys that are read so, that is the safe reading. A
-// tool is not read-only then and has no network, and people see the pack.
+// boolean reads true or false. It returns nil if there is no value, and, with a
+// warning, if the value is neither. For the keys that use it, nil is the safe reading:
+// the tool is not read-only, it has no network, and people see the pack.
 func (p *parser) boolean(k, v *yaml.Node) *bool {
 	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
 		return nil
@@ -188,9 +188,9 @@ func (p *parser) boolean(k, v *yaml.Node) *bool {
 	return b
 }
 
-// safeguard is boolean of a key that keeps something back when it is true. It is so,
-// too, when there is no value, or what is neither true nor false: whoever wrote the
-// key wanted something of it. It is never nil.
+// safeguard reads a key that restricts something when it is true. A missing value, or
+// one that is neither true nor false, counts as true: the author who wrote the key
+// wanted the restriction. The result is never nil.
 func (p *parser) safeguard(k, v *yaml.Node, doubt string) *bool {
 	b := p.truth(k, v)
 	if b == nil {
@@ -200,8 +200,8 @@ func (p *parser) safeguard(k, v *yaml.Node, doubt string) *bool {
 	return b
 }
 
-// truth returns which of both a value is in YAML's spellings, old and new; nil: it
-// is neither. One in quotes counts too, with a warning.
+// truth reads true or false in the spellings of YAML 1.1 and 1.2, or returns nil. A
+// value in quotes counts too, with a warning.
 func (p *parser) truth(k, v *yaml.Node) *bool {
 	if v.Kind == yaml.ScalarNode {
 		var b bool
@@ -236,7 +236,7 @@ func (p *parser) seconds(k, v *yaml.Node) *int {
 	return &n
 }
 
-// cache reads the name of a cache; what is none is not a cache.
+// cache reads the name of a cache. With an invalid name, the pack has no cache.
 func (p *parser) cache(k, v *yaml.Node) string {
 	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
 		return ""

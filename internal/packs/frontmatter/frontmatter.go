@@ -1,9 +1,9 @@
-// Package frontmatter reads the YAML block at the head of a pack's entry
-// document: leniently, with a warning for each mistake that it reads over.
+// Package frontmatter reads the YAML block at the head of a pack's entry document. It
+// is lenient, and warns about each mistake that it reads over.
 //
-// It does not judge a pack against any specification (a name that is not a valid
-// identifier is read as it stands), it does not read the Markdown below the
-// block, and it touches no disk.
+// It does not check a pack against any specification: a name that is not a valid
+// identifier is read as it stands. It does not read the Markdown below the block, and
+// it does not touch the disk.
 package frontmatter
 
 import (
@@ -24,24 +24,24 @@ const (
 	CodeMissing            = "frontmatter-missing"     // error: the file does not begin with a line "---"
 	CodeUnclosed           = "frontmatter-unclosed"    // error: no closing line "---"
 	CodeTooLarge           = "frontmatter-too-large"   // error: the block is larger than the limit
-	CodeTooComplex         = "frontmatter-too-complex" // error: the block takes more steps to read than any may, see MaxSteps
-	CodeUnread             = "frontmatter-unread"      // error: the block takes more steps than there are left; it may be read another time
+	CodeTooComplex         = "frontmatter-too-complex" // error: the block takes more steps to read than MaxSteps
+	CodeUnread             = "frontmatter-unread"      // error: the block takes more steps than are left; a later scan may read it
 	CodeNotMapping         = "frontmatter-not-mapping" // error: YAML, but not keys and values
 	CodeInvalid            = "yaml-invalid"            // error: not YAML, and no key could be found in it
 	CodeComment            = "value-comment"           // warning: a name or description ends at a #, which begins a comment
-	CodeRecovered          = "yaml-recovered"          // warning: not YAML, read all the same; says how
-	CodeDuplicate          = "key-duplicate"           // warning: a key twice, the last one counts
-	CodeWrongType          = "key-wrong-type"          // warning: a known key whose value is of another kind; ignored, or read as the message says
+	CodeRecovered          = "yaml-recovered"          // warning: not YAML, but read after a repair; says which
+	CodeDuplicate          = "key-duplicate"           // warning: a key occurs twice; the last one counts
+	CodeWrongType          = "key-wrong-type"          // warning: a known key with a value of the wrong type; ignored, or read as the message says
 	CodeNameMissing        = "name-missing"            // error: no name, an empty one, or a list or mapping
 	CodeNameNotText        = "name-not-text"           // warning: a number, date or true/false, read as its text
-	CodeCharset            = "document-charset"        // warning: not UTF-8, and read as the text that it is
+	CodeCharset            = "document-charset"        // warning: not UTF-8; read in the encoding that was detected
 	CodeDescriptionMissing = "description-missing"     // error: as for the name
 	CodeDescriptionNotText = "description-not-text"    // warning: as for the name
 )
 
-// A Document is what a block says. Texts are valid UTF-8, without space around
-// them, and otherwise as written: they may hold control, bidi and invisible
-// characters, and whoever shows them escapes these.
+// A Document is the content of a block. Texts are valid UTF-8, trimmed, and otherwise
+// as written: they may hold control, bidi and invisible characters, which the code
+// that shows them must escape.
 type Document struct {
 	Name        string // never empty after Parse
 	Description string // whole, never empty after Parse
@@ -56,7 +56,7 @@ type Document struct {
 	Author        string
 	AllowedTools  string // a list is joined with ", "; grants nothing
 
-	// Defaults for the pack's Markdown tools; nil means that nothing was said.
+	// Defaults for the pack's Markdown tools; nil means not set.
 	ReadOnly  *bool
 	AlwaysAsk *bool
 	Network   *bool
@@ -67,8 +67,8 @@ type Document struct {
 	DisableModelInvocation bool  // not to be offered to the model
 	UserInvocable          *bool // false: no prompt for people
 
-	// BodyOffset is where the body begins in the document, in bytes: of a document
-	// that is not UTF-8, in what [charset.Text] makes of it.
+	// BodyOffset is where the body begins in the document, in bytes. For a document
+	// that is not UTF-8, it counts in the output of [charset.Text].
 	BodyOffset int
 
 	keys []keyLine
@@ -81,8 +81,7 @@ type keyLine struct {
 	line int
 }
 
-// KeyLine returns the line of the file on which the top-level key stands, or 0
-// when there is none.
+// KeyLine returns the line of the file with the top-level key, or 0 if there is none.
 func (d *Document) KeyLine(key string) int {
 	for _, k := range d.keys {
 		if k.key == key {
@@ -92,11 +91,11 @@ func (d *Document) KeyLine(key string) int {
 	return 0
 }
 
-// Node returns the whole block as a mapping node: every key verbatim, aliases
-// replaced by what they stand for, of duplicate keys only the last. No key is
-// a list or mapping. Lines are those of the file. For a block that needed no
-// recovery, each call makes the tree anew (ten thousand of them would fill the
-// memory); otherwise it is the Document's own and must not be modified.
+// Node returns the whole block as a mapping node: keys verbatim, aliases expanded, and
+// only the last of duplicate keys. Every key is a scalar. Lines are those of the file.
+// For a block that needed no recovery, each call builds a new tree, since keeping ten
+// thousand of them would take too much memory. Otherwise the tree belongs to the
+// Document and must not be modified.
 func (d *Document) Node() *yaml.Node {
 	if d.node != nil {
 		return d.node
@@ -107,17 +106,16 @@ func (d *Document) Node() *yaml.Node {
 	if node == nil {
 		node, err = parseYAML(lines)
 	}
-	if err != nil || node == nil { // it was parsed once, and is the same
+	if err != nil || node == nil { // cannot happen: the same text was parsed before
 		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	}
 	dropDuplicates(node, func(*yaml.Node, *yaml.Node) {})
 	return node
 }
 
-// Parse reads the block at the head of src, the beginning of the entry
-// document called file in diagnostics, of at least MaxSize plus a few bytes
-// where the file is that long. The Document is nil if and only if one of the
-// diagnostics is an error.
+// Parse reads the block at the head of src. src is the beginning of the entry document
+// that diagnostics call file; of a longer file, it must hold at least MaxSize plus a
+// few bytes. The Document is nil if and only if one of the diagnostics is an error.
 func Parse(file string, src []byte) (*Document, []diag.Diagnostic) {
 	doc, problems := Inspect(file, src, MaxSize)
 	if diag.HasErrors(problems) {
@@ -126,17 +124,17 @@ func Parse(file string, src []byte) (*Document, []diag.Diagnostic) {
 	return doc, problems
 }
 
-// Inspect is Parse with a limit, in bytes, on the size of the block, that
-// returns what could be read next to an error too: the Document is nil only
-// when no key could be read at all.
+// Inspect is Parse with a limit on the size of the block, in bytes. Even with an
+// error it returns what it could read: the Document is nil only if no key could be
+// read at all.
 func Inspect(file string, src []byte, limit int) (*Document, []diag.Diagnostic) {
 	doc, problems, _ := InspectWithin(file, src, limit, MaxSteps)
 	return doc, problems
 }
 
-// InspectWithin is Inspect that takes no more than so many steps, see [MaxSteps],
-// and returns how many it took. When those are too few, and fewer than MaxSteps,
-// nothing of the block is read, and the one diagnostic is [CodeUnread].
+// InspectWithin is Inspect with a limit on the steps, see [MaxSteps]. It returns how
+// many it took. If the limit is too low, and below MaxSteps, it reads nothing and the
+// only diagnostic is [CodeUnread].
 func InspectWithin(file string, src []byte, limit, steps int) (doc *Document, problems []diag.Diagnostic, took int) {
 	p := &parser{file: file, steps: min(steps, MaxSteps)}
 	doc = p.inspect(src, limit)
@@ -152,7 +150,7 @@ func InspectWithin(file string, src []byte, limit, steps int) (doc *Document, pr
 	return doc, p.problems, p.took
 }
 
-// inspect is Inspect of what p is made for.
+// inspect is Inspect within p's limits.
 func (p *parser) inspect(src []byte, limit int) *Document {
 	if set := charset.Of(src); set != charset.UTF8 {
 		src = set.Decode(src)
@@ -217,10 +215,10 @@ func missingMessage(src []byte) (message, hint string) {
 	return "the file has no frontmatter: its first line is not ---", begin
 }
 
-// laterBlock returns the line on which a block begins that is not at the head of the
-// file, where nobody reads it; 0 if there is none near to it.
+// laterBlock returns the line of a block that begins a little below the head of the
+// file, where it is not read, or 0.
 func laterBlock(src []byte) int {
-	const most = 20 // lines: further down it is an example
+	const most = 20 // lines; a block further down is an example
 	for at, n := 0, 1; at < len(src) && n <= most; n++ {
 		line, next, _ := cutLine(src, at)
 		if isFence(line) {
@@ -234,13 +232,13 @@ func laterBlock(src []byte) int {
 	return 0
 }
 
-// beginsWithKey reports whether a text begins as the keys of a pack do.
+// beginsWithKey reports whether a text begins with a key that packs have.
 func beginsWithKey(text []byte) bool {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	return bytes.HasPrefix(text, []byte("name:")) || bytes.HasPrefix(text, []byte("description:"))
 }
 
-// isFence reports whether a line begins or ends a block of code in Markdown.
+// isFence reports whether a line begins or ends a Markdown code block.
 func isFence(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("```")) || bytes.HasPrefix(line, []byte("~~~"))
 }
@@ -269,9 +267,9 @@ var (
 )
 
 // Find finds the block at the head of src, which is UTF-8. The opening line is the
-// first of the file (after a byte order mark), the closing line the next that is
-// "---"; both may have spaces behind them, none before. A heading that somebody left
-// no line for, as in "---# Title", is the first line of the body.
+// first of the file (after a byte order mark), and the closing line is the next "---".
+// Both may have trailing spaces but no leading ones. A heading directly after the
+// closing marker, as in "---# Title", is the first line of the body.
 func Find(src []byte) (Block, State) {
 	at := 0
 	if bytes.HasPrefix(src, bom) {
@@ -313,8 +311,8 @@ func isMarker(line []byte) bool {
 	return bytes.HasPrefix(line, marker) && len(bytes.TrimRight(line[len(marker):], " \t\r")) == 0
 }
 
-// afterMarker returns the heading that follows a closing marker on its line. A
-// comment of YAML has a space before it.
+// afterMarker returns the heading that follows a closing marker on the same line. With
+// a space before it, it would be a YAML comment.
 func afterMarker(line []byte) (heading []byte, ok bool) {
 	line, _, _ = bytes.Cut(line, newline)
 	rest, ok := bytes.CutPrefix(line, marker)
@@ -324,8 +322,8 @@ func afterMarker(line []byte) (heading []byte, ok bool) {
 	return rest, bytes.HasPrefix(bytes.TrimLeft(rest, "#"), []byte(" "))
 }
 
-// almostMarker returns the first line of a block that somebody may have meant to close
-// it, and which one it is; 0 if there is none.
+// almostMarker returns the first line of a block that was probably meant to close it,
+// and its number, or 0.
 func almostMarker(block []byte) (line []byte, n int) {
 	for at := 0; at < len(block); {
 		var next int
@@ -338,8 +336,8 @@ func almostMarker(block []byte) (line []byte, n int) {
 	return nil, 0
 }
 
-// maxWarnings is how many warnings one block can have: enough to see what is
-// wrong with it, and no way to fill a catalog with them.
+// maxWarnings is how many warnings one block can have: enough to see what is wrong,
+// and too few to fill a catalog.
 const maxWarnings = 20
 
 // parser collects what is found while one block is read.
@@ -347,10 +345,10 @@ type parser struct {
 	file     string
 	warnings int
 	problems []diag.Diagnostic
-	block    string // that is read
-	steps    int    // that it may take
-	took     int    // never more
-	spent    bool   // it would have been more
+	block    string // being read
+	steps    int    // limit
+	took     int    // steps taken so far, at most steps
+	spent    bool   // the limit was too low
 }
 
 func (p *parser) report(s diag.Severity, code string, line, column int, message, hint string) {
@@ -367,7 +365,7 @@ func (p *parser) report(s diag.Severity, code string, line, column int, message,
 	})
 }
 
-// cutShort says with the last warning that there are more.
+// cutShort makes the last warning say that there are more.
 func (p *parser) cutShort() {
 	for i := len(p.problems) - 1; i >= 0; i-- {
 		if d := &p.problems[i]; d.Severity != diag.Error {
@@ -377,8 +375,8 @@ func (p *parser) cutShort() {
 	}
 }
 
-// mapping reads the block's YAML, with recovery, into a Document that has
-// nothing but its keys, or reports an error and returns nil.
+// mapping reads the block's YAML, with recovery, into a Document without any fields
+// filled in yet. After reporting an error it returns nil.
 func (p *parser) mapping(block []byte) *Document {
 	text := string(block)
 	p.block = text

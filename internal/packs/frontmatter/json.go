@@ -13,10 +13,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// JSON returns the whole block as one JSON object: every key, in the order of
-// the file, with values as the core schema of YAML 1.2 reads them, which is
-// what most other readers of the format have. So "yes", a date and 1_000 are
-// texts, and 010 is ten. What JSON has no number for, as .inf, is a text too.
+// JSON returns the whole block as one JSON object, with keys in the order of the file.
+// Values follow the core schema of YAML 1.2, as most other readers of the format have
+// it: "yes", a date and 1_000 are texts, and 010 is ten. A number that JSON does not
+// have, such as .inf, is a text too.
 func (d *Document) JSON() json.RawMessage {
 	var w strictjson.Writer
 	writeJSON(&w, d.Node())
@@ -49,9 +49,9 @@ func writeJSON(w *strictjson.Writer, n *yaml.Node) {
 	w.Value(value)
 }
 
-// Numbers of the core schema. Words of it are matched one by one. They are compiled
-// when they are first wanted: most documents want none, and every start of the
-// program would wait for it.
+// Patterns for numbers of the core schema; its words are matched one by one. The
+// patterns are compiled on first use: most documents need none, and every start of the
+// program would wait for them.
 var (
 	coreInt   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-+]?[0-9]+$`) })
 	coreOctal = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0o[0-7]+$`) })
@@ -61,10 +61,10 @@ var (
 	})
 )
 
-// plainValue returns the JSON of a scalar that is not text; empty when it is one.
+// plainValue returns the JSON of a scalar that is not a text, or "" for a text.
 func plainValue(n *yaml.Node) string {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
-	// A value that had to be recovered has this tag, too.
+	// Recovered values have this tag too.
 	if n.Style&quoted != 0 || n.Tag == "!!str" {
 		return ""
 	}

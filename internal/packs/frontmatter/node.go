@@ -8,8 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Bounds on what one block may unfold to. Past them a block counts as one that
-// is not YAML: no frontmatter seen in the wild comes near.
+// Bounds on what one block may expand to. A block beyond them is treated as invalid
+// YAML; no frontmatter seen in the wild comes close.
 const (
 	maxDepth = 64
 	maxNodes = 10_000
@@ -22,14 +22,14 @@ var (
 	errKey      = errors.New("a key is a list or mapping")
 )
 
-// A line is one line of a block, with the number it has in the file.
+// A line is one line of a block, with its number in the file.
 type line struct {
 	text string
 	no   int
 }
 
-// splitLines cuts a block into its lines; the first has number 2, since the
-// opening line is the first of the file.
+// splitLines splits a block into lines. The first has number 2: line 1 of the file is
+// the opening line.
 func splitLines(block string) []line {
 	texts := strings.Split(block, "\n")
 	lines := make([]line, len(texts))
@@ -39,10 +39,10 @@ func splitLines(block string) []line {
 	return lines
 }
 
-// parse parses lines as one YAML document and returns its top node, nil for an
-// empty one, with the lines of the file and without aliases. Every key of every
-// mapping in it is a scalar. The error is errSpent when there are not the steps
-// for it.
+// parse parses lines as one YAML document and returns its top node, or nil for an
+// empty document. Aliases are expanded, line numbers are those of the file, and every
+// key of every mapping is a scalar. The error is errSpent if there are not enough
+// steps left.
 func (p *parser) parse(lines []line) (node *yaml.Node, err error) {
 	if node := plainBlock(lines); node != nil {
 		return node, nil
@@ -53,7 +53,7 @@ func (p *parser) parse(lines []line) (node *yaml.Node, err error) {
 	return parseYAML(lines)
 }
 
-// parseYAML is parse for whatever a block may be, and however long it takes.
+// parseYAML is parse for any block, without a limit on steps.
 func parseYAML(lines []line) (node *yaml.Node, err error) {
 	var b strings.Builder
 	for _, l := range lines {
@@ -75,8 +75,8 @@ func parseYAML(lines []line) (node *yaml.Node, err error) {
 	return x.expand(top, 0)
 }
 
-// expander copies a tree of nodes: aliases replaced, comments and anchors left
-// out, lines translated.
+// expander copies a tree of nodes. It expands aliases, drops comments and anchors, and
+// translates line numbers.
 type expander struct {
 	lines []line
 	open  map[*yaml.Node]bool // :: node being copied → true
@@ -122,8 +122,8 @@ func (x *expander) expand(n *yaml.Node, depth int) (*yaml.Node, error) {
 	return c, nil
 }
 
-// dropDuplicates keeps, in every mapping, the last of several pairs with the
-// same key, and reports the keys of those it drops with the key that stays.
+// dropDuplicates keeps the last pair of each key in every mapping. It reports the key
+// of each dropped pair together with the key that stays.
 func dropDuplicates(n *yaml.Node, report func(earlier, later *yaml.Node)) {
 	if n.Kind == yaml.MappingNode {
 		last := make(map[string]*yaml.Node, len(n.Content)/2)

@@ -7,13 +7,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxPlain is how many lines a block has, at most, that is read as a plain one.
+// maxPlain is how many lines a plain block may have.
 const maxPlain = 100
 
-// plainBlock is [parseBlock] for the blocks that most documents have: each line is
-// a key and a text, on that line. It takes a tenth of the time that a parser of
-// YAML takes, and gives the same to the byte. It returns nil for everything of
-// which that is not plain to see.
+// plainBlock parses the kind of block that most documents have: each line is a key and
+// a text. It takes a tenth of the time of a YAML parser, and the result is identical.
+// It returns nil for every block that may be anything else.
 func plainBlock(lines []line) *yaml.Node {
 	if n := len(lines); n > 0 && lines[n-1].text == "" {
 		lines = lines[:n-1]
@@ -21,7 +20,7 @@ func plainBlock(lines []line) *yaml.Node {
 	if len(lines) == 0 || len(lines) > maxPlain {
 		return nil
 	}
-	// All nodes at once: the top, and two for each line.
+	// One allocation for all nodes: the top, and two for each line.
 	nodes := make([]yaml.Node, 1+2*len(lines))
 	content := make([]*yaml.Node, 0, 2*len(lines))
 	nodes[0] = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: lines[0].no, Column: 1}
@@ -36,7 +35,7 @@ func plainBlock(lines []line) *yaml.Node {
 		}
 		k, v := &nodes[1+2*i], &nodes[2+2*i]
 		*k = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Line: l.no, Column: 1}
-		// A copy: who keeps the text does not keep the whole block with it.
+		// Cloned, so that keeping the text does not keep the whole block in memory.
 		*v = yaml.Node{Kind: yaml.ScalarNode, Style: style, Tag: "!!str", Value: strings.Clone(text), Line: l.no, Column: len(key) + 3}
 		content = append(content, k, v)
 	}
@@ -44,9 +43,9 @@ func plainBlock(lines []line) *yaml.Node {
 	return &nodes[0]
 }
 
-// isPlainKey reports whether a key is a text to YAML, however it is parsed.
+// isPlainKey reports whether every YAML parser reads a key as a text.
 func isPlainKey(key string) bool {
-	const most = 100 // a key of more than 1,024 bytes is none
+	const most = 100 // YAML allows at most 1,024 bytes
 	if key == "" || len(key) > most || isWord(key) {
 		return false
 	}
@@ -59,8 +58,8 @@ func isPlainKey(key string) bool {
 	return true
 }
 
-// plainText returns what a value on one line says, when it is a text to YAML: one
-// that begins with a letter, or one in quotes without a quote or an escape in it.
+// plainText returns the text of a value on one line. ok is false unless the value
+// begins with a letter, or is in quotes and holds no quote or escape.
 func plainText(s string) (text string, style yaml.Style, ok bool) {
 	if s == "" {
 		return "", 0, false
@@ -89,7 +88,7 @@ func plainText(s string) (text string, style yaml.Style, ok bool) {
 	return text, style, isOneLine(text)
 }
 
-// isOneLine reports whether YAML takes each character of a text as it is.
+// isOneLine reports whether YAML reads each character of a text verbatim.
 func isOneLine(text string) bool {
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -111,8 +110,8 @@ func isOneLine(text string) bool {
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// isWord reports whether some YAML reads a text as something else: the longest of
-// those that begin with a letter is false.
+// isWord reports whether some version of YAML reads a text as another type. Of the
+// words that begin with a letter, "false" is the longest.
 func isWord(s string) bool {
 	if len(s) > len("false") {
 		return false

@@ -15,20 +15,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
-// A repair is one thing done to a block so that it can be read.
+// A repair is one change to a block that makes it readable.
 type repair struct {
 	line    int
 	message string
 	hint    string
 }
 
-// repairs are the recoveries that change the text and parse it again, in the
-// order in which they are tried, each on the result of the one before.
+// repairs change the text and parse it again. They are tried in this order, each on the
+// result of the one before.
 var repairs = []func([]line) ([]line, []repair){dropFences, quotePlain, splitIndicator, expandTabs, joinSurrogates}
 
-// recover reads a block that is not YAML, reports how, and returns the mapping;
-// or reports an error and returns nil. It returns nil, too, when there are not
-// the steps for it.
+// recover reads a block that is not YAML, reports how it was repaired, and returns the
+// mapping. It returns nil after reporting an error, or if there are not enough steps
+// left.
 func (p *parser) recover(lines []line, cause error) *yaml.Node {
 	if node, done := p.mend(lines); node != nil {
 		p.recovered(done)
@@ -72,9 +72,9 @@ func (p *parser) recover(lines []line, cause error) *yaml.Node {
 	return node
 }
 
-// take adds keys with their values to a block that is read key by key. There, a line
-// that looks like a key may be one of a text that nobody indented: of equal keys, the
-// first counts.
+// take adds keys and values to a block that is read key by key. In such a block, a
+// line that looks like a key may belong to a text that was not indented, so the first
+// of equal keys counts.
 func (p *parser) take(node, pairs *yaml.Node) {
 	for i := 0; i+1 < len(pairs.Content); i += 2 {
 		key := pairs.Content[i]
@@ -86,7 +86,7 @@ func (p *parser) take(node, pairs *yaml.Node) {
 	}
 }
 
-// keyOf returns a key of a mapping; nil for none.
+// keyOf returns the key called name of a mapping, or nil.
 func keyOf(node *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == name {
@@ -96,7 +96,7 @@ func keyOf(node *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// dropFences leaves out the lines of a code fence around the keys.
+// dropFences removes a code fence around the keys.
 func dropFences(lines []line) ([]line, []repair) {
 	first, last := 0, len(lines)-1
 	for first < last && strings.TrimSpace(lines[first].text) == "" {
@@ -121,8 +121,8 @@ func (p *parser) recovered(done []repair) {
 	}
 }
 
-// mend tries the repairs until the lines parse as a mapping, and returns nil
-// when they do not even then, or there are not the steps for it.
+// mend tries the repairs until the lines parse as a mapping. It returns nil if they
+// never do, or if there are not enough steps left.
 func (p *parser) mend(lines []line) (*yaml.Node, []repair) {
 	var all []repair
 	for _, fix := range repairs {
@@ -143,7 +143,7 @@ func (p *parser) mend(lines []line) (*yaml.Node, []repair) {
 
 func isMapping(n *yaml.Node) bool { return n != nil && n.Kind == yaml.MappingNode }
 
-// An entry is a line "key: value", outside of any other value.
+// An entry is a line "key: value" that is not part of another value.
 type entry struct {
 	at     int    // index of its line
 	end    int    // index after the last line of its value
@@ -153,8 +153,8 @@ type entry struct {
 	value  string // the rest of the line, not empty
 }
 
-// entries finds the lines "key: value" whose value begins on that line,
-// wherever they are nested, leaving out lines that belong to another value.
+// entries finds the lines "key: value" whose value begins on that line, at any depth.
+// It skips lines that belong to another value.
 func entries(lines []line) []entry {
 	var found []entry
 	for i := 0; i < len(lines); {
@@ -172,7 +172,7 @@ func entries(lines []line) []entry {
 		start += indentOf(text[start:])
 		value := strings.TrimRight(text[start:], " \t")
 		if value == "" || value[0] == '#' {
-			i++ // a nested block, which the next lines begin
+			i++ // a nested block, which begins on the next line
 			continue
 		}
 		end := i + 1
@@ -193,8 +193,8 @@ func entries(lines []line) []entry {
 
 func indentOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// keyEnd returns the offset of the colon of a plain or quoted key at the head
-// of s, or -1.
+// keyEnd returns the offset of the colon after a plain or quoted key at the head of s,
+// or -1.
 func keyEnd(s string) int {
 	end := 0
 	if s != "" && (s[0] == '"' || s[0] == '\'') {
@@ -222,7 +222,7 @@ func keyEnd(s string) int {
 	return end
 }
 
-// quotePlain quotes plain values that hold ": ".
+// quotePlain quotes plain values that contain ": ".
 func quotePlain(lines []line) ([]line, []repair) {
 	fixed := append([]line(nil), lines...)
 	var done []repair
@@ -281,7 +281,7 @@ func splitIndicator(lines []line) ([]line, []repair) {
 	return append(fixed, lines[next:]...), done
 }
 
-// expandTabs makes two spaces of each tab in the indentation.
+// expandTabs replaces each tab in the indentation with two spaces.
 func expandTabs(lines []line) ([]line, []repair) {
 	fixed := append([]line(nil), lines...)
 	first, count := 0, 0
@@ -305,8 +305,8 @@ var surrogates = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
 })
 
-// joinSurrogates writes a surrogate pair of escapes, as JSON has it, in a
-// double-quoted value as the character it stands for.
+// joinSurrogates replaces a pair of surrogate escapes, as JSON writes them, in a
+// double-quoted value with the character it stands for.
 func joinSurrogates(lines []line) ([]line, []repair) {
 	fixed := append([]line(nil), lines...)
 	var done []repair
@@ -337,15 +337,15 @@ func joinSurrogates(lines []line) ([]line, []repair) {
 	return fixed, done
 }
 
-// quotes says whether the end of what was read of a line is inside a double-quoted
-// value, and behind an open backslash. Each character is read once: there may be
-// ten thousand escapes on a line.
+// quotes tracks whether the text read so far of a line ends inside a double-quoted
+// value, and after an open backslash. Each character is read only once, since a line
+// may have ten thousand escapes.
 type quotes struct {
 	at          int
 	in, escaped bool
 }
 
-// read goes on with the text behind the one before.
+// read continues with the next part of the line.
 func (q *quotes) read(text string) {
 	for i := range len(text) {
 		switch {
@@ -360,8 +360,8 @@ func (q *quotes) read(text string) {
 	q.at += len(text)
 }
 
-// cutKeys cuts lines at every line that begins with a key at the margin.
-// before are those ahead of the first.
+// cutKeys splits lines before every line that has a key at the margin. before holds
+// the lines ahead of the first key.
 func cutKeys(lines []line) (before []line, parts [][]line) {
 	start := -1
 	for i, l := range lines {
@@ -381,11 +381,12 @@ func cutKeys(lines []line) (before []line, parts [][]line) {
 	return before, parts
 }
 
-// blockIndicator is what a value begins with whose text follows; it is not of the text.
+// blockIndicator matches the indicator before a block of text. It is not part of the
+// text.
 var blockIndicator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[|>][0-9+-]{0,2}([ \t]+|$)`) })
 
-// textOf returns a part's key and the text of its value: lines without their
-// common indentation and without space behind them, quotes around it removed.
+// textOf returns a part's key and the text of its value, without common indentation,
+// trailing spaces and surrounding quotes.
 func textOf(part []line) (key, value string) {
 	colon := keyEnd(part[0].text)
 	key = strings.Trim(part[0].text[:colon], `"'`)
@@ -412,8 +413,7 @@ func textOf(part []line) (key, value string) {
 	return strings.ToValidUTF8(key, "\ufffd"), strings.ToValidUTF8(value, "\ufffd")
 }
 
-// firstText returns the place of the first line that is not empty and no
-// comment, or 0.
+// firstText returns the line and column of the first text that is not a comment, or 0.
 func firstText(lines []line) (no, column int) {
 	for _, l := range lines {
 		if t := strings.TrimSpace(l.text); t != "" && t[0] != '#' {
@@ -425,8 +425,8 @@ func firstText(lines []line) (no, column int) {
 
 var causePlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: (line \d+: )?`) })
 
-// causeText is the parser's own words, without a line number (it counts
-// another way) and without anything of the pack's that is not plain ASCII.
+// causeText returns the parser's message without its line number (it counts
+// differently) and with the pack's non-ASCII characters escaped.
 func causeText(err error) string {
 	text := causePlace().ReplaceAllString(err.Error(), "")
 	quoted := strconv.QuoteToASCII(clip(text))

@@ -7,10 +7,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 )
 
-// A Summary is what a catalog of many packs keeps of a [Document]. It never
-// changes, and is one text, since there may be so many of them: what its methods
-// return are parts of that, found anew at each call. Summaries that are equal
-// say the same. The zero Summary is that of no Document.
+// A Summary is the part of a [Document] that a catalog of many packs keeps. It is
+// immutable. It is a single string to save memory: its methods return parts of that
+// string, and find them again at each call. Summaries can be compared with ==. The
+// zero Summary stands for no Document.
 type Summary struct {
 	// text holds the flags, the lines of name and description, the name, the
 	// description, the hint, the tags and the modes; see package packed.
@@ -23,8 +23,8 @@ const (
 	disableModelInvocation
 )
 
-// Summary returns what is to be kept of the Document. keep makes the text it
-// consists of; nil: it is one of its own.
+// Summary returns the Summary of the Document. keep makes the string that holds it; if
+// keep is nil, a new string is allocated.
 func (d *Document) Summary(keep func([]byte) string) Summary {
 	var flags uint64
 	if d.UserInvocable != nil && !*d.UserInvocable {
@@ -47,37 +47,37 @@ func (d *Document) Summary(keep func([]byte) string) Summary {
 	return Summary{keep(b)}
 }
 
-// IsZero reports whether s is that of no Document.
+// IsZero reports whether s stands for no Document.
 func (s Summary) IsZero() bool { return s.text == "" }
 
-// Name is what the Document says, and may be empty when that is what is wrong
-// with it.
+// Name returns the name. It is empty if the Document has none, which is an error of
+// its own.
 func (s Summary) Name() string {
 	_, r := s.numbers()
 	return r.Text()
 }
 
-// Description is whole.
+// Description returns the whole description.
 func (s Summary) Description() string {
 	_, r := s.numbers()
 	r.Text()
 	return r.Text()
 }
 
-// ArgumentHint is empty when the Document has none.
+// ArgumentHint returns the hint, or "" if the Document has none.
 func (s Summary) ArgumentHint() string {
 	r := s.behindDescription()
 	return r.Text()
 }
 
-// Tags are in the order of the Document.
+// Tags returns the tags in the order of the Document.
 func (s Summary) Tags() []string {
 	r := s.behindDescription()
 	r.Text()
 	return r.Texts()
 }
 
-// Modes say where the pack is offered; none means everywhere.
+// Modes returns the modes in which the pack is offered; none means all.
 func (s Summary) Modes() []string {
 	r := s.behindDescription()
 	r.Text()
@@ -85,32 +85,31 @@ func (s Summary) Modes() []string {
 	return r.Texts()
 }
 
-// UserInvocable is false when people are to have no prompt for the pack.
+// UserInvocable reports whether people get a prompt for the pack.
 func (s Summary) UserInvocable() bool {
 	n, _ := s.numbers()
 	return n[0]&hiddenFromUser == 0
 }
 
-// DisableModelInvocation is true when the pack is not to be offered to the model.
+// DisableModelInvocation reports whether the pack is hidden from models.
 func (s Summary) DisableModelInvocation() bool {
 	n, _ := s.numbers()
 	return n[0]&disableModelInvocation != 0
 }
 
-// NameLine returns the line of the file on which the name stands, or 0 when
-// there is none.
+// NameLine returns the line of the file with the name, or 0 if there is none.
 func (s Summary) NameLine() int {
 	n, _ := s.numbers()
 	return int(n[1])
 }
 
-// DescriptionLine is [Summary.NameLine] of the description.
+// DescriptionLine is like [Summary.NameLine] for the description.
 func (s Summary) DescriptionLine() int {
 	n, _ := s.numbers()
 	return int(n[2])
 }
 
-// numbers returns the flags and the lines, and a reader of what is behind them.
+// numbers returns the flags and the lines, and a reader of what follows them.
 func (s Summary) numbers() (n [3]uint64, r packed.Reader) {
 	r = packed.From(s.text)
 	for i := range n {
@@ -126,15 +125,14 @@ func (s Summary) behindDescription() packed.Reader {
 	return r
 }
 
-// ErrText says that a text is not one of a Summary.
+// ErrText says that a text is not the Text of a Summary.
 var ErrText = errors.New("not a summary of frontmatter")
 
-// Text returns the whole Summary, for [SummaryOf]. It is empty for the zero
-// Summary only.
+// Text returns the whole Summary, for [SummaryOf]. Only the zero Summary's is empty.
 func (s Summary) Text() string { return s.text }
 
-// SummaryOf returns the Summary whose Text is text, of which it is made: as long
-// as there is the one, there is the other.
+// SummaryOf returns the Summary whose Text is text. It shares text's memory and keeps
+// it alive.
 func SummaryOf(text string) (Summary, error) {
 	if text == "" {
 		return Summary{}, nil

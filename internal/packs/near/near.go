@@ -1,4 +1,4 @@
-// Package near finds the names that somebody may have meant who wrote another one.
+// Package near finds the names that somebody may have meant by a mistyped one.
 package near
 
 import (
@@ -15,9 +15,9 @@ const (
 	maxNearLetters = 64  // of each, between what is the same in both
 )
 
-// Names returns at most so many of names that somebody who wrote name may have
-// meant, the nearest first. Letter case does not matter. Names may be paths, of
-// which the last segment alone may be meant.
+// Names returns the names that somebody who wrote name may have meant: at most most of
+// them, the nearest first. Letter case does not matter. Names may be paths; then the
+// last segment alone may match.
 func Names(name string, names []string, most int) []string {
 	id := strings.ToLower(name)
 	type candidate struct {
@@ -61,9 +61,9 @@ func newRuler(from string, bound int) *ruler {
 	return &ruler{all: []rune(from), bound: bound}
 }
 
-// distance is how many letters have to be added, removed or replaced to make one text
-// of the other (Levenshtein), or, when that is more than the bound, something above it.
-// Of long texts, a part counts.
+// distance returns how many letters must be added, removed or replaced to turn one text
+// into the other (Levenshtein). Above the bound, the result is only known to be above
+// it. Only a part of a long text is compared.
 func (r *ruler) distance(text string) int {
 	if d := len(r.all) - utf8.RuneCountInString(text); d > r.bound || -d > r.bound {
 		return r.bound + 1
@@ -98,7 +98,7 @@ func (r *ruler) distance(text string) int {
 	return r.row[len(to)]
 }
 
-// differing leaves out what both begin and end with.
+// differing removes the common prefix and suffix.
 func differing(a, b []rune) ([]rune, []rune) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -1,7 +1,6 @@
-// Package packed has numbers and texts one behind the other in one text, with
-// hardly a byte between them and without a pointer: what is remembered of
-// thousands of packs is neither searched by a garbage collection nor taken apart
-// before it is needed, and is the same in memory and in a file.
+// Package packed encodes numbers and texts into one compact string without pointers.
+// So records of thousands of packs cost the garbage collector nothing, are decoded only
+// when needed, and have the same form in memory and in a file.
 //
 // Numbers are written with [binary.AppendUvarint], texts with [AppendText]. A
 // [Reader] takes them from the text again.
@@ -9,13 +8,13 @@ package packed
 
 import "encoding/binary"
 
-// AppendText appends a text behind its length.
+// AppendText appends the length of a text, then the text.
 func AppendText(b []byte, s string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)
 }
 
-// AppendTexts appends texts behind how many there are.
+// AppendTexts appends the number of texts, then the texts.
 func AppendTexts(b []byte, list []string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
 	for _, s := range list {
@@ -24,9 +23,9 @@ func AppendTexts(b []byte, list []string) []byte {
 	return b
 }
 
-// A Reader takes values from the head of a text, which may be anybody's: nothing
-// makes it panic, or take more memory than some times the bytes there are. Texts
-// that it returns are parts of that text. The zero Reader is at the end of one.
+// A Reader decodes values from the head of a text, which may come from anywhere: no
+// input makes it panic, or use more memory than a small multiple of the text. Texts
+// that it returns share memory with that text. The zero Reader is at the end of a text.
 type Reader struct {
 	rest string
 	bad  bool
@@ -35,16 +34,17 @@ type Reader struct {
 // From returns a Reader of the whole text.
 func From(text string) Reader { return Reader{rest: text} }
 
-// Rest is what was not read yet.
+// Rest returns what was not read yet.
 func (r *Reader) Rest() string { return r.rest }
 
-// IsBad reports whether a value was not there. All that is read after it is empty.
+// IsBad reports whether a value was missing or invalid. Everything read after it is
+// empty.
 func (r *Reader) IsBad() bool { return r.bad }
 
 // IsDone reports whether all of the text was read, and everything was there.
 func (r *Reader) IsDone() bool { return !r.bad && r.rest == "" }
 
-// Fail has the text be bad, for a value that means nothing.
+// Fail marks the text as bad, for a value that has no meaning.
 func (r *Reader) Fail() { r.bad, r.rest = true, "" }
 
 // Number is an unsigned number.
@@ -67,7 +67,7 @@ func (r *Reader) Signed() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// Count is a number of things of which each has at least one byte.
+// Count reads a number of things that take at least one byte each.
 func (r *Reader) Count() int {
 	n := r.Number()
 	if n > uint64(len(r.rest)) {
@@ -88,7 +88,7 @@ func (r *Reader) Bytes(n int) string {
 	return s
 }
 
-// Within returns a Reader of the next n bytes, which are read with that.
+// Within returns a Reader of the next n bytes and skips them.
 func (r *Reader) Within(n int) Reader {
 	text := r.Bytes(n)
 	return Reader{rest: text, bad: r.bad}
