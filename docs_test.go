@@ -1,0 +1,113 @@
+package packsmcp_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Paths in backticks, and links to files of the repository and their headings, lead
+// somewhere. A path begins with one of the repository's folders; a Go file may also be
+// named by the end of its path. A word in capitals stands for a name: agents_NAME_test.go.
+func TestDocumentsNameWhatIsThere(t *testing.T) {
+	names, documents := repository(t)
+	var (
+		code   = regexp.MustCompile("`([A-Za-z0-9_./-]+)`")
+		ours   = regexp.MustCompile(`^(cmd|docs|examples|internal|schemas|scripts|test)/`)
+		stands = regexp.MustCompile(`(^|[/_])NAME([/_.]|$)`)
+		link   = regexp.MustCompile(`\]\(([^():\s]+)\)`)
+	)
+	for _, document := range documents {
+		for i, line := range strings.Split(read(t, document), "\n") {
+			for _, m := range code.FindAllStringSubmatch(line, -1) {
+				name := strings.TrimSuffix(m[1], "/")
+				if stands.MatchString(name) || !ours.MatchString(name) && path.Ext(name) != ".go" {
+					continue
+				}
+				if !slices.ContainsFunc(names, func(n string) bool {
+					return n == name || path.Ext(name) == ".go" && strings.HasSuffix(n, "/"+name)
+				}) {
+					t.Errorf("%s:%d: there is no %s", document, i+1, name)
+				}
+			}
+			for _, m := range link.FindAllStringSubmatch(line, -1) {
+				target, heading, _ := strings.Cut(m[1], "#")
+				file := document
+				if target != "" {
+					file = path.Join(path.Dir(document), target)
+				}
+				switch {
+				case !slices.Contains(names, file):
+					t.Errorf("%s:%d: there is no %s", document, i+1, file)
+				case heading != "" && !slices.Contains(headings(read(t, file)), heading):
+					t.Errorf("%s:%d: %s has no heading #%s", document, i+1, file, heading)
+				}
+			}
+		}
+	}
+}
+
+// The table of make targets has all of them, and no others.
+func TestMakeTargetsAreExplained(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, "Makefile"), "\n.PHONY: ")
+	list, _, _ = strings.Cut(list, "\n")
+	targets := strings.Fields(list)
+	var explained []string
+	for line := range strings.Lines(read(t, "CONTRIBUTING.md")) {
+		if cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| `make "), " | "); ok && strings.HasPrefix(line, "| `make ") {
+			for name := range strings.SplitSeq(cell, ", ") {
+				explained = append(explained, strings.TrimPrefix(strings.Trim(name, "`"), "make "))
+			}
+		}
+	}
+	slices.Sort(targets)
+	slices.Sort(explained)
+	if !slices.Equal(targets, explained) {
+		t.Errorf("CONTRIBUTING.md explains the targets %q, and the Makefile has %q", explained, targets)
+	}
+}
+
+// repository returns the files and folders, and those documents that say how things
+// are: the changelog says how they were.
+func repository(t *testing.T) (names, documents []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		names = append(names, name)
+		if dir := path.Dir(name); path.Ext(name) == ".md" && (dir == "." || dir == "docs") && name != "CHANGELOG.md" {
+			documents = append(documents, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names, documents
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// headings returns what a link calls the headings of a document.
+func headings(text string) (all []string) {
+	drop := regexp.MustCompile(`[^\p{L}\p{N}\s_-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return all
+}
