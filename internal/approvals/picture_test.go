@@ -28,7 +28,7 @@ func pictures(t *testing.T) map[string]string {
 		return "RIFF\x00\x00\x00\x00WEBP" + kind + "\x00\x00\x00\x00" + string(rest) + strings.Repeat("\x00", 20)
 	}
 	// A PNG that says that it has a billion points, in a few bytes.
-	bomb := p.Bytes()
+	bomb := bytes.Clone(p.Bytes())
 	binary.BigEndian.PutUint32(bomb[16:], 40_000)
 	binary.BigEndian.PutUint32(bomb[20:], 40_000)
 	binary.BigEndian.PutUint32(bomb[29:], crc32.ChecksumIEEE(bomb[12:29]))
