@@ -216,7 +216,7 @@ func (a *app) examine(ctx context.Context, o runner.Options) (*checkup, error) {
 		c.examineCaches(cfg)
 		c.examineAudit(cfg.Audit.Path)
 	}
-	c.Clients = findClients(ctx, &clients.Place{GOOS: runtime.GOOS, Environ: a.Environ, Home: home, Project: dir}, a.Version)
+	c.Clients = findClients(&clients.Place{GOOS: runtime.GOOS, Environ: a.Environ, Home: home, Project: dir})
 	for _, f := range c.Clients {
 		if f.Problem != "" {
 			c.warn(fmt.Sprintf("%s cannot read its settings in %s: %s", f.Client, quoted(f.File), safetext.Line(f.Problem)), "mend the file in an editor")

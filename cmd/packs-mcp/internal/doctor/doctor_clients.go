@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/configedit"
@@ -39,7 +36,7 @@ type foundServer struct {
 const maxClientFile = 64 << 20
 
 // findClients returns the files that are there, with what they say of this program.
-func findClients(ctx context.Context, place *clients.Place, version string) []foundClient {
+func findClients(place *clients.Place) []foundClient {
 	all := []foundClient{}
 	for _, c := range clients.All() {
 		for _, file := range slices.Concat(c.Files(place, clients.ScopeUser), c.Files(place, clients.ScopeProject)) {
@@ -49,7 +46,7 @@ func findClients(ctx context.Context, place *clients.Place, version string) []fo
 				continue
 			}
 			found := foundClient{Client: c.Name, ID: c.ID, File: file, Servers: []foundServer{}}
-			if err := found.read(ctx, c, version); err != nil {
+			if err := found.read(c); err != nil {
 				found.Problem = err.Error()
 			}
 			all = append(all, found)
@@ -58,7 +55,7 @@ func findClients(ctx context.Context, place *clients.Place, version string) []fo
 	return all
 }
 
-func (f *foundClient) read(ctx context.Context, c clients.Client, version string) error {
+func (f *foundClient) read(c clients.Client) error {
 	file, err := os.Open(f.File)
 	if err != nil {
 		return err
@@ -77,25 +74,21 @@ func (f *foundClient) read(ctx context.Context, c clients.Client, version string
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if clients.IsOurs(entries[name]) {
-			f.Servers = append(f.Servers, examineServer(ctx, name, clients.Started(entries[name]), version))
+			f.Servers = append(f.Servers, examineServer(name, clients.Started(entries[name])))
 		}
 	}
 	return nil
 }
 
 // examineServer says whether an entry starts this program with folders that are there.
-func examineServer(ctx context.Context, name string, argv []string, version string) foundServer {
+func examineServer(name string, argv []string) foundServer {
 	s := foundServer{Name: name, Command: argv[0], Hint: "packs-mcp setup writes the entry anew"}
-	path, err := findCommand(argv[0])
-	if err != nil {
+	switch same, err := isThisProgram(argv[0]); {
+	case err != nil:
 		s.Problem = "its command does not exist"
 		return s
-	}
-	if other := versionOf(ctx, path); other != version {
-		s.Problem = fmt.Sprintf("its command is version %s, and this is %s", other, version)
-		if other == "" {
-			s.Problem = "its command does not run"
-		}
+	case !same:
+		s.Problem = "its command is another program than this packs-mcp"
 		return s
 	}
 	for i, arg := range argv[1:] {
@@ -112,29 +105,28 @@ func examineServer(ctx context.Context, name string, argv []string, version stri
 	return s
 }
 
-// findCommand returns where a command is. One without a folder is looked for on PATH.
-func findCommand(command string) (string, error) {
-	if filepath.IsAbs(command) {
-		_, err := os.Stat(command)
-		return command, err
+// isThisProgram reports whether a command is the file that runs now. What a file of
+// settings names is never started: it may be a project's, and anybody's. A command
+// without a folder is looked for on PATH.
+func isThisProgram(command string) (bool, error) {
+	if !filepath.IsAbs(command) {
+		if strings.ContainsAny(command, "/\\") {
+			return false, nil // relative to a folder that only the client knows
+		}
+		found, err := launch.LookPath(command)
+		if err != nil {
+			return false, err
+		}
+		command = found
 	}
-	return launch.LookPath(command)
-}
-
-// versionOf asks a packs-mcp for its version; empty if it does not say.
-func versionOf(ctx context.Context, path string) string {
-	const patience = 10 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	p, err := launch.Piped(ctx, os.Environ(), []string{path, "version"})
+	info, err := os.Stat(command)
 	if err != nil {
-		return ""
+		return false, err
 	}
-	line, _ := bufio.NewReader(p.Out).ReadString('\n')
-	_, _ = p.In.Close(), p.Wait()
-	words := strings.Fields(line)
-	if len(words) < 2 || words[0] != "packs-mcp" {
-		return ""
+	exe, err := os.Executable()
+	if err != nil {
+		return false, err
 	}
-	return words[1]
+	own, err := os.Stat(exe)
+	return err == nil && os.SameFile(info, own), err
 }

@@ -73,7 +73,14 @@ func (a *app) plan(c clients.Client, p *clients.Place, server clients.Server, s 
 		}
 	}
 	out.entry = c.Entry(file, s.name, server)
-	if f, err := configedit.Read(file); err == nil {
+	// A project's file may be anybody's: none of its arguments is kept, or run, and it
+	// leads nowhere else.
+	if s.scope == string(clients.ScopeProject) {
+		if real, err := filepath.EvalSymlinks(p.Project); err != nil || leadsOut(real, file) {
+			out.why, out.failed = file+" is a link out of the project; it was not changed", true
+			return out
+		}
+	} else if f, err := configedit.Read(file); err == nil {
 		if entry, ok, err := out.entry.Format.Get(f.Text, out.entry.Path...); err == nil && ok && clients.IsOurs(entry) {
 			server.Args = withOwn(clients.Started(entry)[1:], server.Args)
 			out.entry = c.Entry(file, s.name, server)
@@ -103,6 +110,25 @@ func (a *app) plan(c clients.Client, p *clients.Place, server clients.Server, s 
 		}
 	}
 	return out
+}
+
+// leadsOut reports whether a file of a project, or the folder that it would be made in,
+// is elsewhere.
+func leadsOut(project, file string) bool {
+	for at := file; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); err != nil {
+			if at == filepath.Dir(at) {
+				return true
+			}
+			continue
+		}
+		real, err := filepath.EvalSymlinks(at)
+		if err != nil {
+			return true
+		}
+		inside, err := filepath.Rel(project, real)
+		return err != nil || !filepath.IsLocal(inside)
+	}
 }
 
 // withOwn is the arguments that an entry of ours has, which a person may have added
