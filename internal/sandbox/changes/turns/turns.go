@@ -177,16 +177,18 @@ func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Hol
 // ErrTaken is for a turn that another run has.
 var ErrTaken = errors.New("another run has the turn")
 
-func (t *Turns) lockFile(name string) *flock.Flock {
-	return flock.New(filepath.Join(t.dir, name), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+// lockFile returns the lock of that name. flag is [os.O_CREATE] where its file may
+// have to be made, and otherwise 0.
+func (t *Turns) lockFile(name string, flag int) *flock.Flock {
+	return flock.New(filepath.Join(t.dir, name), flock.SetPermissions(0o600), flock.SetFlag(os.O_RDWR|flag))
 }
 
 // take takes one lock. busy is called once before it waits.
 func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*flock.Flock, error) {
-	f := t.lockFile(w.Key)
-	try, block := f.TryRLock, f.RLock
+	f := t.lockFile(w.Key, os.O_CREATE)
+	try := f.TryRLock
 	if w.Exclusive {
-		try, block = f.TryLock, f.Lock
+		try = f.TryLock
 	}
 	ok, err := try()
 	for errors.Is(err, syscall.EINTR) {
@@ -202,6 +204,13 @@ func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 		return nil, ErrTaken
 	}
 	busy()
+	// The file is there by now. A wait that nobody needs any more must not make it
+	// again after its folder was removed.
+	f = t.lockFile(w.Key, 0)
+	block := f.RLock
+	if w.Exclusive {
+		block = f.Lock
+	}
 	done := make(chan error, 1)
 	go func() {
 		err := block()
@@ -263,7 +272,7 @@ func (l *Lock) Release() {
 func (t *Turns) holder(own card) Holder {
 	entries, _ := os.ReadDir(t.dir)
 	for _, e := range entries {
-		f := t.lockFile(e.Name())
+		f := t.lockFile(e.Name(), 0)
 		free, err := f.TryRLock()
 		_ = f.Close()
 		if free || err != nil { // nobody has it exclusively
