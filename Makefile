@@ -171,7 +171,7 @@ e2e: build
 	@scripts/e2e.sh bin/packs-mcp
 
 # Real agents with scripted models; "make agents ARGS=-update" writes what they do into
-# docs/clients.md. The first time, 1.6 GB come from npm.
+# docs/reference/clients.md. The first time, 1.6 GB come from npm.
 agents: build
 	@scripts/agents.sh bin/packs-mcp $(ARGS)
 

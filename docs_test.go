@@ -83,7 +83,7 @@ func repository(t *testing.T) (names, documents []string) {
 			return fs.SkipDir
 		}
 		names = append(names, name)
-		if dir := path.Dir(name); path.Ext(name) == ".md" && (dir == "." || dir == "docs") && name != "CHANGELOG.md" {
+		if dir, _, below := strings.Cut(name, "/"); path.Ext(name) == ".md" && (!below || dir == "docs") && name != "CHANGELOG.md" {
 			documents = append(documents, name)
 		}
 		return nil

@@ -7,7 +7,7 @@
 # Each is installed from npm, once. What cannot be installed is skipped by name,
 # agents or langchain; PACKS_MCP_REQUIRE=agents (or langchain) turns that into a
 # failure. The flags are for the test of the agents: -update writes what they were
-# seen to do into docs/clients.md.
+# seen to do into docs/reference/clients.md.
 set -eu
 . scripts/lib.sh
 case $1 in

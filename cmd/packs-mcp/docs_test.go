@@ -32,8 +32,8 @@ func blocks(t *testing.T, path, language string) []string {
 }
 
 func TestConfigurationIsDocumented(t *testing.T) {
-	if got := blocks(t, "../../docs/configuration.md", "yaml")[0]; got != config.Example() {
-		t.Error("docs/configuration.md does not show the configuration as config.Example has it; copy it there")
+	if got := blocks(t, "../../docs/reference/configuration.md", "yaml")[0]; got != config.Example() {
+		t.Error("docs/reference/configuration.md does not show the configuration as config.Example has it; copy it there")
 	}
 }
 

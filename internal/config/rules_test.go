@@ -125,7 +125,7 @@ func TestRulesOfOthersAreNotRead(t *testing.T) {
 
 // The rules in the documentation load, and their examples are right.
 func TestDocumentedRules(t *testing.T) {
-	text, err := os.ReadFile("../../docs/configuration.md")
+	text, err := os.ReadFile("../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,15 +57,15 @@ func TestDocumentsShowAQuestion(t *testing.T) {
 	top, _, _ := strings.Cut(form, "\n\n")
 	for path, want := range map[string]string{
 		"../../README.md":         "```text\n" + top + "\n\n" + choices.String() + "```\n",
-		"../../docs/approvals.md": "```text\n" + form + "\n" + choices.String() + "```\n",
+		"../../docs/reference/approvals.md": "```text\n" + form + "\n" + choices.String() + "```\n",
 	} {
 		documents(t, path, want)
 	}
-	documents(t, "../../docs/approvals.md", "```text\n"+q.Card.Title+"\n"+q.Card.Summary(promptWidth, 0)+"\n"+q.Card.Details(promptWidth)+"```\n")
+	documents(t, "../../docs/reference/approvals.md", "```text\n"+q.Card.Title+"\n"+q.Card.Summary(promptWidth, 0)+"\n"+q.Card.Details(promptWidth)+"```\n")
 	b.approve(req, queue.Always)
 	changed := b.ask(with(req, func(r *call.Request) { r.Pack.Digest = "sha256:77aa"; r.Pack.Files = nil }))
 	top, _, _ = strings.Cut(changed.Form, "\n\n")
-	documents(t, "../../docs/approvals.md", "```text\n"+strings.ReplaceAll(top, changed.Code, "K7QM-2F9X")+"\n```\n")
+	documents(t, "../../docs/reference/approvals.md", "```text\n"+strings.ReplaceAll(top, changed.Code, "K7QM-2F9X")+"\n```\n")
 }
 
 // documents fails unless a document has a block as it is now.

@@ -72,7 +72,7 @@ func onceFor(ctx context.Context, result *mcp.CallToolResult) *mcp.CallToolResul
 		return result
 	}
 	name := sess.GetClientInfo().Name
-	for _, known := range []string{"gemini-cli-mcp-client", "qwen-cli-mcp-client"} { // measured; see docs/clients.md
+	for _, known := range []string{"gemini-cli-mcp-client", "qwen-cli-mcp-client"} { // measured; see docs/reference/clients.md
 		if strings.HasPrefix(name, known) {
 			result.RawStructuredContent = nil
 		}

@@ -8,7 +8,7 @@ import (
 // patience returns how long a client is known to wait for a call; 0: not known.
 // progress reports whether it wants to be told of progress.
 func patience(client string, progress bool) time.Duration {
-	// Measured with calls that waited; docs/clients.md has the versions. Each is
+	// Measured with calls that waited; docs/reference/clients.md has the versions. Each is
 	// less than the time after which the client was seen, or says, to give up.
 	for _, known := range []struct {
 		name     string // the beginning of clientInfo.name

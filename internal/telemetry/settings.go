@@ -125,11 +125,11 @@ func (v variables) rest(s *settings) (problems []problem) {
 	}
 	if s.sampler = v.sampler(); s.sampler == nil {
 		s.sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
-		ignored("see docs/telemetry.md for those there are", "OTEL_TRACES_SAMPLER %q with OTEL_TRACES_SAMPLER_ARG %q is not one; it is parentbased_always_on instead",
+		ignored("see docs/reference/telemetry.md for those there are", "OTEL_TRACES_SAMPLER %q with OTEL_TRACES_SAMPLER_ARG %q is not one; it is parentbased_always_on instead",
 			v["OTEL_TRACES_SAMPLER"], v["OTEL_TRACES_SAMPLER_ARG"])
 	}
 	s.batch = v.batching(func(name, text string, instead int) {
-		ignored("give a whole number in the bounds that docs/telemetry.md has", "%s is %q; it is %d instead", name, text, instead)
+		ignored("give a whole number in the bounds that docs/reference/telemetry.md has", "%s is %q; it is %d instead", name, text, instead)
 	})
 	s.joins = v["OTEL_PROPAGATORS"] == ""
 	for _, p := range split(v["OTEL_PROPAGATORS"]) {

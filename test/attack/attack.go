@@ -4,7 +4,7 @@
 // The list is data ([Sections]), in one place, for two readers: the tests of
 // this package run each line under every level that a machine has, with a small
 // hostile program ([github.com/packs-mcp/packs-mcp/test/attack/probe]),
-// and docs/sandbox.md shows it to people. Nothing else imports this package,
+// and docs/reference/sandbox.md shows it to people. Nothing else imports this package,
 // and nothing of it is in the program that people run.
 //
 // What takes more than one operation to see (that everything is killed, that

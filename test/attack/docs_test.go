@@ -12,10 +12,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
-var update = flag.Bool("update", false, "write the table into docs/sandbox.md")
+var update = flag.Bool("update", false, "write the table into docs/reference/sandbox.md")
 
 const (
-	docsPage   = "../../docs/sandbox.md"
+	docsPage   = "../../docs/reference/sandbox.md"
 	tableBegin = "<!-- The table is written by: go test ./test/attack -run TestDocs -update -->\n"
 	tableEnd   = "<!-- end of the table -->\n"
 )

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the table of agents into docs/clients.md")
+var update = flag.Bool("update", false, "write the table of agents into docs/reference/clients.md")
 
-// The rows of the table in docs/clients.md.
+// The rows of the table in docs/reference/clients.md.
 const (
 	factVersion      = "version"
 	factFirst        = "First message"
@@ -164,12 +164,12 @@ func reads(text string) string {
 }
 
 const (
-	clientsPage = "../../docs/clients.md"
+	clientsPage = "../../docs/reference/clients.md"
 	tableBegin  = "<!-- The table is written by: make agents ARGS=-update -->\n"
 	tableEnd    = "<!-- end of the table -->\n"
 )
 
-// document compares the table of docs/clients.md with what the agents were seen to
+// document compares the table of docs/reference/clients.md with what the agents were seen to
 // do, or writes it.
 func document(t *testing.T, seen []*facts) {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 // TestAgents goes through. What it cannot do stands here by name, and the steps
 // check that it still cannot.
 type agent struct {
-	name    string // as docs/clients.md has it
+	name    string // as docs/reference/clients.md has it
 	npm     string // its package
 	program string // where the package has the program, below node_modules: a pattern, since that depends on the machine
 	prefix  string // what it puts before the names of the server's tools
@@ -31,7 +31,7 @@ type agent struct {
 	window *window // nil: it shows no forms in a terminal
 }
 
-// agents are all that are driven, in the order of docs/clients.md.
+// agents are all that are driven, in the order of docs/reference/clients.md.
 func agents() []agent {
 	return []agent{claudeCode(), codex(), geminiCLI(), opencode(), qwenCode(), copilotCLI()}
 }
@@ -61,7 +61,7 @@ func (a agent) installed(t *testing.T) string {
 }
 
 // TestAgents drives each agent through each step, and compares what they were seen
-// to do with docs/clients.md.
+// to do with docs/reference/clients.md.
 func TestAgents(t *testing.T) {
 	var seen []*facts
 	t.Run("agents", func(t *testing.T) {

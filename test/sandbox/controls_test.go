@@ -148,7 +148,7 @@ func TestControlsCanFail(t *testing.T) {
 	}
 }
 
-// What docs/sandbox-recipes.md says that no grant brings back is indeed missing
+// What docs/how-to/sandbox-recipes.md says that no grant brings back is indeed missing
 // under the confined levels; when it is not any more, the page is wrong.
 func TestMissing(t *testing.T) {
 	missing := []control{

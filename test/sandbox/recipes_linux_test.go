@@ -19,7 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 )
 
-// A recipe of docs/sandbox-recipes.md, and a pack with a tool that it is for.
+// A recipe of docs/how-to/sandbox-recipes.md, and a pack with a tool that it is for.
 type recipe struct {
 	heading  string // in the page
 	programs []string
@@ -33,7 +33,7 @@ type recipe struct {
 	fails    string                                           // in what the run says without it
 }
 
-const recipesPage = "../../docs/sandbox-recipes.md"
+const recipesPage = "../../docs/how-to/sandbox-recipes.md"
 
 func recipes() []recipe {
 	return []recipe{

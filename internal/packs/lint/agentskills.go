@@ -25,7 +25,7 @@ const (
 // reads every scalar as a text, with its spaces removed for the name only.
 //
 // It differs where the reference reads other text than the file has: there, a
-// "---" inside a value ends the frontmatter. docs/diagnostics.md names this.
+// "---" inside a value ends the frontmatter. docs/reference/diagnostics.md names this.
 func (s *subject) agentSkills() {
 	if s.node == nil {
 		return // said by the reader of frontmatter

@@ -81,11 +81,11 @@ func sourceCodes(t *testing.T) map[string]token.Position {
 	return found
 }
 
-// TestEveryCodeIsDocumented holds docs/diagnostics.md against the source: each
+// TestEveryCodeIsDocumented holds docs/reference/diagnostics.md against the source: each
 // code has a section of its own, with an example and what to do, and no section
 // is about a code that is gone.
 func TestEveryCodeIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/diagnostics.md")
+	text, err := os.ReadFile("../../../docs/reference/diagnostics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,21 +97,21 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 			continue
 		}
 		if documented[code] {
-			t.Errorf("docs/diagnostics.md has two sections about %q", code)
+			t.Errorf("docs/reference/diagnostics.md has two sections about %q", code)
 		}
 		documented[code] = true
 		if _, ok := inSource[code]; !ok {
-			t.Errorf("docs/diagnostics.md has a section about %q, which no package reports", code)
+			t.Errorf("docs/reference/diagnostics.md has a section about %q, which no package reports", code)
 		}
 		for _, part := range []string{"```", "**Cure.**"} {
 			if !strings.Contains(body, part) {
-				t.Errorf("docs/diagnostics.md: the section about %q has no %s", code, part)
+				t.Errorf("docs/reference/diagnostics.md: the section about %q has no %s", code, part)
 			}
 		}
 	}
 	for code, at := range inSource {
 		if !documented[code] {
-			t.Errorf("%s: docs/diagnostics.md has no section about %q", at, code)
+			t.Errorf("%s: docs/reference/diagnostics.md has no section about %q", at, code)
 		}
 	}
 }

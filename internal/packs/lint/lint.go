@@ -128,7 +128,7 @@ func (c *Checker) finish(r *Result) {
 			d.Severity = diag.Error
 		}
 		if d.Hint == "" {
-			d.Hint = fmt.Sprintf("see docs/diagnostics.md about %s", d.Code)
+			d.Hint = fmt.Sprintf("see docs/reference/diagnostics.md about %s", d.Code)
 		}
 	}
 	diag.Sort(r.Problems)

@@ -12,10 +12,10 @@ import (
 	"testing/fstest"
 )
 
-// TestEverySectionHasALine holds docs/specs.md against the specifications:
+// TestEverySectionHasALine holds docs/reference/specs.md against the specifications:
 // each heading has one row of its own, and so has each of skillkit's edge cases.
 func TestEverySectionHasALine(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/specs.md")
+	doc, err := os.ReadFile("../../../docs/reference/specs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestEverySectionHasALine(t *testing.T) {
 			}
 			_, part, found := strings.Cut(string(doc), "("+spec+")\n")
 			if !found {
-				t.Fatalf("docs/specs.md has no part about %s", spec)
+				t.Fatalf("docs/reference/specs.md has no part about %s", spec)
 			}
 			part, _, _ = strings.Cut(part, "\n## ")
 			rows := map[string]int{} // :: section → how many rows are about it
@@ -42,27 +42,27 @@ func TestEverySectionHasALine(t *testing.T) {
 			}
 			for _, s := range wanted {
 				if n := rows[sectionKey(s)]; n != 1 {
-					t.Errorf("docs/specs.md has %d rows about %q of %s, want 1", n, s, spec)
+					t.Errorf("docs/reference/specs.md has %d rows about %q of %s, want 1", n, s, spec)
 				}
 			}
 		})
 	}
 }
 
-// TestEveryRowNamesATest checks the last column of docs/specs.md: each row names
+// TestEveryRowNamesATest checks the last column of docs/reference/specs.md: each row names
 // tests that exist, or says why there is nothing to test.
 func TestEveryRowNamesATest(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/specs.md")
+	doc, err := os.ReadFile("../../../docs/reference/specs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := specRows(string(doc))
 	if len(rows) < 150 {
-		t.Errorf("docs/specs.md has %d rows, want those of five specifications", len(rows))
+		t.Errorf("docs/reference/specs.md has %d rows, want those of five specifications", len(rows))
 	}
 	for _, row := range rows {
 		if err := rowProblem(os.DirFS("../../.."), row); err != nil {
-			t.Errorf("docs/specs.md: row %q: %v", row[0], err)
+			t.Errorf("docs/reference/specs.md: row %q: %v", row[0], err)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func specRows(doc string) [][]string {
 	return rows
 }
 
-// rowProblem returns what is wrong with the tests that a row of docs/specs.md
+// rowProblem returns what is wrong with the tests that a row of docs/reference/specs.md
 // names, in the source tree root. The last cell lists, for each package, its
 // folder and its tests; a subtest is a file of the package's testdata.
 func rowProblem(root fs.FS, row []string) error {

@@ -5,7 +5,7 @@
 // The list is in one place, [Rows], for two readers: [Run] goes through it for
 // "packs-mcp doctor --attack", and the tests of test/attack, which know many more
 // operations of Linux, check it to the last error number and show it in
-// docs/sandbox.md.
+// docs/reference/sandbox.md.
 //
 // The tries are harmless by construction, also where nothing refuses them: they
 // act on folders, sockets and a process that Run makes for them in a temporary

@@ -38,7 +38,7 @@ func (a *app) validateCommand() *cobra.Command {
 		Short: "Say everything that is wrong with packs",
 		Long: `Check packs: a folder that is or holds packs, a SKILL.md, a tools.json, a *.tool.json, or a
 pattern for such paths. Every problem has a code, a place that editors can jump to, and a
-hint; docs/diagnostics.md explains the codes. What this program would not serve is an error.
+hint; docs/reference/diagnostics.md explains the codes. What this program would not serve is an error.
 A profile holds packs to the letter of one specification instead:
 
   agent-skills     Agent Skills, with the verdicts of its reference validator
