@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,27 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/packs-mcp/packs-mcp/internal/spans"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// A logBuffer holds a log. It is safe for concurrent use.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+// loggerTo returns a logger that writes to b.
+func loggerTo(b *logbuf.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 // request creates the span of one request.
 func request(t *testing.T, traces *Traces) {
@@ -54,10 +36,10 @@ func request(t *testing.T, traces *Traces) {
 // If the variables ask for nothing, or for something unsupported, nothing is
 // sent and nothing waits.
 func TestOff(t *testing.T) {
-	var log logBuffer
+	var log logbuf.Buffer
 	before := runtime.NumGoroutine()
 	for _, environ := range [][]string{nil, {"OTEL_SERVICE_NAME=x"}, {"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}} {
-		traces := Start(environ, "1", log.logger())
+		traces := Start(environ, "1", loggerTo(&log))
 		if traces != nil || traces.Tracer() != nil {
 			t.Errorf("%v: there are traces", environ)
 		}
@@ -104,11 +86,11 @@ func TestSent(t *testing.T) {
 			got <- data
 		}))
 		t.Cleanup(collector.Close)
-		var log logBuffer
+		var log logbuf.Buffer
 		traces := Start([]string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20hunter2",
 			"OTEL_EXPORTER_OTLP_COMPRESSION=" + compression, "OTEL_RESOURCE_ATTRIBUTES=team=ops",
-		}, "1.2.3", log.logger())
+		}, "1.2.3", loggerTo(&log))
 		request(t, traces)
 		traces.Close()
 		select {
@@ -140,8 +122,8 @@ func TestDeadCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	var log logBuffer
-	traces := Start([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://user:hunter2@" + l.Addr().String()}, "1", log.logger())
+	var log logbuf.Buffer
+	traces := Start([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://user:hunter2@" + l.Addr().String()}, "1", loggerTo(&log))
 	for range 3 {
 		request(t, traces)
 		if err := traces.provider.ForceFlush(t.Context()); err != nil {
@@ -162,8 +144,8 @@ func TestSilentCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var log logBuffer
-	traces := Start([]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://" + l.Addr().String()}, "1", log.logger())
+	var log logbuf.Buffer
+	traces := Start([]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://" + l.Addr().String()}, "1", loggerTo(&log))
 	began := time.Now()
 	for range 10_000 { // many more than the queue holds
 		request(t, traces)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // A fox is a Firefox, driven over its own protocol, Marionette: JSON arrays on a
@@ -60,7 +61,7 @@ user_pref("intl.accept_languages", "en-GB");
 	if err := errors.Join(os.Mkdir(profile, 0o700), os.WriteFile(filepath.Join(profile, "user.js"), []byte(settings), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	log := new(buffer)
+	log := new(logbuf.Buffer)
 	cmd := exec.Command(path, "--headless", "--no-remote", "--profile", profile, "--marionette", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+home, "MOZ_CRASHREPORTER_DISABLE=1", "XDG_RUNTIME_DIR="+home)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -17,6 +17,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // showVar is in the environment of the server: the test binary is its user's
@@ -66,16 +68,8 @@ type world struct {
 	script string // of the pack's tool
 	shown  string // what the browser was given
 	env    []string
-	stderr *buffer
+	stderr *logbuf.Buffer
 }
-
-type buffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
-func (b *buffer) String() string              { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
 
 const (
 	skillText = "---\nname: triage\ndescription: Triage incidents.\n---\n# Triage\n"
@@ -131,7 +125,7 @@ func startWorld(t *testing.T, root string, env ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, shown: filepath.Join(root, "shown"), stderr: new(buffer)}
+	w := &world{t: t, shown: filepath.Join(root, "shown"), stderr: new(logbuf.Buffer)}
 	if err := os.Mkdir(filepath.Join(root, "workspace"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // agentPatience is how long one conversation of an agent may take. It is only
@@ -101,7 +103,7 @@ func (w *world) serverArgs() []string {
 // address.
 func (w *world) overWeb() string {
 	w.t.Helper()
-	base, _ := w.serve(new(lockedBuffer), token)
+	base, _ := w.serve(new(logbuf.Buffer), token)
 	return base + "/mcp"
 }
 

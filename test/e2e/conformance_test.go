@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // The official suite judges the server over HTTP. What counts are the checks
@@ -167,7 +169,7 @@ func conformanceServer(t *testing.T, list *conformanceList) *conformanceFront {
 	w.env = append(w.env, "PACKS_MCP_CONFIG="+w.write("rules.yaml", readRules+`  - allow: {kind: enable}
   - allow: {kind: run, pack: fixtures, tool: "*"}
 `))
-	log := new(lockedBuffer)
+	log := new(logbuf.Buffer)
 	base, stop := w.serve(log, token)
 	t.Cleanup(func() {
 		if err := stop(); err != nil || strings.Contains(log.String(), "level=ERROR") {

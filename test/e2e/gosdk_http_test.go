@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // A transport is how a client reaches the server.
@@ -40,7 +41,7 @@ func (a withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // serve starts the program as an HTTP server, and returns where it is.
-func (w *world) serve(stderr *lockedBuffer, token string) (base string, stop func() error) {
+func (w *world) serve(stderr *logbuf.Buffer, token string) (base string, stop func() error) {
 	w.t.Helper()
 	cmd := w.command("serve", "--packs", w.packs, "--workspace", w.workspace, "--http", "127.0.0.1:0")
 	if w.config != "" {
@@ -126,7 +127,7 @@ func TestPeople(t *testing.T) {
 			if err := os.WriteFile(w.config, []byte("http:\n  tokens:\n    - {name: ada, token: the-token-of-ada}\n    - {name: grace, token: the-token-of-grace}\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			stderr := new(lockedBuffer)
+			stderr := new(logbuf.Buffer)
 			base, stop := w.serve(stderr, "")
 			people := map[string]*client{}
 			for _, name := range []string{"ada", "grace"} {
@@ -182,7 +183,7 @@ func TestPeople(t *testing.T) {
 // refused then.
 func TestMadeToken(t *testing.T) {
 	w := newWorld(t)
-	stderr := new(lockedBuffer)
+	stderr := new(logbuf.Buffer)
 	base, stop := w.serve(stderr, "")
 	made := regexp.MustCompile(`clients need this token until the server ends: (\S+)\n`).FindAllStringSubmatch(stderr.String(), -1)
 	for late := time.After(patience); len(made) == 0; {

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // The eras: the newest version of the protocol that has initialize, the one
@@ -202,7 +203,7 @@ type client struct {
 	w       *world
 	cmd     *exec.Cmd
 	stop    func() error // ends the HTTP server; nil on stdio
-	stderr  *lockedBuffer
+	stderr  *logbuf.Buffer
 	changes chan struct{} // has a value for each tools/list_changed
 
 	mu      sync.Mutex
@@ -216,7 +217,7 @@ type client struct {
 // nil answerer is a client that cannot show questions.
 func (w *world) connect(version string, answer answerer) *client {
 	w.t.Helper()
-	c := &client{w: w, stderr: new(lockedBuffer), changes: make(chan struct{}, 16), answer: answer}
+	c := &client{w: w, stderr: new(logbuf.Buffer), changes: make(chan struct{}, 16), answer: answer}
 	opts := &mcp.ClientOptions{
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { c.changes <- struct{}{} },
 	}
@@ -470,22 +471,4 @@ func (p *pipe) wait(what chan struct{}, want string) {
 	case <-time.After(patience):
 		p.t.Fatalf("after %s: want %s", patience, want)
 	}
-}
-
-// A lockedBuffer takes what a process writes while a test reads it.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // judgesVar names the folder that scripts/inspector.sh installs the MCP
@@ -41,7 +43,7 @@ func (i *inspector) server(packs string) []string {
 	if w.over == overStdio {
 		return slices.Concat([]string{"--", w.program}, w.serverArgs())
 	}
-	base, _ := w.serve(new(lockedBuffer), token)
+	base, _ := w.serve(new(logbuf.Buffer), token)
 	return []string{"--transport", "http", "--server-url", base + "/mcp", "--header", "Authorization: Bearer " + token}
 }
 

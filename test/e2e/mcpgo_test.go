@@ -17,6 +17,8 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/client"
 	mcpgoway "github.com/mark3labs/mcp-go/client/transport"
 	protocol "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // A mcpgoClient is the client of mcp-go, the library that the server is written
@@ -25,7 +27,7 @@ type mcpgoClient struct {
 	*mcpgo.Client
 	w       *world
 	version string // of the protocol
-	stderr  *lockedBuffer
+	stderr  *logbuf.Buffer
 	stop    func() error           // ends the HTTP server; nil on stdio
 	base    atomic.Pointer[string] // where the HTTP server is
 	changes chan struct{}          // has a value for each tools/list_changed
@@ -93,7 +95,7 @@ func (c *mcpgoClient) to(sent string) mcpgoway.Interface {
 // cannot ask declares no elicitation.
 func (w *world) mcpgo(version string, canAsk bool) *mcpgoClient {
 	w.t.Helper()
-	c := &mcpgoClient{w: w, version: version, stderr: new(lockedBuffer), changes: make(chan struct{}, 16), hears: make(chan struct{}, 16)}
+	c := &mcpgoClient{w: w, version: version, stderr: new(logbuf.Buffer), changes: make(chan struct{}, 16), hears: make(chan struct{}, 16)}
 	if w.over != overStdio {
 		c.serve()
 	}
@@ -104,7 +106,7 @@ func (w *world) mcpgo(version string, canAsk bool) *mcpgoClient {
 // serve starts an HTTP server, where the last one was for the client.
 func (c *mcpgoClient) serve() {
 	c.w.t.Helper()
-	c.stderr = new(lockedBuffer)
+	c.stderr = new(logbuf.Buffer)
 	base, stop := c.w.serve(c.stderr, token)
 	c.base.Store(&base)
 	c.stop = stop

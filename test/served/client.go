@@ -17,6 +17,8 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // token is what clients over HTTP have.
@@ -30,7 +32,7 @@ const version = "2025-11-25"
 type Server struct {
 	w     *World
 	cmd   *exec.Cmd
-	log   *log
+	log   *logbuf.Buffer
 	ended chan struct{} // closed when the process has ended, and its log is complete
 	url   string        // of the HTTP server; empty on standard input and output
 	// quit says that it was made to print its stacks, and to end.
@@ -46,7 +48,7 @@ func (s *Server) Log() string { return s.log.String() }
 // start starts a process, with pipes that were asked for.
 func (w *World) start(cmd *exec.Cmd) *Server {
 	w.T.Helper()
-	s := &Server{w: w, cmd: cmd, log: new(log), ended: make(chan struct{})}
+	s := &Server{w: w, cmd: cmd, log: new(logbuf.Buffer), ended: make(chan struct{})}
 	cmd.Stderr = s.log
 	if err := cmd.Start(); err != nil {
 		w.T.Fatal(err)

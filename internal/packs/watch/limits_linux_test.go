@@ -1,7 +1,6 @@
 package watch_test
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -10,13 +9,13 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // A limit is one that the system has for a user's watches, and what happens to
@@ -76,7 +75,7 @@ func underLimit(t *testing.T, l limit) {
 	for i := range l.before {
 		p.pack(fmt.Sprintf("root/p%02d", i), "old")
 	}
-	var log lockedBuffer
+	var log logbuf.Buffer
 	store := attach.Open(p.path("attached.json"))
 	lib, err := packs.NewLibrary(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path("root")}}}, store)
 	p.must(err)
@@ -100,21 +99,4 @@ func underLimit(t *testing.T, l limit) {
 	if said := log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "from time to time") {
 		t.Errorf("the log says %s, want one line", cmp.Or(said, "nothing"))
 	}
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
