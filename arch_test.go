@@ -56,7 +56,7 @@ func theMap() []row {
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
 		// HTTP knows a host, and not the server.
 		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/wire"}, mcp: true},
-		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner"}, free: true},
+		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner", "testdata"}, free: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/capture", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans", "internal/strictjson"}, mcp: true},
 		{dir: "internal/configedit"},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
@@ -116,6 +116,7 @@ func theMap() []row {
 		{dir: "schemas"},
 		{dir: "examples"},
 		{dir: "test", may: []string{"*"}, free: true},
+		{dir: "testdata", free: true},
 	}
 }
 
@@ -154,7 +155,7 @@ func checkTree(tree fs.FS, rows []row) ([]string, error) {
 		if !d.IsDir() {
 			return nil
 		}
-		if base := d.Name(); name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "node_modules") {
+		if base := d.Name(); name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" && name != "testdata" || base == "node_modules") {
 			return fs.SkipDir // as the go command does, and other people's packages
 		}
 		return c.dir(tree, name)

@@ -2,50 +2,17 @@ package plan
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
-
-// gitProjects makes a worktree, one of a bare clone, and a submodule, and returns
-// them with the folder that git reads beside each.
-func gitProjects(t *testing.T) map[string][2]string {
-	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git: not on this machine")
-	}
-	root := paths.WithoutLinks(t.TempDir())
-	at := func(name string) string { return filepath.Join(root, name) }
-	git := func(dir string, args ...string) {
-		t.Helper()
-		cmd := exec.Command("git", append([]string{"-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always"}, args...)...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
-	git(root, "init", "-q", "-b", "main", "main")
-	git(at("main"), "commit", "-q", "--allow-empty", "-m", "one")
-	git(at("main"), "worktree", "add", "-q", "-b", "side", at("worktree"))
-	git(root, "clone", "-q", "--bare", "main", "bare.git")
-	git(at("bare.git"), "worktree", "add", "-q", "-b", "of-bare", at("of-bare"))
-	git(root, "init", "-q", "-b", "main", "super")
-	git(at("super"), "submodule", "--quiet", "add", at("main"), "sub")
-	return map[string][2]string{
-		"worktree":                 {at("worktree"), at("main/.git")},
-		"worktree of a bare clone": {at("of-bare"), at("bare.git")},
-		"submodule":                {at("super/sub"), at("super/.git/modules/sub")},
-	}
-}
 
 // The git folder that a worktree or a submodule needs is found.
 func TestOuterGit(t *testing.T) {
-	for name, p := range gitProjects(t) {
+	for name, p := range servertest.GitProjects(t) {
 		if got, _ := outerGit(p[0]); got != p[1] {
 			t.Errorf("%s: outerGit = %q, want %q", name, got, p[1])
 		}
@@ -54,9 +21,9 @@ func TestOuterGit(t *testing.T) {
 
 // A .git file that names any other folder opens nothing.
 func TestGitFilesThatLie(t *testing.T) {
-	projects := gitProjects(t)
+	projects := servertest.GitProjects(t)
 	home := t.TempDir()
-	servertest.Plant(t, home, "-- .ssh/id_ed25519 --\nsecret\n-- .ssh/HEAD --\nref: x\n")
+	testdata.Plant(t, home, "-- .ssh/id_ed25519 --\nsecret\n-- .ssh/HEAD --\nref: x\n")
 	main := filepath.Join(filepath.Dir(projects["worktree"][0]), "main")
 	liar := func(text string) string {
 		dir := t.TempDir()
@@ -87,7 +54,7 @@ func TestGitFilesThatLie(t *testing.T) {
 
 	// A common folder that lies elsewhere than the worktree's own says nothing.
 	dir := liar("gitdir: own/worktrees/x\n")
-	servertest.Plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
+	testdata.Plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
 	if got, _ := outerGit(dir); got != "" {
 		t.Errorf("a common folder elsewhere: outerGit = %q, want nothing", got)
 	}

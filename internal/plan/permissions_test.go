@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 // A planning is a planner, and the house that it plans for.
@@ -122,8 +123,8 @@ func TestGrantedFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := h.In("own", "state")
-	servertest.Plant(t, own, "-- attached.json --\n")
-	servertest.Plant(t, h.Home, "-- log/audit.jsonl --\n")
+	testdata.Plant(t, own, "-- attached.json --\n")
+	testdata.Plant(t, h.Home, "-- log/audit.jsonl --\n")
 	p := planner(t, h, func(o *Options) {
 		o.Own, o.AuditLog = []string{own}, h.In("log", "audit.jsonl")
 	},
@@ -197,7 +198,7 @@ func TestGrantCovers(t *testing.T) {
 // workspace that was made for the chat is a folder like any other.
 func TestLayered(t *testing.T) {
 	h := servertest.NewHouse(t)
-	servertest.Plant(t, h.Project, "-- file --\n")
+	testdata.Plant(t, h.Project, "-- file --\n")
 	p := planner(t, h, nil,
 		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{h.In("site", "docs")}},
 		Opening{Pack: "acme/deploy", Tool: "gh", Write: []string{h.In("cache")}, Git: true},

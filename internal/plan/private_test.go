@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 // Nothing that holds the whole home is a project, a workspace or a pack that
@@ -60,7 +61,7 @@ func TestPrivateInSystemFolders(t *testing.T) {
 func TestPrivateIsNotOpened(t *testing.T) {
 	h := servertest.NewHouse(t)
 	config := h.In("site", "docs", "packs.yaml")
-	servertest.Plant(t, h.Home, "-- site/docs/packs.yaml --\nkey\n")
+	testdata.Plant(t, h.Home, "-- site/docs/packs.yaml --\nkey\n")
 	p := planner(t, h, func(o *Options) { o.Private = []string{config} },
 		Opening{Pack: "*", Tool: "*", Read: []string{config, h.In("site", "docs"), h.Project}, Write: []string{h.In("site", "docs")}})
 	m := p.may(t, "sh", "", tools.Policy{})

@@ -169,7 +169,7 @@ description: Takes its time.
 ---
 -- slow/tools.json --
 {"tools": [{"name": "wait", "inputSchema": {"type": "object"}, "command": {"program": "./wait.sh"}}]}
--- slow/wait.sh* --
+-- slow/wait.sh --
 #!/bin/sh
 : > "$PACKS_WORKSPACE/begun"
 while [ ! -e "$PACKS_WORKSPACE/go" ]; do sleep 0.01; done

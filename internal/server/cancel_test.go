@@ -22,12 +22,12 @@ const ends = `
 name: ends
 description: Ends, or not.
 ---
--- ends/heeds.sh* --
+-- ends/heeds.sh --
 #!/bin/sh
 trap 'echo yes > heeded; exit 7' TERM
 echo $$ > pid.new && mv pid.new pid
 while :; do sleep 0.02; done
--- ends/ignores.sh* --
+-- ends/ignores.sh --
 #!/bin/sh
 trap '' TERM
 echo $$ > pid.new && mv pid.new pid

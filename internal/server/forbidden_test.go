@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-const shelves = triage + `
+var shelves = triage + `
 -- acme/refunds/SKILL.md --
 ---
 name: refunds

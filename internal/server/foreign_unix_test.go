@@ -13,13 +13,13 @@ import (
 )
 
 // twoPacks is a pack that a person trusts and others beside and inside of it.
-const twoPacks = triage + `
+var twoPacks = triage + `
 -- triage/inner/SKILL.md --
 ---
 name: inner
 description: A pack in a pack.
 ---
--- triage/inner/s.sh* --
+-- triage/inner/s.sh --
 #!/bin/sh
 echo inner
 -- evil/SKILL.md --
@@ -27,12 +27,12 @@ echo inner
 name: evil
 description: Another pack.
 ---
--- evil/s.sh* --
+-- evil/s.sh --
 #!/bin/sh
 echo evil
 -- evil/s.py --
 print("evil")
--- evil/sub/deep.sh* --
+-- evil/sub/deep.sh --
 #!/bin/sh
 echo deep
 `

@@ -14,6 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 // files are those below a folder, each with a digest. The index, which git may
@@ -44,19 +46,7 @@ func TestGrantedFoldersWithGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git: not on this machine")
 	}
-	const tree = `
--- acme/git/SKILL.md --
----
-name: git
-description: Commits.
----
--- acme/git/tools.json --
-{"tools": [{"name": "sh", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
-  "command": {"program": "./sh", "args": ["{{script}}"], "cwd": "project"}}]}
--- acme/git/sh* --
-#!/bin/sh
-eval "$1"
-`
+	tree := testdata.Packs("acme/git")
 	const commit = `git add made && git commit -qm second`
 	script := `export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
 		plant() { mkdir -p "$1/hooks"; echo evil >"$1/hooks/pre-commit"; printf '[core]\n\tfsmonitor = /tmp/evil\n' >>"$1/config"; echo x >"$1/commondir"; }
@@ -73,11 +63,11 @@ eval "$1"
 				root := paths.WithoutLinks(t.TempDir())
 				at := func(name string) string { return filepath.Join(root, name) }
 				for _, dir := range []string{"src/main", "src/other", "own", "hooked"} {
-					runGit(t, root, "init", "-q", "-b", "main", dir)
-					runGit(t, at(dir), "commit", "-q", "--allow-empty", "-m", "one")
+					servertest.Git(t, root, "init", "-q", "-b", "main", dir)
+					servertest.Git(t, at(dir), "commit", "-q", "--allow-empty", "-m", "one")
 				}
-				runGit(t, root, "init", "-q", "--bare", "bare.git")
-				runGit(t, at("src/main"), "worktree", "add", "-q", "-b", "side", at("src/project"))
+				servertest.Git(t, root, "init", "-q", "--bare", "bare.git")
+				servertest.Git(t, at("src/main"), "worktree", "add", "-q", "-b", "side", at("src/project"))
 				watched := []string{at("src/main/.git"), at("src/other/.git"), at("own/.git"), at("bare.git"), at("hooked/.git")}
 				before := files(t, watched...)
 				w := newWorld(t, tree, box, func(s *setup) {
@@ -117,19 +107,7 @@ func TestProjectInGrantedFolder(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git: not on this machine")
 	}
-	const tree = `
--- acme/git/SKILL.md --
----
-name: git
-description: Commits.
----
--- acme/git/tools.json --
-{"tools": [{"name": "sh", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
-  "command": {"program": "./sh", "args": ["{{script}}"], "cwd": "project"}}]}
--- acme/git/sh* --
-#!/bin/sh
-eval "$1"
-`
+	tree := testdata.Packs("acme/git")
 	const script = `export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
 		echo made >made; git add made && git commit -qm second`
 	for _, inside := range []bool{true, false} {
@@ -140,8 +118,8 @@ eval "$1"
 			if inside {
 				granted = filepath.Join(root, "src")
 			}
-			runGit(t, root, "init", "-q", "-b", "main", project)
-			runGit(t, project, "commit", "-q", "--allow-empty", "-m", "one")
+			servertest.Git(t, root, "init", "-q", "-b", "main", project)
+			servertest.Git(t, project, "commit", "-q", "--allow-empty", "-m", "one")
 			if err := os.MkdirAll(granted, 0o755); err != nil {
 				t.Fatal(err)
 			}

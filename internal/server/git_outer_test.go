@@ -10,7 +10,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 const gitSkill = `
@@ -34,44 +35,10 @@ None.
 ` + "```bash\ngit status --short --branch\n```" + `
 `
 
-// runGit runs git for a test, without anything of the user's.
-func runGit(t *testing.T, dir string, args ...string) {
-	t.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always"}, args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
-// gitProjects makes a worktree, one of a bare clone, and a submodule, and returns
-// them with the folder that git reads beside each.
-func gitProjects(t *testing.T) map[string][2]string {
-	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git: not on this machine")
-	}
-	root := paths.WithoutLinks(t.TempDir())
-	at := func(name string) string { return filepath.Join(root, name) }
-	runGit(t, root, "init", "-q", "-b", "main", "main")
-	runGit(t, at("main"), "commit", "-q", "--allow-empty", "-m", "one")
-	runGit(t, at("main"), "worktree", "add", "-q", "-b", "side", at("worktree"))
-	runGit(t, root, "clone", "-q", "--bare", "main", "bare.git")
-	runGit(t, at("bare.git"), "worktree", "add", "-q", "-b", "of-bare", at("of-bare"))
-	runGit(t, root, "init", "-q", "-b", "main", "super")
-	runGit(t, at("super"), "submodule", "--quiet", "add", at("main"), "sub")
-	return map[string][2]string{
-		"worktree":                 {at("worktree"), at("main/.git")},
-		"worktree of a bare clone": {at("of-bare"), at("bare.git")},
-		"submodule":                {at("super/sub"), at("super/.git/modules/sub")},
-	}
-}
-
 // The git_status of specs/skill-md-tools §8.1 works in worktrees and submodules: the
 // folder that git needs there is readable, and the question says so.
 func TestGitStatusInWorktrees(t *testing.T) {
-	for name, p := range gitProjects(t) {
+	for name, p := range servertest.GitProjects(t) {
 		t.Run(name, func(t *testing.T) {
 			project, outer := p[0], p[1]
 			w := newWorld(t, gitSkill, confined(t, sandbox.LevelFull), func(s *setup) { s.server.Project = project })
@@ -94,29 +61,17 @@ func TestGitStatusInWorktrees(t *testing.T) {
 // left in the git folder does not.
 func TestCommitInWorktrees(t *testing.T) {
 	box := confined(t, sandbox.LevelFull)
-	const tree = `
--- acme/git/SKILL.md --
----
-name: git
-description: Commits.
----
--- acme/git/tools.json --
-{"tools": [{"name": "sh", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
-  "command": {"program": "./sh", "args": ["{{script}}"], "cwd": "project"}}]}
--- acme/git/sh* --
-#!/bin/sh
-eval "$1"
-`
+	tree := testdata.Packs("acme/git")
 	const look = "git status --short && git log --oneline | wc -l && git diff --stat HEAD && git stash list | grep -c stash; git rev-parse --abbrev-ref HEAD"
 	const commit = `export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
 		echo new >made && git add made && git commit -qm second; echo "status $?"`
-	for name, p := range gitProjects(t) {
+	for name, p := range servertest.GitProjects(t) {
 		project, outer := p[0], p[1]
 		plant(t, project, "-- tracked --\none\n")
-		runGit(t, project, "add", ".")
-		runGit(t, project, "commit", "-qm", "first")
+		servertest.Git(t, project, "add", ".")
+		servertest.Git(t, project, "commit", "-qm", "first")
 		plant(t, project, "-- tracked --\nstashed\n")
-		runGit(t, project, "stash", "-q")
+		servertest.Git(t, project, "stash", "-q")
 		at := func() string {
 			t.Helper()
 			head, err := exec.Command("git", "-C", project, "log", "-1", "--format=%s").Output()
@@ -160,7 +115,7 @@ eval "$1"
 			if now := at(); now != "second" {
 				t.Errorf("the branch is at %q, want second\n%v", now, got["changes"])
 			}
-			runGit(t, project, "fsck")
+			servertest.Git(t, project, "fsck")
 			status, err := exec.Command("git", "-C", project, "status", "--short").Output()
 			if err != nil || len(status) > 0 {
 				t.Errorf("git status = %q, %v, want nothing", status, err)

@@ -21,21 +21,21 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 // What the tests of package httpd need too.
-const (
-	triage = servertest.Triage
-	hold   = servertest.Hold
-)
-
 var (
+	triage = testdata.Packs("triage")
+	hold   = testdata.Packs("hold")
+
 	alive     = servertest.Alive
 	decide    = servertest.Decide
 	needShell = servertest.NeedShell
 	newRunner = servertest.NewRunner
 	objects   = servertest.Objects
-	plant     = servertest.Plant
+	plant     = testdata.Plant
 	result    = servertest.Result
 	says      = servertest.Says
 	texts     = servertest.Texts
@@ -69,7 +69,7 @@ type world struct {
 	t      *testing.T
 	root   string // of the packs
 	audit  string // the log's path
-	log    servertest.LogBuffer
+	log    logbuf.Buffer
 	lib    *packs.Library
 	store  *attach.Store // of attached packs; nil: none
 	srv    *Server

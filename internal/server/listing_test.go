@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
@@ -290,7 +291,7 @@ description: A.
   "inputSchema": {"type": "object", "properties": {
     "secret": {"type": "string", "x-mcp-header": "Secret"},
     "x-mcp-header": {"type": "string"}}}}]}
--- a/x.sh* --
+-- a/x.sh --
 #!/bin/sh
 `)
 	w.answer = decide("once")

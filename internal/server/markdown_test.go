@@ -62,21 +62,21 @@ None.
 #### Command
 
 ` + "```bash\n./json.sh\n```" + `
--- notes/show.sh* --
+-- notes/show.sh --
 #!/bin/sh
 for a in "$@"; do printf '[%s]' "$a"; done
 echo
 echo "to standard error" >&2
 echo "$PWD"
 echo "$GIBBERISH_SKILL_NAME|$GIBBERISH_SKILL_DIR|$GIBBERISH_MODE"
--- notes/fail.sh* --
+-- notes/fail.sh --
 #!/bin/sh
 i=0
 while [ $i -lt 1000 ]; do echo "line $i"; i=$((i+1)); done
 sleep 0.3
 echo "the end" >&2
 exit 3
--- notes/json.sh* --
+-- notes/json.sh --
 #!/bin/sh
 echo '{"status": "ok", "count": 5}'
 `

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
@@ -127,7 +127,7 @@ func TestEnded(t *testing.T) {
 					}
 				}
 				in, input := io.Pipe()
-				var out servertest.LogBuffer
+				var out logbuf.Buffer
 				ended := make(chan error, 1)
 				go func() { ended <- wire.ServeStdio(ctx, w.srv, in, &out) }()
 				meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"n","version":"2"},"io.modelcontextprotocol/clientCapabilities":{}}`

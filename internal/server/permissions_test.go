@@ -37,7 +37,7 @@ description: Deploys.
    "command": {"program": "./sh", "args": ["ls"], "cwd": "project"}, "policy": {"read_only": true}},
   {"name": "alone", "inputSchema": {"type": "object"}, "command": ["true"], "policy": {"network": "loopback"}}
 ]}
--- acme/deploy/sh* --
+-- acme/deploy/sh --
 #!/bin/sh
 eval "$1"
 `

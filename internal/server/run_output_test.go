@@ -76,28 +76,28 @@ None.
   {"name": "two", "description": "d", "command": {"program": "./two.sh"}, "policy": {"allowed_exit_codes": [0, 2]}},
   {"name": "slow", "description": "d", "command": {"program": "sleep", "args": ["60"]}, "policy": {"timeout_secs": 1}}
 ]}
--- p/noisy.sh* --
+-- p/noisy.sh --
 #!/bin/sh
 echo "warning: one" >&2
 echo '{"status": "ok",'
 echo "warning: two" >&2
 echo '"count": 5}'
--- p/silent.sh* --
+-- p/silent.sh --
 #!/bin/sh
 exit 1
--- p/dies.sh* --
+-- p/dies.sh --
 #!/bin/sh
 kill -9 $$
--- p/two.sh* --
+-- p/two.sh --
 #!/bin/sh
 exit 2
--- p/large.sh* --
+-- p/large.sh --
 #!/bin/sh
 echo '{"list": ["0"'
 i=0
 while [ $i -lt 5000 ]; do echo ',"abcdefgh"'; i=$((i+1)); done
 echo '], "last": "the last"}'
--- p/huge.sh* --
+-- p/huge.sh --
 #!/bin/sh
 printf '{"list": "'
 dd if=/dev/zero bs=1024 count=1100 2>/dev/null | tr '\\0' a

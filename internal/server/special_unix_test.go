@@ -79,7 +79,7 @@ func TestReadWorkspaceSpecialFiles(t *testing.T) {
 name: maker
 description: Makes things.
 ---
--- maker/make.sh* --
+-- maker/make.sh --
 #!/bin/sh
 mkfifo fifo
 ln -s /etc/passwd link

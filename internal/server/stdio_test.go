@@ -16,13 +16,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // A reader of wires: ServeStdio over the whole of an input, and its replies as
 // they were written.
 func serveAll(t *testing.T, srv *Server, input io.Reader) []string {
 	t.Helper()
-	var out servertest.LogBuffer
+	var out logbuf.Buffer
 	if err := wire.ServeStdio(t.Context(), srv, input, &out); err != nil {
 		t.Fatalf("ServeStdio = %v", err)
 	}

@@ -44,51 +44,51 @@ description: A workbench.
  {"name": "ansi", "inputSchema": {"type": "object"}, "command": ["./ansi.sh"]},
  {"name": "here", "inputSchema": {"type": "object"}, "command": {"program": "./pwd.sh", "cwd": "pack_root"}}
 ]}
--- bench/args.sh* --
+-- bench/args.sh --
 #!/bin/sh
 for a; do printf '<%s>' "$a"; done
--- bench/fail.sh* --
+-- bench/fail.sh --
 #!/bin/sh
 echo out
 echo oops >&2
 exit 3
--- bench/one.sh* --
+-- bench/one.sh --
 #!/bin/sh
 exit 1
--- bench/hang.sh* --
+-- bench/hang.sh --
 #!/bin/sh
 echo started
 exec sleep 60
--- bench/flood.sh* --
+-- bench/flood.sh --
 #!/bin/sh
 exec yes 0123456789012345678901234567890123456789
--- bench/long.sh* --
+-- bench/long.sh --
 #!/bin/sh
 echo begin
 head -c 100000 /dev/zero | tr '\0' x
 echo end
--- bench/die.sh* --
+-- bench/die.sh --
 #!/bin/sh
 kill -9 $$
 -- bench/plain.txt --
 not a program
 -- bench/garbage* --
 this is no program and has no first line that names one
--- bench/nointerp.sh* --
+-- bench/nointerp.sh --
 #!/no/such/interpreter
--- bench/cat.sh* --
+-- bench/cat.sh --
 #!/bin/sh
 cat
--- bench/json.sh* --
+-- bench/json.sh --
 #!/bin/sh
 echo '{"number": 42, "other": "\u001b[31m"}'
--- bench/env.sh* --
+-- bench/env.sh --
 #!/bin/sh
 env
--- bench/ansi.sh* --
+-- bench/ansi.sh --
 #!/bin/sh
 printf '\033[2J\033]52;c;x\007\342\200\256plain\r\n'
--- bench/pwd.sh* --
+-- bench/pwd.sh --
 #!/bin/sh
 pwd
 `
@@ -371,7 +371,7 @@ description: Runs until it is let go.
 ---
 -- gate/tools.json --
 [{"name": "hold", "inputSchema": {"type": "object", "properties": {"n": {"type": "string"}}}, "command": {"program": "./hold.sh", "args": ["{{n}}"]}}]
--- gate/hold.sh* --
+-- gate/hold.sh --
 #!/bin/sh
 echo "$1" > "started-$1"
 while ! [ -e go ]; do sleep 0.02; done

@@ -98,10 +98,10 @@ func TestExecHints(t *testing.T) {
 name: p
 description: d
 ---
--- p/scripts/say.sh* --
+-- p/scripts/say.sh --
 #!/bin/sh
 echo "said $*"
--- p/scripts/make.sh* --
+-- p/scripts/make.sh --
 #!/bin/sh
 printf '#!/usr/bin/env sh\necho "made says $*"\n' > made.sh
 printf 'nothing' > data.bin

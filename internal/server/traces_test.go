@@ -87,7 +87,7 @@ func attributesOf(t *testing.T, kept *tracetest.InMemoryExporter) map[string]any
 	return found
 }
 
-const failing = triage + `
+var failing = triage + `
 -- broken/SKILL.md --
 ---
 name: broken
@@ -95,7 +95,7 @@ description: Fails.
 ---
 -- broken/tools.json --
 {"tools": [{"name": "fail", "description": "Fail.", "inputSchema": {"type": "object"}, "command": {"program": "./fail.sh"}}]}
--- broken/fail.sh* --
+-- broken/fail.sh --
 #!/bin/sh
 echo no >&2
 exit 3

@@ -257,7 +257,7 @@ description: Runs until it is let go.
 ---
 -- hold/word.txt --
 approved
--- hold/hold.sh* --
+-- hold/hold.sh --
 #!/bin/sh
 echo here > pid.new && mv pid.new pid
 while ! [ -e go ]; do sleep 0.02; done

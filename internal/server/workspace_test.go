@@ -27,7 +27,7 @@ description: Keeps notes.
 {"tools": [{"name": "add", "description": "Adds a note.",
   "inputSchema": {"type": "object", "properties": {"note": {"type": "string"}}, "required": ["note"], "additionalProperties": false},
   "command": {"program": "./add.sh", "args": ["{{note}}"]}}]}
--- notes/add.sh* --
+-- notes/add.sh --
 #!/bin/sh
 echo "$1" >> notes.txt
 cat notes.txt

@@ -4,7 +4,6 @@ package approvals_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"io"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 type object = map[string]any
@@ -31,7 +32,7 @@ type client struct {
 	w      *world
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	stderr *lockedBuffer
+	stderr *logbuf.Buffer
 	ended  chan struct{} // closed when the server's output has ended
 	modern bool          // 2026-07-28
 	killed bool
@@ -88,7 +89,7 @@ func (w *world) connectModern(answer answerer, flags ...string) *client {
 
 func (w *world) start(answer answerer, flags ...string) *client {
 	w.t.Helper()
-	c := &client{w: w, stderr: new(lockedBuffer), ended: make(chan struct{}), replies: make(map[int]chan object), answer: answer}
+	c := &client{w: w, stderr: new(logbuf.Buffer), ended: make(chan struct{}), replies: make(map[int]chan object), answer: answer}
 	c.cmd = exec.Command(w.program, append([]string{"serve", "--packs", w.packs}, flags...)...)
 	c.cmd.Env, c.cmd.Dir, c.cmd.Stderr = w.env, w.root, c.stderr
 	c.cmd.WaitDelay = time.Second
@@ -367,22 +368,4 @@ func (c *client) notified(method string) []object {
 		}
 	}
 	return all
-}
-
-// A lockedBuffer takes what a process writes while a test reads it.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

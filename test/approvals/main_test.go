@@ -20,10 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/tools/txtar"
-
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 // patience is how long a test waits for something that must happen. It is only
@@ -113,18 +112,7 @@ type world struct {
 
 // triage is the pack of most tests. Each run of greet leaves a file that is named
 // after it.
-const triage = `
--- triage/SKILL.md --
----
-name: triage
-description: Triage incidents.
----
-# Triage
-
-Read docs/steps.md.
--- triage/docs/steps.md --
-Step one.
--- triage/tools.json --
+var triage = testdata.Packs("triage") + `-- triage/tools.json --
 {"tools": [
   {"name": "greet", "description": "Say hello.",
    "inputSchema": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"], "additionalProperties": false},
@@ -172,9 +160,7 @@ func newWorld(t *testing.T, tree string, env ...string) *world {
 		"BROWSER=" + filepath.Join(root, "browser.sh"),
 		"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
 	}, env...)
-	for _, f := range txtar.Parse([]byte(tree)).Files {
-		w.put(filepath.Join("packs", f.Name), string(f.Data))
-	}
+	testdata.Plant(t, w.packs, tree)
 	if err := os.MkdirAll(w.home, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 // The tests of package server need these too.
-const (
-	triage = servertest.Triage
-	hold   = servertest.Hold
-)
-
 var (
+	triage = testdata.Packs("triage")
+	hold   = testdata.Packs("hold")
+
 	alive     = servertest.Alive
 	decide    = servertest.Decide
 	needShell = servertest.NeedShell
@@ -43,7 +43,7 @@ type world struct {
 	root       string // of the packs
 	workspaces string // folder of the chats' workspaces
 	audit      string // the log's path
-	log        servertest.LogBuffer
+	log        logbuf.Buffer
 	gate       *gate.Gate
 	srv        *server.Server
 }
@@ -76,7 +76,7 @@ func everyFile() option {
 func newWorld(t *testing.T, tree string, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, root: t.TempDir(), workspaces: t.TempDir(), audit: filepath.Join(t.TempDir(), "audit.jsonl")}
-	servertest.Plant(t, w.root, tree)
+	testdata.Plant(t, w.root, tree)
 	logger := slog.New(slog.NewTextHandler(&w.log, nil))
 	log, err := audit.Open(w.audit, audit.Options{})
 	if err != nil {

@@ -1,83 +1,22 @@
 package servertest
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
-// Triage is a pack with documents and one tool.
-const Triage = `
--- triage/SKILL.md --
----
-name: triage
-description: Triage incidents.
-tags: [ops]
----
-# Triage
-
-Read docs/steps.md.
--- triage/docs/steps.md --
-Step one.
--- triage/tools.json --
-{"tools": [{"name": "greet", "description": "Say hello.",
-  "inputSchema": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"], "additionalProperties": false},
-  "command": {"program": "./scripts/greet.sh", "args": ["{{who}}"]}}]}
--- triage/scripts/greet.sh* --
-#!/bin/sh
-echo "hello $1"
-echo made > made.txt
-`
-
-// Hold is a pack whose program runs until a file "go" is in its workspace.
-const Hold = `
--- hold/SKILL.md --
----
-name: hold
-description: Runs until it is let go.
----
--- hold/hold.sh* --
-#!/bin/sh
-echo $$ > pid.new && mv pid.new pid
-while ! [ -e go ]; do sleep 0.02; done
-echo let go
-`
-
-// HoldParams returns the parameters of a call that runs the program of [Hold].
+// HoldParams returns the parameters of a call that runs the program of the pack "hold".
 func HoldParams() map[string]any {
 	return map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{"pack_id": "hold", "command": "./hold.sh"}}
-}
-
-// Plant writes the files of a txtar tree. A name that ends in "*" is made
-// executable.
-func Plant(t *testing.T, root, tree string) {
-	t.Helper()
-	for _, f := range txtar.Parse([]byte(tree)).Files {
-		name, exec := strings.CutSuffix(f.Name, "*")
-		mode := os.FileMode(0o644)
-		if exec {
-			mode = 0o755
-		}
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, f.Data, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // NeedShell skips a test whose packs have POSIX scripts where no shell runs
@@ -97,7 +36,7 @@ func NewHouse(t *testing.T) House {
 	t.Helper()
 	dir := paths.WithoutLinks(t.TempDir())
 	h := House{filepath.Join(dir, "home", "ada"), filepath.Join(dir, "home", "ada", "site")}
-	Plant(t, h.Home, `
+	testdata.Plant(t, h.Home, `
 -- .ssh/id_rsa --
 private
 -- .config/gh/hosts.yml --
@@ -153,24 +92,6 @@ func (r *Repeat) Read(p []byte) (int, error) {
 	}
 	r.N -= int64(n)
 	return n, nil
-}
-
-// LogBuffer holds what the server logged. It is safe for concurrent use.
-type LogBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *LogBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *LogBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // Until waits until is reports true.

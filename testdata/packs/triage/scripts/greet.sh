@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "hello $1"
+echo made > made.txt
