@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/shim"
 )
 
 // A script is run by another program: the kernel starts the one that the
@@ -75,10 +77,10 @@ func (l *Lookuper) chain(p *Program, head []byte, in *installation, o LookupOpti
 				return err
 			}
 		}
-		if shim := shimAt(i.Path, o); shim != nil && !i.OnPath {
+		if s := shim.At(i.Path, o.shims()); s != nil && !i.OnPath {
 			// It is the kernel, or env(1), that starts the very path.
 			return &NotFoundError{Name: i.Name, NeededBy: script, Problem: fmt.Sprintf(
-				"it is a shim of %s; name the interpreter itself in the first line of the script, or \"#!/usr/bin/env %s\"", shim.manager, shim.name)}
+				"it is a shim of %s; name the interpreter itself in the first line of the script, or \"#!/usr/bin/env %s\"", s.Manager, s.Name)}
 		}
 		p.Interpreters = append(p.Interpreters, i)
 		script, head = i.Path, next
@@ -169,7 +171,7 @@ func (l *Lookuper) interpreter(i *Interpreter, script, path string, in *installa
 			return notFound(`write its path without "..", "." and doubled slashes`)
 		}
 	}
-	switch problem, err := executable(path); {
+	switch problem, err := file.Executable(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound("no such file")
 	case problem != "":
@@ -221,7 +223,7 @@ type envProgram struct{ Resolved, Digest string }
 func (l *Lookuper) systemEnv() (envProgram, error) {
 	for _, path := range []string{"/usr/bin/env", "/bin/env", "/run/current-system/sw/bin/env"} {
 		resolved, err := filepath.EvalSymlinks(path)
-		if err != nil || !paths.IsSystem(resolved) || !fixed(path) || !fixed(resolved) {
+		if err != nil || !paths.IsSystem(resolved) || !file.Fixed(path) || !file.Fixed(resolved) {
 			continue
 		}
 		digest, _, err := l.digests.file(resolved)
@@ -332,7 +334,7 @@ func search(path, name string) string {
 		}
 		// A file that cannot be started is passed over by execvp, as by Lookup.
 		at := filepath.Join(dir, name)
-		if problem, err := executable(at); problem == "" && err == nil {
+		if problem, err := file.Executable(at); problem == "" && err == nil {
 			return at
 		}
 	}

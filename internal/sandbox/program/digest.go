@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // headSize is how much of a program is looked at for its first line; the
@@ -74,7 +75,7 @@ func (c *digestCache) entry(path string) (digestEntry, error) {
 		return none, errors.New("not a regular file")
 	}
 	before := paths.StampOf(info)
-	keep := info.Size() > alwaysRead || systemOwned(path)
+	keep := info.Size() > alwaysRead || file.SystemOwned(path)
 	if keep {
 		c.mu.Lock()
 		e, ok := c.known[path]

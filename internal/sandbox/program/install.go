@@ -1,8 +1,6 @@
 package program
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/shim"
 )
 
 // An installation collects what programs need that the system's own folders do
@@ -27,10 +27,10 @@ type installation struct {
 
 func newInstallation(o LookupOptions) *installation {
 	return &installation{
-		home:   paths.Spellings([]string{o.home()}),
+		home:   paths.Spellings([]string{shim.Environ(o.Environ).Home()}),
 		system: paths.SystemDirs(),
 		given:  paths.Spellings(append([]string{o.PackDir}, o.Exclude...)),
-		env:    o.env,
+		env:    shim.Environ(o.Environ).Get,
 	}
 }
 
@@ -127,7 +127,7 @@ func (in *installation) around(path string) []string {
 		switch base := filepath.Base(at); {
 		case base == "node_modules", runtime.GOOS == "darwin" && strings.HasSuffix(base, ".app"):
 			dirs = append(dirs, at)
-		case base == "Cellar" && isDir(filepath.Join(filepath.Dir(at), "bin")):
+		case base == "Cellar" && file.IsDir(filepath.Join(filepath.Dir(at), "bin")):
 			dirs = append(dirs, filepath.Dir(at))
 		}
 		if at == filepath.Dir(at) {
@@ -246,7 +246,7 @@ func (in *installation) found() (needs []string, links []paths.Link) {
 // venvHome returns the folder of the Python that the virtual environment at
 // dir, if it is one, was made with.
 func venvHome(dir string) (string, bool) {
-	text, err := readSmall(filepath.Join(dir, "pyvenv.cfg"))
+	text, err := file.Text(filepath.Join(dir, "pyvenv.cfg"))
 	if err != nil {
 		return "", false
 	}
@@ -257,35 +257,4 @@ func venvHome(dir string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// maxSmall is the size of the largest file that readSmall reads: far more than
-// anybody writes into a file of versions.
-const maxSmall = 256 << 10 // 256 KiB
-
-// readSmall returns the text of a small regular file.
-func readSmall(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|paths.Nonblock, 0) // a FIFO would keep us waiting
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return "", err
-	} else if !info.Mode().IsRegular() {
-		return "", errors.New("not a regular file")
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
-	if err != nil {
-		return "", err
-	}
-	if len(text) > maxSmall {
-		return "", errors.New("larger than any such file should be")
-	}
-	return string(text), nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

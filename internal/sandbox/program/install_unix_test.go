@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
@@ -349,18 +348,6 @@ func TestVerifyNeeds(t *testing.T) {
 		}
 		if _, err := new(Lookuper).Verify(p); !errors.As(err, new(*ChangedError)) {
 			t.Errorf("Verify after %q = %v, want a *ChangedError", about, err)
-		}
-	}
-}
-
-func TestReadSmall(t *testing.T) {
-	dir := tree(t, map[string]string{"ok": "text", "large": strings.Repeat("x", maxSmall+1), "full": strings.Repeat("x", maxSmall)})
-	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]bool{"ok": true, "full": true, "large": false, "fifo": false, ".": false, "gone": false} {
-		if _, err := readSmall(filepath.Join(dir, name)); (err == nil) != want {
-			t.Errorf("readSmall(%q) = %v, want success %v", name, err, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // A Program is a program as it was found. Its fields belong together: a Run
@@ -151,7 +152,7 @@ func nameProblem(name string) string {
 
 func (l *Lookuper) absolute(name string, o LookupOptions) (Program, error) {
 	path := filepath.Clean(name)
-	switch problem, err := executable(path); {
+	switch problem, err := file.Executable(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return Program{}, &NotFoundError{Name: name, Problem: "no such file"}
 	case problem != "":
@@ -192,7 +193,7 @@ func (l *Lookuper) inPack(name string, o LookupOptions) (Program, error) {
 	if outside, err := os.Stat(path); err != nil || !os.SameFile(info, outside) {
 		return notFound("not a file inside the pack")
 	}
-	switch problem, err := executable(path); {
+	switch problem, err := file.Executable(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound("no such file in the pack")
 	case problem != "":
@@ -213,7 +214,7 @@ func (l *Lookuper) onPath(name string, o LookupOptions, skip []string) (string, 
 	var refused *NotExecutableError
 	for _, dir := range dirs {
 		path := filepath.Join(dir, executableName(name))
-		problem, err := executable(path)
+		problem, err := file.Executable(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // tree makes files under a new folder: a path that ends in "*" is executable,
@@ -278,7 +279,7 @@ func TestDigestIsComputed(t *testing.T) {
 // stamp differs.
 func TestSystemDigestIsRemembered(t *testing.T) {
 	path, err := filepath.EvalSymlinks("/usr/bin/env")
-	if err != nil || !systemOwned(path) {
+	if err != nil || !file.SystemOwned(path) {
 		t.Skip("there is no /usr/bin/env that only root can change")
 	}
 	var c digestCache

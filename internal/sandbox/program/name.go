@@ -1,6 +1,8 @@
 package program
 
 import (
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +15,24 @@ import (
 var interpreted = []string{
 	".bat", ".cmd", ".com", ".cpl", ".hta", ".js", ".jse", ".lnk", ".msc", ".msi", ".pif",
 	".ps1", ".psm1", ".reg", ".scr", ".url", ".vb", ".vbe", ".vbs", ".wsf", ".wsh",
+}
+
+// systemNameProblem says why no program on this system may be called name, or
+// returns "". Windows would hand some names to a command interpreter, and reads
+// others as another file's.
+func systemNameProblem(name string) string {
+	if runtime.GOOS == "windows" {
+		return windowsNameProblem(name)
+	}
+	return ""
+}
+
+// executableName returns what the file of a program is called on this system.
+func executableName(name string) string {
+	if runtime.GOOS == "windows" && !strings.EqualFold(filepath.Ext(name), ".exe") {
+		return name + ".exe"
+	}
+	return name
 }
 
 // windowsNameProblem says why no program on Windows may be called name, which is as

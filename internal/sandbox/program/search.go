@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // FilterPath returns the folders of the PATH value path that programs are
@@ -30,7 +31,7 @@ func pathDirs(path string, exclude []string) []string {
 		if err != nil || slices.Contains(dirs, dir) || paths.Inside(exclude, dir) || paths.Inside(exclude, resolved) {
 			continue
 		}
-		if info, err := os.Stat(resolved); err != nil || !info.IsDir() || writableByOthers(info) {
+		if info, err := os.Stat(resolved); err != nil || !info.IsDir() || file.WritableByOthers(info) {
 			continue
 		}
 		dirs = append(dirs, dir)

@@ -1,4 +1,4 @@
-package program
+package shim
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // pyenvRoot returns PYENV_ROOT as a shim of pyenv sets it.
@@ -28,7 +30,7 @@ func pyenvRoot(text string) (string, bool) {
 // pyenv looks through the versions of PYENV_VERSION, of the nearest
 // .python-version, or else of the file "version" of PYENV_ROOT; what none of
 // them has is left to the rest of PATH. pyenv's own hooks are not asked.
-func (s *shim) pyenv() (string, error) {
+func (s *Shim) pyenv() (string, error) {
 	versions, source, err := s.pyenvVersions()
 	if err != nil {
 		return "", err
@@ -36,7 +38,7 @@ func (s *shim) pyenv() (string, error) {
 	dir := filepath.Join(s.root, "versions")
 	for _, version := range versions {
 		if version == "system" {
-			return "", errOnPath
+			return "", ErrOnPath
 		}
 		if err := checkName("version", version, source); err != nil {
 			return "", err
@@ -48,15 +50,15 @@ func (s *shim) pyenv() (string, error) {
 		if !ok {
 			return "", fmt.Errorf("version %q, which %s names, is not installed", version, source)
 		}
-		if path := filepath.Join(dir, installed, "bin", s.name); runnable(path) {
+		if path := filepath.Join(dir, installed, "bin", s.Name); file.Runnable(path) {
 			return path, nil
 		}
 	}
-	return "", errOnPath
+	return "", ErrOnPath
 }
 
-func (s *shim) pyenvVersions() (versions []string, source string, err error) {
-	if v := s.o.env("PYENV_VERSION"); v != "" {
+func (s *Shim) pyenvVersions() (versions []string, source string, err error) {
+	if v := s.o.Environ.Get("PYENV_VERSION"); v != "" {
 		return strings.Split(v, ":"), "PYENV_VERSION", nil
 	}
 	var files []string

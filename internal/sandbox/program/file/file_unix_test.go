@@ -1,6 +1,6 @@
 //go:build unix
 
-package program
+package file
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ func TestSystemOwned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{own, filepath.Dir(own), "/usr/there-is-no-such-file", "/proc/self/exe", "/dev/null", "/"} {
-		if systemOwned(path) {
-			t.Errorf("systemOwned(%q) = true", path)
+		if SystemOwned(path) {
+			t.Errorf("SystemOwned(%q) = true", path)
 		}
 	}
 	if os.Getuid() != 0 {
@@ -53,11 +53,11 @@ func TestSystemOwned(t *testing.T) {
 		if err := c.do(); err != nil {
 			t.Fatal(err)
 		}
-		if got := systemOwned(file); got != c.want {
-			t.Errorf("%s: systemOwned = %v, want %v", c.what, got, c.want)
+		if got := SystemOwned(file); got != c.want {
+			t.Errorf("%s: SystemOwned = %v, want %v", c.what, got, c.want)
 		}
 	}
-	if systemOwned(link) {
+	if SystemOwned(link) {
 		t.Error("a link counts as a file")
 	}
 }

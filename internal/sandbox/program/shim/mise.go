@@ -1,4 +1,4 @@
-package program
+package shim
 
 import (
 	"cmp"
@@ -9,18 +9,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // miseRoot returns mise's folder of data for a shim in dir.
-func (o *LookupOptions) miseRoot(dir string) string {
+func (e Environ) miseRoot(dir string) string {
 	if filepath.Base(dir) == "shims" {
 		return filepath.Dir(dir)
 	}
-	root := o.envPath("MISE_DATA_DIR")
-	if data := o.envPath("XDG_DATA_HOME"); root == "" && data != "" {
+	root := e.path("MISE_DATA_DIR")
+	if data := e.path("XDG_DATA_HOME"); root == "" && data != "" {
 		root = filepath.Join(data, "mise")
 	}
-	return cmp.Or(root, o.inHome(".local/share/mise"))
+	return cmp.Or(root, e.inHome(".local/share/mise"))
 }
 
 // A miseTool is what the files of mise say of a tool.
@@ -35,12 +37,12 @@ type miseTool struct {
 // Dir and above, and the user's own name. Of TOML, only TOOL = "VERSION" and
 // lists of versions are understood; a tool that says more, and may have the
 // program, cannot be followed. mise's own settings are not read.
-func (s *shim) mise() (string, error) {
+func (s *Shim) mise() (string, error) {
 	for _, name := range []string{
 		"MISE_ENV", "MISE_PROFILE", "MISE_NO_CONFIG", "MISE_CONFIG_FILE", "MISE_DEFAULT_CONFIG_FILENAME",
 		"MISE_DEFAULT_TOOL_VERSIONS_FILENAME", "MISE_OVERRIDE_CONFIG_FILENAMES", "MISE_OVERRIDE_TOOL_VERSIONS_FILENAMES",
 	} {
-		if s.o.env(name) != "" {
+		if s.o.Environ.Get(name) != "" {
 			return "", fmt.Errorf("%s is set, which is not understood here", name)
 		}
 	}
@@ -48,7 +50,7 @@ func (s *shim) mise() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	installs := cmp.Or(s.o.envPath("MISE_INSTALLS_DIR"), filepath.Join(s.root, "installs"))
+	installs := cmp.Or(s.o.Environ.path("MISE_INSTALLS_DIR"), filepath.Join(s.root, "installs"))
 	var paths, owners []string
 	for _, tool := range tools {
 		dir := filepath.Join(installs, miseFolder(tool.name))
@@ -62,20 +64,20 @@ func (s *shim) mise() (string, error) {
 	}
 	switch len(paths) {
 	case 0:
-		return "", errOnPath
+		return "", ErrOnPath
 	case 1:
 		return paths[0], nil
 	}
-	return "", fmt.Errorf("more than one of its tools has %q: %q", s.name, owners)
+	return "", fmt.Errorf("more than one of its tools has %q: %q", s.Name, owners)
 }
 
 // miseProgram returns the program as tool has it in its folder dir, or "" when
 // it does not, or leaves it to the system.
-func (s *shim) miseProgram(dir string, tool miseTool) (string, error) {
+func (s *Shim) miseProgram(dir string, tool miseTool) (string, error) {
 	mayHave := func() bool {
 		entries, _ := os.ReadDir(dir)
-		return tool.name == s.name || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-			return miseFind(filepath.Join(dir, e.Name()), s.name) != ""
+		return tool.name == s.Name || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+			return miseFind(filepath.Join(dir, e.Name()), s.Name) != ""
 		})
 	}
 	if !tool.simple {
@@ -96,7 +98,7 @@ func (s *shim) miseProgram(dir string, tool miseTool) (string, error) {
 		}
 		switch {
 		case ok:
-			if path := miseFind(filepath.Join(dir, installed), s.name); path != "" {
+			if path := miseFind(filepath.Join(dir, installed), s.Name); path != "" {
 				return path, nil
 			}
 		case !mayHave():
@@ -112,7 +114,7 @@ func (s *shim) miseProgram(dir string, tool miseTool) (string, error) {
 // miseFind returns the program name in a version's folder, "" when it has none.
 func miseFind(dir, name string) string {
 	for _, bin := range []string{"bin", ".mise-bins", "."} {
-		if path := filepath.Join(dir, bin, name); runnable(path) {
+		if path := filepath.Join(dir, bin, name); file.Runnable(path) {
 			return path
 		}
 	}
@@ -120,7 +122,7 @@ func miseFind(dir, name string) string {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries[:min(len(entries), 64)] {
 		for _, bin := range []string{"bin", "."} {
-			if path := filepath.Join(dir, e.Name(), bin, name); e.IsDir() && runnable(path) {
+			if path := filepath.Join(dir, e.Name(), bin, name); e.IsDir() && file.Runnable(path) {
 				return path
 			}
 		}
@@ -139,7 +141,7 @@ func miseFolder(tool string) string {
 
 // miseTools returns the tools that are configured, each as the first file that
 // counts has it.
-func (s *shim) miseTools() ([]miseTool, error) {
+func (s *Shim) miseTools() ([]miseTool, error) {
 	var tools []miseTool
 	add := func(found []miseTool) {
 		for _, t := range found {
@@ -178,7 +180,7 @@ func (s *shim) miseTools() ([]miseTool, error) {
 
 // miseFiles returns the paths where configuration may be, what counts first
 // before.
-func (s *shim) miseFiles() []string {
+func (s *Shim) miseFiles() []string {
 	fragments := func(dir string) []string {
 		files, _ := filepath.Glob(filepath.Join(globEscape(dir), "conf.d", "[^.]*.toml"))
 		slices.Sort(files)
@@ -201,24 +203,24 @@ func (s *shim) miseFiles() []string {
 		files = append(files, fragments(filepath.Join(dir, ".config/mise"))...)
 		files = append(files, filepath.Join(dir, ".tool-versions"))
 	}
-	if file := s.o.envPath("MISE_GLOBAL_CONFIG_FILE"); file != "" {
+	if file := s.o.Environ.path("MISE_GLOBAL_CONFIG_FILE"); file != "" {
 		files = append(files, file)
 	} else {
-		dir := s.o.envPath("MISE_CONFIG_DIR")
-		if config := s.o.envPath("XDG_CONFIG_HOME"); dir == "" && config != "" {
+		dir := s.o.Environ.path("MISE_CONFIG_DIR")
+		if config := s.o.Environ.path("XDG_CONFIG_HOME"); dir == "" && config != "" {
 			dir = filepath.Join(config, "mise")
 		}
-		if dir = cmp.Or(dir, s.o.inHome(".config/mise")); dir != "" {
+		if dir = cmp.Or(dir, s.o.Environ.inHome(".config/mise")); dir != "" {
 			for _, name := range []string{"mise.local.toml", "config.local.toml", "mise.toml", "config.toml"} {
 				files = append(files, filepath.Join(dir, name))
 			}
 			files = append(files, fragments(dir)...)
 		}
-		if file := s.o.inHome(".tool-versions"); file != "" {
+		if file := s.o.Environ.inHome(".tool-versions"); file != "" {
 			files = append(files, file)
 		}
 	}
-	system := cmp.Or(s.o.envPath("MISE_SYSTEM_CONFIG_DIR"), "/etc/mise")
+	system := cmp.Or(s.o.Environ.path("MISE_SYSTEM_CONFIG_DIR"), "/etc/mise")
 	return append(append(files, filepath.Join(system, "mise.toml"), filepath.Join(system, "config.toml")), fragments(system)...)
 }
 

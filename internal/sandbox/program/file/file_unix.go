@@ -1,6 +1,6 @@
 //go:build unix
 
-package program
+package file
 
 import (
 	"errors"
@@ -14,13 +14,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-func systemNameProblem(string) string { return "" }
-
-func executableName(name string) string { return name }
-
-// executable says why the file at path cannot be run, or "" when it can. A
+// Executable says why the file at path cannot be run, or "" when it can. A
 // problem of finding it is an error as well.
-func executable(path string) (problem string, err error) {
+func Executable(path string) (problem string, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
@@ -44,11 +40,11 @@ func executable(path string) (problem string, err error) {
 	return "", nil
 }
 
-func writableByOthers(info os.FileInfo) bool { return info.Mode()&0o002 != 0 }
+func WritableByOthers(info os.FileInfo) bool { return info.Mode()&0o002 != 0 }
 
-// fixed reports whether the user of this process changes nothing at the absolute
+// Fixed reports whether the user of this process changes nothing at the absolute
 // path, nor which file is there. Root could, and so is taken at its word.
-func fixed(path string) bool {
+func Fixed(path string) bool {
 	uid := os.Getuid()
 	for {
 		info, err := os.Lstat(path)
@@ -69,10 +65,10 @@ func fixed(path string) bool {
 	}
 }
 
-// systemOwned reports whether only root can change the file at path, or put
+// SystemOwned reports whether only root can change the file at path, or put
 // another one there: it is in a folder of the system's, and root owns it and every
 // folder above, where nobody else may write. Path is absolute and has no links.
-func systemOwned(path string) bool {
+func SystemOwned(path string) bool {
 	if !paths.IsSystem(path) {
 		return false
 	}

@@ -1,4 +1,4 @@
-package program
+package shim
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // isRustupProxy reports whether path is one of the links to rustup, of either
@@ -35,7 +37,7 @@ func isRustupProxy(path, resolved string) bool {
 // Dir upwards in the overrides of settings.toml and in rust-toolchain.toml, and
 // else takes the default one. The programs of a toolchain find each other
 // beside themselves, so they do not need rustup.
-func (s *shim) rustup() (string, error) {
+func (s *Shim) rustup() (string, error) {
 	name, source, err := s.rustToolchain()
 	if err != nil {
 		return "", err
@@ -45,7 +47,7 @@ func (s *shim) rustup() (string, error) {
 	}
 	dir := filepath.Join(s.root, "toolchains")
 	found := name
-	if !isDir(filepath.Join(dir, name)) {
+	if !file.IsDir(filepath.Join(dir, name)) {
 		arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686"}[runtime.GOARCH]
 		hosts, _ := filepath.Glob(filepath.Join(globEscape(dir), name+"-"+arch+"-*"))
 		if arch == "" || len(hosts) != 1 {
@@ -53,15 +55,15 @@ func (s *shim) rustup() (string, error) {
 		}
 		found = filepath.Base(hosts[0])
 	}
-	path := filepath.Join(dir, found, "bin", s.name)
-	if !runnable(path) {
-		return "", fmt.Errorf("toolchain %q has no %q", found, s.name)
+	path := filepath.Join(dir, found, "bin", s.Name)
+	if !file.Runnable(path) {
+		return "", fmt.Errorf("toolchain %q has no %q", found, s.Name)
 	}
 	return path, nil
 }
 
-func (s *shim) rustToolchain() (name, source string, err error) {
-	if v := s.o.env("RUSTUP_TOOLCHAIN"); v != "" {
+func (s *Shim) rustToolchain() (name, source string, err error) {
+	if v := s.o.Environ.Get("RUSTUP_TOOLCHAIN"); v != "" {
 		return v, "RUSTUP_TOOLCHAIN", nil
 	}
 	settings := filepath.Join(s.root, "settings.toml")

@@ -1,4 +1,4 @@
-package program
+package shim
 
 import (
 	"cmp"
@@ -8,14 +8,16 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // voltaRoot returns VOLTA_HOME for a shim in dir.
-func (o *LookupOptions) voltaRoot(dir string) string {
-	if parent := filepath.Dir(dir); isDir(filepath.Join(parent, "tools")) {
+func (e Environ) voltaRoot(dir string) string {
+	if parent := filepath.Dir(dir); file.IsDir(filepath.Join(parent, "tools")) {
 		return parent
 	}
-	return cmp.Or(o.envPath("VOLTA_HOME"), o.inHome(".volta"))
+	return cmp.Or(e.path("VOLTA_HOME"), e.inHome(".volta"))
 }
 
 // A voltaPlatform is a set of versions.
@@ -30,7 +32,7 @@ type voltaPlatform struct {
 // the project itself depends on is not followed: it is one of the project's
 // files, which a run may change. Node for a package's program is the one for
 // the project, too, not the one it was installed with.
-func (s *shim) volta() (string, error) {
+func (s *Shim) volta() (string, error) {
 	project, depends, err := s.voltaProject()
 	if err != nil {
 		return "", err
@@ -46,7 +48,7 @@ func (s *shim) volta() (string, error) {
 		platform.Pnpm = cmp.Or(project.Pnpm, user.Pnpm)
 	}
 	tool, version := "node", platform.Node
-	switch s.name {
+	switch s.Name {
 	case "node":
 	case "npm", "npx":
 		if platform.Npm != "" {
@@ -55,7 +57,7 @@ func (s *shim) volta() (string, error) {
 	case "yarn", "yarnpkg":
 		tool, version = "yarn", platform.Yarn
 	case "pnpm":
-		if s.o.env("VOLTA_FEATURE_PNPM") == "" {
+		if s.o.Environ.Get("VOLTA_FEATURE_PNPM") == "" {
 			return s.voltaPackage(depends)
 		}
 		tool, version = "pnpm", platform.Pnpm
@@ -63,13 +65,13 @@ func (s *shim) volta() (string, error) {
 		return s.voltaPackage(depends)
 	}
 	if version == "" {
-		return "", errOnPath
+		return "", ErrOnPath
 	}
 	if err := checkName("version", version, platform.source); err != nil {
 		return "", err
 	}
-	path := filepath.Join(s.root, "tools/image", tool, version, "bin", s.name)
-	if !runnable(path) {
+	path := filepath.Join(s.root, "tools/image", tool, version, "bin", s.Name)
+	if !file.Runnable(path) {
 		return "", fmt.Errorf("version %q of %s, which %s names, is not installed", version, tool, platform.source)
 	}
 	return path, nil
@@ -77,7 +79,7 @@ func (s *shim) volta() (string, error) {
 
 // voltaProject returns what the nearest package.json pins, and the packages
 // that it depends on.
-func (s *shim) voltaProject() (platform voltaPlatform, depends []string, err error) {
+func (s *Shim) voltaProject() (platform voltaPlatform, depends []string, err error) {
 	for _, dir := range s.versionDirs() {
 		if filepath.Base(filepath.Dir(dir)) == "node_modules" {
 			continue
@@ -114,7 +116,7 @@ func (s *shim) voltaProject() (platform voltaPlatform, depends []string, err err
 }
 
 // voltaDefault returns the user's own versions.
-func (s *shim) voltaDefault() (voltaPlatform, error) {
+func (s *Shim) voltaDefault() (voltaPlatform, error) {
 	file := filepath.Join(s.root, "tools/user/platform.json")
 	var p struct {
 		Node       struct{ Runtime, Npm string }
@@ -127,29 +129,29 @@ func (s *shim) voltaDefault() (voltaPlatform, error) {
 }
 
 // voltaPackage returns the program of a package that the user has installed.
-func (s *shim) voltaPackage(depends []string) (string, error) {
-	file := filepath.Join(s.root, "tools/user/bins", s.name+".json")
+func (s *Shim) voltaPackage(depends []string) (string, error) {
+	manifest := filepath.Join(s.root, "tools/user/bins", s.Name+".json")
 	var bin struct{ Name, Package string }
-	err := s.readJSON(file, &bin)
+	err := s.readJSON(manifest, &bin)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", errOnPath
+		return "", ErrOnPath
 	case err != nil:
 		return "", err
-	case bin.Name != s.name || bin.Package == "" || !filepath.IsLocal(bin.Package):
-		return "", fmt.Errorf("%q names no package", file)
+	case bin.Name != s.Name || bin.Package == "" || !filepath.IsLocal(bin.Package):
+		return "", fmt.Errorf("%q names no package", manifest)
 	case slices.Contains(depends, bin.Package):
 		return "", errors.New("the project has its own copy, which would be started instead")
 	}
 	root := filepath.Join(s.root, "tools/image/packages")
-	path := filepath.Join(root, bin.Package, "bin", s.name)
-	if path == filepath.Join(root, "bin", s.name) || !runnable(path) {
-		return "", fmt.Errorf("its package, which %q names, is not installed", file)
+	path := filepath.Join(root, bin.Package, "bin", s.Name)
+	if path == filepath.Join(root, "bin", s.Name) || !file.Runnable(path) {
+		return "", fmt.Errorf("its package, which %q names, is not installed", manifest)
 	}
 	return path, nil
 }
 
-func (s *shim) readJSON(file string, v any) error {
+func (s *Shim) readJSON(file string, v any) error {
 	text, err := s.read(file)
 	if err != nil || text == "" {
 		return err

@@ -1,4 +1,4 @@
-package program
+package shim
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
 // An asdfTool is a tool that a shim of asdf is for, with its versions that have
@@ -39,7 +41,7 @@ func asdfTools(text string) []asdfTool {
 // asdf looks for a version of each tool in ASDF_TOOL_VERSION, the nearest
 // .tool-versions that has the tool, and the one of the home. Where a tool keeps
 // its programs only its plugin can tell; the usual places are looked at.
-func (s *shim) asdf() (string, error) {
+func (s *Shim) asdf() (string, error) {
 	var wanted []string
 	for _, tool := range asdfTools(s.text) {
 		if err := checkName("tool", tool.name, "the shim"); err != nil {
@@ -51,7 +53,7 @@ func (s *shim) asdf() (string, error) {
 		}
 		for _, version := range versions {
 			if version == "system" {
-				return "", errOnPath
+				return "", ErrOnPath
 			}
 			plain := strings.Replace(version, "ref:", "ref-", 1)
 			if err := checkName("version", plain, source); err != nil {
@@ -62,7 +64,7 @@ func (s *shim) asdf() (string, error) {
 				continue
 			}
 			for _, bin := range []string{"bin", "go/bin", "packages/bin", ".npm/bin", "."} {
-				if path := filepath.Join(s.root, "installs", tool.name, plain, bin, s.name); runnable(path) {
+				if path := filepath.Join(s.root, "installs", tool.name, plain, bin, s.Name); file.Runnable(path) {
 					return path, nil
 				}
 			}
@@ -71,17 +73,17 @@ func (s *shim) asdf() (string, error) {
 	if len(wanted) == 0 {
 		return "", errors.New("no version of its tool is set")
 	}
-	return "", fmt.Errorf("%q is in none of the versions that are set: %s", s.name, strings.Join(wanted, ", "))
+	return "", fmt.Errorf("%q is in none of the versions that are set: %s", s.Name, strings.Join(wanted, ", "))
 }
 
-func (s *shim) asdfVersions(tool string) (versions []string, source string, err error) {
+func (s *Shim) asdfVersions(tool string) (versions []string, source string, err error) {
 	variable := "ASDF_" + strings.ToUpper(strings.ReplaceAll(tool, "-", "_")) + "_VERSION"
-	if v := strings.Fields(s.o.env(variable)); len(v) > 0 {
+	if v := strings.Fields(s.o.Environ.Get(variable)); len(v) > 0 {
 		return v, variable, nil
 	}
 	name := ".tool-versions"
 	for _, variable := range []string{"ASDF_DEFAULT_TOOL_VERSIONS_FILENAME", "ASDF_TOOL_VERSIONS_FILENAME"} {
-		if v := s.o.env(variable); v != "" {
+		if v := s.o.Environ.Get(variable); v != "" {
 			name = v
 		}
 	}
@@ -93,7 +95,7 @@ func (s *shim) asdfVersions(tool string) (versions []string, source string, err 
 		return nil, "", err
 	}
 	dirs := s.versionDirs()
-	if home := s.o.home(); home != "" {
+	if home := s.o.Environ.Home(); home != "" {
 		dirs = append(dirs, home)
 	}
 	for _, dir := range dirs {
@@ -116,10 +118,10 @@ func (s *shim) asdfVersions(tool string) (versions []string, source string, err 
 
 // asdfLegacy returns the names of other tools' files of versions that count as
 // well, when the user has set legacy_version_file.
-func (s *shim) asdfLegacy(tool string) ([]string, error) {
-	file := s.o.envPath("ASDF_CONFIG_FILE")
+func (s *Shim) asdfLegacy(tool string) ([]string, error) {
+	file := s.o.Environ.path("ASDF_CONFIG_FILE")
 	if file == "" {
-		if file = s.o.inHome(".asdfrc"); file == "" {
+		if file = s.o.Environ.inHome(".asdfrc"); file == "" {
 			return nil, nil
 		}
 	}

@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/shim"
 )
 
 const elf = "\x7fELF"
@@ -175,7 +178,7 @@ func TestPyenv(t *testing.T) {
 		{about: "a NUL", files: local("3.9\x00.18\n"), name: "python3", err: "no plain word"},
 		{about: "one good, one not", files: local("3.11.7:../x\n"), name: "black", err: "no plain word"},
 		{about: "somebody's key", files: map[string]string{"home/proj/.python-version": "-> ../secret"}, name: "python3", err: "names a version that is no plain word"},
-		{about: "a huge file", files: local(strings.Repeat("#\n", maxSmall)), name: "python3", err: "larger than any such file"},
+		{about: "a huge file", files: local(strings.Repeat("#\n", 256<<10)), name: "python3", err: "larger than any such file"},
 		{about: "a folder", files: map[string]string{"home/proj/.python-version/x": ""}, name: "python3", err: "not a regular file"},
 		{about: "a loop", files: map[string]string{"home/proj/.python-version": "-> .python-version"}, name: "python3", err: "cannot be read"},
 		{about: "a link into the pack", files: map[string]string{"home/proj/pack/v": "3.9.18", "home/proj/.python-version": "-> pack/v"}, name: "python3", err: "into the pack"},
@@ -237,7 +240,7 @@ func TestPackChoosesNoVersion(t *testing.T) {
 	// A script of the pack that looks like a shim is only a script.
 	o.Path += ":/usr/bin:/bin"
 	for _, name := range []string{"./shims/tool", "./shims/other"} {
-		if p, err := Lookup(name, o); err == nil && p.Shim != "" || errors.Is(err, errOnPath) {
+		if p, err := Lookup(name, o); err == nil && p.Shim != "" || errors.Is(err, shim.ErrOnPath) {
 			t.Errorf("Lookup(%q) = %q, %v, want the script itself", name, p.Path, err)
 		}
 	}
@@ -518,7 +521,7 @@ func TestRealPyenv(t *testing.T) {
 	root := cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(home, ".pyenv"))
 	shims, err := os.ReadDir(filepath.Join(root, "shims"))
 	pyenv := filepath.Join(root, "bin", "pyenv")
-	if err != nil || !runnable(pyenv) || len(shims) == 0 {
+	if err != nil || !file.Runnable(pyenv) || len(shims) == 0 {
 		t.Skip("no pyenv in ", root)
 	}
 	dir := t.TempDir()
