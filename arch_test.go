@@ -86,16 +86,19 @@ func theMap() []row {
 		{dir: "internal/sandbox/confine/processes"},
 		{dir: "internal/sandbox/confine/memory", may: []string{"internal/sandbox/confine/processes"}},
 		{dir: "internal/sandbox/confine/seccomp"},
-		{dir: "internal/sandbox/confine", may: []string{"internal/sandbox/confine/memory", "internal/sandbox/confine/processes", "internal/sandbox/confine/seccomp", "internal/sandbox/seatbelt", "internal/sandbox/winjob"}, init: true},
+		{dir: "internal/sandbox/confine/pids"},
+		{dir: "internal/sandbox/confine/probe"},
+		{dir: "internal/sandbox/confine/broker", may: []string{"internal/sandbox/confine/memory", "internal/sandbox/confine/seccomp"}},
+		{dir: "internal/sandbox/confine", may: []string{"internal/sandbox/confine/broker", "internal/sandbox/confine/memory", "internal/sandbox/confine/pids", "internal/sandbox/confine/probe", "internal/sandbox/confine/processes", "internal/sandbox/confine/seccomp", "internal/sandbox/seatbelt", "internal/sandbox/winjob"}, init: true},
 		{dir: "internal/sandbox/capture", may: []string{"internal/sandbox", "internal/sandbox/paths"}},
 		{dir: "internal/sandbox/disk", may: []string{"internal/sandbox", "internal/sandbox/confine/processes"}},
 		{dir: "internal/sandbox/images", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		// A level starts programs, and the runner knows no system but by a level.
 		{dir: "internal/sandbox/level", may: []string{"internal/sandbox", "internal/sandbox/images", "internal/sandbox/program", "internal/sandbox/winjob"}},
 		{dir: "internal/sandbox/plain", may: []string{"internal/sandbox", "internal/sandbox/disk", "internal/sandbox/level"}, exec: true},
-		{dir: "internal/sandbox/linux", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/confine/processes", "internal/sandbox/confine/seccomp", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/temp"}, exec: true},
+		{dir: "internal/sandbox/linux", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/confine/pids", "internal/sandbox/confine/probe", "internal/sandbox/confine/processes", "internal/sandbox/confine/seccomp", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/temp"}, exec: true},
 		{dir: "internal/sandbox/darwin", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/seatbelt"}, exec: true},
-		{dir: "internal/sandbox/windows", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/program", "internal/sandbox/winjob"}, exec: true},
+		{dir: "internal/sandbox/windows", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/confine/probe", "internal/sandbox/level", "internal/sandbox/program", "internal/sandbox/winjob"}, exec: true},
 		// What a run is, many packages say. What runs it, they cannot reach: nothing
 		// gets to the runner around the gate.
 		{dir: "internal/sandbox/runner", may: []string{"internal/sandbox", "internal/sandbox/capture", "internal/sandbox/changes", "internal/sandbox/darwin", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/linux", "internal/sandbox/paths", "internal/sandbox/plain", "internal/sandbox/program", "internal/sandbox/temp", "internal/sandbox/windows"}},

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
 )
 
 // A family is what the helper forks: the program, or the init of a PID
@@ -52,11 +54,11 @@ type cloneArgs struct {
 
 // join makes the child, and all that come from it, members of a control group, by
 // the plan that it goes through first or already when it is made.
-func (f *family) join(first *plan, g *pidsGroup) {
+func (f *family) join(first *plan, g *pids.Group) {
 	if g == nil {
 		return
 	}
-	fd, file := g.newMember()
+	fd, file := g.NewMember()
 	if fd < 0 {
 		first.write(file, "0")
 		return

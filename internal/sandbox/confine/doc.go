@@ -16,7 +16,7 @@
 // lifeline: when the other end is closed, by an order or because the server was
 // killed, everything that the job started is killed.
 //
-// The filter of system calls asks the helper about some (see broker): those by
+// The filter of system calls asks the helper about some (package broker): those by
 // which a run takes memory or kernel objects that no limit of the kernel counts
 // for it. The helper answers by numbers alone.
 //

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/broker"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 )
 
@@ -24,7 +25,7 @@ func (p *plan) seccomp(f seccomp.Filter) {
 	// Linux 5.0 to 5.4 cannot let a call go on. Nobody has asked yet, so a kernel
 	// that can finds no question.
 	p.call(StepListen, unix.SYS_IOCTL, slotFrom, unix.SECCOMP_IOCTL_NOTIF_SEND,
-		unsafe.Pointer(&answer{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})).ignore[0] = uintptr(unix.ENOENT)
+		unsafe.Pointer(&broker.Answer{Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})).ignore[0] = uintptr(unix.ENOENT)
 	p.pass("send the filter's questions to the supervisor", fdQuestions, slotFrom)
 }
 

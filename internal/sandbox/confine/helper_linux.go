@@ -10,7 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/broker"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/memory"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/probe"
 )
 
 // lifeline is the helper's descriptor of the socket to the server.
@@ -28,7 +31,7 @@ func init() {
 	case Arg:
 		os.Exit(help())
 	case CheckArg:
-		os.Exit(check(os.Args[2:]))
+		os.Exit(probe.Main(os.Args[2:]))
 	}
 }
 
@@ -42,7 +45,7 @@ func help() int {
 	}
 	group := newJobGroup(job)
 	if group != nil {
-		defer group.remove() // nobody waits for that
+		defer group.Remove() // nobody waits for that
 	}
 	r := carryOut(job, stdio, group)
 	for message := r.Message(); len(message) > 0; {
@@ -101,7 +104,7 @@ func receive() (*Job, []int, error) {
 
 // newJobGroup makes the control group that a job asks for; nil: it asks for none,
 // or none can be made.
-func newJobGroup(job *Job) *pidsGroup {
+func newJobGroup(job *Job) *pids.Group {
 	limit := job.Limits.Processes
 	if limit <= 0 || job.Group == "" {
 		return nil
@@ -109,12 +112,12 @@ func newJobGroup(job *Job) *pidsGroup {
 	if job.Namespaces {
 		limit++ // our init
 	}
-	return newPidsGroup(job.Group, limit)
+	return pids.New(job.Group, limit)
 }
 
 // carryOut starts the program, in a control group or with nil in none, and returns
 // when nothing of it is left.
-func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
+func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
 	orders, report, err := pipes()
 	if err != nil {
 		return failure("make pipes for the program", err)
@@ -172,7 +175,7 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 	}
 	s := &supervisor{
 		family: f, job: job, pid: pid, orders: orders[1], reports: report[0], group: group,
-		broker: newBroker(questions[0], &memory.Shared{Limit: job.Limits.Data, Alive: func() (int, bool) { return memory.Alive(pid, job.Namespaces) }}),
+		broker: broker.New(questions[0], &memory.Shared{Limit: job.Limits.Data, Alive: func() (int, bool) { return memory.Alive(pid, job.Namespaces) }}),
 	}
 	return s.watch()
 }
@@ -186,7 +189,7 @@ type ends struct {
 }
 
 // newFamily plans all that the children of a job do.
-func newFamily(job *Job, group *pidsGroup, e ends) *family {
+func newFamily(job *Job, group *pids.Group, e ends) *family {
 	f := &family{}
 	moves := []move{{e.report, fdReport}, {e.stdio[0], fdStdin}, {e.stdio[1], fdStdout}, {e.stdio[2], fdStderr}, {e.questions, fdQuestions}}
 	if job.Namespaces {

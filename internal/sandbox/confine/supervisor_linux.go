@@ -10,6 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/broker"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
@@ -17,11 +20,11 @@ import (
 type supervisor struct {
 	family  *family
 	job     *Job
-	pid     int        // of the child: the init, or the program
-	orders  int        // to the init
-	reports int        // from the children
-	group   *pidsGroup // counts processes; nil: we do
-	broker  *broker    // answers what the filter asks
+	pid     int            // of the child: the init, or the program
+	orders  int            // to the init
+	reports int            // from the children
+	group   *pids.Group    // counts processes; nil: we do
+	broker  *broker.Broker // answers what the filter asks
 
 	report  Report
 	killing bool // everything is to end now
@@ -55,12 +58,12 @@ func (s *supervisor) watchInit() {
 	}
 	heard, counted := false, time.Now()
 	for {
-		fds[brokerAt].Fd = s.broker.fd
+		fds[brokerAt].Fd = s.broker.FD
 		if _, err := unix.Poll(fds, timeout); err != nil && err != unix.EINTR {
 			break
 		}
 		if fds[brokerAt].Revents != 0 {
-			s.broker.attend(fds[brokerAt].Revents)
+			s.broker.Attend(fds[brokerAt].Revents)
 		}
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
@@ -198,12 +201,12 @@ func (s *supervisor) watchProgram() {
 	}
 	pause, counted := countEvery, time.Now()
 	for !s.reaped && !s.killing {
-		fds[brokerAt].Fd = s.broker.fd
+		fds[brokerAt].Fd = s.broker.FD
 		if _, err := unix.Poll(fds, int(pause/time.Millisecond)); err != nil && err != unix.EINTR {
 			break
 		}
 		if fds[brokerAt].Revents != 0 {
-			s.broker.attend(fds[brokerAt].Revents)
+			s.broker.Attend(fds[brokerAt].Revents)
 		}
 		if fds[reportsAt].Revents != 0 {
 			var rec record
@@ -285,7 +288,7 @@ func (s *supervisor) reap() (none bool) {
 // stopped first, so that none can start another while others are being killed.
 func (s *supervisor) killAll() {
 	if s.group != nil {
-		_ = s.group.limit(0)
+		_ = s.group.Limit(0)
 	}
 	pause := 50 * time.Microsecond
 	for !s.reap() {

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/broker"
 )
 
 // Slots of a plan. What a slot holds lasts until the next step that sets it.
@@ -124,7 +126,7 @@ func (p *plan) proc() {
 	p.call("make /proc", unix.SYS_FSOPEN, "proc", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
 	p.place("/proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	for _, kv := range [][2]string{
-		{"max_inotify_instances", strconv.Itoa(maxInotifyInstances)}, {"max_inotify_watches", strconv.Itoa(maxInotifyWatches)},
+		{"max_inotify_instances", strconv.Itoa(broker.MaxInotifyInstances)}, {"max_inotify_watches", strconv.Itoa(broker.MaxInotifyWatches)},
 	} {
 		what := "limit " + kv[0]
 		first := len(p.steps)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/probe"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -256,7 +258,7 @@ func (System) Candidates(*slog.Logger) []level.Candidate {
 // Sweep removes what killed helpers left in the system.
 func (System) Sweep() {
 	if os.Getuid() == 0 { // nobody else makes control groups
-		confine.SweepGroups()
+		pids.Sweep()
 	}
 }
 
@@ -278,10 +280,10 @@ const tryTime = 10 * time.Second
 func (s *confiner) Try(ctx context.Context) error {
 	var checks []string
 	if s.namespaces {
-		checks = append(checks, confine.CheckNamespaces)
+		checks = append(checks, probe.Namespaces)
 	}
 	if s.landlock > 0 {
-		checks = append(checks, confine.CheckLandlock)
+		checks = append(checks, probe.Landlock)
 	}
 	_, err := s.try(ctx, sandbox.Policy{}, nil, checks)
 	if ce, ok := errors.AsType[*sandbox.ConfineError](err); ok && ce.Step == confine.StepListen {
@@ -337,7 +339,7 @@ func (s *confiner) tryOverlay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := confine.PrepareLayer(dir); err != nil {
+	if err := probe.PrepareLayer(dir); err != nil {
 		return err
 	}
 	info, err := os.Lstat(dir)
@@ -345,7 +347,7 @@ func (s *confiner) tryOverlay(ctx context.Context) error {
 		return err
 	}
 	policy := sandbox.Policy{Layers: []sandbox.Layer{{Folder: dir, Kind: sandbox.LayerOverlay}}}
-	changed, err := s.try(ctx, policy, []level.Folder{{Path: dir, Info: info}}, []string{confine.CheckLayer, dir})
+	changed, err := s.try(ctx, policy, []level.Folder{{Path: dir, Info: info}}, []string{probe.Layer, dir})
 	if err != nil {
 		return err
 	}
@@ -353,13 +355,13 @@ func (s *confiner) tryOverlay(ctx context.Context) error {
 	if len(changed) != 1 {
 		return errors.New("the helper did not hand over what was written")
 	}
-	return confine.InspectLayer(dir, changed[0])
+	return probe.InspectLayer(dir, changed[0])
 }
 
 // tryLoopback runs this program under s with a network of its own, which it
 // uses.
 func (s *confiner) tryLoopback(ctx context.Context) error {
-	_, err := s.try(ctx, sandbox.Policy{Network: sandbox.NetworkLoopback}, nil, []string{confine.CheckLoopback})
+	_, err := s.try(ctx, sandbox.Policy{Network: sandbox.NetworkLoopback}, nil, []string{probe.Loopback})
 	return err
 }
 

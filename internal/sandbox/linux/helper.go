@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 )
 
@@ -168,7 +169,7 @@ func (h *helper) listens() bool {
 // left.
 func (h *helper) tidy() {
 	if h.failed && h.group != "" {
-		confine.RemoveGroup(h.group)
+		pids.Remove(h.group)
 	}
 }
 

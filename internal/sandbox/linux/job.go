@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -59,7 +60,7 @@ func setLimits(j *confine.Job, limits sandbox.Limits) {
 	}
 	if os.Getuid() == 0 {
 		// The kernel does not apply its limit on processes to root.
-		j.Group = confine.GroupName + rand.Text()
+		j.Group = pids.Prefix + rand.Text()
 	}
 }
 

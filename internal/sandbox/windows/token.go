@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/probe"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
@@ -82,6 +82,6 @@ func server() winjob.Server {
 		(*byte)(unsafe.Pointer(&container)), uint32(unsafe.Sizeof(container)), &size); err == nil {
 		s.AppContainer = container != 0
 	}
-	s.Low, _ = confine.Low(token) // a hint does without
+	s.Low, _ = probe.Low(token) // a hint does without
 	return s
 }

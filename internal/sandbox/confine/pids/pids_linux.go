@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package confine
+package pids
 
 import (
 	"errors"
@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pidsGroup is a control group that bounds how many processes and threads it
+// A Group is a control group that bounds how many processes and threads it
 // has. Root's own number of processes has no limit otherwise. Its folder is
 // locked as long as somebody sees to it.
-type pidsGroup struct {
+type Group struct {
 	dir  string
 	lock int
 	v2   bool // of control groups
 }
 
-// newPidsGroup makes a group of at most limit members, where this process may
+// New makes a group of at most limit members, where this process may
 // do so and the system counts them; otherwise it returns nil.
-func newPidsGroup(name string, limit int64) *pidsGroup {
+func New(name string, limit int64) *Group {
 	for _, base := range groupBases() {
 		if !countsPids(base) {
 			continue
@@ -34,25 +34,25 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 		if g == nil {
 			continue
 		}
-		if g.limit(limit) == nil {
-			g.v2 = path.Base(base) != pidsController
+		if g.Limit(limit) == nil {
+			g.v2 = path.Base(base) != controller
 			return g
 		}
-		g.remove()
+		g.Remove()
 	}
 	return nil
 }
 
 // makeGroup makes a group and locks its folder; nil: it cannot be made. A server
 // that starts in between takes it for one that was left, and removes it.
-func makeGroup(dir string) *pidsGroup {
+func makeGroup(dir string) *Group {
 	const attempts = 16
 	for range attempts {
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 			return nil
 		}
 		if fd, ok := lockGroup(dir); ok {
-			return &pidsGroup{dir: dir, lock: fd}
+			return &Group{dir: dir, lock: fd}
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -74,16 +74,16 @@ func lockGroup(dir string) (fd int, ok bool) {
 	return fd, true
 }
 
-// GroupName is how the name of a job's group begins.
-const GroupName = "packs-mcp-"
+// Prefix is how the name of a job's group begins.
+const Prefix = "packs-mcp-"
 
-// SweepGroups removes the groups that nobody sees to. One with members stays.
-func SweepGroups() {
+// Sweep removes the groups that nobody sees to. One with members stays.
+func Sweep() {
 	for _, base := range groupBases() {
 		entries, _ := os.ReadDir(base)
 		for _, e := range entries {
 			name := e.Name()
-			if !strings.HasPrefix(name, GroupName) {
+			if !strings.HasPrefix(name, Prefix) {
 				continue
 			}
 			dir := path.Join(base, name)
@@ -99,17 +99,17 @@ func SweepGroups() {
 // says which controllers they have, in version 1 each controller has its tree.
 func countsPids(base string) bool {
 	if list, err := os.ReadFile(path.Join(base, "cgroup.subtree_control")); err == nil {
-		return slices.Contains(strings.Fields(string(list)), pidsController)
+		return slices.Contains(strings.Fields(string(list)), controller)
 	}
 	_, err := os.Stat(path.Join(base, "cgroup.procs"))
-	return err == nil && path.Base(base) == pidsController
+	return err == nil && path.Base(base) == controller
 }
 
-// pidsController is the name of what counts processes, and of its tree in version 1.
-const pidsController = "pids"
+// controller is the name of what counts processes, and of its tree in version 1.
+const controller = "pids"
 
-// RemoveGroup removes the group of a [Job] whose helper was killed.
-func RemoveGroup(name string) {
+// Remove removes the group of a [Job] whose helper was killed.
+func Remove(name string) {
 	for _, base := range groupBases() {
 		removeGroup(path.Join(base, name))
 	}
@@ -132,19 +132,19 @@ func groupBases() []string {
 	return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"}
 }
 
-// limit sets how many members the group may have. Those it has stay.
-func (g *pidsGroup) limit(most int64) error {
+// Limit sets how many members the group may have. Those it has stay.
+func (g *Group) Limit(most int64) error {
 	return os.WriteFile(path.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(most, 10)), 0)
 }
 
-// newMember returns how a child gets into the group: either it is made in it, by
+// NewMember returns how a child gets into the group: either it is made in it, by
 // clone3(2) with a descriptor, or it writes "0" to a file.
 //
 // The usual file, cgroup.procs, is the last resort: the kernel moves all threads of
 // a process only when no process starts or ends, and waits for an RCU grace period
 // to know, often more than 10 ms. The file of version 1 moves the one thread
 // that the child has.
-func (g *pidsGroup) newMember() (descriptor int, file string) {
+func (g *Group) NewMember() (descriptor int, file string) {
 	switch {
 	case !g.v2:
 		return -1, path.Join(g.dir, "tasks")
@@ -161,8 +161,8 @@ func hasClone3() bool {
 	return errno == unix.EINVAL
 }
 
-// remove is called when no member is left.
-func (g *pidsGroup) remove() {
+// Remove removes the group. Call it when no member is left.
+func (g *Group) Remove() {
 	removeGroup(g.dir)
 	_ = unix.Close(g.lock)
 }

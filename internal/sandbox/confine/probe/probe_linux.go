@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package confine
+package probe
 
 import (
 	"fmt"
@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Checks that can be asked of a probe's program, as arguments after [CheckArg].
+// Checks that can be asked of a probe's program, as arguments.
 const (
-	CheckNamespaces = "namespaces" // it is in a PID namespace, and in a file tree that is new
-	CheckLandlock   = "landlock"   // Landlock refuses what nothing else does
-	CheckLoopback   = "loopback"   // it can connect to itself by way of a loopback interface
-	CheckLayer      = "layer"      // it can change everything in the layered folder that is the next argument
+	Namespaces = "namespaces" // it is in a PID namespace, and in a file tree that is new
+	Landlock   = "landlock"   // Landlock refuses what nothing else does
+	Loopback   = "loopback"   // it can connect to itself by way of a loopback interface
+	Layer      = "layer"      // it can change everything in the layered folder that is the next argument
 )
 
-// check looks whether this process is confined as it was meant to be, by doing
-// what must fail. It prints what is amiss.
-func check(args []string) int {
+// Main looks whether this process is confined as it was meant to be, by doing
+// what must fail. It prints what is amiss, and returns the exit status.
+func Main(args []string) int {
 	amiss := func(format string, a ...any) int {
 		_, _ = fmt.Fprintf(os.Stdout, format+"\n", a...) //nolint:forbidigo // this is all of a process, and what it prints is its answer
 		return 1
@@ -31,14 +31,14 @@ func check(args []string) int {
 		return amiss("reading /proc/self/status: %v", err)
 	}
 	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
-		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != CheckNamespaces {
+		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != Namespaces {
 			continue // nobody without privileges can drop what he cannot use
 		}
 		if !strings.Contains(string(status), want+"\n") {
 			return amiss("the process has not %q", want)
 		}
 	}
-	if !slices.Contains(args, CheckLoopback) {
+	if !slices.Contains(args, Loopback) {
 		if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0); err == nil {
 			_ = unix.Close(fd)
 			return amiss("the process can make a socket")
@@ -46,7 +46,7 @@ func check(args []string) int {
 	}
 	for len(args) > 0 {
 		switch args[0] {
-		case CheckNamespaces:
+		case Namespaces:
 			if pid := os.Getpid(); pid > 16 {
 				return amiss("the process is not in a PID namespace of its own")
 			}
@@ -63,7 +63,7 @@ func check(args []string) int {
 			if err := unix.Chmod("/etc", 0o755); err != unix.EROFS {
 				return amiss("changing the mode of /etc gives %v", err)
 			}
-		case CheckLandlock:
+		case Landlock:
 			// Anybody may make the device 0:0 where he may make files.
 			name := os.Getenv("TMPDIR") + "/device"
 			err := unix.Mknod(name, unix.S_IFCHR, 0)
@@ -71,13 +71,13 @@ func check(args []string) int {
 				_ = os.Remove(name)
 				return amiss("making a device gives %v", err)
 			}
-		case CheckLoopback:
+		case Loopback:
 			if err := callSelf(); err != nil {
 				return amiss("a connection of the process to itself: %v", err)
 			}
-		case CheckLayer:
+		case Layer:
 			if len(args) < 2 {
-				return amiss("the check %q needs a folder", CheckLayer)
+				return amiss("the check %q needs a folder", Layer)
 			}
 			args = args[1:]
 			if err := changeLayer(args[0]); err != nil {

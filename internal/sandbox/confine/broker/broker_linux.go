@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package confine
+package broker
 
 import (
 	"slices"
@@ -17,24 +17,24 @@ import (
 // alone, they are those that it has at one time; where the broker does, those
 // that it ever makes.
 const (
-	maxInotifyInstances = 16
-	maxInotifyWatches   = 8192
+	MaxInotifyInstances = 16
+	MaxInotifyWatches   = 8192
 )
 
-// A broker answers what the program's filter asks. It decides by numbers that
+// A Broker answers what the program's filter asks. It decides by numbers that
 // came in registers, which nobody changes while a call waits.
-type broker struct {
-	fd      int32 // to poll; -1: nothing will be asked any more
-	started bool  // fd gives questions, and not the descriptor of them
+type Broker struct {
+	FD      int32 // to poll; -1: nothing will be asked any more
+	started bool  // FD gives questions, and not the descriptor of them
 	memory  *memory.Shared
 
 	instances, watches int // of inotify, that were made
 }
 
-// newBroker returns a broker that is told through a socket where questions come
+// New returns a Broker that is told through a socket where questions come
 // from.
-func newBroker(socket int, shared *memory.Shared) *broker {
-	return &broker{fd: int32(socket), memory: shared}
+func New(socket int, shared *memory.Shared) *Broker {
+	return &Broker{FD: int32(socket), memory: shared}
 }
 
 // A question is struct seccomp_notif.
@@ -48,21 +48,21 @@ type question struct {
 	args  [6]uint64
 }
 
-// An answer is struct seccomp_notif_resp.
-type answer struct {
+// An Answer is struct seccomp_notif_resp.
+type Answer struct {
 	id    uint64
 	val   int64
 	errno int32
-	flags uint32
+	Flags uint32
 }
 
-// attend does what a poll says is to be done.
-func (b *broker) attend(events int16) {
+// Attend does what a poll says is to be done.
+func (b *Broker) Attend(events int16) {
 	switch {
 	case !b.started:
-		fd := receiveDescriptor(int(b.fd))
-		_ = unix.Close(int(b.fd))
-		b.fd, b.started = int32(fd), true
+		fd := receiveDescriptor(int(b.FD))
+		_ = unix.Close(int(b.FD))
+		b.FD, b.started = int32(fd), true
 		if fd >= 0 {
 			// From Linux 6.6 on, the program goes on where the answer was given.
 			_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
@@ -70,32 +70,32 @@ func (b *broker) attend(events int16) {
 	case events&unix.POLLIN != 0:
 		b.reply()
 	default: // nothing has the filter any more
-		_ = unix.Close(int(b.fd))
-		b.fd = -1
+		_ = unix.Close(int(b.FD))
+		b.FD = -1
 	}
 }
 
 // reply answers one question. A thread that was killed meanwhile asks no more.
-func (b *broker) reply() {
+func (b *Broker) reply() {
 	var q question
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&q))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&q))); errno != 0 {
 		return
 	}
-	a := answer{id: q.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	a := Answer{id: q.id, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	if errno := b.decide(&q); errno != 0 {
-		a.flags, a.errno = 0, -int32(errno)
+		a.Flags, a.errno = 0, -int32(errno)
 	}
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 }
 
 // decide returns why a call fails; 0: it does not.
-func (b *broker) decide(q *question) unix.Errno {
+func (b *Broker) decide(q *question) unix.Errno {
 	const (
 		queueSize     = 2 << 20 // bytes that a message queue may take, with the kernel's own for each message
 		semaphoreSize = 128     // bytes of one
 	)
 	if slices.Contains(seccomp.InotifyInits(), int(q.nr)) {
-		if b.instances++; b.instances > maxInotifyInstances {
+		if b.instances++; b.instances > MaxInotifyInstances {
 			return unix.EMFILE
 		}
 		return 0
@@ -104,7 +104,7 @@ func (b *broker) decide(q *question) unix.Errno {
 	switch q.nr {
 	case unix.SYS_INOTIFY_ADD_WATCH:
 		b.watches++
-		ok = b.watches <= maxInotifyWatches
+		ok = b.watches <= MaxInotifyWatches
 	case unix.SYS_MMAP:
 		ok = b.memory.Share(q.pid, q.args[1])
 	case unix.SYS_SHMGET:
