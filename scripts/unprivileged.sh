@@ -22,6 +22,7 @@ export CGO_ENABLED=0
 go test -c -o "$dir/runner" ./internal/sandbox/runner
 go test -c -o "$dir/linux" ./internal/sandbox/linux
 go test -c -o "$dir/program" ./internal/sandbox/program
+go test -c -o "$dir/file" ./internal/sandbox/program/file
 go test -c -o "$dir/paths" ./internal/sandbox/paths
 go test -c -o "$dir/attack" ./test/attack
 go build -buildvcs=false -o "$dir/probe" ./test/attack/probe
@@ -45,6 +46,7 @@ other() {
 }
 other paths
 other program
+other file
 other linux
 other runner
 if [ "${1:-}" != all ]; then

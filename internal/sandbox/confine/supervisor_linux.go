@@ -227,8 +227,10 @@ func (s *supervisor) watchProgram() {
 		if s.buried > before {
 			pause = time.Millisecond
 		}
+		// Once more when the program has ended: it may have started too many in less
+		// time than that, and what it has left is still there.
 		most := s.job.Limits.Processes
-		if most <= 0 || s.group != nil || s.reaped || time.Since(counted) < countEvery {
+		if most <= 0 || s.group != nil || !s.reaped && time.Since(counted) < countEvery {
 			continue
 		}
 		counted = time.Now()

@@ -27,26 +27,31 @@ func TestRunProcesses(t *testing.T) { // PK-10
 			if r.Probe(t.Context()).Level == sandbox.LevelNone {
 				t.Skip("no confinement here")
 			}
-			// At most 300, should nothing hold it back.
-			const script = `i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); echo $i; done; wait`
-			ws := behave(t, "").Dir
-			c := sandbox.Command{Program: sh, Args: []string{"-c", script}, Dir: ws, Env: sandbox.BaseEnv(os.Environ(), sandbox.EnvOptions{Home: ws})}
-			begin := time.Now()
-			res, err := r.Run(t.Context(), allow(sandbox.Limits{Processes: 20, Timeout: 10 * time.Second}, c), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			started := 0
-			for line := range strings.Lines(string(res.Stdout.Bytes())) {
-				if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
-					started = max(started, n)
+			for _, tc := range []struct{ about, script string }{
+				// At most 300, should nothing hold it back.
+				{"waits", `i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); echo $i; done; wait`},
+				// Over before anybody has counted.
+				{"ends at once", `i=0; while [ $i -lt 30 ]; do sleep 20 & i=$((i+1)); echo $i; done`},
+			} {
+				ws := behave(t, "").Dir
+				c := sandbox.Command{Program: sh, Args: []string{"-c", tc.script}, Dir: ws, Env: sandbox.BaseEnv(os.Environ(), sandbox.EnvOptions{Home: ws})}
+				begin := time.Now()
+				res, err := r.Run(t.Context(), allow(sandbox.Limits{Processes: 20, Timeout: 10 * time.Second}, c), c)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			t.Logf("%d started in %v, %q, status %d: %s", started, time.Since(begin), res.Cause, res.ExitCode, res.Stderr.Head)
-			refused := res.ExitCode != 0 && started < 20
-			ended := res.Cause == sandbox.CauseProcessLimit
-			if !refused && !ended {
-				t.Errorf("the program started %d processes, want at most 20, or its end", started)
+				started := 0
+				for line := range strings.Lines(string(res.Stdout.Bytes())) {
+					if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+						started = max(started, n)
+					}
+				}
+				t.Logf("%s: %d started in %v, %q, status %d: %s", tc.about, started, time.Since(begin), res.Cause, res.ExitCode, res.Stderr.Head)
+				refused := res.ExitCode != 0 && started < 20
+				ended := res.Cause == sandbox.CauseProcessLimit
+				if !refused && !ended {
+					t.Errorf("%s: the program started %d processes, want at most 20, or its end", tc.about, started)
+				}
 			}
 		})
 	}
