@@ -333,11 +333,24 @@ func (o *outcome) approvalCode() string {
 // the command when the client cannot ask.
 func (c *client) enable(pack string) {
 	c.w.t.Helper()
-	r := c.beginTool(enable, object{"pack_id": pack})
 	if c.answer == nil {
-		c.w.approve()
+		c.approved(enable, object{"pack_id": pack}).want("")
+		return
 	}
-	r.outcome().want("")
+	c.tool(enable, object{"pack_id": pack}).want("")
+}
+
+// approved makes a call that a person allows by the command. On a busy machine
+// the command may take longer than the call waits; the same call is then made
+// again, as the model is told to.
+func (c *client) approved(name string, args object) *outcome {
+	c.w.t.Helper()
+	r := c.beginTool(name, args)
+	c.w.approve()
+	if o := r.outcome(); o.code != "approval_pending" {
+		return o
+	}
+	return c.tool(name, args)
 }
 
 // answers sets how the next questions are answered.

@@ -31,9 +31,7 @@ func TestLateAnswer(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, triage, briefly)
 			c := connect(w)
-			enabling := c.beginTool(enable, object{"pack_id": "triage"})
-			w.approve()
-			enabling.outcome().want("")
+			c.approved(enable, object{"pack_id": "triage"}).want("")
 
 			code := c.tool(greet("Ada")).want("approval_pending", "packs-mcp approvals approve").approvalCode()
 			if shown := w.ok("approvals", "show", code); !says(shown, `argument 1 "Ada"`) || !strings.Contains(shown, "The call has returned.") {
