@@ -112,7 +112,18 @@ type world struct {
 
 // triage is the pack of most tests. Each run of greet leaves a file that is named
 // after it.
-var triage = testdata.Packs("triage") + `-- triage/tools.json --
+const triage = `
+-- triage/SKILL.md --
+---
+name: triage
+description: Triage incidents.
+---
+# Triage
+
+Read docs/steps.md.
+-- triage/docs/steps.md --
+Step one.
+-- triage/tools.json --
 {"tools": [
   {"name": "greet", "description": "Say hello.",
    "inputSchema": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"], "additionalProperties": false},
