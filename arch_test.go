@@ -55,7 +55,8 @@ func theMap() []row {
 		// where a client is and why a call ends.
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
 		// HTTP knows a host, and not the server.
-		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/wire"}, mcp: true},
+		{dir: "internal/server/httpd/conns"},
+		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/httpd/conns", "internal/server/wire"}, mcp: true},
 		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner", "testdata"}, free: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/capture", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans", "internal/strictjson"}, mcp: true},
 		{dir: "internal/configedit"},

@@ -30,6 +30,7 @@ func TestHTTPGone(t *testing.T) {
 	plain, _ := serveOn(t, w, nil)
 	cert, _ := certificate(t)
 	secure, _ := serveOn(t, w, &tls.Config{Certificates: []tls.Certificate{cert}})
+	const maxAhead = 16 << 10 // of conns.Attentive
 	for _, over := range []string{"plain", "TLS"} {
 		connect := func() net.Conn {
 			if over == "plain" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -51,7 +52,7 @@ type Options struct {
 type Server struct {
 	*core
 	*guard
-	conns    *connections
+	conns    *conns.Bounds
 	sessions *sessions
 	sse      *sse
 
@@ -71,7 +72,7 @@ func New(host Host, o Options) (*Server, error) {
 	in := newCore(host, o.Idle)
 	who := &guard{core: in, issuer: o.Issuer}
 	h := &Server{
-		core: in, guard: who, conns: newConnections(len(o.Credentials)),
+		core: in, guard: who, conns: conns.New(len(o.Credentials)),
 		sessions: &sessions{core: in, byID: make(map[string]*session)},
 		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
@@ -146,7 +147,7 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 		h.unauthorized(w, r)
 		return
 	}
-	if conn := connectionOf(r.Context()); conn != nil && !h.conns.identify(conn, c) {
+	if conn := conns.Of(r.Context()); conn != nil && !h.conns.Identify(conn, c) {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
 		return

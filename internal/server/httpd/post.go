@@ -12,6 +12,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -26,7 +27,7 @@ func (h *sessions) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !ok {
 		return
 	}
-	r, leave := attend(r)
+	r, leave := conns.Attend(r)
 	defer leave()
 	x := &exchange{in: h, w: w, r: r, caller: c, asEvents: !asJSON, stream: h.newStream(w, events)}
 	x.after(release)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -32,8 +33,8 @@ func (h *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) 
 		// its body.
 		DisableGeneralOptionsHandler: true,
 	}
-	h.conns.watch(srv, h.refused)
-	l = attentive{l}
+	h.conns.Watch(srv, h.refused)
+	l = conns.Attentive(l)
 	failed := make(chan error, 1)
 	go func() {
 		if secure != nil {

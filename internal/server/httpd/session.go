@@ -13,6 +13,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -68,7 +69,7 @@ func (h *sessions) begin(c *caller, r *http.Request) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		id: rand.Text(), caller: c, from: networkOf(r), chat: ch, news: &news{logger: h.logger}, using: 1, used: time.Now(),
+		id: rand.Text(), caller: c, from: conns.NetworkOf(r), chat: ch, news: &news{logger: h.logger}, using: 1, used: time.Now(),
 		inFlight: make(map[string]*posted),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(h.ending)
@@ -326,7 +327,7 @@ func (h *sessions) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
-	r, leave := attend(r)
+	r, leave := conns.Attend(r)
 	defer leave()
 	st := h.newStream(w, true)
 	stop := context.AfterFunc(s.ctx, func() {

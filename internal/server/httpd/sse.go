@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -100,7 +101,7 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
-	r, leave := attend(r)
+	r, leave := conns.Attend(r)
 	defer leave()
 	ch, err := h.host.Open(wire.Client{Transport: "sse", Ends: "until this client closes", Person: c.person, Origin: c.origin})
 	if err != nil {

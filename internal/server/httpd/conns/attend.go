@@ -1,4 +1,4 @@
-package httpd
+package conns
 
 import (
 	"context"
@@ -23,6 +23,10 @@ var errAhead = errors.New("the client sent too much while its request was under 
 // after the request, and some clients send a line break there. The call would
 // then go on with no client.
 type attentive struct{ net.Listener }
+
+// Attentive returns a listener for [Bounds.Watch] whose connections notice when the
+// client leaves during its request: see [Attend].
+func Attentive(l net.Listener) net.Listener { return attentive{l} }
 
 func (l attentive) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
@@ -157,11 +161,11 @@ func (a *attended) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// attend returns a copy of r, which must have been read completely, whose
+// Attend returns a copy of r, which must have been read completely, whose
 // context ends when its client leaves, until leave is called. On a connection
-// that [Server.Serve] did not accept, it ends when net/http notices.
-func attend(r *http.Request) (_ *http.Request, leave func()) {
-	c := connectionOf(r.Context())
+// that an [Attentive] listener did not accept, it ends when net/http notices.
+func Attend(r *http.Request) (_ *http.Request, leave func()) {
+	c := Of(r.Context())
 	if c == nil {
 		return r, func() {}
 	}

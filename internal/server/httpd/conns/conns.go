@@ -1,4 +1,4 @@
-package httpd
+package conns
 
 import (
 	"context"
@@ -22,47 +22,55 @@ const (
 	maxStrangersOf = 1024
 )
 
-// connections bounds the open connections. Clients without a token cannot lock
+// Limits are how many connections may be open at a time.
+type Limits struct {
+	Most        int // that have shown a token
+	Each        int // of these, with one credential
+	Strangers   int // that have shown none yet
+	StrangersOf int // of these, from one address
+}
+
+// Bounds bounds the open connections. Clients without a token cannot lock
 // out those with one, and one credential cannot lock out all others. A client
 // that has not shown a token makes room for the next such client, first within
 // the same address. On the loopback interface all clients share one address, but
 // an honest client shows its token in its first request.
-type connections struct {
-	most, strangersMost, strangersOf int // see maxConns, maxStrangers and maxStrangersOf
-	each                             int // of one credential
+type Bounds struct {
+	Limits // set before the first connection
 
 	mu        sync.Mutex
-	strangers []*connection // oldest first
+	strangers []*Conn // oldest first
 	known     int
-	of        map[*caller]int
+	of        map[any]int
 }
 
-// A connection is one that a client opened.
-type connection struct {
+// A Conn is one that a client opened.
+type Conn struct {
 	conn net.Conn
 	from netip.Prefix
-	// Guarded by the mutex of connections.
-	owner *caller // who used it last; nil: a stranger
+	// Guarded by the mutex of Bounds.
+	owner any // who used it last; nil: a stranger
 	over  bool
 }
 
-func newConnections(callers int) *connections {
-	c := &connections{most: maxConns, each: maxConns, strangersMost: maxStrangers, strangersOf: maxStrangersOf, of: make(map[*caller]int)}
-	if callers > 1 {
-		c.each /= 2
+// New returns the usual bounds for so many credentials.
+func New(credentials int) *Bounds {
+	b := &Bounds{Limits: Limits{Most: maxConns, Each: maxConns, Strangers: maxStrangers, StrangersOf: maxStrangersOf}, of: make(map[any]int)}
+	if credentials > 1 {
+		b.Each /= 2
 	}
-	return c
+	return b
 }
 
 // begin adds a new connection. If there are now too many strangers, it closes
 // one of them and reports that.
-func (cs *connections) begin(conn net.Conn) (_ *connection, closed bool) {
-	c := &connection{conn: conn, from: network(conn.RemoteAddr())}
+func (cs *Bounds) begin(conn net.Conn) (_ *Conn, closed bool) {
+	c := &Conn{conn: conn, from: network(conn.RemoteAddr())}
 	cs.mu.Lock()
 	victim := cs.tooMany(c.from)
 	if victim != nil {
 		victim.over = true
-		cs.strangers = slices.DeleteFunc(cs.strangers, func(have *connection) bool { return have == victim })
+		cs.strangers = slices.DeleteFunc(cs.strangers, func(have *Conn) bool { return have == victim })
 	}
 	cs.strangers = append(cs.strangers, c)
 	cs.mu.Unlock()
@@ -74,13 +82,13 @@ func (cs *connections) begin(conn net.Conn) (_ *connection, closed bool) {
 
 // tooMany returns the stranger to close to make room for one more from a
 // network; nil if there is room. The caller holds mu.
-func (cs *connections) tooMany(from netip.Prefix) *connection {
+func (cs *Bounds) tooMany(from netip.Prefix) *Conn {
 	count := make(map[netip.Prefix]int)
 	for _, have := range cs.strangers {
 		count[have.from]++
 	}
-	if count[from] < cs.strangersOf {
-		if len(cs.strangers) < cs.strangersMost {
+	if count[from] < cs.StrangersOf {
+		if len(cs.strangers) < cs.Strangers {
 			return nil
 		}
 		for network, n := range count {
@@ -97,9 +105,10 @@ func (cs *connections) tooMany(from netip.Prefix) *connection {
 	return nil
 }
 
-// identify records whose token a connection has shown, or reports false if its
+// Identify records whose token a connection has shown, by any value
+// that stands for its owner, or reports false if its
 // owner has no room for one more.
-func (cs *connections) identify(c *connection, owner *caller) bool {
+func (cs *Bounds) Identify(c *Conn, owner any) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	switch {
@@ -107,11 +116,11 @@ func (cs *connections) identify(c *connection, owner *caller) bool {
 		return false
 	case c.owner == owner:
 		return true
-	case cs.of[owner] >= cs.each, c.owner == nil && cs.known >= cs.most:
+	case cs.of[owner] >= cs.Each, c.owner == nil && cs.known >= cs.Most:
 		return false
 	}
 	if c.owner == nil {
-		cs.strangers = slices.DeleteFunc(cs.strangers, func(have *connection) bool { return have == c })
+		cs.strangers = slices.DeleteFunc(cs.strangers, func(have *Conn) bool { return have == c })
 		cs.known++
 	} else {
 		cs.of[c.owner]--
@@ -122,7 +131,7 @@ func (cs *connections) identify(c *connection, owner *caller) bool {
 }
 
 // end removes a closed connection.
-func (cs *connections) end(c *connection) {
+func (cs *Bounds) end(c *Conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c.over {
@@ -130,7 +139,7 @@ func (cs *connections) end(c *connection) {
 	}
 	c.over = true
 	if c.owner == nil {
-		cs.strangers = slices.DeleteFunc(cs.strangers, func(have *connection) bool { return have == c })
+		cs.strangers = slices.DeleteFunc(cs.strangers, func(have *Conn) bool { return have == c })
 		return
 	}
 	cs.known--
@@ -166,8 +175,8 @@ func network(a net.Addr) netip.Prefix {
 	return p
 }
 
-// networkOf returns the network that a request comes from.
-func networkOf(r *http.Request) netip.Prefix {
+// NetworkOf returns the network that a request comes from.
+func NetworkOf(r *http.Request) netip.Prefix {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Prefix{}
@@ -178,18 +187,18 @@ func networkOf(r *http.Request) netip.Prefix {
 // connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// connectionOf returns a request's connection; nil if it was not accepted
-// through [Server.Serve].
-func connectionOf(ctx context.Context) *connection {
-	c, _ := ctx.Value(connectionKey{}).(*connection)
+// Of returns a request's connection; nil if it was not accepted
+// by a server that [Bounds.Watch] watches.
+func Of(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connectionKey{}).(*Conn)
 	return c
 }
 
-// watch bounds the connections of a server. It calls refused for each connection
+// Watch bounds the connections of a server. It calls refused for each connection
 // that it closes.
-func (cs *connections) watch(srv *http.Server, refused func(why, from string)) {
+func (cs *Bounds) Watch(srv *http.Server, refused func(why, from string)) {
 	var mu sync.Mutex
-	open := make(map[net.Conn]*connection)
+	open := make(map[net.Conn]*Conn)
 	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		c, closed := cs.begin(conn)
 		if closed {
