@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -29,12 +28,6 @@ func blocks(t *testing.T, path, language string) []string {
 		t.Fatalf("%s has no block in %s", path, language)
 	}
 	return found
-}
-
-func TestConfigurationIsDocumented(t *testing.T) {
-	if got := blocks(t, "../../docs/reference/configuration.md", "yaml")[0]; got != config.Example() {
-		t.Error("docs/reference/configuration.md does not show the configuration as config.Example has it; copy it there")
-	}
 }
 
 func TestREADMEShowsWhatWorks(t *testing.T) {

@@ -53,7 +53,7 @@ func TestCompatFolders(t *testing.T) {
 	if names := CompatNames(); !slices.IsSorted(names) || len(names) != 10 {
 		t.Errorf("CompatNames() = %v, want ten names, sorted", names)
 	}
-	if text := strings.Join(strings.Fields(strings.ReplaceAll(Example(), "#", " ")), " "); !strings.Contains(text, strings.Join(CompatNames(), ", ")) {
+	if text := strings.Join(strings.Fields(strings.ReplaceAll(example(t), "#", " ")), " "); !strings.Contains(text, strings.Join(CompatNames(), ", ")) {
 		t.Error("Example() does not name every program")
 	}
 }

@@ -141,12 +141,28 @@ expose: skills
 	}
 }
 
+// example returns the file that docs/reference/configuration.md shows, with every
+// key, its default and its purpose.
+func example(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n```yaml\n")
+	text, _, ok := strings.Cut(text, "```\n")
+	if !ok {
+		t.Fatal("the page shows no example")
+	}
+	return text
+}
+
 // The documented file gives the same configuration as no file.
 func TestExampleIsDefault(t *testing.T) {
 	want := Default()
 	want.Context = map[string]string{}
 	for name, content := range map[string]string{
-		"example": Example(), "empty": "", "comments": "# nothing\n", "null": "~\n", "only marker": "---\n",
+		"example": example(t), "empty": "", "comments": "# nothing\n", "null": "~\n", "only marker": "---\n",
 		"empty sections": "approval:\nlimits: # none\npacks:\ncontext:\nsandbox:\n  grants:\nrules:\n", "BOM": "\ufeffmode: Global\n", "CRLF": "mode: Global\r\nlog:\r\n  level: info\r\n",
 	} {
 		got, _, err := load(t, content, nil)
@@ -159,7 +175,7 @@ func TestExampleIsDefault(t *testing.T) {
 			t.Errorf("%s: Load() differs from Default() (-want +got):\n%s", name, diff)
 		}
 	}
-	for line := range strings.SplitSeq(Example(), "\n") {
+	for line := range strings.SplitSeq(example(t), "\n") {
 		if len(line) > 110 {
 			t.Errorf("the example's line %q has %d characters, want at most 110", line, len(line))
 		}
@@ -169,14 +185,15 @@ func TestExampleIsDefault(t *testing.T) {
 // Every key is in the example, and no value is zero by accident: no other test
 // would notice a key that the example leaves out.
 func TestExampleHasEveryKey(t *testing.T) {
+	all := example(t)
 	for _, path := range paths() {
 		section, name, nested := strings.Cut(path, ".")
 		want := "\n" + section + ":"
 		if nested {
 			want = "\n  " + name + ":"
 		}
-		if !strings.Contains(Example(), want) {
-			t.Errorf("Example() has no %q for %s", want, path)
+		if !strings.Contains(all, want) {
+			t.Errorf("the example has no %q for %s", want, path)
 		}
 	}
 }
