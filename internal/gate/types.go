@@ -52,7 +52,3 @@ func ParseArguments(raw json.RawMessage) *call.Arguments { return call.ParseArgu
 
 // NewArguments returns arguments that were read; see [call.NewArguments].
 func NewArguments(tree *strictjson.Node) *call.Arguments { return call.NewArguments(tree) }
-
-// StandIn returns what a request has in place of a value that the person will fill
-// in; see [call.StandIn].
-func StandIn(field string) string { return call.StandIn(field) }

@@ -24,11 +24,7 @@ func homeFolders(environ []string) []string {
 	if !filepath.IsAbs(home) {
 		return nil
 	}
-	homes := []string{filepath.Clean(home)}
-	if resolved, err := filepath.EvalSymlinks(home); err == nil && resolved != homes[0] {
-		homes = append(homes, resolved)
-	}
-	return homes
+	return slices.Compact(paths.Spellings([]string{home}))
 }
 
 // holdsHome reports whether dir is a home folder or has it in it, or is the top

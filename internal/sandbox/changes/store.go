@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/turns"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // Options are where a store is and how much it keeps.
@@ -85,10 +86,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.now = time.Now
 	}
 	for _, own := range append(slices.Clone(o.Own), o.Dir) {
-		if resolved, err := filepath.EvalSymlinks(own); err == nil {
-			own = resolved
-		}
-		s.own = append(s.own, own)
+		s.own = append(s.own, paths.WithoutLinks(own))
 	}
 	if s.turns, err = turns.Open(filepath.Join(o.Dir, "turns")); err == nil {
 		s.journal, err = journal.Open(journal.Options{

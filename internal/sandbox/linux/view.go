@@ -274,9 +274,7 @@ func (t *view) withoutHidden(env []string) []string {
 
 // identify sets the identity that the folder at path must have.
 func (t *view) identify(path string, id confine.ID) {
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		path = resolved
-	}
+	path = paths.WithoutLinks(path)
 	for i := range t.job.Binds {
 		if t.job.Binds[i].Path == path {
 			t.job.Binds[i].ID = id

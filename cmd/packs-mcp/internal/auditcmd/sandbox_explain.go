@@ -345,19 +345,12 @@ func (x *explainer) unfit(path string) string {
 		return "There is nothing at that path, so nothing can be granted."
 	}
 	folder := err == nil && info.IsDir()
-	spellings := []string{path}
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		spellings = append(spellings, resolved)
-	}
-	homes := []string{x.home}
-	if resolved, err := filepath.EvalSymlinks(x.home); err == nil {
-		homes = append(homes, resolved)
-	}
-	for _, p := range spellings {
+	homes := paths.Spellings([]string{x.home})
+	for _, p := range paths.Spellings([]string{path}) {
 		switch {
 		case slices.ContainsFunc([]string{"/proc", "/dev", "/sys"}, func(dir string) bool { return paths.Inside([]string{dir}, p) }):
 			return "It is the system's own, of which a run gets its own or none. Nothing allows that."
-		case slices.ContainsFunc(homes, func(home string) bool { return home != "" && paths.Inside([]string{p}, home) }):
+		case slices.ContainsFunc(homes, func(home string) bool { return paths.Inside([]string{p}, home) }):
 			return "It is, or holds, your whole home folder." + less
 		case slices.ContainsFunc(x.protected, func(own string) bool {
 			return own != "" && (paths.Inside([]string{own}, p) || paths.Inside([]string{p}, own))
