@@ -65,6 +65,10 @@ func (t *Tree) File(path string) (TreeFile, bool) {
 	return t.Files[i], true
 }
 
+// Links are the symlinks of the tree: path → target, with slashes. They must not be
+// modified.
+func (t *Tree) Links() map[string]string { return t.links }
+
 // Kept returns the very bytes of the file at path that were digested, if it is the
 // one that [Dir.DigestKeeping] was to keep, and was kept. They must not be modified.
 func (t *Tree) Kept(path string) (data []byte, ok bool) {

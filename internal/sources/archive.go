@@ -1,0 +1,217 @@
+package sources
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// Bounds of one archive, whatever of it is wanted.
+const (
+	maxArchive  = 256 << 20 // bytes of the file
+	maxUnpacked = 1 << 30   // bytes of what is in it
+	maxEntries  = 100_000
+)
+
+// archive is a file with a tree in it: tar, tar.gz or zip, told by its first bytes.
+type archive struct {
+	file *os.File
+	size int64
+	at   string
+	sum  string
+	temp bool // the file was fetched, and goes
+}
+
+// OpenArchive opens an archive here. sum are the 64 hexadecimal digits that it must
+// have, or "".
+func OpenArchive(name, sum string) (Snapshot, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the archive: %w", err)
+	}
+	return newArchive(f, name, sum, false)
+}
+
+func newArchive(f *os.File, at, sum string, temp bool) (_ Snapshot, err error) {
+	a := &archive{file: f, at: at, temp: temp}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%q is not a regular file", at)
+	case info.Size() > maxArchive:
+		return nil, fmt.Errorf("%q has %d MiB, and %d is the limit", at, info.Size()>>20, maxArchive>>20)
+	}
+	a.size = info.Size()
+	h := sha256.New()
+	n, err := io.Copy(h, io.NewSectionReader(f, 0, maxArchive))
+	if err != nil {
+		return nil, err
+	}
+	if n != a.size {
+		return nil, fmt.Errorf("%q changed while it was read", at)
+	}
+	a.sum = hex.EncodeToString(h.Sum(nil))
+	if sum != "" && a.sum != sum {
+		return nil, &PinError{At: at, Want: "sha256:" + sum, Got: "sha256:" + a.sum}
+	}
+	return a, nil
+}
+
+// A PinError says that a source has other bytes than those that were named.
+type PinError struct{ At, Want, Got string }
+
+func (e *PinError) Error() string {
+	return fmt.Sprintf("%s is not what it should be\n  expected %s\n  found    %s", e.At, e.Want, e.Got)
+}
+
+func (a *archive) Resolved() string { return a.at }
+
+func (a *archive) Pin() string { return "sha256:" + a.sum }
+
+func (a *archive) Close() error {
+	err := a.file.Close()
+	if a.temp {
+		err = errors.Join(err, os.Remove(a.file.Name()))
+	}
+	return err
+}
+
+func (a *archive) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
+	head := make([]byte, 4)
+	if _, err := a.file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	each := func(e stage.Entry, r io.Reader) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e.Path = strings.TrimPrefix(e.Path, "./")
+		rel, ok := below(strings.TrimSuffix(e.Path, "/"), under)
+		if !ok || rel == "" || rel == "." {
+			return nil
+		}
+		e.Path = rel
+		return do(e, r)
+	}
+	var err error
+	all := io.NewSectionReader(a.file, 0, a.size)
+	switch {
+	case bytes.Equal(head, []byte("PK\x03\x04")):
+		err = walkZip(all, each)
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		err = walkGzip(all, each)
+	default:
+		err = walkTar(all, each)
+	}
+	if err != nil {
+		return fmt.Errorf("unpacking %q: %w", a.at, err)
+	}
+	return nil
+}
+
+func walkGzip(r io.Reader, do func(stage.Entry, io.Reader) error) error {
+	b := bufio.NewReader(r)
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		return err
+	}
+	z.Multistream(false)
+	if err := walkTar(z, do); err != nil {
+		return err
+	}
+	if _, err := b.ReadByte(); !errors.Is(err, io.EOF) {
+		return errors.New("something comes after its end")
+	}
+	return nil
+}
+
+var errUnpacked = fmt.Errorf("%w: unpacked, it has more than %d MiB", stage.ErrTooLarge, maxUnpacked>>20)
+
+// bounded fails a read beyond the bound of what is unpacked.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errUnpacked
+	}
+	return n, err
+}
+
+func walkTar(r io.Reader, do func(stage.Entry, io.Reader) error) error {
+	in := &bounded{r, maxUnpacked}
+	t := tar.NewReader(in)
+	for n := 0; ; n++ {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if n >= maxEntries {
+			return fmt.Errorf("%w: it has more than %d entries", stage.ErrTooLarge, maxEntries)
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader { // a comment
+			continue
+		}
+		if err := do(tarEntry(h), t); err != nil {
+			return err
+		}
+	}
+	// What pads the last block is zero.
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := in.Read(buf)
+		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
+			return errors.New("something comes after its end")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func tarEntry(h *tar.Header) stage.Entry {
+	e := stage.Entry{Path: h.Name, Kind: stage.Other}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		return regular(h.Name, h.FileInfo().Mode())
+	case tar.TypeDir:
+		e.Kind = stage.Folder
+	case tar.TypeSymlink:
+		e.Kind, e.Target = stage.Link, h.Linkname
+	case tar.TypeLink:
+		e.Target = "a second name of another file (hard link)"
+	case tar.TypeChar, tar.TypeBlock:
+		e.Target = special(fs.ModeDevice)
+	case tar.TypeFifo:
+		e.Target = special(fs.ModeNamedPipe)
+	}
+	return e
+}

@@ -1,0 +1,391 @@
+package sources
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	"github.com/go-git/go-git/v5/plumbing/transport/ssh"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// Bounds of what a repository sends.
+const (
+	maxObject  = 128 << 20 // bytes of one file or list
+	maxObjects = 2 << 30   // bytes of all of them
+	maxCount   = 1_000_000
+	maxLevels  = 64
+)
+
+// repository is one commit.
+type repository struct {
+	at     string // the address, without credentials
+	commit *object.Commit
+	tag    *object.Tag // the annotated tag that named it, or nil
+	store  storer.EncodedObjectStorer
+	dir    string // where what was fetched is; "" for a repository here
+}
+
+// OpenGit fetches one commit of a repository, and nothing of its past.
+func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
+	u, err := url.Parse(r.At)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme == "file" {
+		return openHere(r, filepath.FromSlash(u.Path))
+	}
+	ep, err := transport.NewEndpoint(r.At)
+	if err != nil {
+		return nil, err
+	}
+	var client transport.Transport
+	if u.Scheme == "ssh" {
+		client = ssh.NewClient(nil) // the user's agent and known hosts
+	} else {
+		client = githttp.NewClient(w.client())
+	}
+	session, err := client.NewUploadPackSession(ep, nil)
+	if err != nil {
+		return nil, gitError(r, err)
+	}
+	defer session.Close()
+	adv, err := session.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return nil, gitError(r, err)
+	}
+	want, err := pick(adv, r.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.At, err)
+	}
+	dir, err := os.MkdirTemp("", "packs-git-")
+	if err != nil {
+		return nil, err
+	}
+	repo := &repository{at: r.At, dir: dir}
+	if err := repo.fetch(ctx, session, adv, want); err != nil {
+		return nil, errors.Join(gitError(r, err), repo.Close())
+	}
+	if err := repo.peel(want); err != nil {
+		return nil, errors.Join(gitError(r, err), repo.Close())
+	}
+	return repo, nil
+}
+
+// gitError says in words what happened most often.
+func gitError(r Reference, err error) error {
+	switch {
+	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
+		return fmt.Errorf("%s wants to know who asks, or there is no such repository", r.At)
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return fmt.Errorf("there is no repository at %s", r.At)
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return fmt.Errorf("the repository at %s is empty", r.At)
+	}
+	return fmt.Errorf("fetching %s: %w", r.At, plainError(err))
+}
+
+// pick finds what a person's word means among what a repository has: a branch, a tag or
+// a commit; its default branch if there is none.
+func pick(adv *packp.AdvRefs, ref string) (plumbing.Hash, error) {
+	if ref == "" {
+		if adv.Head == nil {
+			return plumbing.ZeroHash, errors.New("it has no default branch: name one with @")
+		}
+		return *adv.Head, nil
+	}
+	tag, isTag := adv.References["refs/tags/"+ref]
+	branch, isBranch := adv.References["refs/heads/"+ref]
+	switch {
+	case isTag && isBranch && tag != branch:
+		return plumbing.ZeroHash, fmt.Errorf("it has both a tag and a branch %q: write @refs/tags/%s or @refs/heads/%s", ref, ref, ref)
+	case isTag:
+		return tag, nil
+	case isBranch:
+		return branch, nil
+	}
+	if h, ok := adv.References[ref]; ok {
+		return h, nil
+	}
+	if plumbing.IsHash(ref) {
+		return plumbing.NewHash(ref), nil
+	}
+	return plumbing.ZeroHash, fmt.Errorf("it has no branch or tag %q, and a commit is named by all of its 40 digits", ref)
+}
+
+func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, adv *packp.AdvRefs, want plumbing.Hash) error {
+	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
+	req.Wants = []plumbing.Hash{want}
+	if adv.Capabilities.Supports(capability.Shallow) {
+		req.Depth = packp.DepthCommits(1)
+		if err := req.Capabilities.Set(capability.Shallow); err != nil {
+			return err
+		}
+	}
+	res, err := s.UploadPack(ctx, req)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	var in io.Reader = res
+	switch {
+	case req.Capabilities.Supports(capability.Sideband):
+		in = sideband.NewDemuxer(sideband.Sideband, res)
+	case req.Capabilities.Supports(capability.Sideband64k):
+		in = sideband.NewDemuxer(sideband.Sideband64k, res)
+	}
+	file, err := os.OpenFile(filepath.Join(r.dir, "fetched"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := io.Copy(file, &bounded{in, maxAnswer}); err != nil {
+		return err
+	}
+	if err := checkPack(file); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	store := filesystem.NewStorage(osfs.New(r.dir), cache.NewObjectLRUDefault())
+	r.store = store
+	return packfile.UpdateObjectStorage(store, file)
+}
+
+// checkPack refuses what a repository sends when it is far more than it looks: all of
+// it is unpacked once, a piece at a time, before anything keeps it.
+func checkPack(file io.ReadSeeker) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	s := packfile.NewScanner(file)
+	_, n, err := s.Header()
+	if err != nil {
+		return err
+	}
+	if n > maxCount {
+		return fmt.Errorf("%w: %d objects, and %d is the limit", stage.ErrTooLarge, n, maxCount)
+	}
+	all := int64(0)
+	for range n {
+		h, err := s.NextObjectHeader()
+		if err != nil {
+			return err
+		}
+		c := &counted{delta: h.Type.IsDelta()}
+		if _, _, err := s.NextObject(c); err != nil {
+			return err
+		}
+		if all += max(c.n, c.result()); all > maxObjects {
+			return fmt.Errorf("%w: unpacked, it has more than %d MiB", stage.ErrTooLarge, maxObjects>>20)
+		}
+	}
+	return nil
+}
+
+// counted counts what is written to it. Of a delta it keeps the beginning, which says
+// how much comes of it.
+type counted struct {
+	n     int64
+	delta bool
+	head  []byte
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.delta && len(c.head) < 2*binary.MaxVarintLen64 {
+		c.head = append(c.head, p[:min(len(p), 2*binary.MaxVarintLen64)]...)
+	}
+	c.n += int64(len(p))
+	if c.n > maxObject || c.result() > maxObject {
+		return 0, fmt.Errorf("%w: a file of more than %d MiB", stage.ErrTooLarge, maxObject>>20)
+	}
+	return len(p), nil
+}
+
+// result is how much comes of a delta: its second number.
+func (c *counted) result() int64 {
+	if !c.delta {
+		return 0
+	}
+	_, n := binary.Uvarint(c.head)
+	if n <= 0 {
+		return 0
+	}
+	size, m := binary.Uvarint(c.head[n:])
+	if m < 0 || size > maxObjects {
+		return maxObjects + 1
+	}
+	return int64(size)
+}
+
+// openHere reads a repository on this machine as it lies there. No program runs.
+func openHere(r Reference, dir string) (Snapshot, error) {
+	for _, git := range []string{filepath.Join(dir, ".git"), dir} {
+		if info, err := os.Stat(filepath.Join(git, "objects")); err != nil || !info.IsDir() {
+			continue
+		}
+		store := filesystem.NewStorage(osfs.New(git, osfs.WithBoundOS()), cache.NewObjectLRUDefault())
+		repo := &repository{at: r.At, store: store}
+		hash, err := pickHere(store, r.Ref)
+		if err == nil {
+			err = repo.peel(hash)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.At, err)
+		}
+		return repo, nil
+	}
+	return nil, fmt.Errorf("there is no repository at %s", r.At)
+}
+
+func pickHere(store *filesystem.Storage, ref string) (plumbing.Hash, error) {
+	adv := packp.NewAdvRefs()
+	if head, err := storer.ResolveReference(store, plumbing.HEAD); err == nil {
+		h := head.Hash()
+		adv.Head = &h
+	}
+	refs, err := store.IterReferences()
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	err = refs.ForEach(func(r *plumbing.Reference) error {
+		if r.Type() == plumbing.HashReference {
+			adv.References[r.Name().String()] = r.Hash()
+		}
+		return nil
+	})
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return pick(adv, ref)
+}
+
+// peel finds the commit that a hash is, or that the tag with that hash is for.
+func (r *repository) peel(h plumbing.Hash) error {
+	for range 4 {
+		c, err := object.GetCommit(r.store, h)
+		if err == nil {
+			r.commit = c
+			return nil
+		}
+		t, terr := object.GetTag(r.store, h)
+		if terr != nil {
+			return fmt.Errorf("%s is no commit: %w", h, err)
+		}
+		r.tag, h = t, t.Target
+	}
+	return errors.New("a tag of a tag of a tag is no commit")
+}
+
+func (r *repository) Resolved() string { return r.at + "@" + r.commit.Hash.String() }
+
+func (r *repository) Pin() string { return "git:" + r.commit.Hash.String() }
+
+func (r *repository) Close() error {
+	if c, ok := r.store.(io.Closer); ok {
+		_ = c.Close()
+	}
+	if r.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(r.dir)
+}
+
+func (r *repository) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
+	tree, err := object.GetTree(r.store, r.commit.TreeHash)
+	if err == nil && under != "" {
+		tree, err = tree.Tree(under)
+	}
+	if err != nil {
+		return fmt.Errorf("there is no folder %q in %s: %w", under, r.Resolved(), err)
+	}
+	n := 0
+	return r.walk(ctx, tree, "", 0, &n, do)
+}
+
+func (r *repository) walk(ctx context.Context, tree *object.Tree, dir string, depth int, n *int, do func(stage.Entry, io.Reader) error) error {
+	if depth > maxLevels {
+		return fmt.Errorf("%w: %q is more than %d folders deep", stage.ErrTooLarge, dir, maxLevels)
+	}
+	for _, e := range tree.Entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if *n++; *n > maxEntries {
+			return fmt.Errorf("%w: more than %d files", stage.ErrTooLarge, maxEntries)
+		}
+		// A name with a slash in it would lead elsewhere when it is joined.
+		name := dir + e.Name
+		if strings.Contains(e.Name, "/") {
+			name = path.Join("..", name)
+		}
+		switch e.Mode {
+		case filemode.Dir:
+			sub, err := object.GetTree(r.store, e.Hash)
+			if err != nil {
+				return err
+			}
+			if err := do(stage.Entry{Path: name, Kind: stage.Folder}, nil); err != nil {
+				return err
+			}
+			if err := r.walk(ctx, sub, name+"/", depth+1, n, do); err != nil {
+				return err
+			}
+		case filemode.Submodule:
+			if err := do(stage.Entry{Path: name, Kind: stage.Other, Target: "another repository (submodule)"}, nil); err != nil {
+				return err
+			}
+		default:
+			if err := r.file(name, e, do); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *repository) file(name string, e object.TreeEntry, do func(stage.Entry, io.Reader) error) error {
+	blob, err := object.GetBlob(r.store, e.Hash)
+	if err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	in, err := blob.Reader()
+	if err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	defer in.Close()
+	switch e.Mode {
+	case filemode.Regular, filemode.Deprecated, filemode.Executable:
+		return do(stage.Entry{Path: name, Exec: e.Mode == filemode.Executable}, in)
+	case filemode.Symlink:
+		var target bytes.Buffer
+		if _, err := io.Copy(&target, io.LimitReader(in, 4096)); err != nil {
+			return err
+		}
+		return do(stage.Entry{Path: name, Kind: stage.Link, Target: target.String()}, nil)
+	}
+	return do(stage.Entry{Path: name, Kind: stage.Other, Target: "neither a file nor a folder"}, nil)
+}

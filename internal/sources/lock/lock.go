@@ -1,0 +1,211 @@
+// Package lock reads and writes packs.lock.json: which packs were added, from where,
+// and which bytes each of them has.
+//
+// It does not fetch and does not compare: it knows what the file says, and that it is
+// whole.
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
+)
+
+// Name is the name of the file.
+const Name = "packs.lock.json"
+
+// MaxSize is the largest file that is read, in bytes: some ten thousand packs.
+const MaxSize = 16 << 20
+
+// version is the only one that there is so far.
+const version = 1
+
+// A Lock is the content of the file.
+type Lock struct {
+	Packs map[string]Entry // :: id → what was added
+
+	others map[string]json.RawMessage // what another version of this program wrote
+}
+
+// An Entry is one pack.
+type Entry struct {
+	Source        string     `json:"source"`              // as the person wrote it; an update looks there again
+	Resolved      string     `json:"resolved"`            // the same, with what it stood for: a commit, a digest
+	Pin           string     `json:"pin"`                 // what the source itself calls these bytes: "git:" and a commit, "sha256:" of an archive or a manifest
+	Path          string     `json:"path,omitempty"`      // of the pack inside the source, with slashes
+	Version       string     `json:"version,omitempty"`   // as the pack says; shown, not judged
+	Digest        string     `json:"digest"`              // of the pack, as grants have it
+	ContentDigest string     `json:"contentDigest"`       // as ToolHive has it
+	Signature     *Signature `json:"signature,omitempty"` // who signed it
+	Unsigned      bool       `json:"unsigned,omitempty"`  // a person took it without a signature
+	Scan          *Scan      `json:"scan,omitempty"`      // what the scan found, and what a person accepted of it
+	Requires      []string   `json:"requires,omitempty"`  // sources of packs that it needs
+	Explicit      bool       `json:"explicit,omitempty"`  // a person asked for it by name
+
+	others map[string]json.RawMessage
+}
+
+// A Signature is who vouches for a pack. An update must have the same, member by
+// member.
+type Signature struct {
+	Kind       string `json:"kind"`                 // "ssh", "sigstore" or "key"
+	Identity   string `json:"identity,omitempty"`   // a workflow, or an address
+	Issuer     string `json:"issuer,omitempty"`     // who says so
+	Repository string `json:"repository,omitempty"` // that it was built from
+	Ref        string `json:"ref,omitempty"`        // of that repository
+	Runner     string `json:"runner,omitempty"`     // that it was built on
+	Key        string `json:"key,omitempty"`        // the fingerprint
+	Bundle     string `json:"bundle,omitempty"`     // the digest of what proves it
+}
+
+// Same reports whether two signatures are by the same signer. The proof differs from
+// version to version.
+func (s *Signature) Same(other *Signature) bool {
+	if s == nil || other == nil {
+		return s == other
+	}
+	a, b := *s, *other
+	a.Bundle, b.Bundle = "", ""
+	return a == b
+}
+
+// A Scan is what a person accepted of what the scan found.
+type Scan struct {
+	Rules    string   `json:"rules"`              // the version of the rules
+	Accepted []string `json:"accepted,omitempty"` // the hashes of findings, sorted
+}
+
+// ErrNewer says that a newer version of the program wrote the file.
+var ErrNewer = errors.New("a newer version of packs-mcp wrote it; update this one")
+
+var (
+	digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	pin    = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|git:[0-9a-f]{40}([0-9a-f]{24})?|skill:[0-9a-f]{64})$`)
+)
+
+// Parse reads the file. Nothing is an empty lock. What this version does not know is
+// kept for [Lock.Marshal].
+func Parse(data []byte) (*Lock, error) {
+	l := &Lock{Packs: map[string]Entry{}}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return l, nil
+	}
+	if _, err := strictjson.Parse(data); err != nil {
+		return nil, fmt.Errorf("at byte %d: %s", err.Offset, err.Problem)
+	}
+	if err := json.Unmarshal(data, &l.others); err != nil {
+		return nil, err
+	}
+	var is int
+	if err := json.Unmarshal(l.others["version"], &is); err != nil || is < 1 {
+		return nil, errors.New(`it has no "version"`)
+	}
+	if is > version {
+		return nil, ErrNewer
+	}
+	var all map[string]json.RawMessage
+	if raw, ok := l.others["packs"]; ok {
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return nil, errors.New(`"packs" is not an object`)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		var e Entry
+		err := json.Unmarshal(all[id], &e)
+		if err == nil {
+			err = json.Unmarshal(all[id], &e.others)
+		}
+		if err == nil {
+			err = e.check(id)
+		}
+		var known map[string]json.RawMessage
+		if err == nil {
+			known, err = members(e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", id, err)
+		}
+		maps.DeleteFunc(e.others, func(key string, _ json.RawMessage) bool { _, ok := known[key]; return ok })
+		l.Packs[id] = e
+	}
+	return l, nil
+}
+
+// check refuses an entry that nothing can be done with. The file comes with a
+// project, so it is not believed.
+func (e *Entry) check(id string) error {
+	switch {
+	case !ValidID(id):
+		return errors.New("this is not the id of a pack")
+	case e.Source == "" || e.Resolved == "":
+		return errors.New("it does not say where it comes from")
+	case !digest.MatchString(e.Digest) || !digest.MatchString(e.ContentDigest):
+		return errors.New("it has no digest")
+	case !pin.MatchString(e.Pin):
+		return errors.New(`its "pin" is neither a commit nor a digest`)
+	case e.Signature != nil && e.Unsigned:
+		return errors.New("it is both signed and unsigned")
+	case e.Signature == nil && !e.Unsigned:
+		return errors.New("it says neither who signed it nor that nobody did")
+	}
+	return nil
+}
+
+var segment = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
+
+// ValidID reports whether a pack can be added under an id: one to four names, with
+// slashes, of lower-case letters, digits, dots and hyphens.
+func ValidID(id string) bool {
+	parts := strings.Split(id, "/")
+	return len(parts) <= 4 && !slices.ContainsFunc(parts, func(s string) bool { return len(s) > 64 || !segment.MatchString(s) })
+}
+
+// Marshal writes the file: keys sorted, no times, so that a change shows as what it
+// is.
+func (l *Lock) Marshal() ([]byte, error) {
+	all := maps.Clone(l.others)
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	entries := map[string]map[string]json.RawMessage{}
+	for id, e := range l.Packs {
+		known, err := members(e)
+		if err != nil {
+			return nil, err
+		}
+		entries[id] = known
+		for key, value := range e.others {
+			if _, ok := known[key]; !ok {
+				known[key] = value
+			}
+		}
+	}
+	var err error
+	if all["packs"], err = json.Marshal(entries); err != nil {
+		return nil, err
+	}
+	all["version"] = json.RawMessage(fmt.Sprint(version))
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err = enc.Encode(all)
+	return out.Bytes(), err
+}
+
+// members are the keys of the entry that have something in them.
+func members(e Entry) (map[string]json.RawMessage, error) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	var m map[string]json.RawMessage
+	return m, json.Unmarshal(data, &m)
+}

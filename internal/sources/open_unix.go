@@ -1,0 +1,8 @@
+//go:build unix
+
+package sources
+
+import "syscall"
+
+// openFlags keep a pipe in the place of a file from making us wait.
+const openFlags = syscall.O_NONBLOCK | syscall.O_NOFOLLOW

@@ -1,0 +1,144 @@
+// Package sources brings packs from elsewhere: it takes apart what a person wrote,
+// finds the packs in a repository, a registry, a site, an archive or a folder, and
+// puts one of them into a stage.
+//
+// A kind of source is a [Snapshot]: the entries of one fixed state, and the name that
+// the source itself has for that state. What may come in is decided by package stage,
+// what has come in is kept by package store. This package asks nobody, and starts no
+// program.
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// A Snapshot is a source in one state, which does not change any more.
+type Snapshot interface {
+	// Resolved is the address of this very state.
+	Resolved() string
+	// Pin is what the source itself calls the state: "git:" and a commit, or "sha256:"
+	// and a digest of what was fetched.
+	Pin() string
+	// Walk calls do for each entry below a folder of the source, with paths relative to
+	// it; "" is all of it. The reader is that of a file, and good until do returns.
+	Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error
+	// Close frees what was fetched.
+	Close() error
+}
+
+// A Pack is one that a source offers.
+type Pack struct {
+	Path        string // of its folder inside the source, with slashes; "" for all of it
+	Name        string // the last part of its id
+	Description string
+	Valid       bool
+	Problems    []string // why not
+}
+
+// Bounds of a look for packs: they are found in what is small enough to be read for it.
+const (
+	surveyFiles = 100_000
+	surveyBytes = 256 << 20
+	surveyFile  = 2 << 20 // a larger one is neither an entry document nor declares tools
+)
+
+// Survey finds the packs of a source, at and below a folder of it. What may not come in
+// is left out here: it counts when a pack with it is chosen.
+func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
+	dir, err := os.MkdirTemp("", "packs-look-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	st := stage.New(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
+	err = s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
+		if e.Kind != stage.File {
+			return nil
+		}
+		data, err := io.ReadAll(io.LimitReader(r, surveyFile+1))
+		if err != nil || len(data) > surveyFile {
+			return err
+		}
+		err = st.Add(e, strings.NewReader(string(data)))
+		if re, ok := errors.AsType[*stage.RefusedError](err); ok && !errors.Is(re, stage.ErrTooLarge) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return packsIn(ctx, dir, under)
+}
+
+// packsIn finds the packs of a folder here.
+func packsIn(ctx context.Context, dir, under string) ([]Pack, error) {
+	found, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{{Dir: dir, Source: "survey"}}, Patient: true})
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	var all []Pack
+	for _, p := range found.All() {
+		if p.Loose {
+			continue
+		}
+		rel, err := filepath.Rel(dir, p.Dir)
+		if err != nil {
+			return nil, err
+		}
+		at := path.Join(under, filepath.ToSlash(rel))
+		if at == "." {
+			at = ""
+		}
+		out := Pack{Path: at, Name: path.Base(p.ID), Description: p.Description, Valid: p.Valid}
+		for _, d := range p.Problems {
+			if !p.Valid {
+				out.Problems = append(out.Problems, d.Message)
+			}
+		}
+		if rel == "." && p.Frontmatter.Name() == "" { // the folder here says nothing
+			out.Name = packs.NameFor(path.Base(under))
+		}
+		all = append(all, out)
+	}
+	return all, nil
+}
+
+// Fill puts the pack at a path of the source into a stage.
+func Fill(ctx context.Context, s Snapshot, under string, st *stage.Stage) error {
+	n := 0
+	err := s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
+		n++
+		return st.Add(e, r)
+	})
+	if err == nil && n == 0 {
+		err = fmt.Errorf("there is nothing at %q in %s", under, s.Resolved())
+	}
+	return err
+}
+
+// below returns a path relative to a folder, and whether it is in there.
+func below(name, under string) (string, bool) {
+	if under == "" {
+		return name, true
+	}
+	return strings.CutPrefix(name, under+"/")
+}

@@ -1,0 +1,102 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Bounds of names. No system that we know allows a longer one, or needs a deeper
+// folder.
+const (
+	maxSegment = 255
+	maxPath    = 1024
+	maxDepth   = 32
+)
+
+// checkName returns why no entry may have this path. The rules are those of all
+// systems together, so that a pack that comes in here comes in everywhere, with the
+// same bytes under the same names.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("it has no name")
+	case !utf8.ValidString(name):
+		return errors.New("its name is not UTF-8")
+	case len(name) > maxPath:
+		return fmt.Errorf("its path has %d bytes, and %d is the limit", len(name), maxPath)
+	case strings.HasPrefix(name, "/"):
+		return errors.New("its path is absolute")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return errors.New("its name has control characters")
+	case strings.ContainsAny(name, `\:`):
+		return errors.New("its name has a backslash or a colon, which mean a folder or a drive elsewhere")
+	}
+	segments := strings.Split(name, "/")
+	if len(segments) > maxDepth {
+		return fmt.Errorf("it is %d folders deep, and %d is the limit", len(segments)-1, maxDepth)
+	}
+	for _, s := range segments {
+		if err := checkSegment(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSegment(s string) error {
+	switch {
+	case s == "":
+		return errors.New("its path has an empty name in it")
+	case s == "." || s == "..":
+		return errors.New("its path leads elsewhere")
+	case len(s) > maxSegment:
+		return fmt.Errorf("a name in its path has %d bytes, and %d is the limit", len(s), maxSegment)
+	case strings.HasSuffix(s, ".") || strings.HasSuffix(s, " "):
+		return errors.New("a name in its path ends in a dot or a space, which Windows drops")
+	}
+	plain := visible(s)
+	if isGit(plain) {
+		return errors.New("its path has git's own folder in it")
+	}
+	if device(plain) {
+		return errors.New("a name in its path is a device on Windows")
+	}
+	return nil
+}
+
+// visible is a name as file systems compare it that ignore letter case and characters
+// that nobody sees.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, fold(s))
+}
+
+func isGit(s string) bool { return s == ".git" || s == "git~1" }
+
+// device reports whether Windows takes a name for a device, whatever its ending.
+func device(s string) bool {
+	base, _, _ := strings.Cut(s, ".")
+	base = strings.TrimRight(base, " ")
+	switch base {
+	case "con", "prn", "aux", "nul", "conin$", "conout$", "clock$":
+		return true
+	}
+	number, ok := strings.CutPrefix(base, "com")
+	if !ok {
+		number, ok = strings.CutPrefix(base, "lpt")
+	}
+	return ok && utf8.RuneCountInString(number) == 1 && strings.ContainsAny(number, "123456789¹²³")
+}
+
+// fold returns the same text for all names that some file system takes for one.
+func fold(s string) string { return norm.NFC.String(cases.Fold().String(norm.NFD.String(s))) }

@@ -1,0 +1,246 @@
+// Package stage takes in what comes from elsewhere: the entries of an archive, of a
+// repository's tree or of a folder are put, one by one, into an empty folder of ours,
+// or all of it is refused. Every source of packs goes through it, so a rule about
+// what may come in is here and nowhere else.
+//
+// It does not fetch, unpack or verify anything, and does not know what a pack is.
+package stage
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Kind is what an entry is.
+type Kind int
+
+// The kinds that come in. Whatever else a source has, its reader passes as Other with
+// the reason in Entry.Target.
+const (
+	File Kind = iota
+	Folder
+	Link
+	Other
+)
+
+// An Entry is one file, folder or link of a source.
+type Entry struct {
+	Path   string // with slashes, relative
+	Kind   Kind
+	Exec   bool   // of a file: somebody may execute it
+	Target string // of a link; of Other: what it is, such as "a device"
+}
+
+// Limits say how much comes in. A field that is 0 has its default.
+type Limits struct {
+	Files int   // files, folders and links; 512
+	Bytes int64 // the sizes of all files; 16 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{Files: cmp.Or(l.Files, 512), Bytes: cmp.Or(l.Bytes, 16<<20)}
+}
+
+// A RefusedError says which entry of a source is not taken in, and why. Nothing else
+// of the source is, either.
+type RefusedError struct {
+	Path   string // as the source has it
+	Reason error
+}
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %q: %v", e.Path, e.Reason) }
+
+func (e *RefusedError) Unwrap() error { return e.Reason }
+
+// ErrTooLarge is in the chain of a refusal for its size.
+var ErrTooLarge = errors.New("too large")
+
+// A Stage is an empty folder that is being filled. It is for one goroutine.
+type Stage struct {
+	root   *os.Root
+	limits Limits
+	names  map[string]string // :: folded path → the path that has it
+	kinds  map[string]Kind   // :: path → what is there, parents included
+	files  []Stored
+	links  []Entry
+	bytes  int64
+}
+
+// Stored is one file or link that was taken in.
+type Stored struct {
+	Path   string
+	Exec   bool
+	Size   int64
+	Digest string // lower-case hexadecimal SHA-256 of the bytes; "" for a link
+	Target string // of a link
+}
+
+// New fills the folder root, which must be empty.
+func New(root *os.Root, limits Limits) *Stage {
+	return &Stage{root: root, limits: limits.withDefaults(), names: map[string]string{}, kinds: map[string]Kind{}}
+}
+
+// Add takes in one entry; r has the bytes of a file. The error is a [*RefusedError],
+// the reader's, or the disk's. After one, the stage is of no more use.
+func (s *Stage) Add(e Entry, r io.Reader) error {
+	e.Path = strings.TrimSuffix(e.Path, "/")
+	refuse := func(reason error) error { return &RefusedError{e.Path, reason} }
+	if err := checkName(e.Path); err != nil {
+		return refuse(err)
+	}
+	if e.Kind == Folder && s.kinds[e.Path] == Folder && s.names[fold(e.Path)] == e.Path {
+		return nil // many archives name a folder after what is in it
+	}
+	if err := s.claim(e.Path, e.Kind); err != nil {
+		return refuse(err)
+	}
+	switch e.Kind {
+	case Folder:
+		return s.root.MkdirAll(e.Path, 0o700)
+	case Link:
+		if err := checkTarget(e); err != nil {
+			return refuse(err)
+		}
+		s.links = append(s.links, e)
+		return nil
+	case File:
+		return s.file(e, r)
+	}
+	return refuse(fmt.Errorf("it is %s", cmp.Or(e.Target, "neither a file nor a folder")))
+}
+
+// claim takes the path, and those of the folders above, for this stage.
+func (s *Stage) claim(name string, kind Kind) error {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		switch k, ok := s.kinds[dir]; {
+		case ok && k != Folder:
+			return fmt.Errorf("%q, above it, is not a folder", dir)
+		case ok:
+			continue
+		}
+		if err := s.take(dir, Folder); err != nil {
+			return err
+		}
+	}
+	return s.take(name, kind)
+}
+
+func (s *Stage) take(name string, kind Kind) error {
+	key := fold(name)
+	if other, ok := s.names[key]; ok {
+		if other == name {
+			return errors.New("it is there twice")
+		}
+		return fmt.Errorf("many systems take its name for that of %q", other)
+	}
+	if len(s.kinds) >= s.limits.Files {
+		return fmt.Errorf("%w: there are more than %d files and folders", ErrTooLarge, s.limits.Files)
+	}
+	s.names[key], s.kinds[name] = name, kind
+	return nil
+}
+
+func (s *Stage) file(e Entry, r io.Reader) error {
+	if dir := path.Dir(e.Path); dir != "." {
+		if err := s.root.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	mode := fs.FileMode(0o400)
+	if e.Exec {
+		mode = 0o500
+	}
+	f, err := s.root.OpenFile(e.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	left := s.limits.Bytes - s.bytes
+	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(r, left+1))
+	if err != nil {
+		return fmt.Errorf("reading %q: %w", e.Path, err)
+	}
+	if n > left {
+		return &RefusedError{e.Path, fmt.Errorf("%w: with it, the files have more than %s", ErrTooLarge, size(s.limits.Bytes))}
+	}
+	s.bytes += n
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	s.files = append(s.files, Stored{Path: e.Path, Exec: e.Exec, Size: n, Digest: hex.EncodeToString(sum.Sum(nil))})
+	return f.Close()
+}
+
+func size(n int64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// checkTarget refuses a link that cannot lead to something in the same folder.
+func checkTarget(e Entry) error {
+	out := errors.New("it is a link that leads out")
+	if path.IsAbs(e.Target) {
+		return out
+	}
+	to := path.Join(path.Dir(e.Path), e.Target)
+	if to == ".." || strings.HasPrefix(to, "../") {
+		return out
+	}
+	if to != "." {
+		if err := checkName(to); err != nil {
+			return fmt.Errorf("it is a link, and where it leads: %w", err)
+		}
+	}
+	return nil
+}
+
+// Finish makes the links, which nothing was written through, and returns what came
+// in. A link must lead to a file or folder that came in as such.
+func (s *Stage) Finish() (*Tree, error) {
+	t := &Tree{Files: s.files, Bytes: s.bytes}
+	for _, l := range s.links {
+		to := path.Join(path.Dir(l.Path), l.Target)
+		if k, ok := s.kinds[to]; !ok && to != "." || k == Link {
+			return nil, &RefusedError{l.Path, errors.New("it is a link that leads to nothing that came with it")}
+		}
+		if err := s.passesLinks(l); err != nil {
+			return nil, err
+		}
+		if dir := path.Dir(l.Path); dir != "." {
+			if err := s.root.MkdirAll(dir, 0o700); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.root.Symlink(l.Target, l.Path); err != nil {
+			return nil, fmt.Errorf("making the link %q: %w", l.Path, err)
+		}
+		t.Files = append(t.Files, Stored{Path: l.Path, Target: l.Target})
+	}
+	slices.SortFunc(t.Files, func(a, b Stored) int { return cmp.Compare(a.Path, b.Path) })
+	return t, nil
+}
+
+// passesLinks refuses a link whose way leads over another link: what the words of the
+// target say and where the system ends up could differ.
+func (s *Stage) passesLinks(l Entry) error {
+	at := path.Dir(l.Path)
+	for part := range strings.SplitSeq(l.Target, "/") {
+		at = path.Join(at, part)
+		if s.kinds[at] == Link {
+			return &RefusedError{l.Path, fmt.Errorf("it is a link that leads over another link, %q", at)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// A step is one change of one pack. It is written down before it begins, and what is
+// left of one that was cut is done by the next process.
+type step struct {
+	ID     string      `json:"id"`
+	Before *lock.Entry `json:"before,omitempty"` // what the lock file says before; nil: nothing
+	Entry  *lock.Entry `json:"entry,omitempty"`  // and afterwards
+	Staged string      `json:"staged,omitempty"` // the folder that gets the pack's place
+}
+
+const stepFile = inner + "/step.json"
+
+func (t *Tx) run(st step) error {
+	if e, ok := t.l.Packs[st.ID]; ok {
+		st.Before = &e
+	}
+	data, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	if err := writeIn(t.root, stepFile, data); err != nil {
+		return fmt.Errorf("writing down what comes next: %w", err)
+	}
+	return t.finish(st)
+}
+
+// recover reads the lock file, and finishes the step of a process that was killed.
+func (t *Tx) recover() (err error) {
+	if t.l, err = t.s.Read(); err != nil {
+		return err
+	}
+	data, err := t.root.ReadFile(stepFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var st step
+	if err == nil {
+		err = json.Unmarshal(data, &st)
+	}
+	if err == nil && (!lock.ValidID(st.ID) || st.Entry != nil && !filepath.IsLocal(st.Staged)) {
+		err = errors.New("it names no pack")
+	}
+	if err != nil {
+		return fmt.Errorf("reading %q, which says what a killed process had begun: %w; remove it, and call packs-mcp verify", filepath.Join(t.s.Dir, stepFile), err)
+	}
+	return t.finish(st)
+}
+
+// finish does what is left of a step. It can be cut anywhere, and called again.
+func (t *Tx) finish(st step) error {
+	packs := maps.Clone(t.l.Packs)
+	if st.Entry == nil {
+		if err := t.takeAway(st.ID); err != nil {
+			return err
+		}
+		delete(packs, st.ID)
+	} else {
+		switch there, err := t.exchange(st); {
+		case err != nil:
+			return fmt.Errorf("giving %q its place: %w", st.ID, err)
+		case !there: // somebody removed what was to come; the pack is as it was
+			return t.done()
+		}
+		if err := t.keep(st); err != nil {
+			return fmt.Errorf("keeping the version before of %q: %w", st.ID, err)
+		}
+		packs[st.ID] = *st.Entry
+	}
+	l := *t.l
+	l.Packs = packs
+	data, err := l.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := writeFile(t.s.LockFile, data); err != nil {
+		return fmt.Errorf("writing %q: %w", t.s.LockFile, err)
+	}
+	t.l = &l
+	if st.Entry == nil {
+		for _, dir := range []string{removed, before(st.ID)} {
+			if err := t.root.RemoveAll(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return t.done()
+}
+
+func (t *Tx) done() error { return t.root.Remove(stepFile) }
+
+// removed is where a pack waits for its end.
+const removed = inner + "/removed"
+
+func (t *Tx) takeAway(id string) error {
+	err := t.root.Rename(id, removed)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("taking %q away: %w", id, err)
+	}
+	for dir := path.Dir(id); dir != "."; dir = path.Dir(dir) {
+		_ = t.root.Remove(dir) // unless others are in it
+	}
+	return nil
+}
+
+// aside is where the folder goes that had the place, on a system that cannot exchange
+// two.
+const aside = ".old"
+
+// exchange brings what is staged into the pack's place, and what was there into the
+// place of what is staged. It reports whether the pack has its place.
+func (t *Tx) exchange(st step) (bool, error) {
+	switch is, err := t.holds(st.Staged, st.Entry); {
+	case err != nil:
+		return false, err
+	case !is: // it has been exchanged, or it is gone
+		return t.holds(st.ID, st.Entry)
+	}
+	if dir := path.Dir(st.ID); dir != "." {
+		if err := t.root.MkdirAll(dir, 0o700); err != nil {
+			return false, err
+		}
+	}
+	if _, err := t.root.Lstat(st.ID); errors.Is(err, fs.ErrNotExist) {
+		return true, t.root.Rename(st.Staged, st.ID)
+	}
+	err := swap(t.root, st.Staged, st.ID)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return true, err
+	}
+	if err := t.root.Rename(st.ID, st.Staged+aside); err != nil {
+		return false, err
+	}
+	return true, t.root.Rename(st.Staged, st.ID)
+}
+
+// holds reports whether a folder has the entry's bytes.
+func (t *Tx) holds(dir string, e *lock.Entry) (bool, error) {
+	if info, err := t.root.Lstat(dir); err != nil || !info.IsDir() {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	found, err := treeOf(filepath.Join(t.s.Dir, filepath.FromSlash(dir)))
+	if err != nil {
+		return false, err
+	}
+	return same(found, e), nil
+}
+
+// keep makes what had the place the version before.
+func (t *Tx) keep(st step) error {
+	to := path.Join(before(st.ID), "pack")
+	from := st.Staged
+	if _, err := t.root.Lstat(from + aside); err == nil {
+		from += aside
+	}
+	if _, err := t.root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing had the place, or it is kept
+	}
+	if st.Before == nil {
+		return t.root.RemoveAll(from)
+	}
+	if from != to {
+		if err := t.root.RemoveAll(to); err != nil {
+			return err
+		}
+	}
+	if err := t.root.MkdirAll(before(st.ID), 0o700); err != nil {
+		return err
+	}
+	data, err := json.Marshal(st.Before)
+	if err != nil {
+		return err
+	}
+	if err := writeIn(t.root, path.Join(before(st.ID), "entry.json"), data); err != nil || from == to {
+		return err
+	}
+	return t.root.Rename(from, to)
+}
+
+// Holds reports whether the pack's folder has the bytes that the entry says.
+func (s *Store) Holds(id string, e lock.Entry) (bool, error) {
+	if !lock.ValidID(id) {
+		return false, fmt.Errorf("%q is not the id of a pack", id)
+	}
+	root, err := os.OpenRoot(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	return (&Tx{s: s, root: root}).holds(id, &e)
+}
+
+// treeOf reads a folder as what came in.
+func treeOf(dir string) (*stage.Tree, error) {
+	d, err := packfs.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	found, err := d.DigestWithin(context.Background(), nil, packfs.Bound{})
+	if err != nil {
+		return nil, err
+	}
+	t := &stage.Tree{Bytes: found.Bytes}
+	for _, f := range found.Files {
+		t.Files = append(t.Files, stage.Stored{Path: f.Path, Exec: f.Exec, Size: f.Size, Digest: f.Digest[len("sha256:"):]})
+	}
+	for at, target := range found.Links() {
+		t.Files = append(t.Files, stage.Stored{Path: at, Target: target})
+	}
+	return t, nil
+}
+
+// same reports whether the files are those of the entry. Windows does not keep who may
+// execute a file, so there only paths and bytes count.
+func same(t *stage.Tree, e *lock.Entry) bool {
+	if runtime.GOOS == "windows" {
+		return t.ContentDigest() == e.ContentDigest
+	}
+	return t.Digest() == e.Digest
+}

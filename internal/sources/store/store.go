@@ -1,0 +1,238 @@
+// Package store keeps the packs that were added from elsewhere: one folder with a
+// folder for each pack, and the lock file that says what each of them is.
+//
+// What comes in is complete and checked before it gets its place, and a pack changes
+// by one exchange of folders. A process that is killed leaves the old pack or the new
+// one, and the next one finishes what the lock file should say. Several processes
+// may use a store at once.
+//
+// It does not fetch, verify signatures or ask anybody.
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/private"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// inner is the folder, in that of the packs, with what is no pack: what is being
+// fetched, and the version before of each pack. Nothing looks for packs in a folder
+// whose name begins with a dot.
+const inner = ".store"
+
+// A Store is one folder of packs and its lock file.
+type Store struct {
+	Dir      string // of the packs, absolute
+	LockFile string // absolute
+}
+
+// A Staged pack is one that came in, and has no place yet.
+type Staged struct {
+	Tree *stage.Tree
+	Dir  string // of its files; until Close
+
+	temp *temp.Folder
+}
+
+// Close removes what has no place.
+func (s *Staged) Close() error { return s.temp.Remove() }
+
+// Stage fills a folder of the store by what fill adds. What fill refuses leaves
+// nothing behind.
+func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *Staged, err error) {
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	folder, err := temp.New(s.in("tmp"))
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for what comes in: %w", err)
+	}
+	out := &Staged{Dir: filepath.Join(folder.Path, "pack"), temp: folder}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, out.Close())
+		}
+	}()
+	if err := os.Mkdir(out.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(out.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	st := stage.New(root, limits)
+	if err := fill(st); err != nil {
+		return nil, err
+	}
+	if out.Tree, err = st.Finish(); err != nil {
+		return nil, err
+	}
+	return out, syncFolders(out.Dir)
+}
+
+// prepare makes the folders.
+func (s *Store) prepare() error {
+	for _, dir := range []string{s.Dir, s.in(), s.in("tmp"), s.in("before")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making the folder for packs from elsewhere: %w", err)
+		}
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		if problem := private.FolderProblem(info); problem != "" {
+			return &private.FolderError{What: "packs from elsewhere", Path: dir, Problem: problem}
+		}
+	}
+	return nil
+}
+
+func (s *Store) in(below ...string) string {
+	return filepath.Join(append([]string{s.Dir, inner}, below...)...)
+}
+
+// path is the folder of a pack.
+func (s *Store) path(id string) string { return filepath.Join(s.Dir, filepath.FromSlash(id)) }
+
+// Path returns the folder of a pack, or an error for what is not an id.
+func (s *Store) Path(id string) (string, error) {
+	if !lock.ValidID(id) {
+		return "", fmt.Errorf("%q is not the id of a pack", id)
+	}
+	return s.path(id), nil
+}
+
+// Read returns what the lock file says. A file that is not there says nothing.
+func (s *Store) Read() (*lock.Lock, error) {
+	data, err := readFile(s.LockFile, lock.MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	var l *lock.Lock
+	if err == nil {
+		l, err = lock.Parse(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %q: %w", s.LockFile, err)
+	}
+	return l, nil
+}
+
+// Change calls do while no other process changes the store. What do changed by the
+// methods of the Tx stays, also when it fails.
+func (s *Store) Change(ctx context.Context, do func(*Tx) error) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	folder := &private.Folder{Path: s.in(), What: "packs from elsewhere"}
+	root, err := folder.Open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	packs, err := os.OpenRoot(s.Dir)
+	if err != nil {
+		return err
+	}
+	defer packs.Close()
+	return folder.Alone(ctx, root, func() error {
+		tx := &Tx{s: s, root: packs}
+		if err := tx.recover(); err != nil {
+			return err
+		}
+		if err := temp.Sweep(s.in("tmp")); err != nil {
+			return fmt.Errorf("removing what a killed process left: %w", err)
+		}
+		return do(tx)
+	})
+}
+
+// A Tx is a store that nobody else changes.
+type Tx struct {
+	s    *Store
+	root *os.Root // the folder of the packs: what a project's links lead to outside is never changed
+	l    *lock.Lock
+}
+
+// Lock is what the lock file says. It must not be modified.
+func (t *Tx) Lock() *lock.Lock { return t.l }
+
+// Install gives the staged pack its place, and the one that had it becomes the version
+// before.
+func (t *Tx) Install(id string, p *Staged, e lock.Entry) error {
+	if !lock.ValidID(id) {
+		return fmt.Errorf("%q is not the id of a pack", id)
+	}
+	if e.Digest != p.Tree.Digest() {
+		return errors.New("the entry is for other bytes")
+	}
+	for other := range t.l.Packs {
+		if strings.HasPrefix(other, id+"/") || strings.HasPrefix(id, other+"/") {
+			return fmt.Errorf("%q cannot be beside %q: one folder would be in the other", id, other)
+		}
+	}
+	if _, ok := t.l.Packs[id]; !ok {
+		if _, err := t.root.Lstat(id); err == nil {
+			return fmt.Errorf("%q is there already, and was not added by packs-mcp", t.s.path(id))
+		}
+	}
+	staged, err := filepath.Rel(t.s.Dir, p.Dir)
+	if err != nil {
+		return err
+	}
+	return t.run(step{ID: id, Entry: &e, Staged: filepath.ToSlash(staged)})
+}
+
+// Remove takes a pack out. Its version before goes as well.
+func (t *Tx) Remove(id string) error {
+	if _, ok := t.l.Packs[id]; !ok {
+		return fmt.Errorf("%q is not in %q", id, t.s.LockFile)
+	}
+	return t.run(step{ID: id})
+}
+
+// ErrNoBefore says that there is no version before.
+var ErrNoBefore = errors.New("there is no version before this one")
+
+// Undo gives the version before its place back. The one that had it is the version
+// before from then on.
+func (t *Tx) Undo(id string) (lock.Entry, error) {
+	e, err := t.before(id)
+	if err != nil {
+		return lock.Entry{}, err
+	}
+	return e, t.run(step{ID: id, Entry: &e, Staged: path.Join(before(id), "pack")})
+}
+
+// before is where the version before of a pack is, below the folder of the packs.
+func before(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return path.Join(inner, "before", hex.EncodeToString(sum[:8]))
+}
+
+// before is the entry of the version before.
+func (t *Tx) before(id string) (lock.Entry, error) {
+	data, err := t.root.ReadFile(path.Join(before(id), "entry.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return lock.Entry{}, ErrNoBefore
+	}
+	var e lock.Entry
+	if err == nil {
+		err = json.Unmarshal(data, &e)
+	}
+	return e, err
+}

@@ -1,0 +1,20 @@
+package store
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// swap exchanges two folders in one step. Where the file system cannot do that, the
+// error is [errors.ErrUnsupported].
+func swap(root *os.Root, a, b string) error {
+	return between(root, a, b, func(adir int, a string, bdir int, b string) error {
+		err := unix.RenameatxNp(adir, a, bdir, b, unix.RENAME_SWAP)
+		if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EINVAL) {
+			return errors.ErrUnsupported
+		}
+		return err
+	})
+}
