@@ -15,7 +15,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
 // Bounds of one archive, whatever of it is wanted.
@@ -31,7 +33,8 @@ type archive struct {
 	size int64
 	at   string
 	sum  string
-	temp bool // the file was fetched, and goes
+	temp bool   // the file was fetched, and goes
+	sig  []byte // what signs it, or nil
 }
 
 // OpenArchive opens an archive here. sum are the 64 hexadecimal digits that it must
@@ -41,11 +44,15 @@ func OpenArchive(name, sum string) (Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the archive: %w", err)
 	}
-	return newArchive(f, name, sum, false)
+	sig, err := os.ReadFile(name + ".sig")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, f.Close())
+	}
+	return newArchive(f, name, sum, sig, false)
 }
 
-func newArchive(f *os.File, at, sum string, temp bool) (_ Snapshot, err error) {
-	a := &archive{file: f, at: at, temp: temp}
+func newArchive(f *os.File, at, sum string, sig []byte, temp bool) (_ Snapshot, err error) {
+	a := &archive{file: f, at: at, sig: sig, temp: temp}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -86,6 +93,23 @@ func (e *PinError) Error() string {
 func (a *archive) Resolved() string { return a.at }
 
 func (a *archive) Pin() string { return "sha256:" + a.sum }
+
+// Signer is who made the signature in the file beside the archive, whose name ends in
+// .sig.
+func (a *archive) Signer() (*lock.Signature, error) {
+	if a.sig == nil {
+		return nil, nil
+	}
+	data, err := io.ReadAll(io.NewSectionReader(a.file, 0, a.size))
+	if err != nil {
+		return nil, err
+	}
+	key, err := trust.SSH(a.sig, data, trust.NamespaceFile)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", a.at+".sig", err)
+	}
+	return &lock.Signature{Kind: "ssh", Key: key}, nil
+}
 
 func (a *archive) Close() error {
 	err := a.file.Close()

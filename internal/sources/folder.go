@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
@@ -29,6 +30,9 @@ func (f *folder) Resolved() string { return f.at }
 
 // Pin is empty: only its bytes say which state of a folder this is.
 func (f *folder) Pin() string { return "" }
+
+// Signer is nobody: who can write to the folder can write what is in it.
+func (f *folder) Signer() (*lock.Signature, error) { return nil, nil }
 
 func (f *folder) Close() error { return f.root.Close() }
 

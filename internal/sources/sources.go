@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
@@ -29,6 +30,9 @@ type Snapshot interface {
 	// Pin is what the source itself calls the state: "git:" and a commit, or "sha256:"
 	// and a digest of what was fetched.
 	Pin() string
+	// Signer is who signed the state: nil if nobody did, or in a way that is not known
+	// here. A signature that does not fit is an error.
+	Signer() (*lock.Signature, error)
 	// Walk calls do for each entry below a folder of the source, with paths relative to
 	// it; "" is all of it. The reader is that of a file, and good until do returns.
 	Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error
