@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/changescmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/doctor"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/setup"
 )
 
@@ -20,7 +21,7 @@ type app struct{ *cli.Env }
 func (a *app) command() *cobra.Command {
 	root := a.Root(a.serveCommand(), a.tryCommand(), a.versionCommand())
 	for _, commands := range []func(*cli.Env) []*cobra.Command{
-		catalog.Commands, approve.Commands, author.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands,
+		catalog.Commands, approve.Commands, author.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands, get.Commands,
 	} {
 		root.AddCommand(commands(a.Env)...)
 	}

@@ -58,6 +58,7 @@ const (
 	EventChanges     Event = "changes"      // what happened to a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error
 	EventAttach      Event = "attach"       // a pack was attached
 	EventDetach      Event = "detach"       // a pack was detached
+	EventSource      Event = "source"       // a pack was added, updated or removed: PackDigest, which is empty for a removed one, Reason says where from
 	EventRevoke      Event = "revoke"       // a grant was revoked: Grant, Channel
 	EventRecovered   Event = "recovered"    // the log was found damaged and continued; only the log writes it
 )

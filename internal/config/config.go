@@ -32,6 +32,7 @@ type Config struct {
 	Rules     []rules.Rule      // from the file, in its order; all are checked
 	Sandbox   Sandbox           //
 	Context   map[string]string // values that tools may use, by name
+	Sources   Sources           //
 	Limits    Limits            //
 	HTTP      HTTP              //
 	Audit     Audit             //
@@ -180,6 +181,11 @@ type Audit struct {
 	Path          string // absolute; never empty after Load
 	MaxSize       int64  // bytes after which the file is renamed; 0: never
 	FullArguments bool   // write arguments unredacted
+}
+
+// Sources says where packs may be fetched from.
+type Sources struct {
+	Private []string // hosts that may have a private address, and may be asked over http, in lower case
 }
 
 // Log configures the log on standard error.

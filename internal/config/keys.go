@@ -30,7 +30,7 @@ type place struct {
 
 // sections returns the mappings of the file, in the order of the documentation.
 func sections() []string {
-	return []string{"approval", "sandbox", "limits", "http", "audit", "log"}
+	return []string{"approval", "sandbox", "sources", "limits", "http", "audit", "log"}
 }
 
 // structured returns the keys that can be set only in the file, or that have
@@ -73,6 +73,8 @@ func keys() []key {
 
 		word("sandbox.require", []string{RequireNone, RequirePartial, RequireFull}, func(c *Config, w string) { c.Sandbox.Require = w }),
 		duration("sandbox.timeout_max", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Sandbox.TimeoutMax }),
+
+		privateHosts(),
 
 		size("limits.entry_doc", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.EntryDoc }),
 		size("limits.frontmatter", 256, 16*mib, func(c *Config) *int64 { return &c.Limits.Frontmatter }),
@@ -273,6 +275,20 @@ func maxSize() key {
 }
 
 // channels returns the key for the list of approval channels; set adds one.
+func privateHosts() key {
+	return key{path: "sources.private", want: "want the name or address of a host", list: ",", none: true, set: func(c *Config, s string, _ place) string {
+		s = strings.ToLower(s)
+		if s == "" || strings.ContainsAny(s, "/ @?#*") {
+			return "want the name or address of a host, without a scheme"
+		}
+		if slices.Contains(c.Sources.Private, s) {
+			return "name it once"
+		}
+		c.Sources.Private = append(c.Sources.Private, s)
+		return ""
+	}}
+}
+
 func channels() key {
 	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal}
 	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {

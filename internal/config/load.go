@@ -238,6 +238,8 @@ func (l *loader) clear(k key) {
 		l.cfg.Approval.Channels = nil
 	case "compat":
 		l.cfg.Compat = nil
+	case "sources.private":
+		l.cfg.Sources.Private = nil
 	}
 }
 

@@ -17,6 +17,7 @@ type Paths struct {
 	Home       string // the user's home folder; "" if unknown
 	Config     string // config.yaml
 	Packs      string // the user's own packs
+	Sources    string // packs that were added from elsewhere; their lock file is beside it
 	State      string // attached packs and grants
 	Workspaces string // one folder for each chat
 	Audit      string // audit.jsonl
@@ -93,6 +94,7 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 		}
 		p.Config = join(goos, root, "config.yaml")
 		p.Packs = join(goos, root, "packs")
+		p.Sources = join(goos, root, "sources")
 		p.State = join(goos, root, "state")
 		p.Workspaces = join(goos, root, "workspaces")
 		p.Audit = join(goos, root, "audit.jsonl")
@@ -161,6 +163,7 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 	}
 	p.Config = join(goos, config, name, "config.yaml")
 	p.Packs = join(goos, data, "packs")
+	p.Sources = join(goos, data, "sources")
 	p.Workspaces = join(goos, data, "workspaces")
 	p.Audit = join(goos, state, "audit.jsonl")
 	p.Copies = join(goos, cache, copies)

@@ -56,7 +56,7 @@ func TestDocumentsShowAQuestion(t *testing.T) {
 	form := strings.ReplaceAll(q.Form, q.Code, "K7QM-2F9X")
 	top, _, _ := strings.Cut(form, "\n\n")
 	for path, want := range map[string]string{
-		"../../README.md":         "```text\n" + top + "\n\n" + choices.String() + "```\n",
+		"../../README.md":                   "```text\n" + top + "\n\n" + choices.String() + "```\n",
 		"../../docs/reference/approvals.md": "```text\n" + form + "\n" + choices.String() + "```\n",
 	} {
 		documents(t, path, want)

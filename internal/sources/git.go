@@ -44,6 +44,7 @@ type repository struct {
 	at     string // the address, without credentials
 	commit *object.Commit
 	tag    *object.Tag // the annotated tag that named it, or nil
+	tagged bool        // a tag named it
 	store  storer.EncodedObjectStorer
 	dir    string // where what was fetched is; "" for a repository here
 }
@@ -76,7 +77,7 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, gitError(r, err)
 	}
-	want, err := pick(adv, r.Ref)
+	want, tagged, err := pick(adv, r.Ref)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.At, err)
 	}
@@ -84,7 +85,7 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	repo := &repository{at: r.At, dir: dir}
+	repo := &repository{at: r.At, tagged: tagged, dir: dir}
 	if err := repo.fetch(ctx, session, adv, want); err != nil {
 		return nil, errors.Join(gitError(r, err), repo.Close())
 	}
@@ -109,30 +110,30 @@ func gitError(r Reference, err error) error {
 
 // pick finds what a person's word means among what a repository has: a branch, a tag or
 // a commit; its default branch if there is none.
-func pick(adv *packp.AdvRefs, ref string) (plumbing.Hash, error) {
+func pick(adv *packp.AdvRefs, ref string) (h plumbing.Hash, tagged bool, err error) {
 	if ref == "" {
 		if adv.Head == nil {
-			return plumbing.ZeroHash, errors.New("it has no default branch: name one with @")
+			return plumbing.ZeroHash, false, errors.New("it has no default branch: name one with @")
 		}
-		return *adv.Head, nil
+		return *adv.Head, false, nil
 	}
 	tag, isTag := adv.References["refs/tags/"+ref]
 	branch, isBranch := adv.References["refs/heads/"+ref]
 	switch {
 	case isTag && isBranch && tag != branch:
-		return plumbing.ZeroHash, fmt.Errorf("it has both a tag and a branch %q: write @refs/tags/%s or @refs/heads/%s", ref, ref, ref)
+		return plumbing.ZeroHash, false, fmt.Errorf("it has both a tag and a branch %q: write @refs/tags/%s or @refs/heads/%s", ref, ref, ref)
 	case isTag:
-		return tag, nil
+		return tag, true, nil
 	case isBranch:
-		return branch, nil
+		return branch, false, nil
 	}
 	if h, ok := adv.References[ref]; ok {
-		return h, nil
+		return h, strings.HasPrefix(ref, "refs/tags/"), nil
 	}
 	if plumbing.IsHash(ref) {
-		return plumbing.NewHash(ref), nil
+		return plumbing.NewHash(ref), false, nil
 	}
-	return plumbing.ZeroHash, fmt.Errorf("it has no branch or tag %q, and a commit is named by all of its 40 digits", ref)
+	return plumbing.ZeroHash, false, fmt.Errorf("it has no branch or tag %q, and a commit is named by all of its 40 digits", ref)
 }
 
 func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, adv *packp.AdvRefs, want plumbing.Hash) error {
@@ -249,8 +250,8 @@ func openHere(r Reference, dir string) (Snapshot, error) {
 		}
 		store := filesystem.NewStorage(osfs.New(git, osfs.WithBoundOS()), cache.NewObjectLRUDefault())
 		repo := &repository{at: r.At, store: store}
-		hash, err := pickHere(store, r.Ref)
-		if err == nil {
+		hash, tagged, err := pickHere(store, r.Ref)
+		if repo.tagged = tagged; err == nil {
 			err = repo.peel(hash)
 		}
 		if err != nil {
@@ -261,7 +262,7 @@ func openHere(r Reference, dir string) (Snapshot, error) {
 	return nil, fmt.Errorf("there is no repository at %s", r.At)
 }
 
-func pickHere(store *filesystem.Storage, ref string) (plumbing.Hash, error) {
+func pickHere(store *filesystem.Storage, ref string) (h plumbing.Hash, tagged bool, err error) {
 	adv := packp.NewAdvRefs()
 	if head, err := storer.ResolveReference(store, plumbing.HEAD); err == nil {
 		h := head.Hash()
@@ -269,7 +270,7 @@ func pickHere(store *filesystem.Storage, ref string) (plumbing.Hash, error) {
 	}
 	refs, err := store.IterReferences()
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return plumbing.ZeroHash, false, err
 	}
 	err = refs.ForEach(func(r *plumbing.Reference) error {
 		if r.Type() == plumbing.HashReference {
@@ -278,7 +279,7 @@ func pickHere(store *filesystem.Storage, ref string) (plumbing.Hash, error) {
 		return nil
 	})
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return plumbing.ZeroHash, false, err
 	}
 	return pick(adv, ref)
 }
@@ -303,6 +304,9 @@ func (r *repository) peel(h plumbing.Hash) error {
 func (r *repository) Resolved() string { return r.at + "@" + r.commit.Hash.String() }
 
 func (r *repository) Pin() string { return "git:" + r.commit.Hash.String() }
+
+// Fixed reports whether a tag named the commit.
+func (r *repository) Fixed() bool { return r.tagged }
 
 func (r *repository) Close() error {
 	if c, ok := r.store.(io.Closer); ok {

@@ -40,6 +40,10 @@ type Snapshot interface {
 	Close() error
 }
 
+// Fixed is a Snapshot whose name was meant to stand for one state for ever, as a tag
+// of a repository is.
+type Fixed interface{ Fixed() bool }
+
 // A Pack is one that a source offers.
 type Pack struct {
 	Path        string // of its folder inside the source, with slashes; "" for all of it

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
 // Load reads the configuration and makes the logger.
@@ -94,7 +95,7 @@ func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 
 // OwnFiles returns the files and folders that control this program.
 func OwnFiles(cfg *config.Config) []string {
-	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Sources, filepath.Join(filepath.Dir(cfg.Paths.Sources), lock.Name), cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
 	all = append(all, cfg.Paths.Runs...)
 	if cfg.File != "" {
 		all = append(all, cfg.File)

@@ -37,13 +37,27 @@ func WithHint(err error, format string, args ...any) error {
 	return &HintedError{err: err, Hint: fmt.Sprintf(format, args...)}
 }
 
+// A StatusError is an error with an exit status of its own.
+type StatusError struct {
+	Err    error
+	Status int
+}
+
+func (e *StatusError) Error() string { return e.Err.Error() }
+
+func (e *StatusError) Unwrap() error { return e.Err }
+
 // Report prints what went wrong and returns the exit status.
 func (env *Env) Report(err error) int {
 	if err == nil {
 		return 0
 	}
+	status := 1
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		status = e.Status
+	}
 	if errors.Is(err, ErrSaid) {
-		return 1
+		return status
 	}
 	hint := ""
 	if e, ok := errors.AsType[*HintedError](err); ok {
@@ -71,7 +85,7 @@ func (env *Env) Report(err error) int {
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return 2
 	}
-	return 1
+	return status
 }
 
 // ErrSaid ends a command with status 1 after it has already printed everything.

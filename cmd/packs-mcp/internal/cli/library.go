@@ -78,6 +78,8 @@ func (env *Env) Roots(cfg *config.Config, project string) []packs.Root {
 		all = append(all, env.ownRoots(nil, project)...)
 	}
 	all = append(all, packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser, Optional: true})
+	// A person added these one by one, but nobody vouches for what they do.
+	all = append(all, packs.Root{Dir: cfg.Paths.Sources, Source: "added", Trust: packs.TrustUntrusted, Optional: true})
 	return append(all, env.CompatRoots(cfg.Compat, project)...)
 }
 

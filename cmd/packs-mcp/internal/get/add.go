@@ -1,0 +1,209 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+)
+
+// addSettings are the flags of add.
+type addSettings struct {
+	settings
+	ref, under, signer          string
+	list, attach, all, unsigned bool
+}
+
+func (a *app) addCommand() *cobra.Command {
+	var s addSettings
+	cmd := &cobra.Command{
+		Use:   "add SOURCE [PACK...]",
+		Short: "Add packs from a repository, an archive or a folder",
+		Long: `Add packs from elsewhere. What comes in is shown first: its files, what its tools would run, and
+who signed it. It is kept with its digest in packs.lock.json, models see it when you attach it, and
+nothing of it runs without a question.
+
+SOURCE is
+  owner/repo[/path][@ref]                  a repository at GitHub
+  https://host/x.git[@ref][#path]          a repository; also ssh://, file:// and user@host:x
+  ./folder  x.tar.gz  x.zip  x.skill       what is here`,
+		Example: `  packs-mcp add anthropics/skills --list
+  packs-mcp add anthropics/skills pdf xlsx --attach
+  packs-mcp add ./my-pack`,
+		Args: cli.Misuse(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("add needs the address of packs")
+			}
+			return nil
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.add(cmd.Context(), args[0], args[1:], s) },
+	}
+	a.flags(cmd, &s.settings, true)
+	f := cmd.Flags()
+	f.StringVar(&s.ref, "ref", "", "the branch, tag or commit of the repository")
+	f.StringVar(&s.under, "as", "", "what goes before the packs' names in their ids (default: whose the source is)")
+	f.BoolVar(&s.list, "list", false, "show the packs of the source, and add none")
+	f.BoolVar(&s.all, "all", false, "add all packs of the source")
+	f.BoolVar(&s.attach, "attach", false, "attach them: models see them from now on")
+	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…")
+	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
+	return cmd
+}
+
+func (a *app) add(ctx context.Context, source string, names []string, s addSettings) error {
+	p, err := a.place(s.settings)
+	if err != nil {
+		return err
+	}
+	if s.ref != "" {
+		if strings.Contains(source, "@") {
+			return &cli.UsageError{Err: errors.New("the source names a ref, and so does --ref"), Hint: "leave out one of them"}
+		}
+		at, inside, _ := strings.Cut(source, "#")
+		source = strings.TrimSuffix(at+"@"+s.ref+"#"+inside, "#")
+	}
+	source, err = p.local(source)
+	if err != nil {
+		return &cli.UsageError{Err: err, Hint: "see: packs-mcp add --help"}
+	}
+	snap, r, err := p.open(ctx, source)
+	if err != nil {
+		return refusal(err)
+	}
+	defer snap.Close()
+	found, err := sources.Survey(ctx, snap, r.Path)
+	if err != nil {
+		return err
+	}
+	if s.list {
+		return a.listFound(found, s.json)
+	}
+	chosen, err := choose(found, names, s.all)
+	if err != nil {
+		return err
+	}
+	var items []*item
+	defer func() {
+		for _, it := range items {
+			err = errors.Join(err, it.close())
+		}
+	}()
+	for _, pack := range chosen {
+		it, err := p.stage(ctx, snap, source, pack, idOf(r, pack, s.under))
+		if err != nil {
+			return refusal(err)
+		}
+		items = append(items, it)
+		if s.signer != "" && (it.entry.Signature == nil || it.entry.Signature.Key != s.signer && it.entry.Signature.Identity != s.signer) {
+			return &cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(it.id), signedBy(it.entry), safetext.Line(s.signer)), Status: statusRefused}
+		}
+	}
+	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, attach: s.attach, verb: "Add"})
+}
+
+// local makes a path of here one that means the same from the lock file's folder.
+func (p *place) local(source string) (string, error) {
+	r, err := sources.Parse(source)
+	if err != nil || r.Kind != sources.Folder && r.Kind != sources.Archive {
+		return source, err
+	}
+	at := r.At
+	if rest, ok := strings.CutPrefix(at, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
+		at = filepath.Join(p.cfg.Paths.Home, rest)
+	}
+	if at, err = filepath.Abs(at); err != nil {
+		return "", err
+	}
+	base := filepath.Dir(p.LockFile)
+	if rel, err := filepath.Rel(base, at); err == nil && filepath.IsLocal(rel) { // of the same project
+		return "./" + filepath.ToSlash(rel), nil
+	}
+	return at, nil
+}
+
+// idOf is the id of a pack that is new: what goes before it, and its name.
+func idOf(r sources.Reference, p sources.Pack, under string) string {
+	if under == "" {
+		under = r.Owner()
+	}
+	if under == "" {
+		return p.Name
+	}
+	return strings.Trim(under, "/") + "/" + p.Name
+}
+
+// choose returns the packs that are named, or the only one.
+func choose(found []sources.Pack, names []string, all bool) ([]sources.Pack, error) {
+	var chosen []sources.Pack
+	for _, name := range names {
+		i := slices.IndexFunc(found, func(p sources.Pack) bool { return p.Name == name || p.Path == name })
+		if i < 0 {
+			var known []string
+			for _, p := range found {
+				known = append(known, p.Name)
+			}
+			err := fmt.Errorf("the source has no pack %q", safetext.Line(name))
+			if n := near.Names(name, known, 3); len(n) > 0 {
+				return nil, cli.WithHint(err, "did you mean %s?", strings.Join(n, " or "))
+			}
+			return nil, cli.WithHint(err, "add --list shows those that it has")
+		}
+		chosen = append(chosen, found[i])
+	}
+	switch {
+	case len(names) > 0:
+	case len(found) == 0:
+		return nil, cli.WithHint(errors.New("there is no pack in it"), "a pack is a folder with a SKILL.md, or another document that says its name and description")
+	case all || len(found) == 1:
+		chosen = found
+	default:
+		return nil, cli.WithHint(fmt.Errorf("it has %d packs", len(found)), "name those that you want, or add --all; --list shows them")
+	}
+	for _, p := range chosen {
+		if !p.Valid {
+			return nil, fmt.Errorf("the pack %q is not valid: %s", safetext.Line(p.Name), safetext.Line(strings.Join(p.Problems, "; ")))
+		}
+	}
+	return chosen, nil
+}
+
+// listed is a pack of a source, for --json.
+type listed struct {
+	Path        string   `json:"path"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Valid       bool     `json:"valid"`
+	Problems    []string `json:"problems,omitempty"`
+}
+
+func (a *app) listFound(found []sources.Pack, asJSON bool) error {
+	if asJSON {
+		all := make([]listed, 0, len(found))
+		for _, p := range found {
+			all = append(all, listed(p))
+		}
+		return cli.PrintJSON(a.Stdout, map[string]any{"packs": all})
+	}
+	for _, p := range found {
+		fmt.Fprintf(a.Stdout, "%s  %s\n", safetext.Line(p.Name), cli.OneLine(p.Description, 100))
+	}
+	return nil
+}
+
+// refusal gives an error its status: 4 where a policy refuses, and not chance.
+func refusal(err error) error {
+	if errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) {
+		return &cli.StatusError{Err: err, Status: statusRefused}
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+// Package get has the commands that bring packs from elsewhere and keep them as their
+// lock file says: add, remove, outdated, diff, update, sync and verify.
+//
+// It does not fetch or check anything itself: internal/sources does. Here a person is
+// shown what would change, and asked.
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/store"
+)
+
+// Exit statuses of these commands, beside 0, 1 and 2 for misuse.
+const (
+	statusDiffers = 2 // something is newer, or not as the lock file says
+	statusPartly  = 3 // some of it failed
+	statusRefused = 4 // a policy refused it
+)
+
+// An app is one run of the program; its methods are the commands.
+type app struct{ *cli.Env }
+
+// Commands returns the commands.
+func Commands(e *cli.Env) []*cobra.Command {
+	a := &app{e}
+	return []*cobra.Command{
+		a.addCommand(), a.removeCommand(), a.outdatedCommand(), a.diffCommand(), a.updateCommand(), a.syncCommand(), a.verifyCommand(),
+	}
+}
+
+// settings are the flags that several of the commands have.
+type settings struct {
+	scope string // "user" or "project"
+	yes   bool
+	json  bool
+}
+
+func (a *app) flags(cmd *cobra.Command, s *settings, asks bool) {
+	f := cmd.Flags()
+	f.StringVar(&s.scope, "scope", "user", "user, for your own packs, or project, for those in its .packs and packs.lock.json")
+	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"user", "project"}, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	f.BoolVar(&s.json, "json", false, "print JSON")
+	if asks {
+		f.BoolVarP(&s.yes, "yes", "y", false, "do what is shown without asking")
+	}
+}
+
+// A place is one store, opened for a command.
+type place struct {
+	*store.Store
+	cfg *config.Config
+	web *sources.Web
+	l   *lock.Lock
+}
+
+func (a *app) place(s settings) (*place, error) {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return nil, err
+	}
+	p := &place{Store: Store(cfg), cfg: cfg, web: a.web(cfg)}
+	switch s.scope {
+	case "user":
+	case "project":
+		dir := cli.Project(cfg)
+		if dir == "" {
+			return nil, cli.WithHint(errors.New("there is no project here"), "run the command in the project's folder, which is the root of a git repository or named in the configuration")
+		}
+		p.Store = &store.Store{Dir: filepath.Join(dir, ".packs"), LockFile: filepath.Join(dir, lock.Name)}
+	default:
+		return nil, &cli.UsageError{Err: fmt.Errorf("--scope is %q", s.scope), Hint: "it must be user or project"}
+	}
+	p.l, err = p.Read()
+	return p, err
+}
+
+// Store is the user's own.
+func Store(cfg *config.Config) *store.Store {
+	return &store.Store{Dir: cfg.Paths.Sources, LockFile: filepath.Join(filepath.Dir(cfg.Paths.Sources), lock.Name)}
+}
+
+// web says which servers may be asked, and as whom.
+func (a *app) web(cfg *config.Config) *sources.Web {
+	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Credentials: func(host string) (string, string) {
+		switch host {
+		case "github.com", "api.github.com":
+			if token := cli.Getenv(a.Environ, "GITHUB_TOKEN"); token != "" {
+				return "x-access-token", token
+			}
+		case "gitlab.com":
+			if token := cli.Getenv(a.Environ, "GITLAB_TOKEN"); token != "" {
+				return "oauth2", token
+			}
+		}
+		return "", ""
+	}}
+}
+
+// completeIDs completes the packs of the lock file.
+func (a *app) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	scope, _ := cmd.Flags().GetString("scope")
+	p, err := a.place(settings{scope: scope})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []string
+	for id := range p.l.Packs {
+		ids = append(ids, id)
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// open opens the source of an entry, in the state that it has now or had then.
+func (p *place) open(ctx context.Context, text string) (sources.Snapshot, sources.Reference, error) {
+	r, err := sources.Parse(text)
+	if err != nil {
+		return nil, r, err
+	}
+	if (r.Kind == sources.Folder || r.Kind == sources.Archive) && !filepath.IsAbs(r.At) {
+		r.At = filepath.Join(filepath.Dir(p.LockFile), filepath.FromSlash(r.At))
+	}
+	snap, err := sources.Open(ctx, p.web, r)
+	return snap, r, err
+}

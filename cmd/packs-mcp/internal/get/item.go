@@ -1,0 +1,304 @@
+package get
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/change"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+	"github.com/packs-mcp/packs-mcp/internal/sources/store"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+)
+
+// An item is one pack that would come in.
+type item struct {
+	id     string
+	before *lock.Entry // nil: it is new
+	entry  lock.Entry
+	staged *store.Staged
+	change *change.Change
+	ends   []string // the grants that no longer hold
+}
+
+func (it *item) close() error { return it.staged.Close() }
+
+// stage fetches a pack into the store, without a place there, and finds out what it
+// would change.
+func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string, pack sources.Pack, id string) (_ *item, err error) {
+	if !lock.ValidID(id) {
+		return nil, cli.WithHint(fmt.Errorf("the pack would have the id %q, which none can have", safetext.Line(id)), "say with --as what goes before its name: lower-case letters, digits, dots and hyphens")
+	}
+	it := &item{id: id}
+	if e, ok := p.l.Packs[id]; ok {
+		it.before = &e
+	}
+	it.staged, err = p.Stage(stage.Limits{}, func(st *stage.Stage) error { return sources.Fill(ctx, snap, pack.Path, st) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", safetext.Line(id), err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, it.close())
+		}
+	}()
+	signature, err := snap.Signer()
+	if err != nil {
+		return nil, &trust.Refusal{Reason: id + ": " + err.Error(), Old: "a signature", New: "one that does not fit"}
+	}
+	it.entry = lock.Entry{
+		Source: source, Resolved: snap.Resolved(), Pin: snap.Pin(), Path: pack.Path,
+		Digest: it.staged.Tree.Digest(), ContentDigest: it.staged.Tree.ContentDigest(),
+		Signature: signature, Unsigned: signature == nil, Explicit: true,
+	}
+	if it.entry.Pin == "" {
+		it.entry.Pin = it.entry.Digest
+	}
+	now, err := change.Read(ctx, it.staged.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var old *change.Version
+	if it.before != nil {
+		if dir, err := p.Path(id); err == nil {
+			old, _ = change.Read(ctx, dir) // one that cannot be read is as if it were not there
+		}
+	}
+	it.change = change.Between(old, now)
+	it.ends, err = p.grantsOf(id)
+	return it, err
+}
+
+// grantsOf are the lasting answers about a pack, in the words that a person chose.
+func (p *place) grantsOf(id string) ([]string, error) {
+	all, err := cli.GrantStore(p.cfg).Load()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, g := range all {
+		if strings.EqualFold(g.Pack, id) && g.Void == nil {
+			out = append(out, g.Covers)
+		}
+	}
+	return out, nil
+}
+
+// how a plan is carried out.
+type how struct {
+	settings
+	unsigned bool // packs without a signature may be added
+	attach   bool
+	verb     string // what the question asks
+}
+
+// result is what became of one pack, for --json.
+type result struct {
+	ID       string         `json:"id"`
+	Source   string         `json:"source"`
+	Resolved string         `json:"resolved"`
+	Digest   string         `json:"digest"`
+	Before   string         `json:"before,omitempty"` // the digest of the version before
+	Signer   string         `json:"signer,omitempty"`
+	Change   *change.Change `json:"change"`
+	Ends     []string       `json:"grants_that_end,omitempty"`
+	Done     bool           `json:"done"`
+}
+
+// carryOut shows what would come in, asks, and does it.
+func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) error {
+	var todo []*item
+	results := []result{}
+	for _, it := range items {
+		if it.before != nil && it.before.Digest == it.entry.Digest && it.before.Resolved == it.entry.Resolved {
+			fmt.Fprintf(a.Stderr, "%s is as it was\n", safetext.Line(it.id))
+			continue
+		}
+		todo = append(todo, it)
+		a.show(it)
+	}
+	yes := len(todo) > 0
+	if yes {
+		var err error
+		if yes, err = a.agrees(todo, h); err != nil {
+			return err
+		}
+	}
+	for _, it := range todo {
+		if yes {
+			if err := a.install(ctx, p, it, h); err != nil {
+				return err
+			}
+		}
+		r := result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Change: it.change, Ends: it.ends, Done: yes}
+		if it.before != nil {
+			r.Before = it.before.Digest
+		}
+		if it.entry.Signature != nil {
+			r.Signer = signedBy(it.entry)
+		}
+		results = append(results, r)
+	}
+	if h.json {
+		return cli.PrintJSON(a.Stdout, map[string]any{"packs": results})
+	}
+	return nil
+}
+
+func signedBy(e lock.Entry) string { return safetext.Line(trust.Words(e.Signature)) }
+
+// shown is how many files and tools a plan names.
+const shown = 20
+
+// show prints what would come in, on standard error: the answer is not data.
+func (a *app) show(it *item) {
+	w := a.Stderr
+	state := "new"
+	if it.before != nil {
+		state = "another version"
+	}
+	fmt.Fprintf(w, "%s (%s)\n", safetext.Line(it.id), state)
+	fmt.Fprintf(w, "  from     %s\n", safetext.Line(it.entry.Resolved))
+	if it.entry.Path != "" {
+		fmt.Fprintf(w, "  folder   %s\n", safetext.Line(it.entry.Path))
+	}
+	fmt.Fprintf(w, "  signed   by %s\n", signedBy(it.entry))
+	for _, line := range it.change.Pack {
+		fmt.Fprintf(w, "  %s\n", cli.OneLine(line, 400))
+	}
+	counts := map[change.Kind]int{}
+	for _, f := range it.change.Files {
+		counts[f.Kind]++
+	}
+	fmt.Fprintf(w, "  files    %d new, %d changed, %d gone\n", counts[change.Added], counts[change.Changed], counts[change.Removed])
+	if it.before != nil {
+		for i, f := range it.change.Files {
+			if i == shown {
+				fmt.Fprintf(w, "           and %d more; packs-mcp diff shows all\n", len(it.change.Files)-shown)
+				break
+			}
+			fmt.Fprintf(w, "           %s %s\n", sign(f.Kind), safetext.Line(f.Path))
+		}
+	}
+	for i, t := range it.change.Tools {
+		if i == shown {
+			fmt.Fprintf(w, "           and %d more tools; --json has all\n", len(it.change.Tools)-shown)
+			break
+		}
+		fmt.Fprintf(w, "  tool     %s %s\n", sign(t.Kind), safetext.Line(t.Name))
+		for _, fact := range t.Facts {
+			fmt.Fprintf(w, "             %s\n", cli.OneLine(fact, 400))
+		}
+	}
+	if it.before != nil && len(it.ends) > 0 {
+		fmt.Fprintf(w, "  answers  %s to this pack no longer hold: it is asked about again\n", cli.Counted(len(it.ends), "lasting answer", "lasting answers"))
+	}
+}
+
+func sign(k change.Kind) string {
+	switch k {
+	case change.Added:
+		return "+"
+	case change.Removed:
+		return "-"
+	}
+	return "~"
+}
+
+// agrees asks whether what was shown is to be done. That nobody signed a pack is a
+// question of its own, which --yes does not answer.
+func (a *app) agrees(todo []*item, h how) (bool, error) {
+	unsigned := 0
+	for _, it := range todo {
+		if it.entry.Unsigned && (it.before == nil || !it.before.Unsigned) {
+			unsigned++
+		}
+	}
+	terminal := cli.IsTerminal(a.Stdin)
+	if unsigned > 0 && !h.unsigned && (h.yes || !terminal) {
+		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: nobody signed this"), Status: statusRefused}, "add --allow-unsigned to take it all the same; that is recorded")
+	}
+	if h.yes {
+		return true, nil
+	}
+	if !terminal {
+		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
+	}
+	question := fmt.Sprintf("%s %s?", h.verb, cli.Counted(len(todo), "pack", "packs"))
+	if unsigned > 0 && !h.unsigned {
+		question = fmt.Sprintf("Nobody signed this. %s %s all the same?", h.verb, cli.Counted(len(todo), "pack", "packs"))
+	}
+	return a.ask(question), nil
+}
+
+// ask asks on the terminal; anything but a yes is a no.
+func (a *app) ask(question string) bool {
+	fmt.Fprintf(a.Stderr, "\n%s [y/N] ", question)
+	line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	fmt.Fprintln(a.Stderr, "Nothing was changed.")
+	return false
+}
+
+// install gives one pack its place, with a line in the log before.
+func (a *app) install(ctx context.Context, p *place, it *item, h how) error {
+	dir, err := p.Path(it.id)
+	if err != nil {
+		return err
+	}
+	err = p.Change(ctx, func(tx *store.Tx) error {
+		// What was shown is what the lock file said then.
+		now, ok := tx.Lock().Packs[it.id]
+		if ok != (it.before != nil) || ok && now.Digest != it.before.Digest {
+			return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
+		}
+		if err := a.record(p, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {
+			return err
+		}
+		return tx.Install(it.id, it.staged, it.entry)
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stderr, "%s is in %s\n", safetext.Line(it.id), safetext.Line(dir))
+	if it.before == nil && !h.attach {
+		fmt.Fprintf(a.Stderr, "  models see it after: packs-mcp attach %s\n", safetext.Line(it.id))
+	}
+	if !h.attach {
+		return nil
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	if err := a.record(p, audit.Entry{Event: audit.EventAttach, Pack: it.id, Dir: dir, Channel: "command"}); err != nil {
+		return err
+	}
+	return cli.AttachedStore(p.cfg).Update(func(s *attach.Set) error {
+		s.Attach(it.id, attach.Entry{Dir: dir, Trust: string(packs.TrustUntrusted), Since: time.Now().UTC()})
+		return nil
+	})
+}
+
+// record writes a line into the log, without which nothing changes.
+func (a *app) record(p *place, e audit.Entry) error {
+	log, err := audit.Open(p.cfg.Audit.Path, audit.Options{MaxSize: p.cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	if err != nil {
+		return err
+	}
+	return errors.Join(log.Append(e), log.Close())
+}

@@ -1,0 +1,308 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/store"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+)
+
+// ids returns the packs that are named, or all.
+func (p *place) ids(named []string) ([]string, error) {
+	all := slices.Sorted(maps.Keys(p.l.Packs))
+	if len(named) == 0 {
+		return all, nil
+	}
+	for _, id := range named {
+		if _, ok := p.l.Packs[id]; !ok {
+			err := fmt.Errorf("%q was not added: it is not in %q", safetext.Line(id), p.LockFile)
+			if n := near.Names(id, all, 3); len(n) > 0 {
+				return nil, cli.WithHint(err, "did you mean %s?", strings.Join(n, " or "))
+			}
+			return nil, err
+		}
+	}
+	return named, nil
+}
+
+// A look is what a source has now, beside what the lock file says.
+type look struct {
+	ID   string `json:"id"`
+	Pin  string `json:"pin"`
+	Now  string `json:"now"`
+	snap sources.Snapshot
+}
+
+// each opens the sources of packs in their present state, each source once, and calls
+// do. What fails is said, and the others go on.
+func (a *app) each(ctx context.Context, p *place, ids []string, do func(look) error) error {
+	snaps := map[string]sources.Snapshot{}
+	defer func() {
+		for _, s := range snaps {
+			_ = s.Close()
+		}
+	}()
+	var failed []error
+	for _, id := range ids {
+		e := p.l.Packs[id]
+		snap, ok := snaps[e.Source]
+		var err error
+		if !ok {
+			if snap, _, err = p.open(ctx, e.Source); err == nil {
+				snaps[e.Source] = snap
+			}
+		}
+		if err == nil {
+			err = do(look{ID: id, Pin: e.Pin, Now: snap.Pin(), snap: snap})
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", safetext.Line(id), err))
+		}
+	}
+	switch err := errors.Join(failed...); {
+	case err == nil:
+		return nil
+	case len(ids) == 1:
+		return refusal(failed[0])
+	case errors.As(err, new(*trust.Refusal)):
+		return &cli.StatusError{Err: err, Status: statusRefused}
+	default:
+		return &cli.StatusError{Err: err, Status: statusPartly}
+	}
+}
+
+func (a *app) outdatedCommand() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "outdated [ID...]",
+		Short: "Show which added packs have a newer version",
+		Long: `Show which added packs have a newer version where they came from. Nothing changes. The exit
+status is 2 when something is newer.`,
+		Example:           "  packs-mcp outdated",
+		ValidArgsFunction: a.completeIDs,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.outdated(cmd.Context(), args, s) },
+	}
+	a.flags(cmd, &s, false)
+	return cmd
+}
+
+func (a *app) outdated(ctx context.Context, named []string, s settings) error {
+	p, err := a.place(s)
+	if err != nil {
+		return err
+	}
+	ids, err := p.ids(named)
+	if err != nil {
+		return err
+	}
+	newer := []look{}
+	err = a.each(ctx, p, ids, func(l look) error {
+		if l.Now == "" { // a folder: its bytes say
+			it, err := p.stage(ctx, l.snap, p.l.Packs[l.ID].Source, sources.Pack{Path: p.l.Packs[l.ID].Path}, l.ID)
+			if err != nil {
+				return err
+			}
+			defer it.close()
+			l.Now = it.entry.Pin
+		}
+		if l.Now != l.Pin {
+			newer = append(newer, l)
+		}
+		return nil
+	})
+	if s.json {
+		err = errors.Join(cli.PrintJSON(a.Stdout, map[string]any{"outdated": newer}), err)
+	} else {
+		for _, l := range newer {
+			fmt.Fprintf(a.Stdout, "%s  %s → %s\n", safetext.Line(l.ID), short(l.Pin), short(l.Now))
+		}
+	}
+	if err == nil && len(newer) > 0 {
+		return &cli.StatusError{Err: cli.ErrSaid, Status: statusDiffers}
+	}
+	return err
+}
+
+// short is a pin for a line: enough to tell two apart.
+func short(pin string) string {
+	kind, digits, _ := strings.Cut(pin, ":")
+	return kind + ":" + digits[:min(12, len(digits))]
+}
+
+func (a *app) diffCommand() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "diff ID",
+		Short: "Show what an update of an added pack would change",
+		Long: `Show what an update would change: the files, what the tools would run and may do, and the lasting
+answers that would end. Nothing changes. The exit status is 2 when something differs.`,
+		Example:           "  packs-mcp diff anthropics/pdf",
+		Args:              cli.Misuse(cobra.ExactArgs(1)),
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.update(cmd.Context(), args, updateSettings{settings: s, preview: true})
+		},
+	}
+	a.flags(cmd, &s, false)
+	return cmd
+}
+
+// updateSettings are the flags of update.
+type updateSettings struct {
+	settings
+	preview, undo, signer, source bool
+}
+
+func (a *app) updateCommand() *cobra.Command {
+	var s updateSettings
+	cmd := &cobra.Command{
+		Use:   "update [ID...]",
+		Short: "Update added packs, after showing what would change",
+		Long: `Update added packs. What would change is shown first: the files, what the tools would run and may
+do, and the lasting answers that end, since an answer holds for the bytes that it was given for.
+With --undo, the version before comes back.`,
+		Example: `  packs-mcp update
+  packs-mcp update --preview
+  packs-mcp update --undo anthropics/pdf`,
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.undo {
+				return a.undo(cmd.Context(), args, s.settings)
+			}
+			return a.update(cmd.Context(), args, s)
+		},
+	}
+	a.flags(cmd, &s.settings, true)
+	f := cmd.Flags()
+	f.BoolVar(&s.preview, "preview", false, "show what would change, and change nothing; the exit status is 2 if something would")
+	f.BoolVar(&s.undo, "undo", false, "give the version before its place back")
+	f.BoolVar(&s.signer, "allow-signer-change", false, "also take what another one signed, or nobody")
+	f.BoolVar(&s.source, "allow-source-change", false, "also take what a tag names that named something else before")
+	return cmd
+}
+
+func (a *app) update(ctx context.Context, named []string, s updateSettings) error {
+	p, err := a.place(s.settings)
+	if err != nil {
+		return err
+	}
+	ids, err := p.ids(named)
+	if err != nil {
+		return err
+	}
+	var items []*item
+	defer func() {
+		for _, it := range items {
+			_ = it.close()
+		}
+	}()
+	failed := a.each(ctx, p, ids, func(l look) error {
+		if l.Now == l.Pin {
+			return nil
+		}
+		e := p.l.Packs[l.ID]
+		if m, ok := l.snap.(sources.Fixed); ok && m.Fixed() && !s.source {
+			return &trust.Refusal{Reason: "the tag names something else than before; --allow-source-change takes it", Old: e.Pin, New: l.Now}
+		}
+		it, err := p.stage(ctx, l.snap, e.Source, sources.Pack{Path: e.Path}, l.ID)
+		if err != nil {
+			return err
+		}
+		items = append(items, it)
+		if err := trust.Check(it.before, it.entry.Signature); err != nil && !s.signer {
+			items = items[:len(items)-1]
+			return errors.Join(err, it.close())
+		}
+		it.entry.Explicit, it.entry.Requires = e.Explicit, e.Requires
+		return nil
+	})
+	if s.preview {
+		return errors.Join(a.preview(items, s.json), failed)
+	}
+	return errors.Join(a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.signer, verb: "Update"}), failed)
+}
+
+// preview shows what would change.
+func (a *app) preview(items []*item, asJSON bool) error {
+	differ := []result{}
+	for _, it := range items {
+		if it.before.Digest == it.entry.Digest {
+			continue
+		}
+		if !asJSON {
+			a.show(it)
+		}
+		differ = append(differ, result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Before: it.before.Digest, Change: it.change, Ends: it.ends})
+	}
+	var err error
+	if asJSON {
+		err = cli.PrintJSON(a.Stdout, map[string]any{"packs": differ})
+	}
+	if err == nil && len(differ) > 0 {
+		return &cli.StatusError{Err: cli.ErrSaid, Status: statusDiffers}
+	}
+	return err
+}
+
+// undo gives versions before their places back.
+func (a *app) undo(ctx context.Context, named []string, s settings) error {
+	p, err := a.place(s)
+	if err != nil {
+		return err
+	}
+	if len(named) == 0 {
+		return &cli.UsageError{Err: errors.New("update --undo needs a pack's id"), Hint: "see: packs-mcp update --help"}
+	}
+	ids, err := p.ids(named)
+	if err != nil {
+		return err
+	}
+	if !s.yes {
+		if !cli.IsTerminal(a.Stdin) {
+			return cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
+		}
+		if !a.ask(fmt.Sprintf("Give the version before of %s its place back?", safetext.Line(strings.Join(ids, ", ")))) {
+			return nil
+		}
+	}
+	return p.Change(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			e, err := tx.Undo(id)
+			if errors.Is(err, store.ErrNoBefore) {
+				return fmt.Errorf("%s: %w", safetext.Line(id), err)
+			}
+			if err != nil {
+				return err
+			}
+			if err := a.recordChange(p, id, e); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.Stdout, "%s is that of %s again\n", safetext.Line(id), short(e.Pin))
+		}
+		return nil
+	})
+}
+
+func (a *app) recordChange(p *place, id string, e lock.Entry) error {
+	dir, err := p.Path(id)
+	if err != nil {
+		return err
+	}
+	return a.record(p, audit.Entry{Event: audit.EventSource, Pack: id, Dir: dir, Channel: "command", PackDigest: e.Digest, Reason: "from " + e.Resolved})
+}

@@ -1,0 +1,20 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+)
+
+// Open opens a source in the state that it has now. What is fetched is gone with the
+// snapshot's Close.
+func Open(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
+	switch r.Kind {
+	case Folder:
+		return OpenFolder(r.At)
+	case Archive:
+		return OpenArchive(r.At, r.Sum)
+	case Git:
+		return OpenGit(ctx, w, r)
+	}
+	return nil, fmt.Errorf("packs do not come from a %s yet", r.Kind)
+}
