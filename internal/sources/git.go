@@ -47,6 +47,8 @@ type repository struct {
 	tagged bool        // a tag named it
 	store  storer.EncodedObjectStorer
 	dir    string // where what was fetched is; "" for a repository here
+	// connect begins another conversation with the repository.
+	connect func() (transport.UploadPackSession, error)
 }
 
 // OpenGit fetches one commit of a repository, and nothing of its past.
@@ -68,7 +70,8 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	} else {
 		client = githttp.NewClient(w.client())
 	}
-	session, err := client.NewUploadPackSession(ep, nil)
+	connect := func() (transport.UploadPackSession, error) { return client.NewUploadPackSession(ep, nil) }
+	session, err := connect()
 	if err != nil {
 		return nil, gitError(r, err)
 	}
@@ -85,7 +88,7 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	repo := &repository{at: r.At, tagged: tagged, dir: dir}
+	repo := &repository{at: r.At, tagged: tagged, dir: dir, connect: connect}
 	if err := repo.fetch(ctx, session, adv, want); err != nil {
 		return nil, errors.Join(gitError(r, err), repo.Close())
 	}
@@ -136,6 +139,7 @@ func pick(adv *packp.AdvRefs, ref string) (h plumbing.Hash, tagged bool, err err
 	return plumbing.ZeroHash, false, fmt.Errorf("it has no branch or tag %q, and a commit is named by all of its 40 digits", ref)
 }
 
+// fetch gets the commit that is wanted, and nothing before it.
 func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, adv *packp.AdvRefs, want plumbing.Hash) error {
 	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
 	req.Wants = []plumbing.Hash{want}
@@ -145,9 +149,19 @@ func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, a
 			return err
 		}
 	}
+	store, _, err := receive(ctx, s, req, r.dir)
+	if store != nil {
+		r.store = store
+	}
+	return err
+}
+
+// receive asks a repository for what req says, and keeps it in a folder. had are the
+// commits that the repository knows, of those that we said that we have.
+func receive(ctx context.Context, s transport.UploadPackSession, req *packp.UploadPackRequest, dir string) (_ *filesystem.Storage, had []plumbing.Hash, err error) {
 	res, err := s.UploadPack(ctx, req)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	defer res.Close()
 	var in io.Reader = res
@@ -157,23 +171,22 @@ func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, a
 	case req.Capabilities.Supports(capability.Sideband64k):
 		in = sideband.NewDemuxer(sideband.Sideband64k, res)
 	}
-	file, err := os.OpenFile(filepath.Join(r.dir, "fetched"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, "fetched"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	defer file.Close()
 	if _, err := io.Copy(file, &bounded{in, maxAnswer}); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := checkPack(file); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return err
+		return nil, nil, err
 	}
-	store := filesystem.NewStorage(osfs.New(r.dir), cache.NewObjectLRUDefault())
-	r.store = store
-	return packfile.UpdateObjectStorage(store, file)
+	store := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
+	return store, res.ACKs, packfile.UpdateObjectStorage(store, file)
 }
 
 // checkPack refuses what a repository sends when it is far more than it looks: all of

@@ -239,13 +239,55 @@ func TestHostileGit(t *testing.T) {
 // A repository that would be gigabytes is refused before it is.
 func TestGitBomb(t *testing.T) {
 	s := serveGit(t)
-	blob := s.git(strings.Repeat("\x00", 200<<20), "hash-object", "-w", "--stdin")
+	blob := s.git(strings.Repeat("\x00", 130<<20), "hash-object", "-w", "--stdin")
 	s.commit(s.git("100644 blob "+blob+"\tzeros\x00", "mktree", "-z"), "main")
 	r, err := Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenGit(context.Background(), &Web{Private: []string{"127.0.0.1"}}, r); !errors.Is(err, stage.ErrTooLarge) {
-		t.Errorf("a file of 200 MiB in 200 KiB: %v, want ErrTooLarge", err)
+		t.Errorf("a file of 130 MiB in 130 KiB: %v, want ErrTooLarge", err)
+	}
+}
+
+// A commit that comes after another is told from one that was written in its place.
+func TestFollows(t *testing.T) {
+	s := serveGit(t)
+	tree := s.tree(line{"100644", "SKILL.md", document})
+	on := func(parent, message string) string {
+		args := []string{"commit-tree", "-m", message, tree}
+		if parent != "" {
+			args = append(args, "-p", parent)
+		}
+		return s.git("", args...)
+	}
+	root := on("", "root")
+	first := on(root, "first")
+	next := on(on(first, "second"), "third")
+	other := on(on(root, "another first"), "another second")
+	s.git("", "update-ref", "refs/heads/old", first)
+	s.git("", "update-ref", "refs/heads/main", next)
+	s.git("", "update-ref", "refs/heads/other", other)
+	for _, at := range []string{s.url, "file://" + s.dir} {
+		for _, tt := range []struct {
+			branch, old string
+			want        bool
+		}{{"main", first, true}, {"main", root, true}, {"main", next, true}, {"other", first, false}, {"old", next, false}, {"main", strings.Repeat("1", 40), false}} {
+			r, err := Parse(at + "@" + tt.branch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			snap, err := OpenGit(t.Context(), &Web{Private: []string{"127.0.0.1"}}, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := snap.(Past).Follows(t.Context(), "git:"+tt.old)
+			if err != nil || got != tt.want {
+				t.Errorf("%s: %s follows %s: %v, %v, want %v", at, tt.branch, tt.old, got, err, tt.want)
+			}
+			if err := snap.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -51,19 +51,20 @@ func (r Reference) Owner() string {
 	return slug(parts[len(parts)-2])
 }
 
-var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
-
 func slug(s string) string {
-	return strings.Trim(notSlug.ReplaceAllString(strings.ToLower(s), "-"), "-")
+	return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(s), "-"), "-")
 }
 
-var (
-	github  = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9-]*)/([A-Za-z0-9._-]+)((?:/[^@#]+)?)(?:@([^#]+))?$`)
-	scpLike = regexp.MustCompile(`^([A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):([^\\]+)$`)
-	hex64   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// The patterns are compiled when one is needed: most starts of the program parse no
+// address.
+const (
+	githubPattern = `^([A-Za-z0-9][A-Za-z0-9-]*)/([A-Za-z0-9._-]+)((?:/[^@#]+)?)(?:@([^#]+))?$`
+	scpPattern    = `^([A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):([^\\]+)$`
 )
 
-// archives are the endings of files that are read as archives.
+func isSum(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
+
+// isArchive reports whether a file is read as an archive, by its name.
 func isArchive(name string) bool {
 	name = strings.ToLower(name)
 	for _, end := range []string{".tar.gz", ".tgz", ".tar", ".zip", ".skill"} {
@@ -95,10 +96,10 @@ func Parse(text string) (Reference, error) {
 		}
 		return Reference{Kind: Folder, At: text}, nil
 	case !hasScheme:
-		if m := github.FindStringSubmatch(text); m != nil {
+		if m := regexp.MustCompile(githubPattern).FindStringSubmatch(text); m != nil {
 			return checked(text, Reference{Kind: Git, At: "https://github.com/" + m[1] + "/" + strings.TrimSuffix(m[2], ".git") + ".git", Ref: m[4], Path: strings.Trim(m[3], "/")})
 		}
-		if m := scpLike.FindStringSubmatch(text); m != nil {
+		if m := regexp.MustCompile(scpPattern).FindStringSubmatch(text); m != nil {
 			rest, ref, inside := gitSuffix(m[3])
 			return checked(text, Reference{Kind: Git, At: "ssh://" + m[1] + m[2] + "/" + strings.TrimPrefix(rest, "/"), Ref: ref, Path: inside})
 		}
@@ -166,7 +167,7 @@ func ociReference(text string) (Reference, error) {
 	rest := strings.TrimPrefix(text, "oci://")
 	r := Reference{Kind: OCI, At: rest}
 	if name, digest, ok := strings.Cut(rest, "@"); ok {
-		if !strings.HasPrefix(digest, "sha256:") || !hex64.MatchString(strings.TrimPrefix(digest, "sha256:")) {
+		if !strings.HasPrefix(digest, "sha256:") || !isSum(strings.TrimPrefix(digest, "sha256:")) {
 			return Reference{}, fmt.Errorf("%q: after @ comes sha256: and 64 hexadecimal digits", text)
 		}
 		r.At, r.Ref = name, digest
@@ -189,7 +190,7 @@ func webReference(text string) (Reference, error) {
 	}
 	r := Reference{Kind: Site}
 	if sum, ok := strings.CutPrefix(u.Fragment, "sha256="); ok {
-		if r.Sum = strings.ToLower(sum); !hex64.MatchString(r.Sum) {
+		if r.Sum = strings.ToLower(sum); !isSum(r.Sum) {
 			return Reference{}, fmt.Errorf("%q: sha256= wants 64 hexadecimal digits", text)
 		}
 	} else if u.Fragment != "" {

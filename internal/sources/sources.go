@@ -40,9 +40,14 @@ type Snapshot interface {
 	Close() error
 }
 
-// Fixed is a Snapshot whose name was meant to stand for one state for ever, as a tag
-// of a repository is.
-type Fixed interface{ Fixed() bool }
+// A Past is a Snapshot of a source that has a history.
+type Past interface {
+	// Fixed reports whether its name was meant to stand for one state for ever, as a
+	// tag does.
+	Fixed() bool
+	// Follows reports whether the state with a pin is in its history.
+	Follows(ctx context.Context, pin string) (bool, error)
+}
 
 // A Pack is one that a source offers.
 type Pack struct {

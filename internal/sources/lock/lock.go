@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -85,10 +84,16 @@ type Scan struct {
 // ErrNewer says that a newer version of the program wrote the file.
 var ErrNewer = errors.New("a newer version of packs-mcp wrote it; update this one")
 
-var (
-	digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	pin    = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|git:[0-9a-f]{40}([0-9a-f]{24})?|skill:[0-9a-f]{64})$`)
-)
+// isDigest reports whether text is a kind of digest, a colon and one of some numbers of
+// hexadecimal digits.
+func isDigest(text, kind string, lengths ...int) bool {
+	digits, ok := strings.CutPrefix(text, kind+":")
+	return ok && slices.Contains(lengths, len(digits)) && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+func isPin(text string) bool {
+	return isDigest(text, "sha256", 64) || isDigest(text, "git", 40, 64) || isDigest(text, "skill", 64)
+}
 
 // Parse reads the file. Nothing is an empty lock. What this version does not know is
 // kept for [Lock.Marshal].
@@ -146,9 +151,9 @@ func (e *Entry) check(id string) error {
 		return errors.New("this is not the id of a pack")
 	case e.Source == "" || e.Resolved == "":
 		return errors.New("it does not say where it comes from")
-	case !digest.MatchString(e.Digest) || !digest.MatchString(e.ContentDigest):
+	case !isDigest(e.Digest, "sha256", 64) || !isDigest(e.ContentDigest, "sha256", 64):
 		return errors.New("it has no digest")
-	case !pin.MatchString(e.Pin):
+	case !isPin(e.Pin):
 		return errors.New(`its "pin" is neither a commit nor a digest`)
 	case e.Signature != nil && e.Unsigned:
 		return errors.New("it is both signed and unsigned")
@@ -158,13 +163,27 @@ func (e *Entry) check(id string) error {
 	return nil
 }
 
-var segment = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
-
 // ValidID reports whether a pack can be added under an id: one to four names, with
 // slashes, of lower-case letters, digits, dots and hyphens.
 func ValidID(id string) bool {
 	parts := strings.Split(id, "/")
-	return len(parts) <= 4 && !slices.ContainsFunc(parts, func(s string) bool { return len(s) > 64 || !segment.MatchString(s) })
+	return len(parts) <= 4 && !slices.ContainsFunc(parts, func(s string) bool { return !validSegment(s) })
+}
+
+func validSegment(s string) bool {
+	const punctuation = ".-"
+	if s == "" || len(s) > 64 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789"+punctuation) != "" {
+		return false
+	}
+	if strings.Trim(s, punctuation) != s {
+		return false
+	}
+	for i := 1; i < len(s); i++ {
+		if strings.IndexByte(punctuation, s[i]) >= 0 && strings.IndexByte(punctuation, s[i-1]) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Marshal writes the file: keys sorted, no times, so that a change shows as what it

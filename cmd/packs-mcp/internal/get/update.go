@@ -217,8 +217,10 @@ func (a *app) update(ctx context.Context, named []string, s updateSettings) erro
 			return nil
 		}
 		e := p.l.Packs[l.ID]
-		if m, ok := l.snap.(sources.Fixed); ok && m.Fixed() && !s.source {
-			return &trust.Refusal{Reason: "the tag names something else than before; --allow-source-change takes it", Old: e.Pin, New: l.Now}
+		if past, ok := l.snap.(sources.Past); ok && !s.source {
+			if err := unrelated(ctx, past, l); err != nil {
+				return err
+			}
 		}
 		it, err := p.stage(ctx, l.snap, e.Source, sources.Pack{Path: e.Path}, l.ID)
 		if err != nil {
@@ -236,6 +238,20 @@ func (a *app) update(ctx context.Context, named []string, s updateSettings) erro
 		return errors.Join(a.preview(items, s.json), failed)
 	}
 	return errors.Join(a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.signer, verb: "Update"}), failed)
+}
+
+// unrelated refuses what does not come after the version that was added: a tag that was
+// moved, or a branch whose history was written anew.
+func unrelated(ctx context.Context, past sources.Past, l look) error {
+	reason := "the tag names something else than before"
+	if !past.Fixed() {
+		follows, err := past.Follows(ctx, l.Pin)
+		if err != nil || follows {
+			return err
+		}
+		reason = "its history was rewritten: the version that was added is not in it"
+	}
+	return &trust.Refusal{Reason: reason + "; --allow-source-change takes it", Old: l.Pin, New: l.Now}
 }
 
 // preview shows what would change.
