@@ -41,7 +41,8 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd", "internal/strictjson"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd", "internal/sources/lock", "internal/strictjson"}},
+		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/safetext", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/stage", "internal/sources/store", "internal/sources/trust"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
@@ -66,7 +67,13 @@ func theMap() []row {
 		{dir: "internal/gate/prompt", may: []string{"internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
 		{dir: "internal/gate/queue", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/safetext", "internal/sandbox"}},
 		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/strictjson"}},
-		{dir: "internal/sources", may: []string{"internal/packs"}},
+		// What may come in is decided by stage alone, and what came in is kept by store.
+		{dir: "internal/sources/stage"},
+		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},
+		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
+		{dir: "internal/sources/trust", may: []string{"internal/sources/lock"}},
+		{dir: "internal/sources/change", may: []string{"internal/packs"}},
+		{dir: "internal/sources", may: []string{"internal/packs", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "internal/strictjson", "schemas"}},
 		{dir: "internal/sandbox/changes/protect"},
 		{dir: "internal/sandbox/changes/tree"},

@@ -206,7 +206,7 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, expose, approval, sandbox, limits, http, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, expose, approval, sandbox, sources, limits, http, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
@@ -422,31 +422,31 @@ func TestResolvePaths(t *testing.T) {
 		want    Paths
 	}{
 		{"home", "linux", []string{"HOME=/home/ann"}, Paths{
-			Home: "/home/ann", Config: "/home/ann/.config/packs-mcp/config.yaml", Packs: "/home/ann/.local/share/packs-mcp/packs",
+			Home: "/home/ann", Config: "/home/ann/.config/packs-mcp/config.yaml", Packs: "/home/ann/.local/share/packs-mcp/packs", Sources: "/home/ann/.local/share/packs-mcp/sources",
 			State: "/home/ann/.local/state/packs-mcp", Workspaces: "/home/ann/.local/share/packs-mcp/workspaces",
 			Audit: "/home/ann/.local/state/packs-mcp/audit.jsonl", Run: "/home/ann/.local/state/packs-mcp/run",
 			Copies: "/home/ann/.cache/packs-mcp/copies", Caches: "/home/ann/.cache/packs-mcp/caches", Index: "/home/ann/.cache/packs-mcp/index"}},
 		{"XDG", "freebsd", []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_DATA_HOME=/d", "XDG_STATE_HOME=/s", "XDG_CACHE_HOME=/k", "XDG_RUNTIME_DIR=/r"}, Paths{
-			Home: "/h", Config: "/c/packs-mcp/config.yaml", Packs: "/d/packs-mcp/packs", State: "/s/packs-mcp",
+			Home: "/h", Config: "/c/packs-mcp/config.yaml", Packs: "/d/packs-mcp/packs", Sources: "/d/packs-mcp/sources", State: "/s/packs-mcp",
 			Workspaces: "/d/packs-mcp/workspaces", Audit: "/s/packs-mcp/audit.jsonl", Run: "/r/packs-mcp", Copies: "/k/packs-mcp/copies", Caches: "/k/packs-mcp/caches", Index: "/k/packs-mcp/index"}},
 		{"relative XDG", "linux", []string{"HOME=/h", "XDG_CONFIG_HOME=c", "XDG_CACHE_HOME=k", "XDG_RUNTIME_DIR=r"}, Paths{
-			Home: "/h", Config: "/h/.config/packs-mcp/config.yaml", Packs: "/h/.local/share/packs-mcp/packs", State: "/h/.local/state/packs-mcp",
+			Home: "/h", Config: "/h/.config/packs-mcp/config.yaml", Packs: "/h/.local/share/packs-mcp/packs", Sources: "/h/.local/share/packs-mcp/sources", State: "/h/.local/state/packs-mcp",
 			Workspaces: "/h/.local/share/packs-mcp/workspaces", Audit: "/h/.local/state/packs-mcp/audit.jsonl", Run: "/h/.local/state/packs-mcp/run",
 			Copies: "/h/.cache/packs-mcp/copies", Caches: "/h/.cache/packs-mcp/caches", Index: "/h/.cache/packs-mcp/index"}},
 		{"own home", "linux", []string{"HOME=/h", "PACKS_MCP_HOME=~/p", "XDG_CONFIG_HOME=/c"}, Paths{
-			Home: "/h", Config: "/h/p/config.yaml", Packs: "/h/p/packs", State: "/h/p/state", Workspaces: "/h/p/workspaces",
+			Home: "/h", Config: "/h/p/config.yaml", Packs: "/h/p/packs", Sources: "/h/p/sources", State: "/h/p/state", Workspaces: "/h/p/workspaces",
 			Audit: "/h/p/audit.jsonl", Run: "/h/p/run", Copies: "/h/p/copies", Caches: "/h/p/caches", Index: "/h/p/index"}},
 		{"nothing but own home", "linux", []string{"PACKS_MCP_HOME=/data"}, Paths{
-			Config: "/data/config.yaml", Packs: "/data/packs", State: "/data/state", Workspaces: "/data/workspaces",
+			Config: "/data/config.yaml", Packs: "/data/packs", Sources: "/data/sources", State: "/data/state", Workspaces: "/data/workspaces",
 			Audit: "/data/audit.jsonl", Run: "/data/run", Copies: "/data/copies", Caches: "/data/caches", Index: "/data/index"}},
 		{"macOS", "darwin", []string{"HOME=/Users/ann"}, Paths{
 			Home: "/Users/ann", Config: "/Users/ann/Library/Application Support/packs-mcp/config.yaml",
-			Packs: "/Users/ann/Library/Application Support/packs-mcp/packs", State: "/Users/ann/Library/Application Support/packs-mcp/state",
+			Packs: "/Users/ann/Library/Application Support/packs-mcp/packs", Sources: "/Users/ann/Library/Application Support/packs-mcp/sources", State: "/Users/ann/Library/Application Support/packs-mcp/state",
 			Workspaces: "/Users/ann/Library/Application Support/packs-mcp/workspaces",
 			Audit:      "/Users/ann/Library/Application Support/packs-mcp/audit.jsonl", Run: "/Users/ann/Library/Application Support/packs-mcp/run",
 			Copies: "/Users/ann/Library/Caches/packs-mcp/copies", Caches: "/Users/ann/Library/Caches/packs-mcp/caches", Index: "/Users/ann/Library/Caches/packs-mcp/index"}},
 		{"Windows", "windows", []string{`UserProfile=C:\Users\ann`, `AppData=D:\Roaming`}, Paths{
-			Home: `C:\Users\ann`, Config: `D:\Roaming\packs-mcp\config.yaml`, Packs: `C:\Users\ann\AppData\Local\packs-mcp\packs`,
+			Home: `C:\Users\ann`, Config: `D:\Roaming\packs-mcp\config.yaml`, Packs: `C:\Users\ann\AppData\Local\packs-mcp\packs`, Sources: `C:\Users\ann\AppData\Local\packs-mcp\sources`,
 			State: `C:\Users\ann\AppData\Local\packs-mcp\state`, Workspaces: `C:\Users\ann\AppData\Local\packs-mcp\workspaces`,
 			Audit: `C:\Users\ann\AppData\Local\packs-mcp\audit.jsonl`, Run: `C:\Users\ann\AppData\Local\packs-mcp\run`,
 			Copies: `C:\Users\ann\AppData\Local\packs-mcp\copies`, Caches: `C:\Users\ann\AppData\Local\packs-mcp\caches`, Index: `C:\Users\ann\AppData\Local\packs-mcp\index`}},
