@@ -71,6 +71,37 @@ func TestMakeTargetsAreExplained(t *testing.T) {
 	}
 }
 
+// A schema is served where its $id says, by the repository itself, and every mention of
+// a file there is of one that the repository has.
+func TestSchemasAreWhereTheirIDsSay(t *testing.T) {
+	const served = "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/"
+	names, _ := repository(t)
+	mention := regexp.MustCompile(regexp.QuoteMeta(served) + `[A-Za-z0-9_./-]+`)
+	ids := 0
+	for _, name := range names {
+		switch path.Ext(name) {
+		case ".go", ".json", ".md", ".txtar":
+		default:
+			continue
+		}
+		text := read(t, name)
+		if ok, _ := path.Match("schemas/*.json", name); ok {
+			ids++
+			if !strings.Contains(text, `"$id": "`+served+name+`"`) {
+				t.Errorf("the $id of %s is not %s", name, served+name)
+			}
+		}
+		for _, url := range mention.FindAllString(text, -1) {
+			if file := strings.TrimPrefix(url, served); !slices.Contains(names, file) {
+				t.Errorf("%s names %s, and there is no %s", name, url, file)
+			}
+		}
+	}
+	if ids == 0 {
+		t.Error("there are no schemas")
+	}
+}
+
 // repository returns the files and folders, and those documents that say how things
 // are: the changelog says how they were.
 func repository(t *testing.T) (names, documents []string) {

@@ -8,8 +8,8 @@ import _ "embed"
 
 // The $id of each schema.
 const (
-	ToolsV1ID    = "https://packs-mcp.github.io/schemas/tools.v1.json"
-	ToolPackV1ID = "https://packs-mcp.github.io/schemas/tool-pack.v1.json"
+	ToolsV1ID    = "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/schemas/tools.v1.json"
+	ToolPackV1ID = "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/schemas/tool-pack.v1.json"
 )
 
 // The schemas are strings, so that nobody can change what is checked against.

@@ -185,7 +185,7 @@ Print a greeting.
 			files: []skeletonFile{
 				{"SKILL.md", 0o644, head + body},
 				{"tools.json", 0o644, `{
-  "$schema": "https://packs-mcp.github.io/schemas/tools.v1.json",
+  "$schema": "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/schemas/tools.v1.json",
   "tools": [
     {
       "name": "hello",
@@ -211,7 +211,7 @@ Print a greeting.
 			files: []skeletonFile{
 				{"SKILL.md", 0o644, head + body},
 				{"tools/hello.tool.json", 0o644, `{
-  "$schema": "https://packs-mcp.github.io/schemas/tool-pack.v1.json",
+  "$schema": "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/schemas/tool-pack.v1.json",
   "name": "hello",
   "description": "Print a greeting.",
   "version": "0.1.0",
