@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -133,5 +134,31 @@ func TestDocumentedRules(t *testing.T) {
 	block, _, _ = strings.Cut(block, "```")
 	if c, _, err := load(t, "rules:\n"+block, nil); !ok || err != nil || len(c.Rules) != 10 || !c.Rules[7].Review || c.Rules[8].Review {
 		t.Errorf("Load(%q) = %v, want the ten rules, and review: all of one", block, err)
+	}
+}
+
+// What the guides say to write into the configuration loads.
+func TestDocumentedConfigurations(t *testing.T) {
+	guides, err := filepath.Glob("../../docs/how-to/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?sm)^( *)```yaml\n(.*?)^ *```$")
+	found := 0
+	for _, guide := range guides {
+		text, err := os.ReadFile(guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			found++
+			written := strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n")
+			if _, _, err := load(t, written, nil); err != nil {
+				t.Errorf("%s: Load(%q): %v", guide, written, err)
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("the guides have %d configurations, want at least 6", found)
 	}
 }

@@ -35,7 +35,13 @@ type Session struct {
 // no terminal to be had, it skips the test.
 func Start(t *testing.T, env []string, dir string, args ...string) *Session {
 	t.Helper()
-	s := &Session{t: t, cmd: exec.Command("packs-mcp", args...), more: make(chan struct{}, 1)}
+	return Program(t, env, dir, "packs-mcp", args...)
+}
+
+// Program is Start for another program, such as a shell.
+func Program(t *testing.T, env []string, dir, program string, args ...string) *Session {
+	t.Helper()
+	s := &Session{t: t, cmd: exec.Command(program, args...), more: make(chan struct{}, 1)}
 	s.cmd.Env, s.cmd.Dir = env, dir
 	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	if err != nil {
