@@ -33,7 +33,7 @@ build:
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
 # of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
+PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/recording
 ALONE := ./test/sandbox
 test:
 	@race=$$(scripts/race.sh) || exit 1; failed=0; \
@@ -120,8 +120,9 @@ soak-churn:
 	PACKS_MCP_CHURN=5m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
 	PACKS_MCP_INDEX_KILLS=200 go test -count=1 -timeout 30m -run '^TestIndexOfKilledProcesses$$' -v ./internal/packs
 
-# Takes the pictures of docs/images anew.
+# Takes the pictures of docs/images anew: of the page, and of a terminal.
 pictures:
+	go test -count=1 ./test/recording -update
 	PACKS_MCP_REQUIRE=browser go test -count=1 -run '^TestLooks$$' ./test/browser -update
 
 unprivileged:

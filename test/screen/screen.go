@@ -41,9 +41,15 @@ func Start(t *testing.T, env []string, dir string, args ...string) *Session {
 // Program is Start for another program, such as a shell.
 func Program(t *testing.T, env []string, dir, program string, args ...string) *Session {
 	t.Helper()
+	return Sized(t, 50, 200, env, dir, program, args...)
+}
+
+// Sized is Program on a terminal with so many rows and columns.
+func Sized(t *testing.T, rows, cols uint16, env []string, dir, program string, args ...string) *Session {
+	t.Helper()
 	s := &Session{t: t, cmd: exec.Command(program, args...), more: make(chan struct{}, 1)}
 	s.cmd.Env, s.cmd.Dir = env, dir
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: rows, Cols: cols})
 	if err != nil {
 		t.Skipf("pseudo-terminal: %v", err)
 	}
