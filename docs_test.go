@@ -51,6 +51,20 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	}
 }
 
+// A reader finds every document from docs/README.md, and README.md fits on a few screens.
+func TestDocumentsAreFound(t *testing.T) {
+	_, documents := repository(t)
+	index := read(t, "docs/README.md")
+	for _, document := range documents {
+		if name, ok := strings.CutPrefix(document, "docs/"); ok && name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md does not link to %s", name)
+		}
+	}
+	if n := strings.Count(read(t, "README.md"), "\n"); n > 150 {
+		t.Errorf("README.md has %d lines, want at most 150", n)
+	}
+}
+
 // The table of make targets has all of them, and no others.
 func TestMakeTargetsAreExplained(t *testing.T) {
 	_, list, _ := strings.Cut(read(t, "Makefile"), "\n.PHONY: ")
