@@ -79,7 +79,9 @@ func commandLines(text string) (all [][]string) {
 			}
 			words = append(words, strings.Trim(w, `"'`))
 		}
-		all = append(all, words)
+		if len(words) > 0 && words[0] != strings.ToUpper(words[0]) { // not COMMAND, which stands for any
+			all = append(all, words)
+		}
 	}
 	return all
 }
@@ -102,7 +104,7 @@ func misread(words []string) string {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		return "there is no such command below " + cmd.CommandPath()
 	}
-	// A command that is only named, as in "packs-mcp show prints", has no arguments here.
+	// A command that is only named has no arguments here.
 	if cmd.Flags().NArg() == 0 {
 		return ""
 	}
