@@ -77,7 +77,11 @@ func commandLines(text string) (all [][]string) {
 			if strings.ContainsAny(w[:1], "#|;&<>()[") || w == "…" || w == "\\" {
 				break
 			}
+			w, _, _ = strings.Cut(w, `\|`) // the first of several, in a table
 			words = append(words, strings.Trim(w, `"'`))
+		}
+		if len(words) > 0 && words[0] == "help" {
+			words = words[1:]
 		}
 		if len(words) > 0 && words[0] != strings.ToUpper(words[0]) { // not COMMAND, which stands for any
 			all = append(all, words)

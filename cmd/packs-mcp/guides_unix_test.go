@@ -23,7 +23,7 @@ type step struct {
 
 var (
 	savesAs = regexp.MustCompile("(?s)Save this as\\s+`([^`]+)`:\\s*$")
-	answers = regexp.MustCompile(`^\s*(your decision, .*: )(\S+)$`) // what is asked, and what the reader types
+	answers = regexp.MustCompile(`^…(: )(\S+)$`) // the end of a question, and what the reader types
 )
 
 // steps returns what the reader of a guide does. A block in sh is run, a block after
@@ -111,8 +111,8 @@ func TestGuidesWork(t *testing.T) {
 						tty.Enter(m[2] + "\r")
 						continue
 					}
-					for part := range strings.SplitSeq(strings.TrimSpace(line), "…") {
-						if part != "" {
+					for part := range strings.SplitSeq(line, "…") {
+						if part = strings.TrimSpace(part); part != "" {
 							tty.Until(part)
 						}
 					}
