@@ -38,7 +38,7 @@ func TestKeysAreDocumented(t *testing.T) {
 		}
 		allowed := strings.TrimPrefix(k.want, "want ")
 		if k.list != "" {
-			allowed = fmt.Sprintf("a list of %s; in the variable, `%s` separates them", allowed, k.list)
+			allowed = fmt.Sprintf("one or more: %s; in the variable, `%s` separates them", allowed, k.list)
 		}
 		fmt.Fprintf(&want, "| `%s` | `%s` | %s |\n", k.path, variable, allowed)
 	}
