@@ -51,6 +51,35 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	}
 }
 
+// A name that ARCHITECTURE.md gives after a file, in its table of what is where, is in that
+// file.
+func TestNamesAreWhereTheTableSays(t *testing.T) {
+	names, _ := repository(t)
+	_, table, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "\n## Where is it?\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	code, symbol := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`^(\w+\.)?(\w+)$`)
+	checked := 0
+	for line := range strings.Lines(table) {
+		file := ""
+		for _, m := range code.FindAllStringSubmatch(line, -1) {
+			if path.Ext(m[1]) == ".go" {
+				i := slices.IndexFunc(names, func(n string) bool { return n == m[1] || strings.HasSuffix(n, "/"+m[1]) })
+				if file = ""; i >= 0 {
+					file = names[i]
+				}
+			} else if s := symbol.FindStringSubmatch(m[1]); s != nil && file != "" {
+				checked++
+				if !regexp.MustCompile(`\b` + s[2] + `\b`).MatchString(read(t, file)) {
+					t.Errorf("ARCHITECTURE.md: there is no %s in %s", m[1], file)
+				}
+			}
+		}
+	}
+	if checked < 6 {
+		t.Errorf("the table has %d names after files, want at least 6", checked)
+	}
+}
+
 // A reader finds every document from docs/README.md, and README.md fits on a few screens.
 func TestDocumentsAreFound(t *testing.T) {
 	_, documents := repository(t)
