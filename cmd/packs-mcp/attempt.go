@@ -18,6 +18,7 @@ import (
 // is a chat of its own, and so has a workspace of its own.
 type attempt struct {
 	gate  *gate.Gate
+	why   string          // the tool may be enabled, for the log
 	known map[string]bool // codes of questions that were seen
 	ended chan struct{}   // closed when the call has ended
 	// What came of the call; to be read when ended is closed.
@@ -25,10 +26,11 @@ type attempt struct {
 	err    error
 }
 
-// attempt starts a call. The caller follows it with next until it has ended: only one
-// call may be between begin and its question at a time.
-func (a *app) attempt(ctx context.Context, s *service, c direct.Call, known map[string]bool) *attempt {
-	t := &attempt{gate: s.gate, known: known, ended: make(chan struct{})}
+// attempt starts a call. The caller follows it with next: until that returned, no other
+// call may begin, and each shares known. why says which act of the person's allows the
+// tool to be enabled.
+func (a *app) attempt(ctx context.Context, s *service, c direct.Call, why string, known map[string]bool) *attempt {
+	t := &attempt{gate: s.gate, why: why, known: known, ended: make(chan struct{})}
 	go func() {
 		defer close(t.ended)
 		t.result, t.err = a.callOnce(ctx, s, c)
@@ -53,7 +55,7 @@ func (a *app) callOnce(ctx context.Context, s *service, c direct.Call) (r *direc
 
 // next waits for the question whether the program may run, and returns it; nil when
 // the call has ended. Whether the tool may be enabled is asked first, which the
-// person has answered: they named the tool.
+// person has answered with the command.
 func (t *attempt) next(ctx context.Context) (*queue.Pending, error) {
 	for {
 		changed := t.gate.Changes()
@@ -65,7 +67,7 @@ func (t *attempt) next(ctx context.Context) (*queue.Pending, error) {
 			if p.Kind != call.KindEnable {
 				return &p, nil
 			}
-			v := queue.Verdict{Decision: queue.Once, Channel: queue.ChannelCommand, Note: "the person named the tool in a command"}
+			v := queue.Verdict{Decision: queue.Once, Channel: queue.ChannelCommand, Note: t.why}
 			if err := t.decide(p.Code, v); err != nil {
 				return nil, err
 			}

@@ -119,7 +119,7 @@ func (a *app) call(ctx context.Context, pack, name string, f callFlags) (err err
 	if err != nil {
 		return err
 	}
-	s, err := a.start(ctx, cfg, logger, nil, queue.ChannelTerminal, extra...)
+	s, err := a.start(ctx, cfg, logger, nil, place{here: queue.ChannelTerminal, project: cli.Project(cfg)}, extra...)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ type calledTool struct {
 
 // makeCall makes one call, and prints what came of it.
 func (a *app) makeCall(ctx context.Context, s *service, c direct.Call, f callFlags) error {
-	t := a.attempt(ctx, s, c, make(map[string]bool))
+	t := a.attempt(ctx, s, c, "the person named the tool in a command", make(map[string]bool))
 	p, err := t.next(ctx)
 	if err != nil {
 		return err
@@ -315,10 +315,7 @@ func (a *app) printQuestion(p *queue.Pending, c direct.Call, asJSON bool) error 
 // printRun prints a tool's output on standard output, and what else there is to say on
 // standard error.
 func (a *app) printRun(r *direct.Result) error {
-	out := r.Run.Stdout
-	if r.Run.Output != nil {
-		out = *r.Run.Output
-	}
+	out := r.Run.Out()
 	if _, err := io.WriteString(a.Stdout, out); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}

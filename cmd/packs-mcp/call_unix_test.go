@@ -47,6 +47,7 @@ func TestCallOnATerminal(t *testing.T) {
 			}
 			s.Enter("nonsense\r")
 			s.Until("That is none of the answers.")
+			s.Until(onceOrDeny)
 			s.Enter("\r")
 			s.Until("Exactly what runs")
 			s.Until(onceOrDeny)

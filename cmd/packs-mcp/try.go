@@ -94,7 +94,7 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		cfg.Packs = nil // only what is tried
 	}
 	who, _ := cli.Credentials(cfg)
-	s, err := a.start(ctx, cfg, logger, who, queue.ChannelElicitation, root)
+	s, err := a.start(ctx, cfg, logger, who, place{here: queue.ChannelElicitation, project: cli.Project(cfg)}, root)
 	if err != nil {
 		return err
 	}

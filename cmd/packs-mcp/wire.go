@@ -48,10 +48,18 @@ type service struct {
 	keeper   *keeper  // of the folders of packs; nil until it watches them
 }
 
-// start wires a service together. The caller closes it. With a channel here, the
-// person who is asked uses this program's terminal: there is no other channel, and
-// no answer is kept for later.
-func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, here string, extra ...packs.Root) (_ *service, err error) {
+// A place is where a service works.
+type place struct {
+	// here is the channel on which the person who started this program is asked, in its
+	// terminal: there is no other channel, and no answer is kept for later. Empty: the
+	// service has clients, and the configured channels.
+	here string
+	// project is the folder that tools can work in; empty: there is none.
+	project string
+}
+
+// start wires a service together. The caller closes it.
+func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, at place, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
 	// A client waits for its first answer, so the packs are found beside everything
 	// that can be done without them.
@@ -67,7 +75,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		}
 	}()
 	programs := new(program.Lookuper)
-	err = s.openGate(ctx, a, cfg, logger, programs, who, here)
+	err = s.openGate(ctx, a, cfg, logger, programs, who, at.here)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeGate())
@@ -85,14 +93,14 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		return nil, fmt.Errorf("looking for the working folder: %w", err)
 	}
 	var unseen func()
-	if here == "" {
+	if at.here == "" {
 		s.counter = a.counter(s, cfg, logger)
 		unseen = s.counter.unseen
 	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
 		Version: a.Version, Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
-		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: cli.Project(cfg),
+		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.project,
 		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Unseen: unseen, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,

@@ -59,6 +59,16 @@ type Run struct {
 	Artifacts  []Artifact  `json:"artifacts"`
 	Changes    []ChangeSet `json:"changes"`
 	Sandbox    string      `json:"sandbox"`
+	Workspace  string      `json:"workspace"` // its handle
+}
+
+// Out returns what the tool returns as its output: what it makes of its standard
+// output, or else that.
+func (r *Run) Out() string {
+	if r.Output != nil {
+		return *r.Output
+	}
+	return r.Stdout
 }
 
 // An Artifact is a file that a run made or changed in its workspace.
