@@ -212,3 +212,20 @@ func TestTestsGetNoProject(t *testing.T) {
 		t.Errorf("with --project, %+v, want a pass", out)
 	}
 }
+
+// The tests of the example packs pass.
+func TestExamplesPass(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git here")
+	}
+	examples, err := filepath.Abs("../../examples/packs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, env := home(t)
+	cmd := exec.Command("packs-mcp", "test", examples, "--yes")
+	cmd.Dir, cmd.Env = dir, env
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "3 passed, 0 failed") {
+		t.Errorf("test ended with %v:\n%s", err, out)
+	}
+}

@@ -7,12 +7,16 @@
 package cases
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
@@ -93,17 +97,17 @@ func Read(dir *packfs.Dir) ([]Case, []diag.Diagnostic) {
 	}
 	var all []Case
 	var problems []diag.Diagnostic
-	limit := func(what string) {
+	limit := func(file, what string) {
 		problems = append(problems, diag.Diagnostic{
-			Code: CodeLimit, Severity: diag.Error, File: Folder, Message: "the pack has more than " + what + ", and none is run", Hint: "remove some; one case can check several things",
+			Code: CodeLimit, Severity: diag.Error, File: file, Message: "the pack has more than " + what + ", and none is run", Hint: "remove some; one case can check several things",
 		})
 	}
 	switch {
 	case more:
-		limit(fmt.Sprintf("%d names in the folder of its tests", maxNames))
+		limit(Folder, fmt.Sprintf("%d names in the folder of its tests", maxNames))
 		return nil, problems
 	case len(entries) > MaxFiles:
-		limit(fmt.Sprintf("%d files of tests", MaxFiles))
+		limit(Folder, fmt.Sprintf("%d files of tests", MaxFiles))
 		return nil, problems
 	}
 	for _, e := range entries {
@@ -116,11 +120,24 @@ func Read(dir *packfs.Dir) ([]Case, []diag.Diagnostic) {
 		cases, wrong := Parse(file, src)
 		all, problems = append(all, cases...), append(problems, wrong...)
 		if len(all) > MaxCases {
-			limit(fmt.Sprintf("%d test cases", MaxCases))
+			limit(file, fmt.Sprintf("%d test cases", MaxCases))
 			return nil, problems
 		}
 	}
 	return all, problems
+}
+
+// IsOurs reports whether a file looks like one of cases: it has a list called "cases",
+// of which an item has the key "tool". Packs keep files of other programs in such a
+// folder, too.
+func IsOurs(src []byte) bool {
+	var doc struct {
+		Cases []map[string]yaml.Node `yaml:"cases"`
+	}
+	if yaml.Unmarshal(src, &doc) != nil && len(doc.Cases) == 0 {
+		return bytes.Contains(src, []byte("cases:")) && bytes.Contains(src, []byte("tool:"))
+	}
+	return slices.ContainsFunc(doc.Cases, func(c map[string]yaml.Node) bool { _, has := c["tool"]; return has })
 }
 
 // isMissing reports whether an error says that a pack has no such file.
