@@ -58,6 +58,9 @@ func argumentsOf(tool *tools.Tool, given []string) (json.RawMessage, error) {
 		if !known && !s.open() {
 			return nil, unknownArgument(tool, name, slices.Sorted(maps.Keys(params)))
 		}
+		if !known {
+			param = root["additionalProperties"]
+		}
 		kinds := s.kinds(param, 0)
 		if !slices.Contains(kinds, "array") {
 			if _, twice := args[name]; twice {

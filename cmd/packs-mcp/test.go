@@ -133,14 +133,20 @@ func (a *app) test(ctx context.Context, args []string, yes, asJSON bool) (err er
 	}
 	t := &tester{app: a, cfg: cfg, service: s, yes: yes, json: asJSON, known: make(map[string]bool)}
 	all := []testedPack{}
+	var without []string
 	for _, p := range chosen {
 		one, err := t.pack(ctx, p)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if one != nil {
+		case one == nil:
+			without = append(without, safetext.Line(p.ID))
+		default:
 			all = append(all, *one)
 		}
+	}
+	if len(all) > 0 && len(without) > 0 && !asJSON {
+		fmt.Fprintf(a.Stderr, "without tests: %s\n", strings.Join(without, ", "))
 	}
 	return t.report(all, args)
 }
@@ -296,7 +302,7 @@ func (t *tester) judge(c *cases.Case, r *direct.Result) testedCase {
 		done.Error = r.Error.Code + ": " + r.Error.Message // it did not run, or was stopped
 	}
 	workspace := ""
-	if r.Run.Workspace != "" && filepath.IsLocal(r.Run.Workspace) {
+	if name := r.Run.Workspace; name != "" && filepath.Base(name) == name && name != "." && name != ".." { // it may be removed
 		workspace = filepath.Join(t.cfg.Paths.Workspaces, r.Run.Workspace)
 	}
 	if r.Run.ID != "" {
