@@ -10,6 +10,7 @@ import _ "embed"
 const (
 	ToolsV1ID    = "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/schemas/tools.v1.json"
 	ToolPackV1ID = "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/schemas/tool-pack.v1.json"
+	TestsV1ID    = "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/schemas/tests.v1.json"
 )
 
 // The schemas are strings, so that nobody can change what is checked against.
@@ -18,6 +19,8 @@ var (
 	toolsV1 string
 	//go:embed tool-pack.v1.json
 	toolPackV1 string
+	//go:embed tests.v1.json
+	testsV1 string
 )
 
 // ToolsV1 returns the schema of tools.json (JSON Schema 2020-12).
@@ -25,3 +28,6 @@ func ToolsV1() string { return toolsV1 }
 
 // ToolPackV1 returns the schema of *.tool.json (JSON Schema 2020-12).
 func ToolPackV1() string { return toolPackV1 }
+
+// TestsV1 returns the schema of tests/*.yaml (JSON Schema 2020-12).
+func TestsV1() string { return testsV1 }

@@ -97,7 +97,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		}
 		extra = append(extra, root)
 	}
-	s, err := a.start(ctx, cfg, logger, who, false, extra...)
+	s, err := a.start(ctx, cfg, logger, who, place{project: cli.Project(cfg)}, extra...)
 	if err != nil {
 		return err
 	}

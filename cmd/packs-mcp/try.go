@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/examples"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
@@ -93,7 +94,7 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		cfg.Packs = nil // only what is tried
 	}
 	who, _ := cli.Credentials(cfg)
-	s, err := a.start(ctx, cfg, logger, who, true, root)
+	s, err := a.start(ctx, cfg, logger, who, place{here: queue.ChannelElicitation, project: cli.Project(cfg)}, root)
 	if err != nil {
 		return err
 	}
@@ -158,8 +159,16 @@ func bundled() (packs.Root, func(), error) {
 	return packs.Root{Dir: folder.Path, Source: "bundled", Trust: packs.TrustBundled, AttachAll: true}, remove, nil
 }
 
-// take connects a client to the server with two pipes and runs the tour.
+// take connects a client to the server and runs the tour.
 func (a *app) take(ctx context.Context, s *service, g tour.Guide, o tour.Options) error {
+	in, out, ended := s.connect(ctx)
+	err := tour.Take(ctx, in, out, g, o)
+	return errors.Join(err, ended())
+}
+
+// connect returns both ends of a connection to the server: what it writes, and what
+// it reads. ended closes the connection and waits for the server's end of it.
+func (s *service) connect(ctx context.Context) (in io.Reader, out io.WriteCloser, ended func() error) {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	served := make(chan error, 1)
@@ -167,9 +176,9 @@ func (a *app) take(ctx context.Context, s *service, g tour.Guide, o tour.Options
 		err := wire.ServeStdio(ctx, s.server, toServer, fromServer)
 		served <- errors.Join(err, fromServer.Close())
 	}()
-	err := tour.Take(ctx, toClient, fromClient, g, o)
-	// The server ends with its input, which Take closed.
-	return errors.Join(err, fromClient.Close(), <-served)
+	return toClient, fromClient, func() error {
+		return errors.Join(fromClient.Close(), <-served) // the server ends with its input
+	}
 }
 
 // noPacks says what is missing in a folder without packs.

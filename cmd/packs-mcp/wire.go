@@ -48,10 +48,18 @@ type service struct {
 	keeper   *keeper  // of the folders of packs; nil until it watches them
 }
 
-// start wires a service together. The caller closes it. With here, the person
-// who is asked uses this program's terminal: there is no other channel, and no
-// answer is kept for later.
-func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
+// A place is where a service works.
+type place struct {
+	// here is the channel on which the person who started this program is asked, in its
+	// terminal: there is no other channel, and no answer is kept for later. Empty: the
+	// service has clients, and the configured channels.
+	here string
+	// project is the folder that tools can work in; empty: there is none.
+	project string
+}
+
+// start wires a service together. The caller closes it.
+func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, at place, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
 	// A client waits for its first answer, so the packs are found beside everything
 	// that can be done without them.
@@ -67,7 +75,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		}
 	}()
 	programs := new(program.Lookuper)
-	err = s.openGate(ctx, a, cfg, logger, programs, who, here)
+	err = s.openGate(ctx, a, cfg, logger, programs, who, at.here)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeGate())
@@ -85,14 +93,14 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		return nil, fmt.Errorf("looking for the working folder: %w", err)
 	}
 	var unseen func()
-	if !here {
+	if at.here == "" {
 		s.counter = a.counter(s, cfg, logger)
 		unseen = s.counter.unseen
 	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
 		Version: a.Version, Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
-		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: cli.Project(cfg),
+		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.project,
 		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Unseen: unseen, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
@@ -114,7 +122,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 
 // openGate opens the log, and everything that decides about calls and runs
 // programs. It needs no packs. The caller calls closeGate, also after an error.
-func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logger *slog.Logger, programs *program.Lookuper, who []httpd.Credential, here bool) (err error) {
+func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logger *slog.Logger, programs *program.Lookuper, who []httpd.Credential, here string) (err error) {
 	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
 	if err != nil {
 		return err
@@ -123,7 +131,7 @@ func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logg
 	if err != nil {
 		return err
 	}
-	if !here {
+	if here == "" {
 		s.traces = telemetry.Start(a.Environ, a.Version, logger)
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
@@ -142,12 +150,20 @@ func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logg
 		Copies: s.copies, Caches: s.caches, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
-	if here {
-		asking.Channels, asking.Grants = []string{queue.ChannelElicitation}, nil
+	if here != "" {
+		asking.Channels, asking.Grants = []string{here}, nil
+	}
+	if here == queue.ChannelTerminal {
+		asking.Wait, asking.Pending = atTerminal, atTerminal
 	}
 	s.gate, err = gate.New(asking)
 	return err
 }
+
+// atTerminal is how long a question waits for the person who started this program to
+// be asked in its terminal. They can end it with Ctrl-C. Questions about tests wait for
+// the runs before them.
+const atTerminal = 24 * time.Hour
 
 // keepChanges opens the store of changes for a server. It returns nil if the store
 // cannot be opened: then runs can only read the user's folders.

@@ -128,6 +128,9 @@ func (a *Answer) decision(offered []queue.Choice, fields []call.Field) decided {
 		return no(cmp.Or(a.Reason, "there was no answer"))
 	case !queue.Offers(offered, v.Decision):
 		return no(notOffered)
+	case v.Decision == queue.Deny && v.Channel == queue.ChannelCommand:
+		// No person chose this; the note says why.
+		return decided{Decision: queue.Deny, explicit: true, reason: "the command line does not allow it"}
 	case v.Decision == queue.Deny:
 		return decided{Decision: queue.Deny, explicit: true, reason: "the person chose to deny"}
 	}

@@ -47,7 +47,8 @@ func ParseDecision(word string) (d Decision, ok bool) {
 const (
 	ChannelElicitation = "elicitation" // the client's own form
 	ChannelPage        = "page"        // the approval page
-	ChannelTerminal    = "terminal"    // packs-mcp approvals
+	ChannelTerminal    = "terminal"    // packs-mcp approvals, call and test
+	ChannelCommand     = "command"     // the command line itself, as with packs-mcp call --yes
 	ChannelGrant       = "grant"       // a person's earlier answer
 	ChannelRule        = "rule"        // a rule of the user's
 	ChannelPolicy      = "policy"      // the policy the user chose
@@ -58,7 +59,7 @@ const (
 type Verdict struct {
 	Decision Decision
 	Values   map[string]string // :: a field's name → what the person filled in
-	Channel  string            // ChannelElicitation, ChannelPage or ChannelTerminal
+	Channel  string            // ChannelElicitation, ChannelPage, ChannelTerminal or ChannelCommand
 	Note     string            // how it was given, for the log; may be empty
 	// Gone says that the person allows the call though its client is gone.
 	Gone bool
@@ -155,6 +156,8 @@ func spokenChannel(channel string) string {
 		return "on the page"
 	case ChannelTerminal:
 		return "in a terminal"
+	case ChannelCommand:
+		return "on the command line"
 	case ChannelElicitation, ChannelPrompt:
 		return "in the client"
 	default:

@@ -30,4 +30,11 @@ const (
 	CodeTextOtherTool  = "text-other-tool"  // warning: a description or schema that speaks of another server's tool
 	CodeTextCredential = "text-credentials" // warning: a description or schema that speaks of files with keys in them
 	CodeProgramLetters = "program-letters"  // warning: a program with letters outside ASCII in its name
+
+	CodeProgramMissing       = "program-missing"        // warning: a tool runs a file that the pack does not have
+	CodeProgramOutside       = "program-outside"        // warning: a tool runs a link that leads out of the pack
+	CodeProgramMode          = "program-not-executable" // warning: a tool runs a file without the permission
+	CodeProgramNoInterpreter = "program-no-interpreter" // warning: a tool runs a file that the system cannot start
+	CodeProgramLineEnds      = "program-line-ends"      // warning: a script's first line ends in a carriage return
+	CodeProgramNotHere       = "program-not-here"       // info: a program that this machine does not have
 )

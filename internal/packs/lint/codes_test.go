@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/cases"
 	"github.com/packs-mcp/packs-mcp/internal/packs/convert"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
@@ -200,6 +202,22 @@ func directives(t *testing.T, a *txtar.Archive) (opts Options, path string) {
 
 // elsewhere are codes that no file can cause by itself, with what tests them.
 var elsewhere = map[string]string{ // never modified
+	cases.CodeFile: "package cases: what cannot be read may be another program's",
+}
+
+// aTool is a tools.json with a tool that runs a script of the pack.
+const aTool = `[{"name": "t", "description": "d", "inputSchema": {"type": "object"}, "command": ["./run.sh"]}]`
+
+// withScript returns what is wrong with a pack with this script.
+func withScript(t *testing.T, mode fs.FileMode, script string, installed func(string) bool) []diag.Diagnostic {
+	t.Helper()
+	dir := writeTree(t, []txtar.File{
+		{Name: "p/SKILL.md", Data: []byte(validPack)}, {Name: "p/tools.json", Data: []byte(aTool)}, {Name: "p/run.sh", Data: []byte(script)},
+	})
+	if err := os.Chmod(filepath.Join(dir, "p", "run.sh"), mode); err != nil {
+		t.Fatal(err)
+	}
+	return check(t, filepath.Join(dir, "p"), Options{Installed: installed}).Packs[0].Problems
 }
 
 const validPack = "---\nname: p\ndescription: d\n---\nbody\n"
@@ -221,6 +239,17 @@ func scanProblems(t *testing.T, opts packs.Options) []diag.Diagnostic {
 // programs are the fixtures of codes that need more than files: several roots,
 // a configuration, what a person attached, another command.
 var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modified
+	CodeProgramMode: func(t *testing.T) []diag.Diagnostic {
+		if runtime.GOOS == "windows" {
+			t.Skip("Windows has no such permission")
+		}
+		return withScript(t, 0o644, "#!/bin/sh\n", nil)
+	},
+	CodeProgramNoInterpreter: func(t *testing.T) []diag.Diagnostic { return withScript(t, 0o755, "echo hi\n", nil) },
+	CodeProgramLineEnds:      func(t *testing.T) []diag.Diagnostic { return withScript(t, 0o755, "#!/bin/sh\r\necho hi\r\n", nil) },
+	CodeProgramNotHere: func(t *testing.T) []diag.Diagnostic {
+		return withScript(t, 0o755, "#!/usr/bin/env python9\n", func(name string) bool { return name != "python9" })
+	},
 	packs.CodeRootMissing: func(t *testing.T) []diag.Diagnostic {
 		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: filepath.Join(t.TempDir(), "gone")}}})
 	},

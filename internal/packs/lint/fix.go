@@ -40,3 +40,12 @@ func AddName(src []byte, name string) (out []byte, ok bool) {
 	after, _ := frontmatter.Inspect("", out, frontmatter.MaxSize)
 	return out, after != nil && after.Name == name && after.Description == before.Description
 }
+
+// UnixLineEnds returns a script with the line ends that the system needs. ok is false
+// if it has no others, or is no text: then nothing is to be written.
+func UnixLineEnds(src []byte) (out []byte, ok bool) {
+	if !bytes.HasPrefix(src, []byte("#!")) || bytes.IndexByte(src, 0) >= 0 || !bytes.Contains(src, []byte("\r\n")) {
+		return nil, false
+	}
+	return bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n")), true
+}

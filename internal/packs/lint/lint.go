@@ -61,6 +61,9 @@ type Options struct {
 	Strict  bool // a warning counts as an error, and so does a key that nobody knows
 	Limits  packs.Limits
 	Tools   tools.Limits
+	// Installed reports whether this machine has a program: a name on PATH, or an
+	// absolute path. If nil, programs outside of packs are not looked for.
+	Installed func(program string) bool
 }
 
 // A Result is what there is to say about one pack, one file of tools, or a

@@ -144,10 +144,10 @@ func (s *subject) unknownKeys(severity diag.Severity, known []string) {
 			message = fmt.Sprintf("the frontmatter has a key %q, which the specification does not have", clip(k.Value))
 		}
 		switch meant := near.Names(k.Value, known, 1); {
-		case len(meant) > 0 && len(k.Value) > 2:
-			hint = fmt.Sprintf("did you mean %q? Otherwise put it below metadata:", meant[0])
 		case slices.Contains(knownKeys(), k.Value):
 			hint = "leave it if the pack is for a program that defines it"
+		case len(meant) > 0 && len(k.Value) > 2:
+			hint = fmt.Sprintf("did you mean %q? Otherwise put it below metadata:", meant[0])
 		}
 		s.report(severity, CodeKeyUnknown, k, message, hint)
 	}

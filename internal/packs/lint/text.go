@@ -70,7 +70,8 @@ type text struct {
 }
 
 // texts looks at everything the pack says: its frontmatter, its documents,
-// the strings of its files of tools, and the names of its files.
+// the strings of its files of tools, and the names of its files; and at the programs
+// that its tools run, and its tests.
 func (s *subject) texts(ctx context.Context) error {
 	if s.node != nil {
 		s.yamlTexts(s.node, "", map[*yaml.Node]bool{})
@@ -124,6 +125,10 @@ func (s *subject) texts(ctx context.Context) error {
 	s.skipped(large, "document", fmt.Sprintf("of more than %d bytes not checked", maxDocument), "split the document, or read it yourself")
 	s.markdownTools()
 	s.programs()
+	if s.opts.Profile == Default {
+		s.runs(files)
+		s.tests()
+	}
 	return ctx.Err()
 }
 

@@ -31,6 +31,51 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Keys that are another host's own are never told to move, under no profile.
+func TestHostKeysStay(t *testing.T) {
+	for _, profile := range append(Profiles(), Default) {
+		for _, key := range knownKeys() {
+			if key == "name" || key == "description" || key == "metadata" {
+				continue
+			}
+			dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte("---\nname: p\ndescription: d\n" + key + ": x\n---\nbody\n")}})
+			for _, d := range check(t, dir+"/p", Options{Profile: profile}).Packs[0].Problems {
+				if d.Code == CodeKeyUnknown && (strings.Contains(d.Hint, "metadata:") || strings.Contains(d.Hint, "did you mean")) {
+					t.Errorf("%s: the key %q gets the hint %q", profile, key, d.Hint)
+				}
+			}
+		}
+	}
+}
+
+// A mistyped placeholder and a mistyped program are told with what may have been meant.
+func TestNearNames(t *testing.T) {
+	for command, want := range map[string]string{
+		`["echo", "{{nme}}"]`:    "did you mean {{name}}?",
+		`["./scripts/hallo.sh"]`: `did you mean "./scripts/hello.sh"?`,
+		`["./hello.sh"]`:         `did you mean "./scripts/hello.sh"?`,
+	} {
+		dir := writeTree(t, []txtar.File{
+			{Name: "p/SKILL.md", Data: []byte(validPack)}, {Name: "p/scripts/hello.sh", Data: []byte("#!/bin/sh\n")},
+			{Name: "p/tools.json", Data: []byte(`[{"name": "t", "description": "d", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}, "command": ` + command + `}]`)},
+		})
+		problems := check(t, dir+"/p", Options{}).Packs[0].Problems
+		if len(problems) == 0 || !strings.Contains(problems[0].Hint, want) {
+			t.Errorf("%s: %+v, want first a hint with %q", command, problems, want)
+		}
+	}
+}
+
+// The folder tests may hold files of other programs.
+func TestOthersTests(t *testing.T) {
+	for _, text := range []string{"", "x", "- a", "cases: 3", "cases: [{input: x}]", "a: [", "cases:\n  - input: x\n    expected: y\n"} {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte(validPack)}, {Name: "p/tests/a.yaml", Data: []byte(text)}})
+		if problems := check(t, dir+"/p", Options{Strict: true}).Packs[0].Problems; len(problems) > 0 {
+			t.Errorf("tests/a.yaml with %q: %v", text, problems)
+		}
+	}
+}
+
 // What is no JSON has a place, and a cure.
 func TestJSONErrorsSayWhere(t *testing.T) {
 	for src, want := range map[string]struct {

@@ -116,9 +116,12 @@ const (
 )
 
 // look determines what standard output can show.
-func (a *app) look() look {
+func (a *app) look() look { return a.lookOf(a.Stdout) }
+
+// lookOf determines what a stream can show.
+func (a *app) lookOf(out io.Writer) look {
 	l := look{width: func() int { return usualWidth }}
-	f, ok := a.Stdout.(*os.File)
+	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return l
 	}

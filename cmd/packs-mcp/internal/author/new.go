@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/convert"
 	"github.com/packs-mcp/packs-mcp/internal/packs/lint"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/schemas"
 )
 
 // A skeleton is what new writes: a working pack to start from.
@@ -37,7 +38,7 @@ func (a *app) newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Write a pack that is valid and runs, to begin with",
-		Long: `Write the folder NAME with an entry document, a script and a tool that runs it. No pack is
+		Long: `Write the folder NAME with an entry document, a script, a tool that runs it and a test. No pack is
 valid under every specification, since Agent Skills has no version and SKILL.md v1.0 demands
 one, so the tool's format is a choice:
 
@@ -103,7 +104,11 @@ func (a *app) new(ctx context.Context, name, dir, description string, format con
 	for _, c := range s.claims {
 		claims = append(claims, string(c))
 	}
-	fmt.Fprintf(a.Stderr, "It is valid under %s.\nTry it: packs-mcp try %s\n", strings.Join(claims, ", "), safetext.Line(root))
+	named := root // as a folder, and not as an id
+	if !filepath.IsAbs(named) {
+		named = "." + string(filepath.Separator) + named
+	}
+	fmt.Fprintf(a.Stderr, "It is valid under %s.\nTry it: packs-mcp try %s\nTest it: packs-mcp test %s\n", strings.Join(claims, ", "), safetext.Line(root), safetext.Line(named))
 	return nil
 }
 
@@ -137,6 +142,14 @@ func skeletonOf(format convert.Format) skeleton {
 	script := skeletonFile{"scripts/hello.sh", 0o755, `#!/bin/sh
 # hello.sh WHO: prints a greeting. Put here what your pack is for.
 printf 'Hello, %s!\n' "$1"
+`}
+	test := skeletonFile{"tests/hello.yaml", 0o644, `# yaml-language-server: $schema=` + schemas.TestsV1ID + `
+# packs-mcp test runs these cases.
+cases:
+  - name: greets by name
+    tool: hello
+    arguments: {who: Ada}
+    output: {equals: "Hello, Ada!"}
 `}
 	const head = "---\nname: NAME\ndescription: DESCRIPTION\n---\n"
 	const body = `
@@ -176,7 +189,7 @@ Print a greeting.
 ` + "```bash" + `
 ./scripts/hello.sh {{who}}
 ` + "```" + `
-`}, script,
+`}, script, test,
 			},
 			claims: []lint.Profile{lint.SkillMD, lint.CapabilityPack, lint.Skillkit},
 		}
@@ -202,7 +215,7 @@ Print a greeting.
     }
   ]
 }
-`}, script,
+`}, script, test,
 			},
 			claims: []lint.Profile{lint.AgentSkills, lint.CapabilityPack, lint.Skillkit},
 		}
@@ -222,7 +235,7 @@ Print a greeting.
   "policy": { "read_only": true, "timeout_secs": 10 },
   "output": { "speak": false }
 }
-`}, script,
+`}, script, test,
 			},
 			claims: []lint.Profile{lint.AgentSkills, lint.ToolPack, lint.CapabilityPack, lint.Skillkit},
 		}

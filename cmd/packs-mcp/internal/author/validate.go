@@ -13,11 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/lint"
-	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // validatedPack is one result in the form that validate --json prints.
@@ -32,7 +30,8 @@ type validatedPack struct {
 func (a *app) validateCommand() *cobra.Command {
 	var profile string
 	var opts lint.Options
-	var asJSON, fix bool
+	var how showing
+	var fix fixing
 	cmd := &cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Say everything that is wrong with packs",
@@ -47,27 +46,41 @@ A profile holds packs to the letter of one specification instead:
   capability-pack  an entry document and tools.json
   skillkit         skillkit v0.1
 
-With --fix, a name that is missing is written into the document: that of its folder. Nothing
-else is changed.
+With --fix, what is mechanical is mended, and what was done is printed: a name that is missing
+is written into the document, that of its folder; a script that a tool runs becomes executable;
+its line ends become those of Unix. With --dry-run that is printed, and nothing is changed.
+
+Infos of one kind are one line, unless --verbose.
 
 The configuration plays no part, so that a pack is as valid here as anywhere. The exit
 status is 0 when everything is valid, 1 when something is not, and 2 for misuse.`,
 		Example: `  packs-mcp validate ./my-pack
   packs-mcp validate --profile agent-skills --strict '.claude/skills/*'
-  packs-mcp validate --json ~/packs`,
+  packs-mcp validate --fix --dry-run ./my-pack
+  packs-mcp validate --sarif ~/packs > packs.sarif`,
 		Args: cli.Misuse(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if opts.Profile, err = lint.ParseProfile(profile); err != nil {
 				return &cli.UsageError{Err: err, Hint: "leave --profile out to check everything there is to check"}
 			}
-			return a.validate(cmd.Context(), args, opts, fix, asJSON)
+			switch {
+			case how.json && how.sarif:
+				return &cli.UsageError{Err: errors.New("--json and --sarif are both there"), Hint: "leave one of them out"}
+			case fix.dryRun && !fix.on:
+				return &cli.UsageError{Err: errors.New("--dry-run is for --fix"), Hint: "without --fix nothing is changed"}
+			}
+			opts.Installed = a.installed()
+			return a.validate(cmd.Context(), args, opts, fix, how)
 		},
 	}
 	cmd.Flags().StringVar(&profile, "profile", "", "hold packs to one specification: agent-skills, skill-md, tool-pack, capability-pack or skillkit")
 	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "count warnings as errors, and keys that nobody knows too")
-	cmd.Flags().BoolVar(&fix, "fix", false, "write the folder's name into documents that have none")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&fix.on, "fix", false, "mend what is mechanical: missing names, scripts that are not executable, their line ends")
+	cmd.Flags().BoolVar(&fix.dryRun, "dry-run", false, "with --fix, show what it would do, and change nothing")
+	cmd.Flags().BoolVar(&how.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&how.sarif, "sarif", false, "print SARIF 2.1.0, for code scanning")
+	cmd.Flags().BoolVar(&how.verbose, "verbose", false, "print every info in a line of its own")
 	var profiles []string
 	for _, p := range lint.Profiles() {
 		profiles = append(profiles, string(p))
@@ -76,7 +89,10 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 	return cmd
 }
 
-func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fix, asJSON bool) error {
+// showing says how the results are printed.
+type showing struct{ json, sarif, verbose bool }
+
+func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fix fixing, how showing) error {
 	checker := lint.New(opts)
 	results := []validatedPack{}
 	seen := map[string]bool{}
@@ -87,7 +103,7 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 		}
 		for _, path := range paths {
 			report, err := checker.Check(ctx, path)
-			if err == nil && fix && a.addNames(report) {
+			if err == nil && fix.on && a.fix(report, fix) {
 				report, err = checker.Check(ctx, path)
 			}
 			if err != nil {
@@ -102,19 +118,8 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 			}
 		}
 	}
-	if asJSON {
-		if err := cli.PrintJSON(a.Stdout, struct {
-			Packs []validatedPack `json:"packs"`
-		}{results}); err != nil {
-			return err
-		}
-	} else {
-		for _, r := range results {
-			for _, d := range cli.FoldInfos(r.Problems) {
-				cli.PrintFinding(a.Stdout, d)
-			}
-		}
-		fmt.Fprintln(a.Stderr, tally(results))
+	if err := a.printResults(results, how); err != nil {
+		return err
 	}
 	for _, r := range results {
 		if !r.Valid {
@@ -124,61 +129,85 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 	return nil
 }
 
-// addNames writes the names of folders into the documents that lack one, and reports
-// whether there were any. What cannot be written stays a problem of the report.
-func (a *app) addNames(report lint.Report) (fixed bool) {
-	for _, r := range report.Packs {
-		for _, d := range r.Problems {
-			if d.Code != frontmatter.CodeNameMissing {
-				continue
-			}
-			name, err := addName(d.File)
-			if err != nil {
-				fmt.Fprintf(a.Stderr, "not fixed: %s: %s\n", safetext.Line(d.File), safetext.Line(err.Error()))
-				continue
-			}
-			fmt.Fprintf(a.Stderr, "fixed: %s: name: %s\n", safetext.Line(d.File), name)
-			fixed = true
-		}
+// printResults prints the results, and without a form for programs their sum.
+func (a *app) printResults(results []validatedPack, how showing) error {
+	var all []diag.Diagnostic
+	for _, r := range results {
+		all = append(all, r.Problems...)
 	}
-	return fixed
+	switch {
+	case how.json:
+		return cli.PrintJSON(a.Stdout, struct {
+			Packs []validatedPack `json:"packs"`
+		}{results})
+	case how.sarif:
+		return cli.PrintJSON(a.Stdout, sarifOf(a.Version, all))
+	}
+	more := ""
+	if !how.verbose {
+		folded := foldInfos(all)
+		if len(folded) < len(all) {
+			more = "; --verbose prints every info"
+		}
+		all = folded
+	}
+	for _, d := range all {
+		cli.PrintFinding(a.Stdout, d)
+	}
+	fmt.Fprintln(a.Stderr, tally(results)+more)
+	return nil
 }
 
-// addName writes the name of its folder into a document that lacks one. The file is
-// replaced whole, and keeps its permissions.
-func addName(file string) (name string, err error) {
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return "", err
+// foldInfos returns problems in their order, with one info for all of the same code.
+// Those that say what may have been meant are likely mistakes, and stay.
+func foldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
+	folds := func(d diag.Diagnostic) bool {
+		return d.Severity == diag.Info && !strings.HasPrefix(d.Hint, "did you mean")
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return "", err
+	count := make(map[string]int)
+	for _, d := range problems {
+		if folds(d) {
+			count[d.Code]++
+		}
 	}
-	if !info.Mode().IsRegular() {
-		return "", errors.New("it is a link, or no plain file; fix the file that it leads to")
+	var folded []diag.Diagnostic
+	for _, d := range problems {
+		if folds(d) {
+			n := count[d.Code]
+			if n == 0 {
+				continue // printed with the first
+			}
+			count[d.Code] = 0
+			if n > 1 {
+				d.Message += fmt.Sprintf(" (and %d more like it)", n-1)
+			}
+		}
+		folded = append(folded, d)
 	}
-	name = packs.NameFor(filepath.Base(filepath.Dir(path)))
-	src, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
+	return folded
+}
+
+// installed returns what reports whether this machine has a program: one that is
+// there, or can be found on PATH.
+func (a *app) installed() func(name string) bool {
+	known := make(map[string]bool) // :: name → it is there
+	options := program.LookupOptions{Path: cli.Getenv(a.Environ, "PATH"), Environ: a.Environ}
+	return func(name string) bool {
+		is, done := known[name]
+		if done {
+			return is
+		}
+		if filepath.IsAbs(name) {
+			_, err := os.Stat(name)
+			is = err == nil
+		} else {
+			_, err := program.Lookup(name, options)
+			_, missing := errors.AsType[*program.NotFoundError](err)
+			is = !missing
+		}
+		known[name] = is
+		return is
 	}
-	text, ok := lint.AddName(src, name)
-	if !ok {
-		return "", errors.New("it is not clear what to write, or where; add a line name: to the frontmatter")
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".packs-mcp-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
-	}
-	return name, nil
 }
 
 // expand returns the paths that an argument stands for: those that match, when

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
@@ -75,6 +76,22 @@ func (p *Parser) Template(n *strictjson.Node) (template.Arg, bool) {
 	return a, true
 }
 
+// meant begins a hint with the parameter that a placeholder may mean; empty if there
+// is none.
+func meant(name string, t *tools.Tool) string {
+	if t.Input == nil || len(name) < 3 {
+		return ""
+	}
+	var known []string
+	for _, param := range t.Input.Params {
+		known = append(known, param.Name)
+	}
+	if found := near.Names(name, known, 1); len(found) > 0 {
+		return fmt.Sprintf("did you mean {{%s}}? Otherwise ", phrase.Clip(found[0]))
+	}
+	return ""
+}
+
 // Known reports placeholders of a that name neither a parameter nor context.
 func (p *Parser) Known(a template.Arg, n *strictjson.Node, t *tools.Tool) {
 	for _, piece := range a.Pieces {
@@ -93,7 +110,7 @@ func (p *Parser) Known(a template.Arg, n *strictjson.Node, t *tools.Tool) {
 			if template.IsContext(piece.Name) {
 				or = fmt.Sprintf(", or write {{context.%s}} for what the user's side knows", piece.Name)
 			}
-			p.Report(diag.Error, tools.CodePlaceholderUnknown, n, fmt.Sprintf("%s names no %s", piece, p.dialect.Parameter), p.dialect.Declare+or)
+			p.Report(diag.Error, tools.CodePlaceholderUnknown, n, fmt.Sprintf("%s names no %s", piece, p.dialect.Parameter), meant(piece.Name, t)+p.dialect.Declare+or)
 		}
 	}
 }

@@ -1,0 +1,126 @@
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+)
+
+// A Terminal asks the person who started this very program about its calls. It
+// looks and works like the command approvals.
+type Terminal struct {
+	out  io.Writer
+	look look
+	keys *keyboard
+}
+
+// NewTerminal returns a terminal that prints on standard error, where no result of a
+// command goes, and reads standard input until ctx ends.
+func NewTerminal(ctx context.Context, e *cli.Env) *Terminal {
+	a := &app{e}
+	return &Terminal{out: e.Stderr, look: a.lookOf(e.Stderr), keys: a.keyboard(ctx)}
+}
+
+// ErrNoAnswer is returned if the person left without an answer.
+var ErrNoAnswer = errors.New("there was no answer")
+
+// Width returns how many columns standard output has.
+func Width(e *cli.Env) int {
+	a := &app{e}
+	return a.look().width()
+}
+
+// Ask shows a question and returns whether the person allows the call once, with the
+// values that it needs.
+func (t *Terminal) Ask(ctx context.Context, p queue.Pending) (queue.Verdict, error) {
+	v := queue.Verdict{Channel: queue.ChannelTerminal}
+	t.title(p.Card.Title)
+	fmt.Fprint(t.out, p.Card.Summary(t.look.width(), summaryLines))
+	yes, err := t.confirm(ctx, "[o]nce  [d]eny: ", func() {
+		t.title(p.Card.Title)
+		fmt.Fprintf(t.out, "%s\n%s", p.Card.Summary(t.look.width(), 0), p.Card.Details(t.look.width()))
+	})
+	if err != nil || !yes {
+		return v, err
+	}
+	for _, f := range p.Fields {
+		text, err := t.keys.ask(ctx, t.out, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
+		if err != nil || strings.TrimSpace(text) == "" {
+			return v, errors.Join(ErrNoAnswer, err)
+		}
+		if v.Values == nil {
+			v.Values = make(map[string]string)
+		}
+		v.Values[f.Name] = text
+	}
+	v.Decision = queue.Once
+	return v, nil
+}
+
+// AskAll shows several questions, in short, and returns whether the person allows all
+// of these calls once.
+func (t *Terminal) AskAll(ctx context.Context, title string, all []queue.Pending) (bool, error) {
+	t.title(title)
+	for i, p := range all {
+		fmt.Fprintf(t.out, "%d. %s\n%s", i+1, p.Card.Title, p.Card.Summary(t.look.width(), summaryLines))
+	}
+	return t.confirm(ctx, fmt.Sprintf("%s: [o]nce  [d]eny: ", cli.Counted(len(all), "run", "runs")), func() {
+		for i, p := range all {
+			t.title(fmt.Sprintf("%d. %s", i+1, p.Card.Title))
+			fmt.Fprintf(t.out, "%s\n%s", p.Card.Summary(t.look.width(), 0), p.Card.Details(t.look.width()))
+		}
+	})
+}
+
+// confirm returns whether the person chose once. Enter shows everything.
+func (t *Terminal) confirm(ctx context.Context, question string, everything func()) (bool, error) {
+	fmt.Fprintln(t.out, "Enter shows all there is to know, and decides nothing.")
+	if err := t.keys.rest(ctx, readTime); err != nil {
+		return false, err
+	}
+	for {
+		text, err := t.keys.ask(ctx, t.out, question)
+		switch {
+		case errors.Is(err, io.EOF):
+			return false, ErrNoAnswer
+		case err != nil:
+			return false, err
+		case isWord(text, "o", "once"):
+			return true, nil
+		case isWord(text, "d", "deny", "q", "quit"):
+			return false, nil
+		case strings.TrimSpace(text) == "":
+			everything()
+		default:
+			fmt.Fprintln(t.out, "That is none of the answers.")
+		}
+	}
+}
+
+func (t *Terminal) title(text string) {
+	fmt.Fprintf(t.out, "\n%s\n%s%s%s\n", strings.Repeat("-", min(t.look.width(), ruleWidth)), t.look.bold, text, t.look.plain)
+}
+
+// rest gives the person time to see a question. What was typed before does not count.
+func (k *keyboard) rest(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case l := <-k.lines:
+			if l.err != nil {
+				return ErrNoAnswer
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
