@@ -41,7 +41,7 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd", "internal/sources/lock", "internal/strictjson"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd", "internal/gate/call", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/safetext", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/stage", "internal/sources/store", "internal/sources/trust"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},

@@ -109,7 +109,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 	// What a grant leaves open, which is what its choice says.
 	open := []string{
 		"Caller.Chat", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Caller.ChatEnd", "Caller.Wait", "Caller.Act", "Method",
-		"Pack.About", "Pack.Files", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
+		"Pack.About", "Pack.Files", "Pack.From.Source", "Pack.From.Signer", "Pack.From.Differs", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
 	}
 	words := []string{
 		"Run.About", "Run.Command.Pack", "Run.Command.RunID", "Run.Command.Tool", "Run.Env", "Run.Logged",

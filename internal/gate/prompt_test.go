@@ -65,6 +65,14 @@ func TestPrompts(t *testing.T) {
 		{"exec", execRun, nil, 0},
 		{"person", toolRun, func(r *call.Request) { r.Caller.Person = "ada\n    program" }, 0},
 		{"untrusted", toolRun, func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted; r.AlwaysAsk = true }, sandbox.LevelPartial},
+		{"added", openCall, func(r *call.Request) {
+			r.Pack.Trust = call.TrustUntrusted
+			r.Pack.From = call.From{Source: "https://github.com/acme/packs.git@0123456789012345678901234567890123456789", Signer: "SHA256:key"}
+		}, sandbox.LevelFull},
+		{"added_changed", openCall, func(r *call.Request) {
+			r.Pack.Trust = call.TrustUntrusted
+			r.Pack.From = call.From{Source: "https://host/x.git\u202e\x1b[2J", Signer: "nobody", Differs: true}
+		}, sandbox.LevelFull},
 		{"read_only", toolRun, func(r *call.Request) {
 			r.Run.ReadOnly = true
 			r.Pack.Trust = call.TrustBundled

@@ -16,6 +16,7 @@ type (
 	Pack      = call.Pack
 	Kind      = call.Kind
 	Trust     = call.Trust
+	From      = call.From
 	Origin    = call.Origin
 	Arguments = call.Arguments
 	Granted   = call.Granted

@@ -40,6 +40,9 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 		ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description,
 		Loose: p.Loose, Files: s.trees.files(tree), Partial: tree.IsPartial(),
 	}
+	if s.opts.From != nil {
+		facts.From = s.opts.From(p.Dir, tree.Digest)
+	}
 	if !p.AttachedSince.IsZero() {
 		facts.Attached = p.AttachedSince.Format(time.RFC3339Nano)
 	}

@@ -138,6 +138,9 @@ type Options struct {
 	// Unseen is called, by many at a time, when a question is open that the client
 	// does not show. It must not wait; nil does nothing.
 	Unseen func()
+	// From says where the pack in a folder, with a digest, was added from; nil:
+	// nowhere. It may be called by many at a time.
+	From func(dir, digest string) gate.From
 	// Spans are told of every request; nil: nobody is. The gate's log belongs in
 	// its Recorder.
 	Spans  *spans.Tracer

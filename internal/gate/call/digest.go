@@ -51,6 +51,7 @@ func (r *Request) addSubject(s sum) {
 	s.add("person", r.Caller.Person, fmt.Sprint(int(r.Caller.Origin)))
 	s.add("kind", string(r.Kind))
 	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust), r.Pack.Attached, fmt.Sprint(r.Pack.Loose), fmt.Sprint(r.Pack.Partial))
+	s.add("pack from", r.Pack.From.Source, r.Pack.From.Signer, fmt.Sprint(r.Pack.From.Differs))
 }
 
 // addPlan adds what is started and under which rules, without the arguments.

@@ -97,6 +97,7 @@ type Pack struct {
 	Trust  Trust
 	Digest string // of the pack's tree, "sha256:" and hex; empty for the workspace
 	About  string // the pack's own description; shown as a quotation only
+	From   From   // where it was added from; zero for a pack that lies there by itself
 	// Loose says that Digest covers one file of Dir, and not what else is there.
 	Loose bool
 	// Partial says that Digest leaves out the content of some files. They are in no
@@ -110,6 +111,13 @@ type Pack struct {
 	// ends when the pack is detached, and attaching it again does not bring it
 	// back.
 	Attached string
+}
+
+// From is where a pack was added from, as the lock file says that keeps it.
+type From struct {
+	Source  string // the address, with the state that it stood for
+	Signer  string // who signed that; "nobody"
+	Differs bool   // the pack has other bytes than the lock file says
 }
 
 // A Request is one call, described by facts. Everything in it except Logged,

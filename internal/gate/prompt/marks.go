@@ -18,6 +18,9 @@ func (b *builder) marks(r *call.Request, ask Ask) {
 	if r.Pack.Dir != "" && !r.Pack.Trusted() {
 		b.mark(Danger, RoleTrust, "not trusted")
 	}
+	if r.Pack.From.Differs {
+		b.mark(Danger, RoleTrust, "not as it was added")
+	}
 	if len(ask.Changed) > 0 {
 		b.mark(Danger, RoleChange, "changed "+ask.Since)
 	}

@@ -304,6 +304,12 @@ func (b *builder) pack(p *call.Pack) {
 	} else {
 		b.weighty(Danger, RoleTrust, "trust", "NOT trusted; it came with a project or from elsewhere, so allow only what you understand")
 	}
+	if p.From.Source != "" {
+		b.fact(RoleTrust, "from", quoted(p.From.Source)+", signed by "+unmarked(safetext.Line(p.From.Signer)))
+	}
+	if p.From.Differs {
+		b.weighty(Danger, RoleTrust, "bytes", "NOT those that packs.lock.json names; somebody changed the pack after it was added")
+	}
 	b.fact(RoleDigest, "digest", short(p.Digest))
 }
 

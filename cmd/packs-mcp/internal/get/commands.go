@@ -69,7 +69,7 @@ func (a *app) place(s settings) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{Store: Store(cfg), cfg: cfg, web: a.web(cfg)}
+	p := &place{Store: cli.UserStore(cfg), cfg: cfg, web: a.web(cfg)}
 	switch s.scope {
 	case "user":
 	case "project":
@@ -77,17 +77,12 @@ func (a *app) place(s settings) (*place, error) {
 		if dir == "" {
 			return nil, cli.WithHint(errors.New("there is no project here"), "run the command in the project's folder, which is the root of a git repository or named in the configuration")
 		}
-		p.Store = &store.Store{Dir: filepath.Join(dir, ".packs"), LockFile: filepath.Join(dir, lock.Name)}
+		p.Store = cli.ProjectStore(dir)
 	default:
 		return nil, &cli.UsageError{Err: fmt.Errorf("--scope is %q", s.scope), Hint: "it must be user or project"}
 	}
 	p.l, err = p.Read()
 	return p, err
-}
-
-// Store is the user's own.
-func Store(cfg *config.Config) *store.Store {
-	return &store.Store{Dir: cfg.Paths.Sources, LockFile: filepath.Join(filepath.Dir(cfg.Paths.Sources), lock.Name)}
 }
 
 // web says which servers may be asked, and as whom.
