@@ -94,3 +94,32 @@ func TestCallInterrupted(t *testing.T) {
 		t.Errorf("the log has %v, want the end of the run and of the server", all)
 	}
 }
+
+// What a tool needs of the context, and nobody gave, is asked for with the call.
+func TestCallAsksForContext(t *testing.T) {
+	for _, tt := range []struct {
+		typed, says string
+		code        int
+	}{
+		{"https://example.com/x\r", "looked at https://example.com/x", 0},
+		{"\r", "denied: nobody answered in the terminal", 1},
+	} {
+		t.Run(fmt.Sprintf("%q", tt.typed), func(t *testing.T) {
+			dir, env := home(t)
+			plantPack(t, dir, "walk", "")
+			tools := `[{"name": "go", "description": "Goes.", "inputSchema": {"type": "object", "properties": {}}, "command": ["echo", "looked at", "{{context.url}}"]}]`
+			if err := os.WriteFile(filepath.Join(dir, "walk", "tools.json"), []byte(tools), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			s := screen.Start(t, env, dir, "call", "./walk", "go")
+			s.Until(onceOrDeny)
+			s.Enter("o\r")
+			s.Until("(context_url): ")
+			s.Enter(tt.typed)
+			s.Until(tt.says)
+			if code := s.Ended(); code != tt.code {
+				t.Errorf("call ended with status %d, want %d\n%s", code, tt.code, s.Screen())
+			}
+		})
+	}
+}
