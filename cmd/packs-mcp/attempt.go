@@ -18,7 +18,7 @@ import (
 // is a chat of its own, and so has a workspace of its own.
 type attempt struct {
 	gate  *gate.Gate
-	why   string          // the tool may be enabled, for the log
+	why   string          // the tool may be enabled; for the log
 	known map[string]bool // codes of questions that were seen
 	ended chan struct{}   // closed when the call has ended
 	// What came of the call; to be read when ended is closed.
@@ -26,9 +26,9 @@ type attempt struct {
 	err    error
 }
 
-// attempt starts a call. The caller follows it with next: until that returned, no other
-// call may begin, and each shares known. why says which act of the person's allows the
-// tool to be enabled.
+// attempt starts a call. The caller must wait for next before it starts another call,
+// because next takes every new question for its own. All calls share known. why says, for
+// the log, which act of the person allows the tool to be enabled.
 func (a *app) attempt(ctx context.Context, s *service, c direct.Call, why string, known map[string]bool) *attempt {
 	t := &attempt{gate: s.gate, why: why, known: known, ended: make(chan struct{})}
 	go func() {
@@ -96,7 +96,7 @@ func (t *attempt) finish(ctx context.Context, code string, v queue.Verdict) (*di
 		case p == nil:
 			return t.result, t.err
 		}
-		// What was asked about is not there any more, and nobody was asked about this.
+		// The call changed after the answer, and nobody saw the new question.
 		no := queue.Verdict{Channel: queue.ChannelCommand, Note: "another question came after the answer"}
 		if err := t.decide(p.Code, no); err != nil {
 			return nil, err
@@ -104,8 +104,8 @@ func (t *attempt) finish(ctx context.Context, code string, v queue.Verdict) (*di
 	}
 }
 
-// decide answers a question. One that ended by itself needs no answer: its call says
-// why.
+// decide answers a question. It is no error if the question has ended by itself: its
+// call says why.
 func (t *attempt) decide(code string, v queue.Verdict) error {
 	_, err := t.gate.Decide(code, v)
 	if problem, ok := errors.AsType[*queue.CodeError](err); ok && problem.Problem != queue.CodeInvalid {
@@ -120,8 +120,8 @@ func alwaysAsk(command string) rules.Rule {
 	return rules.Rule{Effect: rules.Ask, Kinds: []string{string(call.KindRun)}, Where: "packs-mcp " + command}
 }
 
-// byYes is the answer of a person who said --yes. values are what it needs; the
-// question has fields that have none.
+// byYes returns the answer of a person who said --yes. It is a denial if the question
+// has fields to fill in, because --yes gives no values.
 func (a *app) byYes(p *queue.Pending) queue.Verdict {
 	v := queue.Verdict{Channel: queue.ChannelCommand}
 	if len(p.Fields) > 0 {
@@ -135,7 +135,7 @@ func (a *app) byYes(p *queue.Pending) queue.Verdict {
 	return v
 }
 
-// withoutTerminal is the answer where there is nobody to ask.
+// withoutTerminal returns the denial for when there is nobody to ask.
 func withoutTerminal() queue.Verdict {
 	return queue.Verdict{Channel: queue.ChannelCommand, Note: "there is no terminal to ask on, and no --yes"}
 }
