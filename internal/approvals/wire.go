@@ -53,6 +53,7 @@ type Call struct {
 	Expires  time.Time   `json:"expires"`
 	Note     string      `json:"note,omitempty"`
 	Gone     bool        `json:"client_gone,omitempty"` // allowing it needs Decision.Gone
+	Carried  bool        `json:"carried,omitempty"`     // the client shows it, too, and goes on only when its user answers there
 	Answered string      `json:"answered,omitempty"`    // once, chat or always: allowed, but not yet made again
 }
 
@@ -99,7 +100,7 @@ type Failure struct {
 func callOf(p queue.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
-		Title: p.Title, Card: p.Card, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
+		Title: p.Title, Card: p.Card, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Carried: p.Carried, Answered: string(p.Answered),
 	}
 	c.Choices, c.Fields = card.Choices(p.Choices), card.Fields(p.Fields)
 	return c

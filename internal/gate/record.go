@@ -50,6 +50,9 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		}
 	}
 	if c.call.Kind != call.KindList {
+		if reason == choseToDeny {
+			reason = "" // the decision says so
+		}
 		c.queue.Remember(queue.Past{
 			Time: c.now(), Chat: c.call.Caller.Chat, Call: c.call.Caller.Call, Kind: c.call.Kind, Pack: prompt.Name(c.call.Pack.ID),
 			Title: prompt.Title(&c.call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,

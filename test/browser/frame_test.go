@@ -43,7 +43,7 @@ func inCard[T any](b *tab, expression string) (T, error) {
 	return zero, errNoCard
 }
 
-// card returns the value of an expression in the card, which has to be there.
+// cardEval returns the value of an expression in the card, which has to be there.
 func cardEval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	v, err := inCard[T](b, expression)
@@ -93,9 +93,9 @@ func (b *tab) cardPressNow(choice string) {
 		const r = button.getBoundingClientRect();
 		return [r.left + r.width / 2, r.top + r.height / 2];
 	})()`, choice))
-	// The innermost frame fills the one around it.
+	// The innermost frame fills the one around it, which is the widest of the page.
 	frame := eval[[]float64](b, `(() => {
-		const all = [...document.querySelectorAll('iframe')].filter((n) => n.getBoundingClientRect().width > 0), n = all[all.length - 1];
+		const n = [...document.querySelectorAll('iframe')].sort((a, b) => b.getBoundingClientRect().width - a.getBoundingClientRect().width)[0];
 		n.scrollIntoView({block: 'nearest'});
 		const r = n.getBoundingClientRect();
 		return [r.left + n.clientLeft, r.top + n.clientTop];
