@@ -225,7 +225,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	case answer != nil:
 		return answerOf(answer, q.State), nil
 	}
-	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed}
+	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, atOnce: q.InChat}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires, InChat: q.InChat}
 	why := fmt.Sprintf("nobody answered within %s", q.Wait)
 	if q.InChat {

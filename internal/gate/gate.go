@@ -329,11 +329,14 @@ type check struct {
 	// client can cause such a denial as often as it likes. The lines about these
 	// are bounded.
 	repeatable bool
-	own, use   *Grant // see ownGrant and useGrant
-	grant      string // id of the grant that the decision rests on or makes
-	ruled      string // where the rule is written that decided
-	short      string // which rule nearly allows it, and what is missing; see falls
-	unshown    bool   // the client does not show the question, although it says that it can
+	// atOnce says that the call returns without waiting, so a client can make as many
+	// as it likes.
+	atOnce   bool
+	own, use *Grant // see ownGrant and useGrant
+	grant    string // id of the grant that the decision rests on or makes
+	ruled    string // where the rule is written that decided
+	short    string // which rule nearly allows it, and what is missing; see falls
+	unshown  bool   // the client does not show the question, although it says that it can
 	// changed says what differs from what was allowed before.
 	changed []string
 }

@@ -314,6 +314,22 @@ func TestCardExpires(t *testing.T) {
 	}
 }
 
+// A model that calls again and again, and never waits, does not make the log grow.
+func TestCardsFillNoLog(t *testing.T) {
+	req := cardCall(toolRun())
+	b := newBench(t, inChat)
+	for range refusalsOfChat + 50 {
+		b.leftOnCard(req)
+	}
+	if n := len(b.log.all()); n != refusalsOfChat {
+		t.Errorf("%d lines for calls that returned at once, want %d", n, refusalsOfChat)
+	}
+	b.Close()
+	if e := b.log.last(); e.Count != 50 || !strings.Contains(e.Reason, "approval_pending 50") {
+		t.Errorf("last line = %+v, want the others counted", e)
+	}
+}
+
 // The log cannot be written: nothing is allowed.
 func TestCardUnrecorded(t *testing.T) {
 	req := cardCall(toolRun())

@@ -41,8 +41,11 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		write = c.log.AppendLazy
 	}
 	folded := false
-	if decision == queue.Deny.String() && c.repeatable {
+	switch {
+	case decision == queue.Deny.String() && c.repeatable:
 		folded = c.refusals.fold(&e, codeOfDenials, c.now(), c.countRefusals)
+	case decision == pendingWord && c.atOnce:
+		folded = c.refusals.fold(&e, codeOfPending, c.now(), c.countRefusals)
 	}
 	if !folded {
 		if err := c.failed(e, shorter(e, write)); err != nil {
