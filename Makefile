@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector cards conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -47,7 +47,7 @@ test:
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
 COMPUTES := fmt tidy shell vet staticcheck lint vuln cross
-WAITS    := docker fresh wine e2e conformance
+WAITS    := docker fresh wine e2e cards conformance
 
 check:
 	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
@@ -179,6 +179,10 @@ agents: build
 # The MCP Inspector looks at the program.
 inspector: build
 	@scripts/inspector.sh bin/packs-mcp
+
+# The MCP Inspector's page shows its approval card, and Chromium answers there.
+cards: build
+	@scripts/cards.sh bin/packs-mcp
 
 # The official conformance suite judges it, over HTTP.
 conformance: build

@@ -73,7 +73,7 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer f.Close()
 	if in.As == asPicture {
-		if err := checkPicture(f, about); err != nil {
+		if _, err := readPicture(f, about); err != nil {
 			fail(w, http.StatusConflict, problemInvalid, err.Error())
 			return
 		}
@@ -198,9 +198,10 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	defer f.Close()
 	kind, inline := shownAs(a.MIME)
+	content := io.ReadSeeker(f)
 	if t.as == asPicture {
-		// The file may be another one than was checked.
-		if err := checkPicture(f, a); err != nil {
+		// The file may be another one than when the ticket was made.
+		if content, err = readPicture(f, a); err != nil {
 			fail(w, http.StatusConflict, problemInvalid, err.Error())
 			return
 		}
@@ -215,7 +216,7 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	h.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": name}))
 	h.Set("Content-Security-Policy", artifactPolicy)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(artifactTime))
-	http.ServeContent(w, r, "", time.Time{}, f)
+	http.ServeContent(w, r, "", time.Time{}, content)
 }
 
 // shownAs returns the media type under which the browser gets a file, and

@@ -278,10 +278,10 @@ func safeCalls(calls []Call) []Call {
 		c.Note, c.Answered = oneLine(c.Note), oneLine(c.Answered)
 		choices, fields := make([]Choice, len(c.Choices)), make([]Field, len(c.Fields))
 		for j, ch := range c.Choices {
-			choices[j] = Choice{oneLine(ch.Value), oneLine(ch.Title), oneLine(ch.Means), ch.Lasts}
+			choices[j] = Choice{Value: oneLine(ch.Value), Title: oneLine(ch.Title), Means: oneLine(ch.Means), Lasts: ch.Lasts}
 		}
 		for j, f := range c.Fields {
-			fields[j] = Field{oneLine(f.Name), oneLine(f.Title)}
+			fields[j] = Field{Name: oneLine(f.Name), Title: oneLine(f.Title)}
 		}
 		c.Choices, c.Fields = choices, fields
 		safe[i] = c

@@ -35,7 +35,7 @@ func TestServerPendingIsSafeToShow(t *testing.T) {
 	asked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	sent := Call{
 		Code: evil, Chat: evil, Client: evil, Person: evil, Kind: evil, Pack: evil, Title: evil + "\n", Card: cardOf(evil, evil+"\nx\t▸"),
-		Choices: []Choice{{Value: evil, Title: evil, Means: evil}}, Fields: []Field{{evil, evil}},
+		Choices: []Choice{{Value: evil, Title: evil, Means: evil}}, Fields: []Field{{Name: evil, Title: evil}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: evil, Answered: evil,
 	}
 	a := serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func TestServerPendingIsSafeToShow(t *testing.T) {
 	e := safetext.Line(evil)
 	want := Call{
 		Code: e, Chat: e, Client: e, Person: e, Kind: e, Pack: e, Title: e + `\n`, Card: cardOf(e, e+"\nx\t\\u25b8"),
-		Choices: []Choice{{Value: e, Title: e, Means: e}}, Fields: []Field{{e, e}},
+		Choices: []Choice{{Value: e, Title: e, Means: e}}, Fields: []Field{{Name: e, Title: e}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: e, Answered: e,
 	}
 	if diff := cmp.Diff(want, got[0]); diff != "" {

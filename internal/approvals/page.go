@@ -5,12 +5,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"html"
+	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -39,6 +41,10 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r)
 	case route == "GET /":
 		serveFile(w, "page/index.html")
+	case route == "GET /card.js":
+		serveText(w, r.URL.Path, card.Script())
+	case route == "GET /card.css":
+		serveText(w, r.URL.Path, card.Style())
 	case slices.Contains(assets(), route):
 		serveFile(w, "page"+r.URL.Path)
 	case isTicket:
@@ -53,11 +59,11 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// assets are the requests for files that the page consists of.
+// assets are the requests for files that the page consists of, but for what it shares
+// with the card in a chat.
 func assets() []string {
 	return []string{
-		"GET /page.css", "GET /card.css",
-		"GET /card.js", "GET /ui.js", "GET /calls.js", "GET /changes.js", "GET /rooms.js", "GET /page.js",
+		"GET /page.css", "GET /ui.js", "GET /calls.js", "GET /changes.js", "GET /rooms.js", "GET /page.js",
 	}
 }
 
@@ -165,6 +171,11 @@ func serveFile(w http.ResponseWriter, name string) {
 	if err != nil {
 		panic(err) // it is in the binary
 	}
+	serveText(w, name, string(text))
+}
+
+// serveText sends a text as the kind of file that its name says.
+func serveText(w http.ResponseWriter, name, text string) {
 	kind := "text/html"
 	switch {
 	case strings.HasSuffix(name, ".css"):
@@ -173,7 +184,7 @@ func serveFile(w http.ResponseWriter, name string) {
 		kind = "text/javascript"
 	}
 	w.Header().Set("Content-Type", kind+"; charset=utf-8")
-	_, _ = w.Write(text)
+	_, _ = io.WriteString(w, text)
 }
 
 // The JSON that the page receives.

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,21 +18,29 @@ const (
 	maxPicturePoints = 32 << 20 // 128 MiB when drawn
 )
 
-// checkPicture reports why a file is no picture that the page shows. It reads the
-// file's own header, and leaves the file at its beginning.
-func checkPicture(f io.ReadSeeker, about Artifact) error {
+// readPicture returns the bytes of a picture that the page shows, or why it does not.
+// The bytes that were checked are the ones to send: a run can still change the file.
+func readPicture(f io.Reader, about Artifact) (*bytes.Reader, error) {
 	kind, _ := shownAs(about.MIME)
+	tooLarge := fmt.Errorf("this picture has more than %d MiB; download it", maxPictureBytes>>20)
 	if about.Size > maxPictureBytes {
-		return fmt.Errorf("this picture has more than %d MiB; download it", maxPictureBytes>>20)
+		return nil, tooLarge
 	}
-	width, height, err := dimensions(f, kind)
-	if _, again := f.Seek(0, io.SeekStart); err != nil || again != nil || width <= 0 || height <= 0 {
-		return errors.New("this file is no picture that can be shown")
+	all, err := io.ReadAll(io.LimitReader(f, maxPictureBytes+1))
+	if err != nil {
+		return nil, errors.New(artifactProblem(err))
+	}
+	if len(all) > maxPictureBytes {
+		return nil, tooLarge
+	}
+	width, height, err := dimensions(bytes.NewReader(all), kind)
+	if err != nil || width <= 0 || height <= 0 {
+		return nil, errors.New("this file is no picture that can be shown")
 	}
 	if int64(width)*int64(height) > maxPicturePoints {
-		return fmt.Errorf("this picture has %d by %d points, which is too much to show; download it", width, height)
+		return nil, fmt.Errorf("this picture has %d by %d points, which is too much to show; download it", width, height)
 	}
-	return nil
+	return bytes.NewReader(all), nil
 }
 
 // dimensions reads how large a picture says it is.

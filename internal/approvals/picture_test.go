@@ -44,6 +44,7 @@ func pictures(t *testing.T) map[string]string {
 		"short.png": p.String()[:20],
 		"x.svg":     `<svg xmlns="http://www.w3.org/2000/svg"/>`,
 		"large.gif": g.String(),
+		"grown.gif": g.String() + strings.Repeat("\x00", maxPictureBytes),
 	}
 }
 
@@ -59,6 +60,9 @@ func TestPictures(t *testing.T) {
 		if name == "large.gif" {
 			a.Size = maxPictureBytes + 1
 		}
+		if name == "grown.gif" { // since it was looked at
+			a.Size = 100
+		}
 		room.Artifacts = append(room.Artifacts, a)
 	}
 	r.files["unlisted.png"] = r.files["a.png"]
@@ -73,6 +77,7 @@ func TestPictures(t *testing.T) {
 		"short.png":    "no picture",
 		"x.svg":        "no picture",
 		"large.gif":    "more than 16 MiB",
+		"grown.gif":    "more than 16 MiB",
 		"unlisted.png": "no longer there",
 		"../a.png":     "no longer there",
 	} {

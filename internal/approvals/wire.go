@@ -3,6 +3,7 @@ package approvals
 import (
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
@@ -52,22 +53,15 @@ type Call struct {
 	Expires  time.Time   `json:"expires"`
 	Note     string      `json:"note,omitempty"`
 	Gone     bool        `json:"client_gone,omitempty"` // allowing it needs Decision.Gone
+	Carried  bool        `json:"carried,omitempty"`     // the client shows it, too, and goes on only when its user answers there
 	Answered string      `json:"answered,omitempty"`    // once, chat or always: allowed, but not yet made again
 }
 
-// A Choice is a [queue.Choice] as it is sent.
-type Choice struct {
-	Value string `json:"value"`
-	Title string `json:"title"`           // at most 40 characters
-	Means string `json:"means"`           // a sentence: what it covers, and until when
-	Lasts bool   `json:"lasts,omitempty"` // "once" holds for later calls as well
-}
-
-// A Field is a [call.Field] as it is sent.
-type Field struct {
-	Name  string `json:"name"`
-	Title string `json:"title"`
-}
+// What a call has in common with the card of it in a chat.
+type (
+	Choice = card.Choice
+	Field  = card.Field
+)
 
 // A Decision is what a person decided about a call.
 type Decision struct {
@@ -106,13 +100,8 @@ type Failure struct {
 func callOf(p queue.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
-		Title: p.Title, Card: p.Card, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
+		Title: p.Title, Card: p.Card, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Carried: p.Carried, Answered: string(p.Answered),
 	}
-	for _, ch := range p.Choices {
-		c.Choices = append(c.Choices, Choice(ch))
-	}
-	for _, f := range p.Fields {
-		c.Fields = append(c.Fields, Field(f))
-	}
+	c.Choices, c.Fields = card.Choices(p.Choices), card.Fields(p.Fields)
 	return c
 }

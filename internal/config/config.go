@@ -90,7 +90,7 @@ type Attach struct {
 // Approval configures who is asked, and for how long.
 type Approval struct {
 	Policy   string        // PolicyEveryCall, PolicyFirstRun or PolicyBalanced
-	Channels []string      // ChannelElicitation, ChannelPage, ChannelTerminal; at least one
+	Channels []string      // ChannelElicitation, ChannelPage, ChannelTerminal, ChannelApp; at least one
 	Prompts  string        // PromptsAuto, PromptsAllow or PromptsAsk
 	Notify   bool          // the system shows a notification when a call waits that its client does not show
 	Wait     time.Duration // how long a call waits for the answer, less than Pending; 0: as long as its client is known to wait
@@ -109,6 +109,7 @@ const (
 	ChannelElicitation = "elicitation" // the client, if it can
 	ChannelPage        = "page"        // the approval page in the browser
 	ChannelTerminal    = "terminal"    // packs-mcp approvals
+	ChannelApp         = "app"         // a card in the chat, of a client that shows MCP Apps and cannot ask
 )
 
 // The values of Approval.Prompts: which clients are believed when they say that

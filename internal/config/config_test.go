@@ -224,7 +224,7 @@ func TestFileProblems(t *testing.T) {
 		{"prompts", "approval: {prompts: yes}\n", `FILE:1:21: approval.prompts: is "yes"; want auto, allow or ask`},
 		{"notify", "approval: {notify: often}\n", `FILE:1:20: approval.notify: is the text "often"; want true or false`},
 		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call, first-run or balanced`},
-		{"channel", "approval: {channels: [elicitation, mail]}\n", `FILE:1:36: approval.channels[1]: is "mail"; want elicitation, page or terminal`},
+		{"channel", "approval: {channels: [elicitation, mail]}\n", `FILE:1:36: approval.channels[1]: is "mail"; want elicitation, page, terminal or app`},
 		{"protects everything", "sandbox: {protect: [a, \"**\"]}\n", `FILE:1:24: sandbox.protect[1]: is "**"; want a name or a path without its beginning, in which "*" is any text of one name, such as deploy/** or "*.secret"`},
 		{"protects a path", "sandbox: {protect: [/etc/x]}\n", `FILE:1:21: sandbox.protect[0]: is "/etc/x"; want a name or a path without its beginning, in which "*" is any text of one name, such as deploy/** or "*.secret"`},
 		{"protects no list", "sandbox: {protect: deploy}\n", `FILE:1:20: sandbox.protect: is "deploy"; want a list`},
@@ -350,7 +350,7 @@ func TestEnvironmentAndFlagProblems(t *testing.T) {
 	want := strings.Join([]string{
 		filepath.Join(dir, "config.yaml") + `:1:7: mode: is the number "5"; want text, in quotes`,
 		`--packs: is ""; want a path`,
-		`PACKS_MCP_APPROVAL_CHANNELS: want elicitation, page or terminal`,
+		`PACKS_MCP_APPROVAL_CHANNELS: want elicitation, page, terminal or app`,
 		`PACKS_MCP_LOG_LEVEL: want debug, info, warn or error`,
 		`PACKS_MCP_PACKS: only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name`,
 		`PACKS_MCP_RULES: rules are read from the configuration file only; write them there`,

@@ -290,7 +290,7 @@ func privateHosts() key {
 }
 
 func channels() key {
-	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal}
+	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal, ChannelApp}
 	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {
 		if wrong := checkWord(s, allowed); wrong != "" {
 			return wrong

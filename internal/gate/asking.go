@@ -66,7 +66,10 @@ func (c *check) holder() queue.Holder {
 // question asks about the request. It adds an entry to the queue and returns a
 // question that the client can carry.
 func (c *check) question(stored []Grant) (*Permit, *Question, error) {
-	if !c.elicits() && !c.elsewhere() {
+	if c.showsCard() && !c.byCard() && !c.elsewhere() {
+		return nil, nil, c.unaskedInChat()
+	}
+	if !c.elicits() && !c.elsewhere() && !c.showsCard() {
 		return nil, nil, unasked(c.deny("this client cannot show questions, so nobody could be asked",
 			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
 				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR"))
@@ -81,7 +84,7 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	ticket, err := c.queue.Add(&queue.Entry{Call: c.call, Box: c.box, Changed: changed}, queue.Pending{
 		Chat: c.call.Caller.Chat, Client: safetext.Line(c.call.Caller.Client), Person: safetext.Line(c.call.Caller.Person), Kind: c.call.Kind,
 		Pack: prompt.Name(c.call.Pack.ID), Title: card.Title, Card: card, Choices: c.choices(), Fields: c.call.Fields,
-		Asked: c.now(), Waits: c.waits(), Expires: c.now().Add(c.pending),
+		Asked: c.now(), Waits: c.waits(), Expires: c.now().Add(c.pending), Limit: c.limit(),
 	}, c.holder())
 	switch {
 	case errors.Is(err, queue.ErrTooLong):
@@ -126,6 +129,9 @@ const usualWait = 45 * time.Second
 
 // patience returns how long the call waits for an answer.
 func (c *check) patience() time.Duration {
+	if c.byCard() {
+		return 0
+	}
 	if c.wait > 0 {
 		return c.wait
 	}
@@ -135,13 +141,14 @@ func (c *check) patience() time.Duration {
 
 // carried returns a queue's ticket as the question that the client gets.
 func (c *check) carried(t *queue.Ticket) *Question {
-	form := prompt.Form{Card: t.Shown.Card, Pack: t.Shown.Pack, See: c.see(t.Shown.Code)}
+	see := c.see(t.Shown.Code)
+	form := prompt.Form{Card: t.Shown.Card, Pack: t.Shown.Pack, See: see}
 	for _, ch := range t.Shown.Choices {
 		form.Answers = append(form.Answers, ch.Means)
 	}
 	return &Question{
-		Title: t.Shown.Title, Card: t.Shown.Card, Form: form.Text(), Choices: t.Shown.Choices, Fields: t.Shown.Fields,
-		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), Decided: t.Decided, Taken: t.Taken,
+		Kind: string(t.Shown.Kind), Title: t.Shown.Title, Card: t.Shown.Card, Form: form.Text(), Choices: t.Shown.Choices, Fields: t.Shown.Fields,
+		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), InChat: c.byCard(), See: see, Decided: t.Decided, Taken: t.Taken,
 		Wait: c.patience(), Waiting: c.waiting(t.Shown.Code), nonce: t.Nonce,
 	}
 }
@@ -208,7 +215,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 		}
 	default:
 	}
-	if !g.elsewhere() {
+	if !g.elsewhere() && !q.InChat {
 		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", q.Wait)}, nil
 	}
 	e, shown, answer := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
@@ -218,11 +225,22 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	case answer != nil:
 		return answerOf(answer, q.State), nil
 	}
-	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed}
-	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
-	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", q.Wait, queue.Clock(p.Expires))); err != nil {
+	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, atOnce: q.InChat}
+	p := &PendingError{Code: shown.Code, Expires: shown.Expires, InChat: q.InChat}
+	why := fmt.Sprintf("nobody answered within %s", q.Wait)
+	if q.InChat {
+		why = "the client can show it on a card"
+	}
+	if err := c.recordPending(fmt.Sprintf("%s; the question stays open until %s", why, queue.Clock(p.Expires))); err != nil {
 		g.queue.Finish(q.nonce, queue.CodeWithdrawn, "the question could not be recorded")
 		return nil, err
+	}
+	switch {
+	case q.InChat && g.elsewhere():
+		p.Hint = "They can also answer " + g.where(q.Code) + "."
+		return nil, p
+	case q.InChat:
+		return nil, p
 	}
 	p.Hint = "Tell the user that this waits for them: they can answer " + g.where(q.Code) +
 		" (or deny). Make exactly the same call again to keep waiting; the answer holds for it. A person answers: do not run packs-mcp approvals yourself."
@@ -380,7 +398,7 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.call.Request, g.Kind), prompt.Until(&c.call.Request))
 	case d == queue.Always:
 		g.Covers = prompt.Scope(&c.call.Request, g.Kind)
-	case c.firstRunOnly() && c.store != nil:
+	case c.firstRunOnly() && c.store != nil && channel != queue.ChannelApp:
 		keep = queue.Always
 		g.Policy = PolicyFirstRun
 		g.Covers = prompt.Scope(&c.call.Request, g.Kind) + ", which says that it changes nothing"

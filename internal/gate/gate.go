@@ -48,6 +48,9 @@ type PendingError struct {
 	Code    string
 	Expires time.Time
 	Hint    string // what to do now
+	// InChat says that the client shows the question on a card when the model asks
+	// for it. Hint is then what else the user can do; it may be empty.
+	InChat bool
 }
 
 func (e *PendingError) Error() string {
@@ -121,7 +124,7 @@ type Options struct {
 	// does not run.
 	Caches *caches.Store
 	// Channels are the ways to ask a person: ChannelElicitation, ChannelPage,
-	// ChannelTerminal. Nil means elicitation alone.
+	// ChannelTerminal, ChannelApp. Nil means elicitation alone.
 	Channels []string
 	// Wait is how long a call waits for its answer. 0 means as long as its client
 	// is known to wait, or 45 seconds if that is unknown.
@@ -167,6 +170,7 @@ type Gate struct {
 
 	mu    sync.Mutex
 	chats map[string]*remembered // :: chat → what was allowed in it
+	wrong map[string]int         // :: chat → wrong answers on its cards
 }
 
 // New returns a gate with no grants. o.Runner and o.Log are required.
@@ -210,7 +214,7 @@ func New(o Options) (*Gate, error) {
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
-		queue:    questions, chats: make(map[string]*remembered), people: people,
+		queue:    questions, chats: make(map[string]*remembered), wrong: make(map[string]int), people: people,
 	}, nil
 }
 
@@ -240,6 +244,7 @@ func (g *Gate) EndChat(chat string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.chats, chat)
+	delete(g.wrong, chat)
 }
 
 // Check decides about one request. Exactly one of its results is not nil: a permit,
@@ -324,11 +329,14 @@ type check struct {
 	// client can cause such a denial as often as it likes. The lines about these
 	// are bounded.
 	repeatable bool
-	own, use   *Grant // see ownGrant and useGrant
-	grant      string // id of the grant that the decision rests on or makes
-	ruled      string // where the rule is written that decided
-	short      string // which rule nearly allows it, and what is missing; see falls
-	unshown    bool   // the client does not show the question, although it says that it can
+	// atOnce says that the call returns without waiting, so a client can make as many
+	// as it likes.
+	atOnce   bool
+	own, use *Grant // see ownGrant and useGrant
+	grant    string // id of the grant that the decision rests on or makes
+	ruled    string // where the rule is written that decided
+	short    string // which rule nearly allows it, and what is missing; see falls
+	unshown  bool   // the client does not show the question, although it says that it can
 	// changed says what differs from what was allowed before.
 	changed []string
 }

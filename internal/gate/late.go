@@ -35,7 +35,11 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
 	}
 	if r.Decision == queue.Deny {
-		return nil, c.deny(fmt.Sprintf("the person denied it at %s", queue.Clock(r.At)),
+		reason := fmt.Sprintf("the person denied it at %s", queue.Clock(r.At))
+		if r.Nobody {
+			reason = nobodyDecided
+		}
+		return nil, c.deny(reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	p := c.newPermit()

@@ -195,7 +195,7 @@ func (c *check) rememberable() bool {
 // more than once, no. None is preselected.
 func (c *check) choices() []queue.Choice {
 	r := c.call
-	once := queue.Choice{Value: string(queue.Once), Title: "Once: this exact call", Means: "Once: this exact call, one time."}
+	once := plainOnce()
 	if c.firstRunOnly() && c.store != nil {
 		once.Title, once.Lasts = "From now on: until anything changes", true
 		once.Means = fmt.Sprintf("From now on: %s runs unasked while nothing about it changes (it says that it only reads).", prompt.Scope(&r.Request, r.Kind))

@@ -11,6 +11,8 @@ import (
 
 // A Question is what a person is asked about one request.
 type Question struct {
+	// Kind is the call's.
+	Kind string
 	// Title says the essential in one line.
 	Title string
 	// Card is everything that the person decides about, complete and escaped.
@@ -24,6 +26,11 @@ type Question struct {
 	// Elicit says that the client is to ask. Otherwise the person is asked only
 	// elsewhere.
 	Elicit bool
+	// InChat says that the person is asked on a card in the chat, which the client
+	// shows when the model asks for it; see [Gate.InChat].
+	InChat bool
+	// See is how the person can see all of it outside the client; empty: nowhere.
+	See string
 	// Decided is closed when a person has answered on the page or in the terminal;
 	// see [Gate.Answered].
 	Decided <-chan struct{}
@@ -74,6 +81,16 @@ func ReadForm(state, action string, content any) *Answer {
 	return a
 }
 
+// Over returns the answer as one that came over another channel: the client had the
+// card to show in place of its own form.
+func (a *Answer) Over(channel string) *Answer {
+	a.Channel = channel
+	if a.Verdict != nil {
+		a.Verdict.Channel = channel
+	}
+	return a
+}
+
 // readForm returns the verdict of a form, or the reason why it has none.
 func readForm(action string, content any) (v *queue.Verdict, reason string) {
 	switch action {
@@ -107,6 +124,13 @@ func readForm(action string, content any) (v *queue.Verdict, reason string) {
 	return v, ""
 }
 
+// The reasons for a denial that a person chose, and for one that came of a wrong
+// answer on the card in a chat.
+const (
+	choseToDeny   = "the person chose to deny"
+	nobodyDecided = "an answer came that the card in the chat did not give, so it is denied; no person decided this"
+)
+
 // notOffered is the reason for denying an answer whose decision was not offered.
 const notOffered = `the answer was malformed: "decision" is none of the choices`
 
@@ -131,8 +155,10 @@ func (a *Answer) decision(offered []queue.Choice, fields []call.Field) decided {
 	case v.Decision == queue.Deny && v.Channel == queue.ChannelCommand:
 		// No person chose this; the note says why.
 		return decided{Decision: queue.Deny, explicit: true, reason: "the command line does not allow it"}
+	case v.Decision == queue.Deny && v.Nobody:
+		return decided{Decision: queue.Deny, explicit: true, reason: nobodyDecided}
 	case v.Decision == queue.Deny:
-		return decided{Decision: queue.Deny, explicit: true, reason: "the person chose to deny"}
+		return decided{Decision: queue.Deny, explicit: true, reason: choseToDeny}
 	}
 	values := make(map[string]string) // a form may have more than was asked for
 	for _, f := range fields {

@@ -41,8 +41,11 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		write = c.log.AppendLazy
 	}
 	folded := false
-	if decision == queue.Deny.String() && c.repeatable {
+	switch {
+	case decision == queue.Deny.String() && c.repeatable:
 		folded = c.refusals.fold(&e, codeOfDenials, c.now(), c.countRefusals)
+	case decision == pendingWord && c.atOnce:
+		folded = c.refusals.fold(&e, codeOfPending, c.now(), c.countRefusals)
 	}
 	if !folded {
 		if err := c.failed(e, shorter(e, write)); err != nil {
@@ -50,6 +53,9 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		}
 	}
 	if c.call.Kind != call.KindList {
+		if reason == choseToDeny {
+			reason = "" // the decision says so
+		}
 		c.queue.Remember(queue.Past{
 			Time: c.now(), Chat: c.call.Caller.Chat, Call: c.call.Caller.Call, Kind: c.call.Kind, Pack: prompt.Name(c.call.Pack.ID),
 			Title: prompt.Title(&c.call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,

@@ -27,6 +27,10 @@ const (
 // codeOfDenials is the code under which denied calls are counted.
 const codeOfDenials = "denied"
 
+// codeOfPending is the code under which calls are counted that returned at once,
+// since their client shows the question on a card.
+const codeOfPending = "approval_pending"
+
 // A Refusal is a call that was refused before anybody was asked, for example
 // because it names something that does not exist.
 type Refusal struct {

@@ -11,7 +11,6 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
-	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -19,14 +18,19 @@ import (
 // unaskedAnswer returns what a call brought along as an answer, or nil. In
 // either era it goes to the gate as it is, which believes it only with a state
 // of its own.
-func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
+func unaskedAnswer(ctx context.Context, p mcp.MultiRoundTripParams) *gate.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
 	}
 	if r := mcpserver.ElicitationResponse(p.InputResponses, inputID); r != nil {
-		return gate.ReadForm(p.RequestState, string(r.Action), r.Content)
+		return readForm(ctx, p.RequestState, r)
 	}
-	return &gate.Answer{State: p.RequestState, Channel: queue.ChannelElicitation}
+	return &gate.Answer{State: p.RequestState, Channel: formChannel(ctx)}
+}
+
+// readForm returns the answer that a client's form, or our card in its place, holds.
+func readForm(ctx context.Context, state string, result *mcp.ElicitationResult) *gate.Answer {
+	return gate.ReadForm(state, string(result.Action), result.Content).Over(formChannel(ctx))
 }
 
 // answerable reports whether a request with this method may carry an answer.
@@ -99,7 +103,7 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 	}
 	state, _ := p.RequestState.(string)
 	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args.whole()},
-		&gate.Answer{State: state, Channel: queue.ChannelElicitation}, problem)
+		&gate.Answer{State: state, Channel: formChannel(ctx)}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true
 		return wrongAnswer(denied)

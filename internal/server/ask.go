@@ -11,7 +11,6 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
-	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -21,8 +20,9 @@ const inputID = "approval"
 // form makes the elicitation that carries a question. The decision is an enum
 // with a title for each value, spelled as clients of every version read it; what
 // the person has to fill in are texts beside it, and not required, since nobody
-// fills in anything to deny.
-func form(q *gate.Question) mcp.ElicitationParams {
+// fills in anything to deny. A client that can show our card in place of its form
+// is told of it; the message has all facts in any case.
+func form(ctx context.Context, q *gate.Question) mcp.ElicitationParams {
 	values := make([]string, len(q.Choices))
 	titles := make([]string, len(q.Choices))
 	for i, c := range q.Choices {
@@ -43,6 +43,7 @@ func form(q *gate.Question) mcp.ElicitationParams {
 		}
 	}
 	return mcp.ElicitationParams{
+		Meta:            cardMeta(ctx, q),
 		Message:         q.Form,
 		RequestedSchema: map[string]any{"type": "object", "properties": properties, "required": []string{"decision"}},
 	}
@@ -50,8 +51,8 @@ func form(q *gate.Question) mcp.ElicitationParams {
 
 // inputRequired asks a client of 2026-07-28 or later: it calls again with the
 // answer and our state.
-func inputRequired(q *gate.Question) *mcpserver.InputRequestBuilder {
-	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(q))
+func inputRequired(ctx context.Context, q *gate.Question) *mcpserver.InputRequestBuilder {
+	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(ctx, q))
 }
 
 // progressEvery is how often a client that wants to know is told what its call
@@ -196,17 +197,17 @@ func (t *teller) stop() {
 func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
 		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
-		Params:  form(q),
+		Params:  form(ctx, q),
 	})
 	switch {
 	case err == nil && result != nil:
-		return gate.ReadForm(q.State, string(result.Action), result.Content)
+		return readForm(ctx, q.State, result)
 	case ctx.Err() != nil:
 		return nil
 	default:
 		s.logger.Warn("the client could not ask", "err", err)
 		return &gate.Answer{
-			State: q.State, Channel: queue.ChannelElicitation, Reason: "the client could not show the question",
+			State: q.State, Channel: formChannel(ctx), Reason: "the client could not show the question",
 			Failed: !errors.Is(err, wire.ErrClosed), // nobody else needs to be asked for a client that is gone
 		}
 	}

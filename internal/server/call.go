@@ -31,6 +31,8 @@ type baseTool struct {
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
+	meta        map[string]any // what a list says besides; nil: as for the others
+	cards       bool           // only for clients that show cards; see [Server.showsCards]
 	// prepare decodes the arguments and finds out what the call would do. It
 	// changes nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
@@ -104,7 +106,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		s.refusedEarly(ctx, tool.name, args, err)
 		return fails(s.explain(err, id)), nil
 	}
-	out, question, err := s.decide(ctx, c, unaskedAnswer(req.Params.MultiRoundTripParams))
+	out, question, err := s.decide(ctx, c, unaskedAnswer(ctx, req.Params.MultiRoundTripParams))
 	if e, ok := errors.AsType[*rpcError](err); ok {
 		return nil, instead(ctx, e)
 	}
@@ -112,7 +114,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	case err != nil:
 		return fails(s.explain(err, id)), nil
 	case question != nil:
-		return inputRequired(question).ToolResult(), nil
+		return inputRequired(ctx, question).ToolResult(), nil
 	}
 	result, err = success(ctx, out, c.note)
 	if err == nil && result.IsError {
@@ -239,7 +241,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 
 // askOnce is askAndCheck for one question. What comes out may be another.
 func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, *gate.Question, error) {
-	if !q.Elicit && s.opts.Unseen != nil {
+	if !q.Elicit && !q.InChat && s.opts.Unseen != nil {
 		s.opts.Unseen()
 	}
 	answered := spans.From(ctx).Waiting()
@@ -308,7 +310,7 @@ func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Ses
 	return gate.Caller{
 		Chat: ch.id, ChatEnd: ch.ends, Call: id,
 		Client: s.clientName(info.Name, info.Version), Person: ch.person, Origin: ch.origin,
-		CanAsk: sess.CanAsk() && (modern || sess.TakesQuestions()), Carries: modern,
+		CanAsk: sess.CanAsk() && (modern || sess.TakesQuestions()), Cards: sess.ShowsCards(), Carries: modern,
 	}
 }
 

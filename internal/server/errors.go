@@ -126,7 +126,11 @@ func explainGate(err error) *toolError {
 		return &toolError{Code: codeDenied, Message: safetext.Line(e.Reason), Hint: e.Hint, ApprovalCode: e.Code}
 	}
 	if e, ok := errors.AsType[*gate.PendingError](err); ok {
-		return &toolError{Code: codeApprovalPending, Message: safetext.Line(e.Error()), Hint: e.Hint, ApprovalCode: e.Code}
+		hint := e.Hint
+		if e.InChat {
+			hint = strings.TrimSpace("Call " + toolApprovals + " now: it shows the user a card to answer on. When they have answered, make exactly the same call again. " + e.Hint)
+		}
+		return &toolError{Code: codeApprovalPending, Message: safetext.Line(e.Error()), Hint: hint, ApprovalCode: e.Code}
 	}
 	if e, ok := errors.AsType[*gate.WeakSandboxError](err); ok {
 		hint := "No program runs until a stronger sandbox is available, or the user lowers sandbox.require in the configuration. Documents and files can still be read."

@@ -61,12 +61,12 @@ func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roun
 	if adapt != nil {
 		adapt(c)
 	}
-	out, q, err := s.decide(ctx, c, unaskedAnswer(trip.MultiRoundTripParams))
+	out, q, err := s.decide(ctx, c, unaskedAnswer(ctx, trip.MultiRoundTripParams))
 	if q == nil {
 		return out, nil, err
 	}
 	question = new(inputResult)
 	question.ResultType = mcp.ResultTypeInputRequired
-	question.MultiRoundTripResult = inputRequired(q).ResourceResult().MultiRoundTripResult
+	question.MultiRoundTripResult = inputRequired(ctx, q).ResourceResult().MultiRoundTripResult
 	return nil, question, nil
 }

@@ -17,20 +17,28 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// baseTools are the six tools that are always there.
+// baseTools are the six tools that are always there, and two for clients that show
+// cards, where the user's configuration says so.
 func (s *Server) baseTools() []*baseTool {
-	return []*baseTool{listTool(), openDocsTool(), readFileTool(), enableTool(), callTool(), execTool()}
+	all := []*baseTool{listTool(), openDocsTool(), readFileTool(), enableTool(), callTool(), execTool()}
+	if s.opts.Cards {
+		all = append(all, approvalsTool(), decideTool())
+	}
+	return all
 }
 
 // definition is how a base tool is registered. Its description is the one of
 // the moment it is listed; see [Server.listTools].
 func (s *Server) definition(t *baseTool) mcp.Tool {
-	return mcp.Tool{
-		Name: s.exposed(t.name), Title: t.title, Annotations: t.annotations,
-		RawInputSchema: json.RawMessage(t.input), RawOutputSchema: json.RawMessage(t.output),
+	meta := t.meta
+	if meta == nil {
 		// Claude Code hides the tools of servers until its model searches for them. It
 		// shows these from the start; without them its model hears of no pack.
-		Meta: mcp.NewMetaFromMap(map[string]any{"anthropic/alwaysLoad": true}),
+		meta = map[string]any{"anthropic/alwaysLoad": true}
+	}
+	return mcp.Tool{
+		Name: s.exposed(t.name), Title: t.title, Annotations: t.annotations,
+		RawInputSchema: json.RawMessage(t.input), RawOutputSchema: json.RawMessage(t.output), Meta: mcp.NewMetaFromMap(meta),
 	}
 }
 
@@ -42,18 +50,40 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	if len(all) != len(s.base) {
 		return all
 	}
+	cards, always := s.forCards(all)
 	c, _, ok := chatOf(ctx)
 	if !ok {
-		return s.fill(all, s.catalog(ctx, nil), nil)
+		return s.fill(always, s.catalog(ctx, nil), nil)
 	}
-	return s.giveTools(ctx, c, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(all, catalog, c) })
+	out := s.giveTools(ctx, c, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(always, catalog, c) })
+	if s.showsCards(ctx) {
+		// Not in what follow compares: these never change, and each request says anew
+		// whether its client has them.
+		out = append(out, cards...)
+	}
+	return out
+}
+
+// forCards divides base tools into those for clients that show cards and the others.
+func (s *Server) forCards(all []mcp.Tool) (cards, always []mcp.Tool) {
+	for _, t := range all {
+		if base := s.base[plainName(t.Name)]; base != nil && base.cards {
+			t.Description = base.description(s, nil, nil)
+			cards = append(cards, t)
+		} else {
+			always = append(always, t)
+		}
+	}
+	return cards, always
 }
 
 // tools are all tools of a chat with a Catalog.
 func (s *Server) tools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 	all := make([]mcp.Tool, 0, len(s.base))
 	for _, name := range slices.Sorted(maps.Keys(s.base)) {
-		all = append(all, s.definition(s.base[name]))
+		if t := s.base[name]; !t.cards {
+			all = append(all, s.definition(t))
+		}
 	}
 	return s.fill(all, catalog, c)
 }

@@ -85,6 +85,11 @@ type Decider interface {
 	EndChat(chat string)
 	// Layers says how runs can change these folders without writing to them.
 	Layers(ctx context.Context, folders []string) []sandbox.Layer
+	// ShowsInChat reports whether a caller's person is asked on cards in the chat,
+	// InChat gives the card its questions, and DecideInChat takes its answer.
+	ShowsInChat(gate.Caller) bool
+	InChat(gate.Caller) []gate.ChatQuestion
+	DecideInChat(c gate.Caller, secret, decision string) bool
 	// Forbids reports whether the user's rules forbid every request of a kind about
 	// a pack; with an empty kind, everything about it.
 	Forbids(kind gate.Kind, pack string) bool
@@ -135,6 +140,8 @@ type Options struct {
 	Dotted bool
 	// Skills gives each attached pack a tool of its own, SKILL(arguments).
 	Skills bool
+	// Cards offers two tools more to clients that show cards and cannot ask.
+	Cards bool
 	// Unseen is called, by many at a time, when a question is open that the client
 	// does not show. It must not wait; nil does nothing.
 	Unseen func()

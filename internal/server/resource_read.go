@@ -47,6 +47,9 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
+	if p.URI == cardURI {
+		return s.readCard(ctx, p)
+	}
 	u, ok := parseURI(p.URI)
 	made := s.generated(r.catalog, p.URI)
 	if !ok && made == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // A Server serves MCP clients. Make one with [New]; it is safe for concurrent
@@ -112,7 +113,7 @@ func New(o Options) (*Server, error) {
 		mcpserver.WithPromptCapabilities(true),
 		mcpserver.WithResourceCapabilities(true, true),
 		mcpserver.WithCompletions(),
-		mcpserver.WithExtensions(map[string]any{extensionSkills: map[string]any{"directoryRead": true}}),
+		mcpserver.WithExtensions(map[string]any{extensionSkills: map[string]any{"directoryRead": true}, wire.ExtensionApps: appsSettings()}),
 		mcpserver.WithHooks(hooks),
 		mcpserver.WithToolFilter(s.listTools),
 		// What a chat sees is its own, and changes when a person allows it.

@@ -36,7 +36,10 @@ func TestSkillsDeclared(t *testing.T) {
 		"legacy": w.initialize()["capabilities"],
 	} {
 		c := caps.(map[string]any)
-		want := map[string]any{extensionSkills: map[string]any{"directoryRead": true}}
+		want := map[string]any{
+			extensionSkills:              map[string]any{"directoryRead": true},
+			"io.modelcontextprotocol/ui": map[string]any{"mimeTypes": []any{"text/html;profile=mcp-app"}, "elicitation": map[string]any{}},
+		}
 		if diff := cmp.Diff(want, c["extensions"]); diff != "" {
 			t.Errorf("%s: extensions (-want +got):\n%s", era, diff)
 		}

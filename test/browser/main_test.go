@@ -74,7 +74,9 @@ func (b *browser) start(t *testing.T) context.Context {
 			return
 		}
 		options := append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-GB"))
+			chromedp.ExecPath(path), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-GB"),
+			// Frames of another page are looked into, as a person does.
+			chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,IsolateSandboxedIframes"))
 		if os.Geteuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium has none for root
 		}

@@ -117,6 +117,7 @@ function showTime(card) {
   const all = usable(), at = all.indexOf(call), place = all.length > 1 && at >= 0 ? `${at + 1} of ${all.length}` : '';
   let line = '', short = '';
   if (call.answered && waitsFor > 0) line = 'The call goes on.';
+  else if (call.answered && call.carried) line = `The client still shows its form: answer there, too, and the call goes on. Your answer holds for ${timeLeft(holds)}.`;
   else if (call.answered) line = `The client has not called again yet. Your answer holds for ${timeLeft(holds)}.`;
   else if (waitsFor > 0) short = `waits ${timeLeft(waitsFor)}`;
   else line = `The client stopped waiting. Answer within ${timeLeft(holds)}, then tell the model to go on.`;
@@ -176,7 +177,10 @@ async function decide(card, value) {
   if (!card.problem.hidden) complain(card, '');
   try {
     const done = await send('/decide', {code, decision: value, values, client_gone: anyway});
-    say(`${value === 'deny' ? 'Denied' : 'Allowed'}: ${title}` + (done.held && value !== 'deny' ? ' Tell the model to go on: the client has to make the call again.' : ''));
+    let next = '';
+    if (done.carried) next = value === 'deny' ? ' The client still shows its form; whatever is chosen there, the call stays denied.' : ' The client still shows its form: answer there, too, and the call goes on.';
+    else if (done.held && value !== 'deny') next = ' Tell the model to go on: the client has to make the call again.';
+    say(`${value === 'deny' ? 'Denied' : 'Allowed'}: ${title}${next}`);
   } catch (err) {
     card.busy = card.mine = false;
     card.node.classList.remove('sent');

@@ -4,7 +4,7 @@ import {DECISIONS} from './calls.js';
 import {$, change, clock, el, plain, ready, say, send, sentence, server, size, sync, text} from './ui.js';
 
 const CHANNELS = {
-  elicitation: 'in the client', page: 'on this page', terminal: 'in a terminal',
+  elicitation: 'in the client', 'elicitation+app': 'in the client', app: 'on a card in the chat', page: 'on this page', terminal: 'in a terminal',
   grant: 'by an earlier answer', rule: 'by a rule', policy: 'by the policy', prompt: 'by a prompt in the client',
 };
 const TRUST = {bundled: 'comes with packs-mcp', user: 'yours', untrusted: 'not trusted: from a project or from elsewhere'};

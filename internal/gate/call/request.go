@@ -80,6 +80,7 @@ type Caller struct {
 	Client  string // the client's own name and version
 	Call    string // id of this call, for the audit log
 	CanAsk  bool   // the client declared that it can show a form
+	Cards   bool   // the client declared that it shows cards beside the results of tools
 	Carries bool   // a question goes to the client as the call's result, and comes back with another call
 	ChatEnd string // when the chat ends, in words: "until this client closes"
 	// Wait is how long the client is known to wait for a call; 0: not known.
@@ -121,7 +122,7 @@ type From struct {
 }
 
 // A Request is one call, described by facts. Everything in it except Logged,
-// Pack's Files, Run's Reads and OnceOnly, and Caller's Client, Call and CanAsk is bound by the approval:
+// Pack's Files, Run's Reads and OnceOnly, and Caller's Client, Call, CanAsk and Cards is bound by the approval:
 // when any of it differs the next time, it is another question.
 type Request struct {
 	Caller Caller

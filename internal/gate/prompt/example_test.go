@@ -31,7 +31,7 @@ func Example() {
 	//
 	// What changed
 	//   CHANGED      since your answer of today
-	//   changed      the file SKILL.md changed
+	//                the file SKILL.md changed
 	//
 	// What was asked for
 	//   effect       the model reads them and may do what they say
@@ -49,7 +49,7 @@ func Example() {
 	//     ▸ Open the documents of pack triage? (changed)
 	//     ▸ Deny: it does not happen.
 	//     ▸ CHANGED: since your answer of today
-	//     ▸ changed: the file SKILL.md changed
+	//     ▸ CHANGED: the file SKILL.md changed
 	//     ▸ effect: the model reads them and may do what they say
 	//     ▸ asked by: a client that calls itself "Ex\x1b[2J"
 	//     ▸ pack: "/packs/triage"

@@ -212,7 +212,7 @@ func (b *builder) changes(ask Ask) {
 		b.weighty(Danger, RoleChange, "CHANGED", ask.Since)
 	}
 	for _, c := range ask.Changed {
-		b.weighty(Danger, RoleChange, "changed", c)
+		b.weighty(Danger, RoleChange, "CHANGED", c)
 	}
 }
 

@@ -38,6 +38,8 @@ type Pending struct {
 	// Carried says that the client shows the question, and goes on only when its
 	// user answers there, too.
 	Carried bool
+	// Limit says why a card in the chat can only deny the call; empty: it can allow it.
+	Limit string
 	// Answered is the decision that holds for the call when it is made again;
 	// [Deny], the zero value, when there is none.
 	Answered Decision

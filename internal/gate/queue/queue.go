@@ -284,6 +284,9 @@ func (e *Entry) take() {
 // noteCarried is said of a question that the client shows by itself.
 const noteCarried = "The client shows this question, too."
 
+// noteStillShown is said of such a question that was allowed elsewhere.
+const noteStillShown = "Allowed. The client still shows its form, and goes on when it is answered there, too. A denial there takes this back."
+
 // carry marks a question as one that its client shows and brings back, if it is one.
 func (e *Entry) carry() {
 	if e.shown.Carried = e.holder == HeldByClient; e.shown.Carried {
@@ -485,6 +488,9 @@ func (q *Queue) Rule(typed string, v Verdict, lasts time.Duration) (*Ruling, err
 		r.settled = make(chan struct{})
 		e.shown.Waits, e.shown.Expires = time.Time{}, r.At.Add(lasts)
 		e.shown.Note = "Allowed. It holds once, when the client makes the call again."
+		if e.shown.Carried {
+			e.shown.Note = noteStillShown
+		}
 	}
 	if e.ruling == nil {
 		close(e.decided)

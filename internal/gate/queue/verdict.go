@@ -46,23 +46,31 @@ func ParseDecision(word string) (d Decision, ok bool) {
 // The channels by which a decision comes about, as the audit log has them.
 const (
 	ChannelElicitation = "elicitation" // the client's own form
-	ChannelPage        = "page"        // the approval page
-	ChannelTerminal    = "terminal"    // packs-mcp approvals, call and test
-	ChannelCommand     = "command"     // the command line itself, as with packs-mcp call --yes
-	ChannelGrant       = "grant"       // a person's earlier answer
-	ChannelRule        = "rule"        // a rule of the user's
-	ChannelPolicy      = "policy"      // the policy the user chose
-	ChannelPrompt      = "prompt"      // a prompt that, the client says, a person chose in it
+	// ChannelCard is elicitation by a client that said that it can show our card in
+	// place of its form. Which of them the person saw, only the client knows.
+	ChannelCard = "elicitation+app"
+	// ChannelApp is a card beside the result of a tool, in a client that cannot ask.
+	ChannelApp      = "app"
+	ChannelPage     = "page"     // the approval page
+	ChannelTerminal = "terminal" // packs-mcp approvals, call and test
+	ChannelCommand  = "command"  // the command line itself, as with packs-mcp call --yes
+	ChannelGrant    = "grant"    // a person's earlier answer
+	ChannelRule     = "rule"     // a rule of the user's
+	ChannelPolicy   = "policy"   // the policy the user chose
+	ChannelPrompt   = "prompt"   // a prompt that, the client says, a person chose in it
 )
 
 // A Verdict is what a person decided about a pending call.
 type Verdict struct {
 	Decision Decision
 	Values   map[string]string // :: a field's name → what the person filled in
-	Channel  string            // ChannelElicitation, ChannelPage, ChannelTerminal or ChannelCommand
+	Channel  string            // how the person was asked: one of the channels above
 	Note     string            // how it was given, for the log; may be empty
 	// Gone says that the person allows the call though its client is gone.
 	Gone bool
+	// Nobody says that no person decided this: it is a denial that came of a wrong
+	// answer, and Note says of which.
+	Nobody bool
 }
 
 // A Choice is one answer a person may give, in the words shown with it.
@@ -158,7 +166,7 @@ func spokenChannel(channel string) string {
 		return "in a terminal"
 	case ChannelCommand:
 		return "on the command line"
-	case ChannelElicitation, ChannelPrompt:
+	case ChannelElicitation, ChannelCard, ChannelApp, ChannelPrompt:
 		return "in the client"
 	default:
 		return "by " + channel

@@ -50,6 +50,7 @@ type Peer struct {
 	mu      sync.Mutex
 	info    mcp.Implementation
 	caps    mcp.ClientCapabilities
+	apps    appsSupport
 	version string
 	uris    map[string]string // :: canonical spelling of a subscribed URI → the client's spelling
 }
@@ -195,12 +196,13 @@ func (p *Peer) GetClientCapabilities() mcp.ClientCapabilities {
 	return p.caps
 }
 
-// SetClientCapabilities keeps what CanAsk needs. The rest is not used here, and
-// may be large.
+// SetClientCapabilities keeps what CanAsk, ShowsCards and RendersForms need. The rest
+// is not used here, and may be large.
 func (p *Peer) SetClientCapabilities(c mcp.ClientCapabilities) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.caps = mcp.ClientCapabilities{Elicitation: c.Elicitation}
+	p.apps = readApps(c.Extensions[ExtensionApps])
 }
 
 // ProtocolVersion returns the version negotiated by initialize; the library sets
@@ -330,6 +332,25 @@ func (s *Session) wants(n Note) bool {
 func (p *Peer) CanAsk() bool {
 	e := p.GetClientCapabilities().Elicitation
 	return e != nil && (e.Form != nil || e.URL == nil)
+}
+
+// ShowsCards reports whether the client declared that it shows documents of ours
+// beside the results of tools.
+func (p *Peer) ShowsCards() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.apps.cards
+}
+
+// RendersForms reports whether the client declared that it can show a document of ours
+// in place of its own form.
+func (p *Peer) RendersForms() bool {
+	if !p.CanAsk() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.apps.forms
 }
 
 // TakesQuestions reports whether we can send the client a question now.

@@ -190,6 +190,7 @@ func (p doctorPrinter) approval(a *checkedApproval) {
 			config.ChannelElicitation: "the client asks you, if it is one that can",
 			config.ChannelPage:        "a page in your browser, which opens when a call waits that the client does not show; packs-mcp approvals open",
 			config.ChannelTerminal:    "any terminal of yours; packs-mcp approvals",
+			config.ChannelApp:         "a card in the chat, if the client shows MCP Apps and cannot ask; it allows once, or denies",
 		}[c])
 	}
 	if !slices.Contains(a.Channels, config.ChannelPage) && !slices.Contains(a.Channels, config.ChannelTerminal) {

@@ -1,0 +1,147 @@
+package gate
+
+import (
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+)
+
+// maxWrong is how many wrong answers a chat may give on its cards. Then they decide
+// about nothing any more.
+const maxWrong = 3
+
+// noteWrong says how a question was denied that somebody answered without its secret.
+const noteWrong = "an answer came with a wrong code, as a model would send it"
+
+// A ChatQuestion is an open question as the card in its chat shows it.
+type ChatQuestion struct {
+	queue.Pending        // Choices are those of the card: once, if at all, and deny
+	See           string // how a person can see all of it elsewhere; empty: nowhere
+	Secret        string // what an answer has to bring; see [Gate.DecideInChat]
+}
+
+// ShowsInChat reports whether a caller's person is asked on cards in the chat: the
+// user configured it, the client shows cards and cannot ask by itself, and nobody gave
+// wrong answers there.
+func (g *Gate) ShowsInChat(c call.Caller) bool {
+	if !c.Cards || !slices.Contains(g.ask, queue.ChannelApp) || c.CanAsk && slices.Contains(g.ask, queue.ChannelElicitation) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wrong[c.Chat] < maxWrong
+}
+
+// InChat returns the open questions of a caller's chat for its card, oldest first.
+// Each has a secret, which must reach the card and no model.
+func (g *Gate) InChat(c call.Caller) []ChatQuestion {
+	if !g.ShowsInChat(c) {
+		return nil
+	}
+	var all []ChatQuestion
+	for _, p := range g.queue.Pending() {
+		if p.Chat != c.Chat || p.Carried || p.Answered != queue.Deny {
+			continue
+		}
+		p.Choices = onCard(p)
+		all = append(all, ChatQuestion{Pending: p, See: g.see(p.Code), Secret: g.queue.Secret(p.Chat, p.Code)})
+	}
+	return all
+}
+
+// onCard returns the answers that the card in a chat takes. That a person pressed it
+// is the client's word alone, so it allows nothing for more than one call.
+func onCard(p queue.Pending) []queue.Choice {
+	var choices []queue.Choice
+	for _, c := range p.Choices {
+		switch {
+		case c.Value == queue.Deny.String():
+			choices = append(choices, c)
+		case c.Value == string(queue.Once) && p.Limit == "":
+			choices = append(choices, plainOnce())
+		}
+	}
+	return choices
+}
+
+// DecideInChat answers a question of a caller's chat, as its card does. secret is the
+// question's, from [Gate.InChat]. It reports whether the answer counts.
+//
+// Nothing tells the card's answer from a model's but the secret. Without it the answer
+// denies every call of the chat that waits, the log says so, and after three of these
+// the chat has no cards any more. What the card does not offer is a denial.
+func (g *Gate) DecideInChat(c call.Caller, secret, decision string) bool {
+	if !g.ShowsInChat(c) {
+		return false
+	}
+	code, ok := g.queue.OfSecret(c.Chat, secret)
+	if !ok {
+		g.wrongInChat(c)
+		return false
+	}
+	v := queue.Verdict{Channel: queue.ChannelApp}
+	d, known := queue.ParseDecision(decision)
+	for _, p := range g.queue.Pending() {
+		if p.Code != code || p.Chat != c.Chat {
+			continue
+		}
+		if v.Decision = d; !known || !queue.Offers(onCard(p), d) {
+			v.Decision, v.Nobody, v.Note = queue.Deny, true, "an answer came that the card does not offer"
+		}
+		_, err := g.Decide(code, v)
+		return err == nil && !v.Nobody
+	}
+	return false // it was answered, or is over
+}
+
+// wrongInChat denies what waits in a chat, after an answer without a secret.
+func (g *Gate) wrongInChat(c call.Caller) {
+	g.mu.Lock()
+	g.wrong[c.Chat]++
+	g.mu.Unlock()
+	g.Refused(Refusal{Caller: c, Method: "approval card", Code: codeOfDenials, Reason: noteWrong})
+	for _, p := range g.queue.Pending() {
+		if p.Chat == c.Chat && !p.Carried {
+			// An error is a question that has ended meanwhile, or a log that cannot be
+			// written: then nothing is allowed either.
+			_, _ = g.Decide(p.Code, queue.Verdict{Decision: queue.Deny, Channel: queue.ChannelApp, Nobody: true, Note: noteWrong})
+		}
+	}
+}
+
+// showsCard reports whether the person is asked on a card in the chat.
+func (c *check) showsCard() bool { return !c.elicits() && c.ShowsInChat(c.call.Caller) }
+
+// byCard reports whether the card in the chat can allow the request. Then the call
+// does not wait: the client shows the card when the model asks for it.
+func (c *check) byCard() bool { return c.showsCard() && c.limit() == "" }
+
+// limit says why the card in a chat cannot allow the request; empty: it can.
+func (c *check) limit() string {
+	r := c.call
+	switch {
+	case !r.Pack.Trusted():
+		return "The pack is not trusted, so this card can only deny it."
+	case len(r.Fields) > 0:
+		return "It needs a value from you, which this card cannot take, so it can only deny it."
+	case r.AlwaysAsk || c.always:
+		return "You are to be asked about this each time, so this card can only deny it."
+	case reachesNetwork(r):
+		return "It may use the whole network, so this card can only deny it."
+	}
+	return ""
+}
+
+// plainOnce is the answer that holds for one call and no other.
+func plainOnce() queue.Choice {
+	return queue.Choice{Value: string(queue.Once), Title: "Once: this exact call", Means: "Once: this exact call, one time."}
+}
+
+// unaskedInChat is the denial of a request that only the card could show, which it
+// cannot allow.
+func (c *check) unaskedInChat() error {
+	return unasked(c.deny("the card in the chat cannot allow this, and nobody could be asked elsewhere: "+c.limit(),
+		"Tell the user: with page or terminal in approval.channels, in the configuration, they can answer there. This was about: "+prompt.Title(&c.call.Request)))
+}

@@ -1,0 +1,179 @@
+package server
+
+// Cards in a client's chat, by MCP Apps: in place of its own form for a question, and
+// beside the result of a tool in a client that cannot ask.
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/card"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+)
+
+// The two tools of the road for clients that show cards and cannot ask. The client
+// shows the card beside the result of the first; only the card is meant to call the
+// second.
+const (
+	toolApprovals = basePrefix + "approvals"
+	toolDecide    = basePrefix + "decide"
+)
+
+const (
+	// cardURI is the resource of the card. It is in no list of resources, and has
+	// nothing of any question in it.
+	cardURI = "ui://packs-mcp/approval"
+	// cardKey is where a card gets its question, in _meta, which is not for models.
+	cardKey = "packs-mcp/approval"
+)
+
+// appsSettings are what the server says of MCP Apps.
+func appsSettings() map[string]any {
+	return map[string]any{"mimeTypes": []string{wire.AppsMIME}, "elicitation": map[string]any{}}
+}
+
+// cardMeta is what an elicitation says besides its message: which card shows it, and
+// the facts for the card. It is nil for a client that shows its own form.
+func cardMeta(ctx context.Context, q *gate.Question) *mcp.Meta {
+	if _, sess, ok := chatOf(ctx); !ok || !sess.RendersForms() {
+		return nil
+	}
+	return mcp.NewMetaFromMap(map[string]any{
+		"ui": map[string]any{"resourceUri": cardURI},
+		cardKey: card.Question{
+			Kind: q.Kind, Card: q.Card, Choices: card.Choices(q.Choices), Fields: card.Fields(q.Fields), See: q.See, Expires: q.Expires,
+		},
+	})
+}
+
+// formChannel is how a client shows a question that it was given, for the log.
+func formChannel(ctx context.Context) string {
+	if _, sess, ok := chatOf(ctx); ok && sess.RendersForms() {
+		return queue.ChannelCard
+	}
+	return queue.ChannelElicitation
+}
+
+// readCard gives the document of the card.
+func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata, error) {
+	method := metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
+	out, question, err := s.pass(ctx, method, p.uriParams, p.roundTrip, nil)
+	switch {
+	case question != nil:
+		return question, nil
+	case err != nil:
+		return nil, err
+	}
+	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{mcp.TextResourceContents{
+		URI: p.URI, MIMEType: wire.AppsMIME, Text: out.(string),
+		// No domains: the card loads nothing, and speaks with nobody but the client.
+		Meta: map[string]any{"ui": map[string]any{"prefersBorder": false}},
+	}}}, nil
+}
+
+// showsCards reports whether the client of a request has the tools for cards.
+func (s *Server) showsCards(ctx context.Context) bool {
+	ch, sess, ok := chatOf(ctx)
+	return ok && s.opts.Cards && s.opts.Gate.ShowsInChat(s.caller(ctx, "", ch, sess))
+}
+
+func approvalsTool() *baseTool {
+	return &baseTool{
+		name:  toolApprovals,
+		title: "Show what waits for approval",
+		description: fixed("Show the user a card with the calls that wait for their approval. Call it when a call returned approval_pending. " +
+			"The user answers on the card; then make the same call again."),
+		input:       `{"type":"object","properties":{},"additionalProperties":false}`,
+		output:      `{"type":"object","properties":{"waiting":{"type":"integer"},"hint":{"type":"string"},` + errorProperty + `}}`,
+		annotations: readOnly("Show what waits for approval"),
+		meta:        map[string]any{"anthropic/alwaysLoad": true, "ui": map[string]any{"resourceUri": cardURI, "visibility": []string{"model"}}},
+		cards:       true,
+		prepare:     (*Server).prepareApprovals,
+	}
+}
+
+func decideTool() *baseTool {
+	no, yes := false, true
+	return &baseTool{
+		name:        toolDecide,
+		title:       "Answer on the approval card",
+		description: fixed("Only for the user's approval card, which has a secret code. Not for models: a call without the code denies everything that waits."),
+		input: `{"type":"object","properties":{"secret":{"type":"string"},"decision":{"type":"string","enum":["once","deny"]}},` +
+			`"required":["secret","decision"],"additionalProperties":false}`,
+		output:      `{"type":"object","properties":{"recorded":{"type":"boolean"},` + errorProperty + `}}`,
+		annotations: mcp.ToolAnnotation{Title: "Answer on the approval card", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &no},
+		meta:        map[string]any{"ui": map[string]any{"visibility": []string{"app"}}},
+		cards:       true,
+		prepare:     (*Server).prepareDecide,
+	}
+}
+
+// A waitingResult says how many calls wait; the card gets their facts.
+type waitingResult struct {
+	Waiting int    `json:"waiting"`
+	Hint    string `json:"hint"`
+
+	card map[string]any
+}
+
+func (*waitingResult) failed() bool      { return false }
+func (r *waitingResult) meta() *mcp.Meta { return mcp.NewMetaFromMap(map[string]any{cardKey: r.card}) }
+
+// errNoCards is the error of a tool for cards where there are none.
+func errNoCards() error {
+	return failf(codeNotFound, "Tell the user which call waits, and its approval_code if it has one.", "this client shows no approval cards, or gave wrong answers on them")
+}
+
+func (s *Server) prepareApprovals(_ context.Context, c *call) (*action, error) {
+	var none struct{}
+	if err := c.decode(&none); err != nil {
+		return nil, err
+	}
+	if !s.opts.Gate.ShowsInChat(c.caller) {
+		return nil, errNoCards()
+	}
+	return &action{
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.whole(), Logged: c.logged(s.secrets)},
+		perform: func(context.Context, *gate.Permit) (any, error) {
+			questions := []card.Question{}
+			for _, q := range s.opts.Gate.InChat(c.caller) {
+				questions = append(questions, card.Question{
+					Kind: string(q.Kind), Card: q.Card, Choices: card.Choices(q.Choices), See: q.See, Limit: q.Limit, Secret: q.Secret, Expires: q.Expires,
+				})
+			}
+			out := &waitingResult{Waiting: len(questions), card: map[string]any{"questions": questions, "decide": s.exposed(toolDecide)}}
+			out.Hint = "The user sees the card. Wait until they say that they have answered; then make the same call again."
+			if len(questions) == 0 {
+				out.Hint = "No call waits. If one returned approval_pending, make it again."
+			}
+			return out, nil
+		},
+	}, nil
+}
+
+// prepareDecide takes an answer of the card. The secret is in no log.
+func (s *Server) prepareDecide(_ context.Context, c *call) (*action, error) {
+	if !s.opts.Gate.ShowsInChat(c.caller) {
+		return nil, errNoCards()
+	}
+	// What is not an answer is a wrong one: it did not come from the card.
+	var p struct {
+		Secret   string `json:"secret"`
+		Decision string `json:"decision"`
+	}
+	_ = c.decode(&p)
+	said, err := json.Marshal(map[string]string{"decision": shorten(p.Decision, maxHint)})
+	if err != nil {
+		return nil, err
+	}
+	return &action{
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: gate.ParseArguments(said), Logged: said},
+		perform: func(context.Context, *gate.Permit) (any, error) {
+			return map[string]bool{"recorded": s.opts.Gate.DecideInChat(c.caller, p.Secret, p.Decision)}, nil
+		},
+	}, nil
+}

@@ -1,0 +1,19 @@
+#!/bin/sh
+# cards.sh BINARY
+#
+# Has the page of the MCP Inspector, in a Chromium without a window, show the approval
+# card of the binary and answer on it, in both eras of the protocol
+# (test/browser/inspector_test.go). The Inspector is installed from npm, once; skipped
+# by name where that is not possible, which PACKS_MCP_REQUIRE=inspector turns into a
+# failure, or without Chromium, which PACKS_MCP_REQUIRE=browser does.
+set -eu
+. scripts/lib.sh
+case $1 in
+/*) binary=$1 ;;
+*) binary=$PWD/$1 ;;
+esac
+set -- inspector
+. scripts/judges.sh
+
+PACKS_MCP_BIN=$binary PACKS_MCP_JUDGES=$judges PACKS_MCP_NODE=$node \
+	exec go test -count=1 -timeout 5m -run '^TestInspectorCards$' ./test/browser
