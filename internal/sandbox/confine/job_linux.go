@@ -18,13 +18,13 @@ type Job struct {
 	Dir       string // absolute; the working folder
 	DirID     ID
 
-	Namespaces bool   // user, PID, network, IPC, mount and UTS namespaces, and a file tree of its own
-	HostNet    bool   // with Namespaces: all but the network's
-	Loopback   bool   // with Namespaces and without HostNet: bring up the loopback interface
-	Binds      []Bind // of the tree, parents before what is below them
-	Links      []Link // of the tree
-	TmpSize    int64  // bytes of /tmp, and of /dev/shm
-	Layer      Room   // what all layered folders together may hold of changes
+	Namespaces bool        // user, PID, network, IPC, mount and UTS namespaces, and a file tree of its own
+	HostNet    bool        // with Namespaces: all but the network's
+	Loopback   bool        // with Namespaces and without HostNet: bring up the loopback interface
+	Binds      []Bind      // of the tree, parents before what is below them
+	Links      []Link      // of the tree
+	TmpSize    int64       // bytes of /tmp, and of /dev/shm
+	Layer      TmpfsLimits // what all layered folders together may hold of changes
 
 	Landlock Ruleset // its zero value is none
 	Filter   seccomp.Filter
@@ -35,8 +35,8 @@ type Job struct {
 // An ID tells one folder from others; the zero value is any.
 type ID struct{ Dev, Ino uint64 }
 
-// A Room bounds a file system in memory.
-type Room struct {
+// TmpfsLimits bound a file system in memory.
+type TmpfsLimits struct {
 	Bytes int64
 	Names int64 // files, folders and links
 }
