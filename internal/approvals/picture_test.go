@@ -63,7 +63,7 @@ func TestPictures(t *testing.T) {
 	}
 	r.files["unlisted.png"] = r.files["a.png"]
 	r.chats = []Chat{room}
-	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	d, _ := testDesk(t, func(o *Options) { o.Chats = r })
 	for name, want := range map[string]string{
 		"a.png": "", "b.jpeg": "", "c.gif": "", "d.webp": "", "e.webp": "", "f.webp": "",
 		"bomb.png":     "40000 by 40000 points",
@@ -117,7 +117,7 @@ func TestArtifactText(t *testing.T) {
 		room.Artifacts = append(room.Artifacts, Artifact{Path: name, MIME: kind})
 	}
 	r.chats = []Chat{room}
-	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	d, _ := testDesk(t, func(o *Options) { o.Chats = r })
 	for name, want := range map[string]string{
 		"a.txt":        `200 {"text":"a\\u202eb\\x1b[2J\\xff\n","cut":false}`,
 		"long.txt":     `200 {"text":"x` + strings.Repeat("é", maxShownText/2-1) + `","cut":true}`,

@@ -175,7 +175,7 @@ func (s *Server) find(ctx context.Context, c *call, u resourceURI) (*found, erro
 			return nil, errNoResource
 		}
 		f := &found{facts: gate.Pack{ID: workspaceID, Trust: gate.TrustUser}, path: inside}
-		dir, err := c.in().openWorkspace()
+		dir, err := c.currentWorkspace().openWorkspace()
 		if err != nil {
 			return nil, err
 		}
