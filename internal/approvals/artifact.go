@@ -129,7 +129,7 @@ func (d *Desk) artifactText(w http.ResponseWriter, r *http.Request) {
 	}
 	defer f.Close()
 	if shownOnPage(about) != shownText {
-		fail(w, http.StatusConflict, problemInvalid, "this file is no text")
+		fail(w, http.StatusConflict, problemInvalid, "this file is not text")
 		return
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxShownText+1))

@@ -26,7 +26,7 @@ func checkPicture(f io.ReadSeeker, about Artifact) error {
 	}
 	width, height, err := dimensions(f, kind)
 	if _, again := f.Seek(0, io.SeekStart); err != nil || again != nil || width <= 0 || height <= 0 {
-		return errors.New("this file is no picture that can be shown")
+		return errors.New("this file is not a picture that can be shown")
 	}
 	if int64(width)*int64(height) > maxPicturePoints {
 		return fmt.Errorf("this picture has %d by %d points, which is too much to show; download it", width, height)

@@ -8,7 +8,7 @@
 // followed, by reading the files that they would read. Nothing of a manager is
 // run, and what only running it could tell is an error.
 //
-// The package does not check the program that it names; package shim does.
+// The package does not check the program that it names; package program does.
 package shim
 
 import (
@@ -100,7 +100,7 @@ func (s *Shim) Target() (string, error) {
 	case paths.Inside(s.o.Exclude, s.root):
 		return "", errors.New("its folder is in the pack or the workspace")
 	case s.Name != filepath.Base(s.Name) || strings.HasPrefix(s.Name, "."):
-		return "", fmt.Errorf("%q is no name of a program", s.Name)
+		return "", fmt.Errorf("%q is not the name of a program", s.Name)
 	}
 	switch s.Manager {
 	case "pyenv":
@@ -161,7 +161,7 @@ func checkName(what, name, source string) error {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._+-", r))
 	})
 	if !ok {
-		return fmt.Errorf("%s names a %s that is no plain word", source, what)
+		return fmt.Errorf("%s names a %s that is not a plain word", source, what)
 	}
 	return nil
 }
