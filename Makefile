@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector cards conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector cards conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -95,6 +95,11 @@ soak-sandbox:
 	SANDBOX_SOAK=2000 go test -count=1 -timeout 30m -run '^TestSoak$$' -v ./test/sandbox
 	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./test/attack -args -runs 500 -swap 2s
 	scripts/unprivileged.sh all
+
+# Lines of the product by package: Go without tests, and what only they use.
+lines:
+	@git ls-files 'cmd/*.go' 'internal/*.go' 'schemas/*.go' 'examples/*.go' ':!*_test.go' ':!*/servertest/*' | xargs wc -l | \
+		awk '$$2 != "total" { sub("/[^/]*$$", "", $$2); lines[$$2] += $$1; lines["all"] += $$1 } END { for (d in lines) print lines[d], d }' | sort -rn
 
 # Ten servers with one log and one file of grants for 1,000 calls, 200 servers
 # killed at random moments, and 5,000 killed writers of a log.

@@ -19,10 +19,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server"
 )
 
-// A counter is where a person can answer calls without the client: the approval
-// page and the terminal. It opens its desk on first use, so that a client's
+// A lazyDesk is where a person can answer calls without the client: the approval
+// page and the terminal. It opens the desk on first use, so that a client's
 // first answer is not delayed.
-type counter struct {
+type lazyDesk struct {
 	open   func() (*approvals.Desk, error) // nil: the configuration has neither page nor terminal
 	logger *slog.Logger
 
@@ -35,7 +35,7 @@ type counter struct {
 
 // ready opens the desk, once. If that fails, calls that only the desk could show
 // wait in vain, and their clients are told so.
-func (c *counter) ready() *approvals.Desk {
+func (c *lazyDesk) ready() *approvals.Desk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.desk != nil || c.open == nil || c.closed {
@@ -55,7 +55,7 @@ func (c *counter) ready() *approvals.Desk {
 
 // unseen is called for a question that the client does not show. It tells the
 // person, without waiting for anything.
-func (c *counter) unseen() {
+func (c *lazyDesk) unseen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == nil || c.closed {
@@ -68,7 +68,7 @@ func (c *counter) unseen() {
 	})
 }
 
-func (c *counter) close() error {
+func (c *lazyDesk) close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
@@ -79,9 +79,9 @@ func (c *counter) close() error {
 	return c.desk.Close()
 }
 
-// counter returns the service's counter, for the configured channels.
-func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *counter {
-	c := &counter{logger: logger}
+// newDesk returns the service's desk, for the configured channels.
+func (a *app) newDesk(s *service, cfg *config.Config, logger *slog.Logger) *lazyDesk {
+	c := &lazyDesk{logger: logger}
 	page := slices.Contains(cfg.Approval.Channels, config.ChannelPage)
 	terminal := slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
 	if !page && !terminal {
@@ -97,7 +97,7 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 			sets = changescmd.NewPageSets(s.changes, s.log)
 		}
 		return approvals.Open(approvals.Options{
-			Calls: s.gate, Grants: chatGrants{s.gate}, Rooms: &rooms{server: s.server, log: s.log}, Changes: sets,
+			Calls: s.gate, Grants: chatGrants{s.gate}, Chats: &chatSource{server: s.server, log: s.log}, Changes: sets,
 			RunDir: cfg.Paths.Run, Server: s.name,
 			Project: cli.Project(cfg), Version: a.Version, Page: page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return launch.Browser(a.Environ, file) },
@@ -125,18 +125,18 @@ func (g chatGrants) ChatGrants() []approvals.ChatGrant {
 	return all
 }
 
-// rooms supplies what the page shows of the server besides its calls. If a
+// chatSource supplies what the page shows of the server besides its calls. If a
 // person attaches a pack there, the log records it before it takes effect.
-type rooms struct {
+type chatSource struct {
 	server *server.Server
 	log    *audit.Log
 }
 
-func (r *rooms) Changes() <-chan struct{} { return r.server.Changes() }
+func (r *chatSource) Changes() <-chan struct{} { return r.server.Changes() }
 
-func (r *rooms) Chats() []approvals.Chat {
+func (r *chatSource) Chats() []approvals.Chat {
 	var all []approvals.Chat
-	for _, room := range r.server.Rooms(context.Background()) {
+	for _, room := range r.server.ChatViews(context.Background()) {
 		c := approvals.Chat{ID: room.Chat, Client: room.Client, Person: room.Person, Ends: room.Ends}
 		for _, p := range room.Packs {
 			c.Packs = append(c.Packs, approvals.Pack{
@@ -151,7 +151,7 @@ func (r *rooms) Chats() []approvals.Chat {
 	return all
 }
 
-func (r *rooms) SetAttached(chat, pack string, on bool) error {
+func (r *chatSource) SetAttached(chat, pack string, on bool) error {
 	if err := r.server.CanAttach(context.Background(), chat, pack, on); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (r *rooms) SetAttached(chat, pack string, on bool) error {
 	return r.server.SetAttached(context.Background(), chat, pack, on)
 }
 
-func (r *rooms) OpenArtifact(chat, path string) (io.ReadSeekCloser, approvals.Artifact, error) {
+func (r *chatSource) OpenArtifact(chat, path string) (io.ReadSeekCloser, approvals.Artifact, error) {
 	f, about, err := r.server.OpenArtifact(chat, path)
 	return f, approvals.Artifact(about), err
 }

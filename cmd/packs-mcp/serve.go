@@ -114,7 +114,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	probe := time.AfterFunc(firstAnswer, func() {
 		defer close(probed)
 		s.watch(logger)
-		s.counter.ready()
+		s.desk.ready()
 		s.reportSandbox(ctx, logger)
 	})
 	defer func() {

@@ -58,7 +58,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 		fmt.Fprintf(a.Stderr, "packs-mcp: clients need this token until the server ends: %s\n", made)
 	}
 	s.watch(logger)
-	s.counter.ready()
+	s.desk.ready()
 	probed := make(chan struct{})
 	go func() {
 		defer close(probed)

@@ -45,8 +45,8 @@ type service struct {
 	caches   *caches.Store  // the gate's
 	changes  *changes.Store // the runner's
 	traces   *telemetry.Traces
-	counter  *counter // nil if the person is asked only here
-	keeper   *keeper  // of the folders of packs; nil until it watches them
+	desk     *lazyDesk // nil if the person is asked only here
+	keeper   *keeper   // of the folders of packs; nil until it watches them
 }
 
 // A place is where a service works.
@@ -95,8 +95,8 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	var unseen func()
 	if at.here == "" {
-		s.counter = a.counter(s, cfg, logger)
-		unseen = s.counter.unseen
+		s.desk = a.newDesk(s, cfg, logger)
+		unseen = s.desk.unseen
 	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
@@ -240,8 +240,8 @@ func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
 // close writes the last line of the log.
 func (s *service) close() error {
 	var err error
-	if s.counter != nil {
-		err = s.counter.close()
+	if s.desk != nil {
+		err = s.desk.close()
 	}
 	return errors.Join(err, s.closeGate(audit.Entry{Event: audit.EventServerStop}))
 }

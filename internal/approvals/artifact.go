@@ -98,12 +98,12 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 // openArtifact opens a file that the page lists, and no other file of the workspace.
 func (d *Desk) openArtifact(chat, key string) (f io.ReadSeekCloser, about Artifact, name string, err error) {
 	name, err = pathOf(key)
-	if err != nil || d.o.Rooms == nil {
+	if err != nil || d.o.Chats == nil {
 		return nil, Artifact{}, "", fs.ErrNotExist
 	}
-	for _, c := range d.o.Rooms.Chats() {
+	for _, c := range d.o.Chats.Chats() {
 		if c.ID == chat && slices.ContainsFunc(c.Artifacts, func(a Artifact) bool { return a.Path == name }) {
-			f, about, err = d.o.Rooms.OpenArtifact(chat, name)
+			f, about, err = d.o.Chats.OpenArtifact(chat, name)
 			return f, about, name, err
 		}
 	}
@@ -129,7 +129,7 @@ func (d *Desk) artifactText(w http.ResponseWriter, r *http.Request) {
 	}
 	defer f.Close()
 	if shownOnPage(about) != shownText {
-		fail(w, http.StatusConflict, problemInvalid, "this file is no text")
+		fail(w, http.StatusConflict, problemInvalid, "this file is not text")
 		return
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxShownText+1))
@@ -191,7 +191,7 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 		return
 	}
 	defer leave()
-	f, a, err := d.o.Rooms.OpenArtifact(t.chat, t.path)
+	f, a, err := d.o.Chats.OpenArtifact(t.chat, t.path)
 	if err != nil {
 		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
 		return

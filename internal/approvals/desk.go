@@ -39,9 +39,9 @@ type Options struct {
 	Calls Calls // required
 	// Grants are what was allowed in the server's chats; nil: nothing.
 	Grants Grants
-	// Rooms supplies the chats that the page shows beside the calls; nil shows
+	// Chats supplies the chats that the page shows beside the calls; nil shows
 	// none.
-	Rooms Rooms
+	Chats ChatSource
 	// Changes supplies the changes of runs, which a person can view, apply,
 	// discard and undo on the page; nil shows none.
 	Changes Changes

@@ -354,7 +354,7 @@ func TestExpiryIsSent(t *testing.T) {
 // An open page shows changes of a pack without a reload.
 func TestRoomsAreFollowed(t *testing.T) {
 	r := &rooms{next: make(chan struct{})}
-	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	d, _ := testDesk(t, func(o *Options) { o.Chats = r })
 	page, _ := listen(t, d, asPage(d, "GET /events", ""))
 	for _, want := range []string{"hello", "rooms", "ended", "pending", "changes", "history"} {
 		if event, data, err := page.next(); event != want || err != nil {

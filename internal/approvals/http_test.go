@@ -511,7 +511,7 @@ func TestEnterExpires(t *testing.T) {
 
 func TestAttach(t *testing.T) {
 	r := &rooms{}
-	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	d, _ := testDesk(t, func(o *Options) { o.Chats = r })
 	for _, tc := range []struct {
 		body   string
 		status int
@@ -549,7 +549,7 @@ func TestArtifacts(t *testing.T) {
 	}
 	r.chats = []Chat{room}
 	c := &clock{t: time.Unix(1_000, 0)}
-	d, _ := testDesk(t, func(o *Options) { o.Rooms, o.Now = r, c.now })
+	d, _ := testDesk(t, func(o *Options) { o.Chats, o.Now = r, c.now })
 	mint := func(name, as string) string {
 		t.Helper()
 		body := fmt.Sprintf(`{"chat":"chat-1","key":%q,"as":%q}`, base64.RawURLEncoding.EncodeToString([]byte(name)), as)

@@ -224,10 +224,10 @@ func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
 	d.stream(w, r, done, []part{
 		{"hello", func() any { return hello }},
 		{"rooms", func() any {
-			if d.o.Rooms == nil {
+			if d.o.Chats == nil {
 				return []pageChat{}
 			}
-			return pageChats(d.o.Rooms.Chats())
+			return pageChats(d.o.Chats.Chats())
 		}},
 		{"ended", func() any { return d.ended() }}, // before the queue that lacks them
 		{"pending", func() any { return d.queue() }},
@@ -269,11 +269,11 @@ func (d *Desk) attach(w http.ResponseWriter, r *http.Request) {
 	if !readJSON(w, r, &in) {
 		return
 	}
-	if d.o.Rooms == nil || in.On == nil {
+	if d.o.Chats == nil || in.On == nil {
 		fail(w, http.StatusBadRequest, problemInvalid, "say which pack, of which chat, and whether on or off")
 		return
 	}
-	if err := d.o.Rooms.SetAttached(in.Chat, in.Pack, *in.On); err != nil {
+	if err := d.o.Chats.SetAttached(in.Chat, in.Pack, *in.On); err != nil {
 		fail(w, http.StatusBadRequest, problemInvalid, safetext.Line(err.Error()))
 		return
 	}

@@ -35,7 +35,7 @@ func readPicture(f io.Reader, about Artifact) (*bytes.Reader, error) {
 	}
 	width, height, err := dimensions(bytes.NewReader(all), kind)
 	if err != nil || width <= 0 || height <= 0 {
-		return nil, errors.New("this file is no picture that can be shown")
+		return nil, errors.New("this file is not a picture that can be shown")
 	}
 	if int64(width)*int64(height) > maxPicturePoints {
 		return nil, fmt.Errorf("this picture has %d by %d points, which is too much to show; download it", width, height)

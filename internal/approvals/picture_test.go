@@ -67,15 +67,15 @@ func TestPictures(t *testing.T) {
 	}
 	r.files["unlisted.png"] = r.files["a.png"]
 	r.chats = []Chat{room}
-	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	d, _ := testDesk(t, func(o *Options) { o.Chats = r })
 	for name, want := range map[string]string{
 		"a.png": "", "b.jpeg": "", "c.gif": "", "d.webp": "", "e.webp": "", "f.webp": "",
 		"bomb.png":     "40000 by 40000 points",
 		"bomb.webp":    "16777216 by 16777216 points",
-		"html.png":     "no picture",
-		"svg.png":      "no picture",
-		"short.png":    "no picture",
-		"x.svg":        "no picture",
+		"html.png":     "not a picture",
+		"svg.png":      "not a picture",
+		"short.png":    "not a picture",
+		"x.svg":        "not a picture",
 		"large.gif":    "more than 16 MiB",
 		"grown.gif":    "more than 16 MiB",
 		"unlisted.png": "no longer there",
@@ -122,12 +122,12 @@ func TestArtifactText(t *testing.T) {
 		room.Artifacts = append(room.Artifacts, Artifact{Path: name, MIME: kind})
 	}
 	r.chats = []Chat{room}
-	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	d, _ := testDesk(t, func(o *Options) { o.Chats = r })
 	for name, want := range map[string]string{
 		"a.txt":        `200 {"text":"a\\u202eb\\x1b[2J\\xff\n","cut":false}`,
 		"long.txt":     `200 {"text":"x` + strings.Repeat("é", maxShownText/2-1) + `","cut":true}`,
 		"c.html":       `200 {"text":"\u003cb\u003e","cut":false}`,
-		"b.bin":        `409 {"error":{"problem":"invalid","message":"this file is no text"}}`,
+		"b.bin":        `409 {"error":{"problem":"invalid","message":"this file is not text"}}`,
 		"unlisted.txt": `404 {"error":{"problem":"invalid","message":"this file is no longer there"}}`,
 		"":             `404 {"error":{"problem":"invalid","message":"this file is no longer there"}}`,
 	} {

@@ -32,7 +32,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 	for {
 		rest := time.After(restTime)
 		// Take the channels before reading, so that no change is missed.
-		calls, rooms, sets := d.o.Calls.Changes(), d.roomChanges(), d.setChanges()
+		calls, rooms, sets := d.o.Calls.Changes(), d.chatChanges(), d.setChanges()
 		var out bytes.Buffer
 		for i, p := range parts {
 			data, err := json.Marshal(p.read())
@@ -148,12 +148,13 @@ func (d *Desk) endPage(done chan struct{}) {
 	}
 }
 
-// roomChanges returns the rooms' Changes; without rooms it never closes.
-func (d *Desk) roomChanges() <-chan struct{} {
-	if d.o.Rooms == nil {
+// chatChanges returns the Changes of the chats; without a source of chats it never
+// closes.
+func (d *Desk) chatChanges() <-chan struct{} {
+	if d.o.Chats == nil {
 		return nil
 	}
-	return d.o.Rooms.Changes()
+	return d.o.Chats.Changes()
 }
 
 // setChanges returns the change sets' Changes; without them it never closes.

@@ -124,7 +124,7 @@ const (
 type Sandbox struct {
 	Require    string        // RequireNone, RequirePartial or RequireFull
 	TimeoutMax time.Duration // the maximum for a tool's own timeout
-	Grants     []Grant       // what tools may use of the user's, in the order of the file
+	Grants     []Opening     // what tools may use of the user's, in the order of the file
 
 	// Protect are patterns of names that no run changes until a person has seen
 	// the change, in addition to those of package protect. Unprotect are

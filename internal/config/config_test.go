@@ -121,7 +121,7 @@ expose: skills
 			Where: "config.yaml:26",
 		},
 	}
-	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Grant{
+	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Opening{
 		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
 		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},

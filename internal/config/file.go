@@ -106,7 +106,7 @@ func (l *loader) file(name, dir string, data []byte) {
 			f.mapping(v, name, func(k, v *yaml.Node, path string) {
 				switch path {
 				case grantsKey:
-					f.grants(v, path)
+					f.openings(v, path)
 				case protectKey:
 					f.protect(v, path)
 				case unprotectKey:

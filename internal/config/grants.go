@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// A Grant gives tools access to something of the user's that they would not get
+// An Opening gives tools access to something of the user's that they would not get
 // otherwise. Their calls still need approval.
-type Grant struct {
+type Opening struct {
 	Pack string // pattern of pack ids, as in path.Match; "*" alone is every pack
 	Tool string // pattern of tools' declared names; "*" alone is every tool
 	// Kinds are "run" for declared tools and "exec" for commands that the model
@@ -33,23 +33,23 @@ type Grant struct {
 // everything is the pattern that also matches slashes.
 const everything = "*"
 
-// grants reads the grants.
-func (f *fileReader) grants(v *yaml.Node, path string) {
+// openings reads the list sandbox.grants.
+func (f *fileReader) openings(v *yaml.Node, path string) {
 	if isNull(v) {
 		return
 	}
 	for i, item := range f.items(v, path) {
 		before := len(f.problems)
-		g := f.grant(item, fmt.Sprintf("%s[%d]", path, i))
+		g := f.opening(item, fmt.Sprintf("%s[%d]", path, i))
 		if len(f.problems) == before {
 			f.cfg.Sandbox.Grants = append(f.cfg.Sandbox.Grants, g)
 		}
 	}
 }
 
-func (f *fileReader) grant(item *yaml.Node, path string) Grant {
+func (f *fileReader) opening(item *yaml.Node, path string) Opening {
 	known := []string{"pack", "kind", "tool", "env", "read", "write", "home", "git", "review"}
-	g := Grant{Tool: everything}
+	g := Opening{Tool: everything}
 	if value(item).Kind != yaml.MappingNode {
 		f.problem(at(item), path, "is "+what(item)+"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}")
 		return g

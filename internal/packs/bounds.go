@@ -55,29 +55,29 @@ func (b bounds) patient() bounds {
 	return b
 }
 
-// room is what is left of a pack's bounds: how many more directories and symlinks
+// budget is what is left of a pack's bounds: how many more directories and symlinks
 // below it are looked at, and how many more steps its documents there may take.
-type room struct{ dirs, links, steps int }
+type budget struct{ dirs, links, steps int }
 
 // inspect reads the frontmatter of a document in the directory of v, as far as there
 // are steps left for it. Every scan reads documents that are links, even a scan for
 // another pack's sake, so all of them together get no more steps than one pack.
 func (s *scanner) inspect(v *visit, name string, head []byte) (*frontmatter.Document, []diag.Diagnostic) {
-	room, plain := v.place.room, v.isPlain(name)
+	left, plain := v.place.budget, v.isPlain(name)
 	steps := (s.bounds.steps - s.steps) / stepsShare
 	if !plain {
 		steps = min(steps, s.bounds.packSteps-s.linkSteps)
 	}
-	if room != nil {
-		steps = min(steps, room.steps)
+	if left != nil {
+		steps = min(steps, left.steps)
 	}
 	doc, problems, took := frontmatter.InspectWithin(name, head, s.origin.limits.Frontmatter, steps)
 	s.steps += took
 	if !plain {
 		s.linkSteps += took
 	}
-	if room != nil {
-		room.steps -= took
+	if left != nil {
+		left.steps -= took
 	}
 	return doc, problems
 }
@@ -95,9 +95,9 @@ func isUnread(problems []diag.Diagnostic) bool {
 // reports the first one that is not.
 func (s *scanner) mayFollow(p place) bool {
 	const hint = "name the folders they lead to as folders of packs of their own"
-	if p.room != nil {
-		if p.room.links--; p.room.links < 0 {
-			if p.room.links == -1 {
+	if p.budget != nil {
+		if p.budget.links--; p.budget.links < 0 {
+			if p.budget.links == -1 {
 				s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the pack that this folder belongs to has more than %d links, and the rest of them were not followed", s.bounds.packLinks), hint)
 			}
 			return false

@@ -103,8 +103,8 @@ type scanner struct {
 	out      writer            // of the tree that is remembered
 	linked   map[string]int    // :: see [memo]
 	names    map[string]string // those that many packs have, once
-	places   keep              // absolute paths of packs
-	texts    keep              // of documents
+	places   arena             // absolute paths of packs
+	texts    arena             // of documents
 	free     []Pack            // see newPack
 }
 
@@ -134,9 +134,9 @@ type place struct {
 	at     string // relative to the root, by the way it was found; its id comes from this
 	actual string // the same, symlinks resolved (of a link: all but the last)
 	depth  int
-	inPack bool  // below a pack
-	aside  bool  // in a folder of a plugin that is for other things than packs
-	room   *room // nil outside of packs
+	inPack bool    // below a pack
+	aside  bool    // in a folder of a plugin that is for other things than packs
+	budget *budget // nil outside of packs
 }
 
 // below returns the place of what is called name in p, and whose absolute path is
@@ -316,8 +316,8 @@ func (s *scanner) walk(v *visit) error {
 	}
 	if v.isPack {
 		p.inPack = true
-		if p.depth > 0 && p.room == nil { // packs inside of packs share it
-			p.room = &room{s.bounds.packDirs, s.bounds.packLinks, s.bounds.packSteps}
+		if p.depth > 0 && p.budget == nil { // packs inside of packs share it
+			p.budget = &budget{s.bounds.packDirs, s.bounds.packLinks, s.bounds.packSteps}
 		}
 	}
 	s.loose(v)
@@ -348,9 +348,9 @@ func (s *scanner) below(v *visit, p place) error {
 			s.isFull(below)
 			return nil
 		}
-		if p.room != nil {
-			if p.room.dirs--; p.room.dirs < 0 {
-				if p.room.dirs == -1 { // the first time
+		if p.budget != nil {
+			if p.budget.dirs--; p.budget.dirs < 0 {
+				if p.budget.dirs == -1 { // the first time
 					s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the pack that this folder belongs to has more than %d directories, and packs in the rest of them were not looked for", s.bounds.packDirs), "packs inside of packs are found sooner in a folder of their own")
 				}
 				return nil

@@ -20,8 +20,8 @@ const (
 	maxReadBytes = 16 << 20
 )
 
-// A readRoom is how much more may be looked at.
-type readRoom struct {
+// A readBudget is how much more may be looked at.
+type readBudget struct {
 	entries int
 	bytes   int64
 }
@@ -29,14 +29,14 @@ type readRoom struct {
 // digest returns the digest of everything in a folder, or of a file, or why there
 // is none. Links are bound as they are, and not followed: where they lead is bound
 // by itself, or cannot be read.
-func (r *readRoom) digest(path string) (digest, why string) {
+func (r *readBudget) digest(path string) (digest, why string) {
 	h := sha256.New()
 	why = r.add(h, path, ".")
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), why
 }
 
 // add writes what is at path, which is called name, to h. It says why it cannot.
-func (r *readRoom) add(h hash.Hash, path, name string) (why string) {
+func (r *readBudget) add(h hash.Hash, path, name string) (why string) {
 	const unreadable = "cannot be read whole"
 	if r.entries--; r.entries < 0 {
 		return fmt.Sprintf("holds more than %d files and folders", maxReads)
@@ -77,7 +77,7 @@ func (r *readRoom) add(h hash.Hash, path, name string) (why string) {
 
 // list returns the names in a folder, sorted, and of a large one no more than
 // there is room for and one.
-func (r *readRoom) list(path string) ([]string, error) {
+func (r *readBudget) list(path string) ([]string, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -45,13 +45,13 @@ func (i inputs) same(other inputs) bool {
 
 // An inputFinder looks for files that texts name.
 type inputFinder struct {
-	pack    *packs.Pack
-	owner   *owner
-	dir     string
-	shown   []string // folders that the question names anyhow
-	room    int64
-	lookups int
-	folders []string // that texts name
+	pack      *packs.Pack
+	owner     *owner
+	dir       string
+	shown     []string // folders that the question names anyhow
+	bytesLeft int64
+	lookups   int
+	folders   []string // that texts name
 	inputs
 }
 
@@ -92,7 +92,7 @@ func (p *Planner) toolInputs(c *Call, may *permissions, command *sandbox.Command
 
 func (p *Planner) inputFinder(c *Call, may *permissions, command *sandbox.Command) *inputFinder {
 	f := &inputFinder{
-		pack: c.Pack, owner: c.owner(), dir: command.Dir, room: maxInputBytes,
+		pack: c.Pack, owner: c.owner(), dir: command.Dir, bytesLeft: maxInputBytes,
 		shown: append(may.folders(), command.Dir),
 	}
 	for _, path := range programFiles(command.Program) {
@@ -234,21 +234,21 @@ func (f *inputFinder) add(path string, whole bool) error {
 		}
 		return nil
 	}
-	digest, size, err := digestFile(resolved, f.room)
+	digest, size, err := digestFile(resolved, f.bytesLeft)
 	switch {
 	case err != nil:
 		digest, size = "unreadable", 0
 	case digest == "":
 		f.only("its arguments name %q, which is neither a file nor a folder", resolved)
 		return nil
-	case size > f.room || len(f.files) == maxInputs:
+	case size > f.bytesLeft || len(f.files) == maxInputs:
 		if !whole {
 			f.only("its arguments may name more files than can be approved")
 			return nil
 		}
 		return ErrManyInputs
 	}
-	f.room -= size
+	f.bytesLeft -= size
 	f.files = append(f.files, call.File{Path: resolved, Digest: digest})
 	return nil
 }
@@ -296,7 +296,7 @@ func (f *inputFinder) bind(dirs []string) {
 	if f.once != "" {
 		return // nobody needs it
 	}
-	room := &readRoom{entries: maxReads, bytes: maxReadBytes}
+	room := &readBudget{entries: maxReads, bytes: maxReadBytes}
 	for _, dir := range dirs {
 		digest, why := room.digest(dir)
 		if why != "" {

@@ -321,8 +321,8 @@ func TestAttachedInAChat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rooms := w.srv.Rooms(t.Context())
-	mine := slices.IndexFunc(rooms, func(r Room) bool { return r.Chat != other.id })
+	rooms := w.srv.ChatViews(t.Context())
+	mine := slices.IndexFunc(rooms, func(r ChatView) bool { return r.Chat != other.id })
 	if len(rooms) != 2 || len(rooms[mine].Packs) != 1 || rooms[mine].Client != "test 1" {
 		t.Fatalf("Rooms() = %+v, want two chats, and the pack and the client of one", rooms)
 	}
@@ -366,7 +366,7 @@ func TestDetachEndsGrants(t *testing.T) {
 	w.initialize()
 	args := map[string]any{"pack_id": "triage"}
 	w.ok("capability_packs_open_docs", args)
-	chat := w.srv.Rooms(t.Context())[0].Chat
+	chat := w.srv.ChatViews(t.Context())[0].Chat
 	for _, on := range []bool{false, true} {
 		if err := w.srv.SetAttached(t.Context(), chat, "triage", on); err != nil {
 			t.Fatal(err)
@@ -386,7 +386,7 @@ func TestArtifacts(t *testing.T) {
 	chat := w.srv.everyChat()[0]
 	secret := filepath.Join(t.TempDir(), "secret.txt")
 	for path, data := range map[string]string{
-		secret: "secret", filepath.Join(chat.workspace, "report.md"): "# Report\n", filepath.Join(chat.workspace, "sub", "a.bin"): "\x00\x01",
+		secret: "secret", filepath.Join(chat.dir, "report.md"): "# Report\n", filepath.Join(chat.dir, "sub", "a.bin"): "\x00\x01",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -395,10 +395,10 @@ func TestArtifacts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	linked := os.Symlink(secret, filepath.Join(chat.workspace, "link.txt")) == nil
-	hard := os.Link(secret, filepath.Join(chat.workspace, "hard.txt")) == nil
+	linked := os.Symlink(secret, filepath.Join(chat.dir, "link.txt")) == nil
+	hard := os.Link(secret, filepath.Join(chat.dir, "hard.txt")) == nil
 	var names []string
-	for _, f := range w.srv.Rooms(t.Context())[0].Artifacts {
+	for _, f := range w.srv.ChatViews(t.Context())[0].Artifacts {
 		names = append(names, f.Path)
 		if f.Path == "report.md" && !strings.HasPrefix(f.MIME, "text/") {
 			t.Errorf("%s is of the kind %q, want a text", f.Path, f.MIME)
@@ -441,7 +441,7 @@ func TestPackCannotAllowItself(t *testing.T) {
 	w.answer = decide("deny")
 	w.initialize()
 	for _, name := range []string{"config.yaml", "rules.yaml", "grants.json"} {
-		if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].workspace, name), []byte(allow), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].dir, name), []byte(allow), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -55,9 +55,9 @@ type call struct {
 	filled map[string]string
 	// missing is what the tool needs to know of the context, for where nobody can be
 	// asked for it; nil: nothing.
-	missing *tools.MissingContextError
-	space   *space // the workspace that it is about; nil: the chat's first
-	ended   int    // how many runs had ended when it was prepared last; see [run.confirm]
+	missing   *tools.MissingContextError
+	workspace *workspace // the workspace that it is about; nil: the chat's first
+	ended     int        // how many runs had ended when it was prepared last; see [run.confirm]
 
 	opens bool   // it gives the document of a pack from its beginning
 	note  string // what the model should know besides the result; empty: nothing

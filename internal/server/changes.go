@@ -66,7 +66,7 @@ func (c *chat) saw(now *packs.Catalog) {
 func (s *Server) Refresh(ctx context.Context) {
 	now := s.opts.Library.Catalog(ctx)
 	s.changeTo(now)
-	s.common.lookAgain()
+	s.shared.lookAgain()
 	for _, c := range s.everyChat() {
 		if ctx.Err() == nil && c.hasSeen() {
 			s.follow(ctx, c)

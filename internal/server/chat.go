@@ -25,7 +25,7 @@ type chat struct {
 	origin gate.Origin
 	ends   string // when it ends, in words: "until this client closes"
 
-	*space // its first workspace, which calls without a handle are about
+	*workspace // its first workspace, which calls without a handle are about
 
 	runs   chan struct{} // a place for each program that runs
 	server *Server
@@ -34,7 +34,7 @@ type chat struct {
 	following sync.Mutex // held while the client is told of changes, or a list is made for it; before mu
 
 	mu          sync.Mutex
-	more        map[string]*space       // :: handle → a workspace beside the first
+	more        map[string]*workspace   // :: handle → a workspace beside the first
 	client      string                  // name and version that the client gave
 	enabled     map[string]*enabledPack // :: pack id → its enabled tools
 	opened      map[string]string       // :: pack id → its digest when the model saw its document last
@@ -56,12 +56,12 @@ type chat struct {
 
 // newChat starts a chat of a client.
 func (s *Server) newChat(of wire.Client) (*chat, error) {
-	sp, err := s.newSpace()
+	sp, err := s.newWorkspace()
 	if err != nil {
 		return nil, err
 	}
 	c := &chat{
-		id: of.Transport + "-" + rand.Text()[:16], person: of.Person, origin: of.Origin, ends: of.Ends, space: sp,
+		id: of.Transport + "-" + rand.Text()[:16], person: of.Person, origin: of.Origin, ends: of.Ends, workspace: sp,
 		runs: make(chan struct{}, s.limits.Runs), server: s, over: make(chan struct{}),
 		enabled: make(map[string]*enabledPack),
 	}
@@ -87,7 +87,7 @@ func (c *chat) Close() {
 	s.mu.Unlock()
 	s.change()
 	c.end()
-	for _, sp := range c.spaces() {
+	for _, sp := range c.workspaces() {
 		sp.leave()
 	}
 }

@@ -91,17 +91,17 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 	skill := p.Ref.URI == templateSkill
 	switch {
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "workspace":
-		for _, sp := range r.chat.spaces() {
+		for _, sp := range r.chat.workspaces() {
 			values = append(values, sp.handle)
 		}
 		return values, true
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
-		if !s.mayReadSpaces() {
+		if !s.mayReadWorkspaces() {
 			return nil, true
 		}
-		sp := r.chat.space
+		sp := r.chat.workspace
 		if h := p.Context.Arguments["workspace"]; h != "" {
-			if sp = r.chat.spaceNamed(h); sp == nil {
+			if sp = r.chat.workspaceNamed(h); sp == nil {
 				return nil, true
 			}
 		}
@@ -149,7 +149,7 @@ func regularFiles(dir *packfs.Dir, names int) []string {
 	var walk func(at string, depth int)
 	walk = func(at string, depth int) {
 		entries, _, err := dir.List(at)
-		if err != nil || depth > maxRoomDepth {
+		if err != nil || depth > maxViewDepth {
 			return
 		}
 		for _, e := range entries {

@@ -89,7 +89,7 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 	e := &runEnvelope{
 		ExitCode: res.ExitCode, Signal: res.Signal,
 		DurationMS: res.Duration.Milliseconds(),
-		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.in().handle,
+		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.currentWorkspace().handle,
 		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
 	}
 	shown := func(c sandbox.Capture) *string {
@@ -283,14 +283,14 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 // artifacts are the files that the program made or changed, and links to the
 // first of them.
 func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
-	dir, err := r.call.in().openWorkspace()
+	dir, err := r.call.currentWorkspace().openWorkspace()
 	if err == nil {
 		defer dir.Close()
 	}
 	for _, a := range res.Artifacts {
 		art := artifact{Path: safetext.Line(a.Path), Type: "file", SizeBytes: a.Size}
 		if origin := r.call.chat.origin; origin == gate.OriginClient || origin == gate.OriginMachine {
-			art.File = safetext.Line(filepath.Join(r.call.in().workspace, filepath.FromSlash(a.Path)))
+			art.File = safetext.Line(filepath.Join(r.call.currentWorkspace().dir, filepath.FromSlash(a.Path)))
 		}
 		if err == nil {
 			if page, err := dir.Read(a.Path, 0, 1, packfs.Limits{File: 1 << 62}); err == nil {
@@ -300,7 +300,7 @@ func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Conten
 		out = append(out, art)
 		if _, err := packfs.Clean(a.Path); err == nil && len(links) < maxLinks {
 			links = append(links, mcp.ResourceLink{
-				Type: mcp.ContentTypeLink, URI: workspaceURI(r.call.in(), a.Path), Name: art.Path,
+				Type: mcp.ContentTypeLink, URI: workspaceURI(r.call.currentWorkspace(), a.Path), Name: art.Path,
 				Description: "made by this run", MIMEType: art.MIME, Size: &a.Size,
 			})
 		}

@@ -165,8 +165,8 @@ func TestWorkspacesLeaveOutWhatIsForbidden(t *testing.T) {
 			w := newWorld(t, triage, func(s *setup) { s.gate.Rules = []rules.Rule{rule} })
 			w.initialize()
 			want := name == "no rule about it"
-			sp := w.srv.everyChat()[0].space
-			if err := os.WriteFile(filepath.Join(sp.workspace, "notes.txt"), []byte("x"), 0o600); err != nil {
+			sp := w.srv.everyChat()[0].workspace
+			if err := os.WriteFile(filepath.Join(sp.dir, "notes.txt"), []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			r := result(t, w.request("completion/complete", map[string]any{

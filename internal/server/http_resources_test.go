@@ -70,7 +70,7 @@ func TestHTTPResources(t *testing.T) {
 				if err := os.WriteFile(other, []byte("made anew"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.Rename(other, filepath.Join(c.workspace, "made.txt")); err != nil {
+				if err := os.Rename(other, filepath.Join(c.dir, "made.txt")); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -137,7 +137,7 @@ func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMe
 		return nil, err
 	}
 	page, next, err := pageOf("templates", p.Cursor, []template{
-		{templatePack, "pack", "File of a pack", "A file or folder of an attached pack that is no skill."},
+		{templatePack, "pack", "File of a pack", "A file or folder of an attached pack that is not a skill."},
 		{templateSkill, "skill", "File of a skill", "A file or folder of an attached pack with a SKILL.md."},
 		{templateWorkspace, "workspace", "File of the workspace", "What programs made in this chat; a run returns the handle."},
 	}, func(t template) string { return t.URITemplate })
@@ -175,7 +175,7 @@ func (s *Server) find(ctx context.Context, c *call, u resourceURI) (*found, erro
 			return nil, errNoResource
 		}
 		f := &found{facts: gate.Pack{ID: workspaceID, Trust: gate.TrustUser}, path: inside}
-		dir, err := c.in().openWorkspace()
+		dir, err := c.currentWorkspace().openWorkspace()
 		if err != nil {
 			return nil, err
 		}

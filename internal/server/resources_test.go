@@ -436,10 +436,10 @@ func TestHostileURIs(t *testing.T) {
 	w.answer = decide("deny")
 	w.initialize()
 	c := w.srv.everyChat()[0]
-	if err := os.Symlink(filepath.Join(w.root, "secret.txt"), filepath.Join(c.workspace, "link.txt")); err != nil {
+	if err := os.Symlink(filepath.Join(w.root, "secret.txt"), filepath.Join(c.dir, "link.txt")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(c.workspace, "made.txt"), []byte("made"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(c.dir, "made.txt"), []byte("made"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, uri := range hostileURIs(c.handle) {

@@ -45,7 +45,7 @@ func (r *run) action(req gate.Request) *action {
 		if err := r.confirm(ctx, permit); err != nil {
 			return nil, err
 		}
-		if err := r.server.spaceLeft(r.call); err != nil {
+		if err := r.server.checkQuota(r.call); err != nil {
 			return nil, errors.Join(err, permit.Withhold("the workspaces of the chat hold as much as they may", "Call again when there is room."))
 		}
 		done, ok := r.call.begin()

@@ -42,9 +42,9 @@ type Server struct {
 	progress time.Duration
 	info     mcp.Implementation
 
-	claims claims // of runs
-	finder finder // of packs, by words
-	common common // of chats
+	claims claims      // of runs
+	finder finder      // of packs, by words
+	shared sharedLists // of chats
 
 	mu      sync.Mutex
 	chats   []*chat         // those that have not ended

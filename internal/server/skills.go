@@ -164,7 +164,7 @@ func skillAt(catalog *packs.Catalog, uri string) *packs.Pack {
 
 // errNoSkill says that a pack is none by the extension, whatever it seemed to be
 // when it was found.
-var errNoSkill = errors.New("the pack is no skill")
+var errNoSkill = errors.New("the pack is not a skill")
 
 // isNoSkill reports whether an error says that, or that the pack is larger than
 // a skill may be.

@@ -133,7 +133,7 @@ func TestSpecialResources(t *testing.T) {
 	}
 	must(os.WriteFile(secret, []byte("outside"), 0o644))
 	var uris []string
-	for _, at := range []struct{ dir, uri string }{{filepath.Join(w.root, "files"), "skill://files"}, {c.workspace, "workspace://" + c.handle}} {
+	for _, at := range []struct{ dir, uri string }{{filepath.Join(w.root, "files"), "skill://files"}, {c.dir, "workspace://" + c.handle}} {
 		must(unix.Mkfifo(filepath.Join(at.dir, "fifo"), 0o644))
 		must(os.Symlink(secret, filepath.Join(at.dir, "out")))
 		must(os.Symlink("fifo", filepath.Join(at.dir, "tofifo")))
@@ -143,9 +143,9 @@ func TestSpecialResources(t *testing.T) {
 			uris = append(uris, at.uri+"/"+name)
 		}
 	}
-	must(os.Link(secret, filepath.Join(c.workspace, "hard"))) // in a folder that programs write to
+	must(os.Link(secret, filepath.Join(c.dir, "hard"))) // in a folder that programs write to
 	uris = append(uris, "workspace://"+c.handle+"/hard")
-	must(os.WriteFile(filepath.Join(c.workspace, "\x1b[2J\u202e.txt"), []byte("odd"), 0o644))
+	must(os.WriteFile(filepath.Join(c.dir, "\x1b[2J\u202e.txt"), []byte("odd"), 0o644))
 	for _, uri := range uris {
 		for _, method := range []string{"resources/read", "resources/subscribe"} {
 			if code, _ := w.refused(false, method, map[string]any{"uri": uri}); code != -32002 {

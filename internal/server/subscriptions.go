@@ -134,8 +134,8 @@ func (c *chat) listenPlace() (leave func(), ok bool) {
 func (s *Server) look(c *chat, catalog *packs.Catalog, u resourceURI) (look, error) {
 	if u.scheme == schemeWorkspace {
 		handle, inside, ok := cutHandle(u.path)
-		sp := c.spaceNamed(handle)
-		if !ok || sp == nil || !s.mayReadSpaces() {
+		sp := c.workspaceNamed(handle)
+		if !ok || sp == nil || !s.mayReadWorkspaces() {
 			return look{}, errNoResource
 		}
 		dir, err := sp.openWorkspace()

@@ -89,7 +89,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: c.args.canonical(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
-		Workspace: c.in().workspace, Scratch: c.in().ownFolder, Run: &planned.Run,
+		Workspace: c.currentWorkspace().dir, Scratch: c.currentWorkspace().ownFolder, Run: &planned.Run,
 	}), nil
 }
 
@@ -131,7 +131,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 // planned is what the planner needs to know of a call about a pack.
 func (s *Server) planned(c *call, pack *packs.Pack) *plan.Call {
 	p := &plan.Call{
-		Pack: pack, Hides: s.hides, Workspace: c.in().workspace, Folder: c.in().folder, OwnFolder: c.in().ownFolder,
+		Pack: pack, Hides: s.hides, Workspace: c.currentWorkspace().dir, Folder: c.currentWorkspace().folder, OwnFolder: c.currentWorkspace().ownFolder,
 		Context: make(map[string]string), Filled: c.filled,
 	}
 	if c.catalog != nil {

@@ -85,6 +85,6 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
 		Arguments: c.args.whole(), Logged: c.logged(planned.Unlogged),
-		Workspace: c.in().workspace, Scratch: c.in().ownFolder, Run: &planned.Run,
+		Workspace: c.currentWorkspace().dir, Scratch: c.currentWorkspace().ownFolder, Run: &planned.Run,
 	}), nil
 }

@@ -146,7 +146,7 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 	for _, name := range additional {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
 		if isMissing(err) {
-			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is no file of the pack that can be read."})
+			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is not a file of the pack that can be read."})
 			continue
 		}
 		if err != nil {

@@ -83,9 +83,9 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 			return nil, err
 		}
 		req.Pack = gate.Pack{ID: workspaceID, Trust: gate.TrustUser}
-		req.Workspace, req.Scratch = c.in().workspace, c.in().ownFolder
+		req.Workspace, req.Scratch = c.currentWorkspace().dir, c.currentWorkspace().ownFolder
 		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
-			dir, err := c.in().openWorkspace()
+			dir, err := c.currentWorkspace().openWorkspace()
 			if err != nil {
 				return nil, err
 			}

@@ -166,6 +166,6 @@ func places(catalog *packs.Catalog, u resourceURI) []place {
 }
 
 // workspaceURI is the URI of a file or folder of a workspace.
-func workspaceURI(sp *space, name string) string {
+func workspaceURI(sp *workspace, name string) string {
 	return resourceURI{schemeWorkspace, path.Join(sp.handle, name)}.String()
 }

@@ -127,7 +127,7 @@ func TestFollowInvalid(t *testing.T) {
 		f.heard()
 		problems := func() []string {
 			t.Helper()
-			rooms := f.srv.Rooms(t.Context())
+			rooms := f.srv.ChatViews(t.Context())
 			if len(rooms) != 1 || len(rooms[0].Packs) != 1 {
 				t.Fatalf("Rooms() = %+v, want one pack", rooms)
 			}
@@ -267,7 +267,7 @@ cat "${0%/*}/word.txt"
 	eachWatcher(t, tree, func(t *testing.T, f *follower) {
 		f.answer = decide("once")
 		f.initialize()
-		work := f.srv.everyChat()[0].workspace
+		work := f.srv.everyChat()[0].dir
 		ctx, let := t.Context(), make(chan error, 1)
 		go func() {
 			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

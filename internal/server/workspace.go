@@ -25,23 +25,23 @@ const newHandle = "new"
 const workspaceKey = "packs-mcp/workspace"
 
 const (
-	// maxSpaces is how many workspaces a chat may have beside its first.
-	maxSpaces = 32
-	// spaceIdle is after how long a workspace that nobody used is forgotten.
-	spaceIdle = 24 * time.Hour
-	// spaceKept is for how long one that was used does not make room for another.
-	spaceKept = time.Hour
+	// maxWorkspaces is how many workspaces a chat may have beside its first.
+	maxWorkspaces = 32
+	// workspaceIdle is after how long a workspace that nobody used is forgotten.
+	workspaceIdle = 24 * time.Hour
+	// workspaceKept is for how long one that was used does not make room for another.
+	workspaceKept = time.Hour
 	// maxMeasured is how many names are looked at to find out how much the
 	// workspaces of a chat hold; more is taken for too much.
 	maxMeasured = 100_000
 )
 
-// A space is a folder that programs write to, under the handle by which a client
+// A workspace is a folder that programs write to, under the handle by which a client
 // names it. Each chat begins with one. More are for clients several of whose
 // conversations are one chat, as those of one token are since 2026-07-28.
-type space struct {
+type workspace struct {
 	handle    string      // 128 random bits in hexadecimal
-	workspace string      // absolute folder, without links
+	dir       string      // absolute folder, without links
 	folder    os.FileInfo // what it is; a run may try to put another in its place
 	ownFolder bool        // made for this chat
 
@@ -51,29 +51,29 @@ type space struct {
 	used  time.Time
 }
 
-// newSpace makes a workspace, or, with one of the user's own, a handle for that.
-func (s *Server) newSpace() (*space, error) {
+// newWorkspace makes a workspace, or, with one of the user's own, a handle for that.
+func (s *Server) newWorkspace() (*workspace, error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, fmt.Errorf("naming a workspace: %w", err)
 	}
-	sp := &space{handle: hex.EncodeToString(id[:]), workspace: s.opts.Workspace, used: time.Now()}
-	if sp.workspace == "" {
-		sp.workspace, sp.ownFolder = filepath.Join(s.opts.Workspaces, sp.handle), true
+	sp := &workspace{handle: hex.EncodeToString(id[:]), dir: s.opts.Workspace, used: time.Now()}
+	if sp.dir == "" {
+		sp.dir, sp.ownFolder = filepath.Join(s.opts.Workspaces, sp.handle), true
 	}
-	if err := os.MkdirAll(sp.workspace, 0o700); err != nil {
+	if err := os.MkdirAll(sp.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the workspace: %w", err)
 	}
 	// Resolved once, so that what a person is shown is where programs run.
-	resolved, err := filepath.EvalSymlinks(sp.workspace)
+	resolved, err := filepath.EvalSymlinks(sp.dir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the workspace: %w", err)
 	}
-	sp.workspace, err = filepath.Abs(resolved)
+	sp.dir, err = filepath.Abs(resolved)
 	if err != nil {
 		return nil, fmt.Errorf("finding the workspace: %w", err)
 	}
-	dir, err := packfs.Open(sp.workspace)
+	dir, err := packfs.Open(sp.dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
@@ -85,28 +85,28 @@ func (s *Server) newSpace() (*space, error) {
 }
 
 // openWorkspace opens the workspace, and nothing that was put in its place.
-func (sp *space) openWorkspace() (*packfs.Dir, error) {
-	return packfs.OpenSame(sp.workspace, sp.folder, packfs.RefuseHardLinks)
+func (sp *workspace) openWorkspace() (*packfs.Dir, error) {
+	return packfs.OpenSame(sp.dir, sp.folder, packfs.RefuseHardLinks)
 }
 
 // leave lets go of a workspace. What is in it stays, since a person may want it;
 // an empty folder goes.
-func (sp *space) leave() {
+func (sp *workspace) leave() {
 	if sp.ownFolder {
 		// Fails when something is in it, as it should.
-		_ = os.Remove(sp.workspace)
+		_ = os.Remove(sp.dir)
 	}
 }
 
-// spaceNamed returns the chat's workspace with a handle; nil when it has none.
+// workspaceNamed returns the chat's workspace with a handle; nil when it has none.
 // Of another chat's it knows no more than of one that never was.
-func (c *chat) spaceNamed(handle string) *space {
+func (c *chat) workspaceNamed(handle string) *workspace {
 	if handle == c.handle {
-		return c.space
+		return c.workspace
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forgetSpaces(time.Now())
+	c.forgetWorkspaces(time.Now())
 	sp := c.more[handle]
 	if sp != nil {
 		sp.used = time.Now()
@@ -114,40 +114,40 @@ func (c *chat) spaceNamed(handle string) *space {
 	return sp
 }
 
-// spaces are all workspaces of the chat, its first before the others, which are
+// workspaces are all workspaces of the chat, its first before the others, which are
 // sorted by their handles.
-func (c *chat) spaces() []*space {
+func (c *chat) workspaces() []*workspace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]*space, 0, 1+len(c.more))
+	all := make([]*workspace, 0, 1+len(c.more))
 	for _, sp := range c.more {
 		all = append(all, sp)
 	}
-	slices.SortFunc(all, func(a, b *space) int { return strings.Compare(a.handle, b.handle) })
-	return slices.Insert(all, 0, c.space)
+	slices.SortFunc(all, func(a, b *workspace) int { return strings.Compare(a.handle, b.handle) })
+	return slices.Insert(all, 0, c.workspace)
 }
 
-// forgetSpaces lets go of what was not used for long. The caller holds mu.
-func (c *chat) forgetSpaces(now time.Time) {
+// forgetWorkspaces lets go of those that were not used for long. The caller holds mu.
+func (c *chat) forgetWorkspaces(now time.Time) {
 	for handle, sp := range c.more {
-		if sp.using == 0 && now.Sub(sp.used) >= spaceIdle {
+		if sp.using == 0 && now.Sub(sp.used) >= workspaceIdle {
 			delete(c.more, handle)
 			sp.leave()
 		}
 	}
 }
 
-// makeSpace lets go of one workspace when there are too many: of one that is kept
+// makeRoom lets go of one workspace when there are too many: of one that is kept
 // for a call which was never made, or else of the one that was idle longest. The
 // caller holds mu.
-func (c *chat) makeSpace(now time.Time) bool {
-	if len(c.more) < maxSpaces {
+func (c *chat) makeRoom(now time.Time) bool {
+	if len(c.more) < maxWorkspaces {
 		return true
 	}
-	var goes *space
+	var goes *workspace
 	for _, sp := range c.more {
 		unmade := sp.isKept()
-		if sp.using > 0 || !unmade && now.Sub(sp.used) < spaceKept {
+		if sp.using > 0 || !unmade && now.Sub(sp.used) < workspaceKept {
 			continue
 		}
 		if goes == nil || unmade && !goes.isKept() || unmade == goes.isKept() && sp.used.Before(goes.used) {
@@ -164,14 +164,14 @@ func (c *chat) makeSpace(now time.Time) bool {
 
 // isKept reports whether the workspace is kept for a call whose program never ran.
 // The caller holds the chat's mu.
-func (sp *space) isKept() bool { return sp.call != [sha256.Size]byte{} }
+func (sp *workspace) isKept() bool { return sp.call != [sha256.Size]byte{} }
 
-// in is the workspace that the call is about.
-func (c *call) in() *space {
-	if c.space == nil {
-		return c.chat.space
+// currentWorkspace returns the workspace that the call is about.
+func (c *call) currentWorkspace() *workspace {
+	if c.workspace == nil {
+		return c.chat.workspace
 	}
-	return c.space
+	return c.workspace
 }
 
 // inWorkspace makes the call be about the workspace with this handle; without
@@ -180,7 +180,7 @@ func (c *call) inWorkspace(handle string) error {
 	if handle == "" {
 		return nil
 	}
-	if c.space = c.chat.spaceNamed(handle); c.space != nil {
+	if c.workspace = c.chat.workspaceNamed(handle); c.workspace != nil {
 		return nil
 	}
 	return failf(codeNotFound, "Leave workspace out, or pass one that a run of this chat returned.", "there is no such workspace in this chat")
@@ -192,27 +192,27 @@ func (s *Server) runsIn(c *call, handle string) error {
 	if handle != newHandle {
 		return c.inWorkspace(handle)
 	}
-	if c.space != nil {
+	if c.workspace != nil {
 		return nil // as it was prepared before
 	}
 	if !c.chat.ownFolder {
 		return failf(codeInvalidArguments, "Leave workspace out.", "the user named one workspace for everything, so there is no new one")
 	}
-	sp, err := s.keptSpace(c)
-	c.space = sp
+	sp, err := s.keptWorkspace(c)
+	c.workspace = sp
 	return err
 }
 
-// keptSpace returns the workspace that is kept for this call: a call is prepared
+// keptWorkspace returns the workspace that is kept for this call: a call is prepared
 // several times until its program runs, and made again by its client when a
 // person answers late, and means the same one each time.
-func (s *Server) keptSpace(c *call) (*space, error) {
+func (s *Server) keptWorkspace(c *call) (*workspace, error) {
 	key := c.digest()
 	ch := c.chat
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	now := time.Now()
-	ch.forgetSpaces(now)
+	ch.forgetWorkspaces(now)
 	for _, sp := range ch.more {
 		if sp.call == key {
 			sp.used = now
@@ -222,17 +222,17 @@ func (s *Server) keptSpace(c *call) (*space, error) {
 	if ch.isOver {
 		return nil, errNoChat
 	}
-	if !ch.makeSpace(now) {
+	if !ch.makeRoom(now) {
 		return nil, failf(codeWorkspaceLimit, "Go on in one of those that runs of this chat returned, or leave workspace out.",
-			"this chat has %d workspaces, and all were used lately", maxSpaces)
+			"this chat has %d workspaces, and all were used lately", maxWorkspaces)
 	}
-	sp, err := s.newSpace()
+	sp, err := s.newWorkspace()
 	if err != nil {
 		return nil, err
 	}
 	sp.call = key
 	if ch.more == nil {
-		ch.more = make(map[string]*space)
+		ch.more = make(map[string]*workspace)
 	}
 	ch.more[sp.handle] = sp
 	return sp, nil
@@ -247,8 +247,8 @@ func (c *call) digest() [sha256.Size]byte {
 // what gives it back. One that was kept for the call is the client's from now
 // on. It is not ok when the workspace was let go meanwhile.
 func (c *call) begin() (done func(), ok bool) {
-	sp, ch := c.in(), c.chat
-	if sp == ch.space {
+	sp, ch := c.currentWorkspace(), c.chat
+	if sp == ch.workspace {
 		return func() {}, true
 	}
 	ch.mu.Lock()
@@ -266,22 +266,22 @@ func (c *call) begin() (done func(), ok bool) {
 	}, true
 }
 
-// spaceLeft says so when the workspaces of the call's chat hold together what one
-// may hold: handles are no way around limits.workspace. The first has that limit
+// checkQuota refuses the call if the workspaces of its chat together hold as much as
+// one may hold: handles are no way around limits.workspace. The first has that limit
 // of its own, at the end of each run. It looks at every file, so it is for a
 // program that is about to start, and not for each look at a call.
-func (s *Server) spaceLeft(c *call) error {
-	if c.in() == c.chat.space {
+func (s *Server) checkQuota(c *call) error {
+	if c.currentWorkspace() == c.chat.workspace {
 		return nil
 	}
 	limit := s.limits.Run.Workspace
 	var held int64
 	names := 0
-	for _, sp := range c.chat.spaces() {
+	for _, sp := range c.chat.workspaces() {
 		if !sp.ownFolder {
 			continue
 		}
-		err := filepath.WalkDir(sp.workspace, func(_ string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(sp.dir, func(_ string, d fs.DirEntry, err error) error {
 			if names++; err != nil && !errors.Is(err, fs.ErrNotExist) || names > maxMeasured {
 				held = limit // what cannot be measured is too much
 				return fs.SkipAll

@@ -105,8 +105,8 @@ func TestWorkspaceHandles(t *testing.T) {
 		// The page has the files of all of them.
 		var files []string
 		chat := ""
-		for _, r := range w.srv.Rooms(t.Context()) {
-			if slices.ContainsFunc(r.Artifacts, func(f RoomFile) bool { return f.Path == second+"/notes.txt" }) {
+		for _, r := range w.srv.ChatViews(t.Context()) {
+			if slices.ContainsFunc(r.Artifacts, func(f FileView) bool { return f.Path == second+"/notes.txt" }) {
 				chat = r.Chat
 				for _, f := range r.Artifacts {
 					files = append(files, f.Path)
@@ -156,13 +156,13 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	w := newWorld(t, notes)
 	w.initialize()
 	ch := w.srv.everyChat()[0]
-	in := func(args string) *space {
+	in := func(args string) *workspace {
 		t.Helper()
 		c := &call{chat: ch, tool: callTool(), args: readArguments(json.RawMessage(args))}
 		if err := w.srv.runsIn(c, newHandle); err != nil {
 			t.Fatal(err)
 		}
-		return c.in()
+		return c.currentWorkspace()
 	}
 	a := in(`{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`)
 	if again := in(`{ "arguments": {"n": 1.0, "note": "\u0061"}, "pack_id": "notes" }`); again != a {
@@ -184,7 +184,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 		t.Error("a workspace is given twice as a new one")
 	}
 	done()
-	if ch.spaceNamed(a.handle) != a {
+	if ch.workspaceNamed(a.handle) != a {
 		t.Error("the handle is not known after the run")
 	}
 }
@@ -200,7 +200,7 @@ func TestWorkspacesAreBounded(t *testing.T) {
 		return c, w.srv.runsIn(c, newHandle)
 	}
 	var all []*call
-	for i := range maxSpaces {
+	for i := range maxWorkspaces {
 		c, err := make(i)
 		if err != nil {
 			t.Fatal(err)
@@ -229,18 +229,18 @@ func TestWorkspacesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := kept.begin(); ok || ch.spaceNamed(kept.in().handle) != nil {
+	if _, ok := kept.begin(); ok || ch.workspaceNamed(kept.currentWorkspace().handle) != nil {
 		t.Error("a workspace that was let go is used")
 	}
-	if got := folders(); got != 1+maxSpaces {
-		t.Errorf("%d folders, want %d", got, 1+maxSpaces)
+	if got := folders(); got != 1+maxWorkspaces {
+		t.Errorf("%d folders, want %d", got, 1+maxWorkspaces)
 	}
 	if done, ok := next.begin(); ok {
 		done()
 	}
 	e, ok := errors.AsType[*toolError](func() error { _, err := make(1001); return err }())
 	if !ok || e.Code != codeWorkspaceLimit {
-		t.Errorf("one more than %d workspaces: %v, want %s", maxSpaces, e, codeWorkspaceLimit)
+		t.Errorf("one more than %d workspaces: %v, want %s", maxWorkspaces, e, codeWorkspaceLimit)
 	}
 	age := func(by time.Duration) {
 		ch.mu.Lock()
@@ -249,18 +249,18 @@ func TestWorkspacesAreBounded(t *testing.T) {
 			sp.used = sp.used.Add(-by)
 		}
 	}
-	age(spaceKept)
+	age(workspaceKept)
 	if _, err := make(1002); err != nil {
 		t.Errorf("after an hour: %v", err)
 	}
-	if ch.spaceNamed(all[0].in().handle) == nil {
+	if ch.workspaceNamed(all[0].currentWorkspace().handle) == nil {
 		t.Error("the workspace of a program that runs made room")
 	}
-	age(spaceIdle)
-	if ch.spaceNamed(next.in().handle) != nil {
+	age(workspaceIdle)
+	if ch.workspaceNamed(next.currentWorkspace().handle) != nil {
 		t.Error("a workspace that nobody used for a day is known")
 	}
-	if got := slices.Collect(maps.Keys(ch.more)); len(got) != 1 || got[0] != all[0].in().handle {
+	if got := slices.Collect(maps.Keys(ch.more)); len(got) != 1 || got[0] != all[0].currentWorkspace().handle {
 		t.Errorf("after a day there are %q, want that of the program that runs", got)
 	}
 	if got := folders(); got != 2 {
@@ -285,12 +285,12 @@ func TestWorkspacesShareTheLimit(t *testing.T) {
 	}
 	ch := w.srv.everyChat()[0]
 	for _, size := range []int{400, 400, 300} {
-		sp := ch.spaceNamed(w.ok("capability_packs_call_tool", in(newHandle))["workspace"].(string))
-		if err := os.WriteFile(filepath.Join(sp.workspace, "big"), make([]byte, size), 0o600); err != nil {
+		sp := ch.workspaceNamed(w.ok("capability_packs_call_tool", in(newHandle))["workspace"].(string))
+		if err := os.WriteFile(filepath.Join(sp.dir, "big"), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	held := ch.spaces()[1].handle
+	held := ch.workspaces()[1].handle
 	for _, handle := range []string{newHandle, held} {
 		w.answer = decide("once")
 		w.fails(codeWorkspaceLimit, "capability_packs_call_tool", in(handle))

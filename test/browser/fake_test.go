@@ -282,7 +282,7 @@ func openDeskWith(t *testing.T, q *fakeQueue, r *rooms, change func(*approvals.O
 		OpenBrowser: func(f string) error { file = f; return nil },
 	}
 	if r != nil {
-		o.Rooms = r
+		o.Chats = r
 	}
 	change(&o)
 	d, err := approvals.Open(o)

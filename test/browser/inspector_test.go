@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
 // judgesVar names the folder that scripts/cards.sh installs the MCP Inspector into,
@@ -129,7 +131,7 @@ func startInspector(t *testing.T, judges, root string, servers map[string]inspec
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "CLIENT_PORT=" + port, "MCP_SANDBOX_PORT=0", "MCP_AUTO_OPEN_ENABLED=false",
 		"MCP_STORAGE_DIR=" + filepath.Join(root, "inspector"), "MCP_INSPECTOR_SECRET_STORE=memory",
 	}
-	log := new(buffer)
+	log := new(logbuf.Buffer)
 	cmd.Stderr = log
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()

@@ -8,9 +8,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
 )
 
-// InGit reports whether a folder is a git folder or is in one, so that every name
-// in it is git's: its path has no links, and need not say ".git" itself. A working
-// tree that is kept in a bare repository is not.
+// InGit reports whether a folder is a git folder or inside one, so that all its files
+// are git's. Its path has no links, and need not contain ".git". A working tree inside a
+// bare repository does not count.
 func InGit(folder string) bool {
 	tree := false // there is a working tree between folder and dir
 	for dir, below := filepath.Clean(folder), ""; ; dir, below = filepath.Dir(dir), filepath.Base(dir) {
@@ -29,12 +29,12 @@ func InGit(folder string) bool {
 	}
 }
 
-// gitNames are folders in a git folder in which no working tree is looked for.
+// gitNames are folders of a git folder that cannot hold a working tree.
 func gitNames() []string {
 	return []string{"hooks", "info", "logs", "modules", "objects", "refs", "worktrees"}
 }
 
-// isGitFolder reports whether git takes the folder for a repository, or for a
+// isGitFolder reports whether git would accept the folder as a repository, or as a
 // worktree's part of one.
 func isGitFolder(dir string) bool {
 	has := func(name string) bool { return exists(filepath.Join(dir, name)) }

@@ -38,8 +38,8 @@ type View struct {
 	Set   *Set
 	Parts []Part // in the order of the changes; bounded: Cut says that not all are whole
 	Cut   bool
-	// Token stands for exactly this view: an Apply with it may also replace what
-	// the view showed as changed by the user meanwhile.
+	// Token identifies exactly this view. Apply with it may also replace files that the
+	// view showed as changed by the user since the run.
 	Token string
 }
 
@@ -52,18 +52,18 @@ func (v *View) Text() string {
 	return b.String()
 }
 
-// A Part is what a view shows of one change.
+// A Part is one change as a view shows it.
 type Part struct {
 	Path string // as it is: escape it to show it
-	// Text is lines that say what changes, escaped for terminals. The last of them
-	// are a unified diff, which begins with "diff ", if both files are small texts;
-	// else they have sizes and digests.
+	// Text describes the change in lines, escaped for terminals. It ends with a unified
+	// diff, which begins with "diff ", if both files are small texts, or else with sizes
+	// and digests.
 	Text string
 	Cut  bool // it is not shown, since the view is too long; alone it is
 }
 
-// Show returns the view of a set's held changes against the folder as it is
-// now; with paths, of those alone.
+// Show returns a view of a set's held changes, compared with the folder as it is now.
+// With paths, it shows only the changes at and below these.
 func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, error) {
 	r, err := s.find(id)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, er
 		size += len(part.Text)
 		v.Parts = append(v.Parts, part)
 	}
-	// The token has to stand for what was read, not for what came after it.
+	// The token must identify what was read, not a later state.
 	if now, err := s.token(r, dir, paths); err != nil {
 		return nil, err
 	} else if now != v.Token {
@@ -110,8 +110,8 @@ func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, er
 	return v, nil
 }
 
-// selected returns the ops of a set in a state, with paths those of the paths
-// and below them.
+// selected returns the ops of a set in a state. With paths, it returns only those at and
+// below these.
 func selected(r *record.Record, state State, paths []string) []*record.Op {
 	var list []*record.Op
 	git := len(paths) == 0
@@ -133,7 +133,8 @@ func selected(r *record.Record, state State, paths []string) []*record.Op {
 	return list
 }
 
-// text shows one op. whole reports whether a person saw all that it does.
+// text describes one op. whole reports whether the description shows everything that the
+// op does.
 func (s *Store) text(r *record.Record, dir *tree.Dir, o *record.Op) (text string, whole bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", o.Kind, safetext.Quote(o.Path))
@@ -193,14 +194,14 @@ func cut(digest string) string {
 	return safetext.Line(digest)
 }
 
-// current returns what the user has at an op's path now; text is false when it
-// cannot be shown.
+// current returns the user's present file at an op's path. text is false if it cannot be
+// shown.
 func (s *Store) current(dir *tree.Dir, o *record.Op) (data []byte, text bool) {
 	data, text = limited(func() (*os.File, error) { return dir.ReadAt(o.Path) })
 	return data, text
 }
 
-// limited reads a small text. A file that is not there is an empty one.
+// limited reads a small text. A missing file is an empty one.
 func limited(open func() (*os.File, error)) (data []byte, text bool) {
 	f, err := open()
 	if err != nil {
@@ -211,7 +212,7 @@ func limited(open func() (*os.File, error)) (data []byte, text bool) {
 	return data, err == nil && len(data) <= maxShownFile && utf8.Valid(data) && !bytes.Contains(data, []byte{0})
 }
 
-// token is the digest of what the user has at the paths of the held ops.
+// token returns the digest of the user's files at the paths of the held ops.
 func (s *Store) token(r *record.Record, dir *tree.Dir, paths []string) (string, error) {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
@@ -230,7 +231,7 @@ func (s *Store) token(r *record.Record, dir *tree.Dir, paths []string) (string, 
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// lstat describes what is at a path; nil: nothing.
+// lstat describes the file at a path, or returns nil if there is none.
 func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
 	folder, name := tree.Split(at)
 	if at == "." {
@@ -251,13 +252,13 @@ func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
 	return &m, nil
 }
 
-// Apply is a person's own act: it applies the held changes of a set, with
-// paths those alone. Protected names are applied, what is refused never is,
-// and in git folders only text that fits a view whole. A change is left held
-// when the user's file is not the one that the run found; with the token of a
-// view, when it is not the one of the view.
+// Apply applies the held changes of a set because a person said so; with paths, only
+// those. It applies changes of protected names, but never refused changes, and in git
+// folders only text that fits a view completely. A change stays held if the user's file
+// differs from the one that the run found, or, with the token of a view, from the one
+// that the view showed.
 //
-// It returns the new set, which can be undone. What could not be applied stays
+// It returns the new set, which can be undone. A change that could not be applied stays
 // held in the old set, and is refused in the new one, with the reason.
 func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*Set, error) {
 	return s.again(ctx, id, Held, func(f *folder, from, r *record.Record) error {
@@ -293,8 +294,8 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 	})
 }
 
-// expect decides what an op that a person applies may find. free says that what
-// is at its path now is removed first.
+// expect decides what file an op that a person applies may find. free reports whether
+// the file at its path has to be removed first.
 func (s *Store) expect(f *folder, from *record.Record, was, o *record.Op, seen, free bool) error {
 	if o.Regular() && !was.HasNew {
 		return errors.New("its content is gone")
@@ -334,7 +335,7 @@ func (s *Store) expect(f *folder, from *record.Record, was, o *record.Op, seen, 
 	return expecting(o, now)
 }
 
-// expecting makes the op one for what is there now.
+// expecting makes the op expect the file that is there now.
 func expecting(o *record.Op, now *tree.Meta) error {
 	switch {
 	case now == nil && (o.Kind == KindRemove || o.Kind == KindRmdir):
@@ -350,8 +351,8 @@ func expecting(o *record.Op, now *tree.Meta) error {
 	return nil
 }
 
-// unchanged reports whether what is at a path is what was there: by its times,
-// or where these moved by its content.
+// unchanged reports whether the file at a path is the same as before: its times are, or
+// else its content is.
 func (s *Store) unchanged(f *folder, now, was *tree.Meta, digest, link, at string) bool {
 	if now.Type != was.Type || now.Perm != was.Perm {
 		return false
@@ -412,14 +413,14 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 	return s.carryOut(ctx, f.Dir, r)
 }
 
-// Discard drops the held changes of a set; with paths, those alone.
+// Discard drops the held changes of a set; with paths, only those.
 func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, error) {
 	from, err := s.find(id)
 	if err != nil {
 		return nil, err
 	}
-	// The turn keeps them from being applied at the same time. A folder that is
-	// gone has none.
+	// The turn prevents that they are applied at the same time. A folder that no longer
+	// exists has no turn.
 	if t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder}); err == nil {
 		defer t.Close()
 	} else if ctx.Err() != nil {
@@ -441,8 +442,8 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 	return r.List(), nil
 }
 
-// Undo takes the applied changes of a set back, where nothing changed since.
-// It returns a new set, in which what did change is held with its reason.
+// Undo reverts the applied changes of a set where nothing changed since. It returns a new
+// set, in which the other changes are held, with the reason.
 func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 	return s.again(ctx, id, Applied, func(f *folder, from, r *record.Record) error {
 		r.Undoes = from.ID
@@ -483,8 +484,9 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 	})
 }
 
-// opened returns the op that makes a folder writable which is to be removed, so
-// that what is in it can be; nil: it is, or is not the one of the set.
+// opened returns the op that makes a folder writable, so that the files in it can be
+// removed before the folder. It returns nil if the folder is writable, or is not the
+// set's.
 func opened(f *folder, was *record.Op) (*record.Op, error) {
 	if was.Kind != KindMkdir || was.Now == nil || was.Now.Perm&0o700 == 0o700 {
 		return nil, nil
@@ -501,8 +503,8 @@ func opened(f *folder, was *record.Op) (*record.Op, error) {
 	}, nil
 }
 
-// inverse returns the op that takes another back, and why that cannot be done.
-// free says that what is at its path now is removed first.
+// inverse returns the op that reverts another, or why that is impossible. free reports
+// whether the file at its path has to be removed first.
 func (s *Store) inverse(f *folder, from *record.Record, was *record.Op, free bool) (*record.Op, error) {
 	o := &record.Op{
 		Change: record.Change{Path: was.Path, State: Applied, Old: was.New}, Git: was.Git, Internal: was.Internal,
@@ -559,8 +561,8 @@ func (s *Store) inverse(f *folder, from *record.Record, was *record.Op, free boo
 	return o, nil
 }
 
-// refreshed reports whether the user's index still says what a set made it say:
-// git writes it anew whenever it looks at files.
+// refreshed reports whether the user's git index still has the content that a set gave
+// it: git rewrites the file whenever it looks at the working tree.
 func (s *Store) refreshed(f *folder, from *record.Record, o *record.Op) bool {
 	made, err1 := tree.ReadAll(gitdata.MaxIndex, func() (*os.File, error) { return s.journal.NewContent(from, o) })
 	now, err2 := tree.ReadAll(gitdata.MaxIndex, func() (*os.File, error) { return f.Dir.ReadAt(o.Path) })

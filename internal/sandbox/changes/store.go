@@ -28,23 +28,23 @@ type Options struct {
 	// Protect are more protected patterns, as in the table of package protect;
 	// Unprotect are patterns of that table that do not count, spelled the same.
 	Protect, Unprotect []string
-	// Own are absolute paths that no run may change wherever they are: pack roots,
-	// and this program's own files.
+	// Own are absolute paths that no run may change: pack roots, and this program's own
+	// files.
 	Own []string
-	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
-	// they and a repository's settings name in a folder is protected in it.
+	// GitConfig are the user's files with git settings, such as ~/.gitconfig. Files that
+	// these or a repository's settings name are protected.
 	GitConfig []string
 	Home      string // the user's home folder, which ~/ stands for in these; empty: not known
-	// Waiting is called when Apply, Discard or Undo has to wait for a run that works
-	// in the folder; nil: nobody is told.
+	// Waiting, if not nil, is called when Apply, Discard or Undo has to wait for a run
+	// that works in the folder.
 	Waiting func(Holder)
-	// Logger hears of what recovery did; nil: nobody does.
+	// Logger, if not nil, logs what recovery did.
 	Logger *slog.Logger
 	Now    func() time.Time // nil: time.Now
 }
 
-// A Store keeps the change sets of one user. Its methods are safe for
-// concurrent use, also by several processes.
+// A Store stores the change sets of one user. Its methods are safe for concurrent use,
+// even by several processes.
 type Store struct {
 	journal *journal.Journal
 	turns   *turns.Turns
@@ -57,10 +57,10 @@ type Store struct {
 	now     func() time.Time
 }
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNotFound = errors.New("no such change set")
-	// ErrExpired is for a set whose content is gone.
+	// ErrExpired says that the content of a set was removed.
 	ErrExpired = errors.New("the change set has expired")
 )
 
@@ -70,9 +70,9 @@ const (
 	defaultAge   = 24 * time.Hour
 )
 
-// Open opens the store, finishes the sets that a dead server left with a
-// complete journal, and drops those without one. It does not wait for turns
-// that are taken: who takes such a turn next finishes them.
+// Open opens the store. It finishes sets that a dead server left with a complete
+// journal, and drops those without one. It does not wait for turns that are in use: the
+// next holder of such a turn finishes its sets.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	names, err := protect.New(o.Protect, o.Unprotect)
 	if err != nil {
@@ -113,15 +113,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// near reports whether a set is of a folder above or below one of these.
+// near reports whether a set's folder is one of these, or above or below one.
 func near(r *record.Record, folders []*folder) bool {
 	return slices.ContainsFunc(folders, func(f *folder) bool {
 		return r.Folder != f.Path && touches(filepath.ToSlash(r.Folder), filepath.ToSlash(f.Path))
 	})
 }
 
-// recoverNear finishes the sets of folders above and below, as far as their turns
-// are free.
+// recoverNear finishes the sets of folders above and below whose turns are free.
 func (s *Store) recoverNear(ctx context.Context, unfinished []*record.Record, folders []*folder) {
 	for _, r := range unfinished {
 		if !near(r, folders) {
@@ -133,12 +132,12 @@ func (s *Store) recoverNear(ctx context.Context, unfinished []*record.Record, fo
 	}
 }
 
-// touches reports whether a and b are the same path, or one is below the other.
+// touches reports whether a and b are the same path or one is below the other.
 func touches(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
-// List returns all sets, the newest first, and removes what expired.
+// List returns all sets, newest first, and removes expired ones.
 func (s *Store) List() ([]*Set, error) {
 	s.journal.Expire()
 	var sets []*Set
@@ -148,8 +147,8 @@ func (s *Store) List() ([]*Set, error) {
 	return sets, nil
 }
 
-// Get returns one set, by its ID or an unambiguous beginning of it. Its error
-// matches [ErrNotFound].
+// Get returns the set with an ID, or an unambiguous prefix of it. The error for a
+// missing one matches [ErrNotFound].
 func (s *Store) Get(id string) (*Set, error) {
 	r, err := s.find(id)
 	if err != nil {

@@ -19,15 +19,14 @@ import (
 // A Folder is a folder of the user's that a run may change.
 type Folder struct {
 	Path string // absolute; links in it are followed once, by Begin
-	// Git is not nil for a folder that is a git folder, or part of one, outside
-	// of the project: of a worktree or a submodule. All of it is protected.
+	// Git is set for a git folder, or a part of one, outside of the project: that of a
+	// worktree or a submodule. Everything in it is protected.
 	Git *GitFolder
 }
 
-// A Turn is the right of one run to change its folders. It excludes all runs of
-// this user, in any server, that may change a folder which is the same, above
-// or below. It ends with Close, or with the process. Its methods are not safe
-// for concurrent use.
+// A Turn is one run's right to change its folders. While it lasts, no other run of this
+// user, in any server, may change the same folders, or those above or below. It ends
+// with Close, or with the process. Its methods are not safe for concurrent use.
 type Turn struct {
 	store   *Store
 	run     Run
@@ -42,15 +41,14 @@ type folder struct {
 	meta tree.Meta
 }
 
-// Begin waits for the turn in all of the folders, finishes what a dead server
-// left unfinished in them, and marks the moment: what the user changes from
-// now on wins over the run.
+// Begin waits for the turn in all of the folders and finishes what a dead server left
+// unfinished in them. From then on, the user's own changes win over the run's.
 //
 // A run takes all of its folders at once: two turns, one after the other, could
 // wait for each other.
 //
-// waiting, if it is not nil, is called once with the holder when the turn is not
-// free, before Begin waits. When ctx ends first, the error is a [*WaitError].
+// If the turn is not free, Begin calls waiting once with its holder, unless waiting is
+// nil. If ctx ends first, the error is a [*WaitError].
 func (s *Store) Begin(ctx context.Context, run Run, waiting func(Holder), folders ...Folder) (*Turn, error) {
 	return s.begin(ctx, run, true, waiting, folders)
 }
@@ -88,7 +86,7 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 		return t, err
 	}
 	if wait && slices.ContainsFunc(unfinished, func(r *record.Record) bool { return near(r, t.folders) }) {
-		// Nobody works in these folders now, and this turn excludes theirs.
+		// No run works in these folders now, and this turn keeps others out.
 		t.lock.Release()
 		s.recoverNear(ctx, unfinished, t.folders)
 		if unfinished, err = take(); err != nil {
@@ -121,8 +119,9 @@ func once(do func(Holder)) func(Holder) {
 	return func(h Holder) { first.Do(func() { do(h) }) }
 }
 
-// moment marks the moment on the folder's file system: in the turn's own lock file
-// where that is on the same one, which is quicker than making a file.
+// moment returns the present time by the clock of the folder's file system. It uses the
+// turn's lock file if that is on the same file system, which is faster than making a
+// file.
 func (t *Turn) moment(f *folder) (int64, error) {
 	if lock, err := t.lock.File(); err == nil {
 		defer lock.Close()
@@ -161,8 +160,8 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 	return f, nil
 }
 
-// Handle returns the open handle of folder i of Begin, which stays the same
-// folder when its name comes to mean another. The Turn owns it.
+// Handle returns the open handle of folder i of Begin. It stays the same folder even if
+// the folder is renamed. The Turn owns it.
 func (t *Turn) Handle(i int) *os.File { return t.folders[i].Dir.File() }
 
 // Path returns the path of folder i with links resolved.
@@ -176,22 +175,21 @@ func (t *Turn) Copy(ctx context.Context, i int, to *os.File, limits CopyLimits) 
 	return t.folders[i].Copy(ctx, to, limits)
 }
 
-// A Layer is where a run wrote instead of a folder. Of the two formats, the
-// zero Copy is an overlay's upper folder, mounted with "userxattr" and without
-// redirect_dir and metacopy.
+// A Layer is where a run wrote instead of a folder. It is a copy, or, if Copy is nil, an
+// overlay's upper folder, mounted with "userxattr" and without redirect_dir and metacopy.
 type Layer struct {
 	Folder int // which of Begin
 	// Dir is the overlay's upper folder, or the changed copy. It may be in another
 	// mount namespace: only the handle is used (on systems other than Linux, its
 	// name). Finish may change modes in it to read it, and does not close it.
 	Dir *os.File
-	// Copy is what the copy held before; nil: Dir is an overlay's upper folder.
+	// Copy describes the copy before the run; nil if Dir is an overlay's upper folder.
 	Copy *Copy
 }
 
-// Finish makes a set of each layer that holds changes and applies what may be
-// applied. Every process of the run must have ended. It returns the sets, also
-// those that are wholly held or refused, in the order of the layers.
+// Finish makes a set of each layer that has changes, and applies those that may be
+// applied. Every process of the run must have ended. It returns all sets, in the order of
+// the layers, including those of which nothing was applied.
 //
 // An error means that for at least one layer nothing was applied and nothing is
 // kept: its folder is as it was. The sets of other layers are returned beside

@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
 )
 
-// A family is what the helper forks: the program, or the init of a PID
-// namespace that forks the program in turn.
+// A family is the processes that the helper forks: the program, or the init of a
+// PID namespace, which then forks the program.
 type family struct {
 	ns      bool // there is an init
 	flags   uintptr
@@ -20,7 +20,7 @@ type family struct {
 	setup   plan       // of the init
 	program plan       // of the program
 
-	// What follows is used by the children, who can allocate nothing.
+	// The children use the fields below, because they cannot allocate memory.
 	mask   [8]byte // all signals
 	before [8]byte // the helper's own blocked signals
 	child  [8]byte // SIGCHLD
@@ -52,8 +52,8 @@ type cloneArgs struct {
 	flags, pidfd, childTid, parentTid, exitSignal, stack, stackSize, tls, setTid, setTidSize, cgroup uint64
 }
 
-// join makes the child, and all that come from it, members of a control group, by
-// the plan that it goes through first or already when it is made.
+// join makes the child and its descendants members of a control group: when the
+// child is made, if the kernel can, or else by a step of the plan that it runs first.
 func (f *family) join(first *plan, g *pids.Group) {
 	if g == nil {
 		return
@@ -71,15 +71,14 @@ const noStep = -1 // the index of a record that is about no step of a plan
 const recordSize = unsafe.Sizeof(record{})
 
 // fork makes the child: the program, or the init that starts it. The init sets
-// up the namespaces, starts the program, and is then the process to which all
-// others of the namespace fall: it reaps them. When it ends, the kernel kills
-// them.
+// up the namespaces, starts the program, and then reaps every orphan of the
+// namespace. When it ends, the kernel kills the others.
 //
 // Only the calling thread exists in a child. All signals are blocked on the way,
-// so that no handler of the Go runtime ever runs there. What a child does is in
-// this one function, whose stack was seen to be large enough before, and in
-// leaves that do not look: a child that wanted more stack, or that somebody
-// asked to make way for another goroutine, would be lost.
+// so that no handler of the Go runtime ever runs there. All of a child's code is in
+// this one function, whose stack was checked before the fork, and in leaf functions
+// without a stack check: a child that had to grow its stack, or was preempted, would
+// never continue.
 //
 //go:norace
 //go:noinline

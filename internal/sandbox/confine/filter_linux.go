@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 )
 
-// seccomp installs the filter, and sends the descriptor of its questions to the
-// supervisor. No more filters with questions can be installed after it.
+// seccomp installs the filter, and sends its listener's descriptor to the supervisor.
+// The kernel allows no second filter with a listener.
 func (p *plan) seccomp(f seccomp.Filter) {
 	code := f.Program()
 	p.keep = append(p.keep, code)
@@ -22,18 +22,18 @@ func (p *plan) seccomp(f seccomp.Filter) {
 		return
 	}
 	p.call(StepListen, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(), program).out = uint8(slotFrom)
-	// Linux 5.0 to 5.4 cannot let a call go on. Nobody has asked yet, so a kernel
-	// that can finds no question.
+	// Linux 5.0 to 5.4 cannot continue a call. A kernel that can answers ENOENT here,
+	// since there is no question yet.
 	p.call(StepListen, unix.SYS_IOCTL, slotFrom, unix.SECCOMP_IOCTL_NOTIF_SEND,
 		unsafe.Pointer(&broker.Answer{Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})).ignore[0] = uintptr(unix.ENOENT)
 	p.pass("send the filter's questions to the supervisor", fdQuestions, slotFrom)
 }
 
-// listenerFlags returns the flags of a filter that asks. From Linux 5.19 on, a
-// question that the supervisor has received is not taken back by a signal.
+// listenerFlags returns the flags of a filter with a listener. From Linux 5.19 on, a
+// signal does not withdraw a question that the supervisor has received.
 func listenerFlags() uintptr {
 	const ask = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-	// Without a filter, the kernel looks at the flags and gets no further.
+	// Without a filter, the kernel checks the flags and then fails.
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, ask|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0)
 	if errno == unix.EFAULT {
 		return ask | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV

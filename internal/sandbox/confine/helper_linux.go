@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/probe"
 )
 
-// lifeline is the helper's descriptor of the socket to the server.
+// lifeline is the helper's descriptor for the socket to the server.
 const lifeline = 3
 
 // stdioCount is how many descriptors come with a job: the program's standard
@@ -102,8 +102,8 @@ func receive() (*Job, []int, error) {
 	return job, stdio, err
 }
 
-// newJobGroup makes the control group that a job asks for; nil: it asks for none,
-// or none can be made.
+// newJobGroup makes the control group that a job asks for. It returns nil if the job
+// asks for none, or none can be made.
 func newJobGroup(job *Job) *pids.Group {
 	limit := job.Limits.Processes
 	if limit <= 0 || job.Group == "" {
@@ -115,8 +115,8 @@ func newJobGroup(job *Job) *pids.Group {
 	return pids.New(job.Group, limit)
 }
 
-// carryOut starts the program, in a control group or with nil in none, and returns
-// when nothing of it is left.
+// carryOut starts the program, in the control group unless that is nil, and returns
+// when no process of it is left.
 func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
 	orders, report, err := pipes()
 	if err != nil {
@@ -163,12 +163,12 @@ func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
 		}
 	}
 	if f.ns {
-		// What the kernel does to take the mounts apart, it does when their last user
-		// ends: this process, after its answer, and not the init, which is waited for.
+		// The kernel takes the mounts apart when their last user ends. This descriptor
+		// makes that the helper, after its answer, and not the init, which we wait for.
 		_, _ = unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
-	// Only now: who cannot be dumped does not own his files in /proc, and the
-	// child needs one of them to map its user.
+	// Only now: a process that cannot be dumped does not own its files in /proc, and
+	// the child needs one of them to map its user.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	for _, fd := range append(stdio, report[1], orders[0], questions[1]) {
 		_ = unix.Close(fd)
@@ -182,13 +182,13 @@ func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
 
 const stepIDs = "give the namespace its ids"
 
-// ends are the descriptors that a child gets.
+// ends holds the descriptors that a child gets.
 type ends struct {
 	stdio                     []int
 	orders, report, questions int
 }
 
-// newFamily plans all that the children of a job do.
+// newFamily plans everything that the children of a job do.
 func newFamily(job *Job, group *pids.Group, e ends) *family {
 	f := &family{}
 	moves := []move{{e.report, fdReport}, {e.stdio[0], fdStdin}, {e.stdio[1], fdStdout}, {e.stdio[2], fdStderr}, {e.questions, fdQuestions}}
@@ -235,7 +235,7 @@ func failure(step string, err error) *Report {
 	return r
 }
 
-// readRecord reads what a child said; false is the end.
+// readRecord reads a child's next record. It returns false at the end.
 func readRecord(fd int, rec *record) bool {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(rec)), recordSize)
 	for {

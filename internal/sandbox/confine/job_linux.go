@@ -18,13 +18,13 @@ type Job struct {
 	Dir       string // absolute; the working folder
 	DirID     ID
 
-	Namespaces bool   // user, PID, network, IPC, mount and UTS namespaces, and a file tree of its own
-	HostNet    bool   // with Namespaces: all but the network's
-	Loopback   bool   // with Namespaces and without HostNet: bring up the loopback interface
-	Binds      []Bind // of the tree, parents before what is below them
-	Links      []Link // of the tree
-	TmpSize    int64  // bytes of /tmp, and of /dev/shm
-	Layer      Room   // what all layered folders together may hold of changes
+	Namespaces bool        // user, PID, network, IPC, mount and UTS namespaces, and a file tree of its own
+	HostNet    bool        // with Namespaces: all but the network's
+	Loopback   bool        // with Namespaces and without HostNet: bring up the loopback interface
+	Binds      []Bind      // of the tree, parents before what is below them
+	Links      []Link      // of the tree
+	TmpSize    int64       // bytes of /tmp, and of /dev/shm
+	Layer      TmpfsLimits // what all layered folders together may hold of changes
 
 	Landlock Ruleset // its zero value is none
 	Filter   seccomp.Filter
@@ -32,36 +32,35 @@ type Job struct {
 	Group    string // the name of a control group to bound the number of processes with; empty: none
 }
 
-// An ID tells one folder from others; the zero value is any.
+// An ID identifies a folder. The zero value matches any.
 type ID struct{ Dev, Ino uint64 }
 
-// A Room bounds a file system in memory.
-type Room struct {
+// TmpfsLimits bounds a file system in memory.
+type TmpfsLimits struct {
 	Bytes int64
 	Names int64 // files, folders and links
 }
 
-// A File is the program, or the interpreter of a script, with what it was when
-// its bytes were looked at.
+// A File is the program, or the interpreter of a script, with its state when its bytes
+// were hashed.
 type File struct {
 	Path  string // absolute
 	State State
-	// System says that it is in a folder of the system's, where nobody exchanges
-	// it who could not do anything else as well. It is then started by its path,
-	// after which the kernel names the process.
+	// System reports whether the file is in a folder of the system, where only root
+	// can replace it. It is then started by its path, so that the process has its name.
 	System bool
 }
 
-// A State tells one file, with the bytes that it has, from others; the zero
-// value is any. A file that is written to gets another.
+// A State identifies a file with its present content: writing to the file changes it.
+// The zero value matches any.
 type State struct {
 	ID
 	Size                 uint64
 	Seconds, Nanoseconds uint64 // of the last change of anything about it
 }
 
-// A Bind is a folder or file that is found at the same path inside, unless From
-// says where it is.
+// A Bind is a folder or file that the run sees. It has the same path on the host,
+// unless From says otherwise.
 type Bind struct {
 	Path     string // absolute, clean, no symbolic link at its end
 	From     string // absolute, without symbolic links; empty: Path
@@ -75,9 +74,9 @@ type Bind struct {
 
 // MaxLayers is how many layered folders a job may have.
 //
-// What the program writes to one of them goes to a folder in memory, of which
-// the server gets a descriptor before the program starts. They come in the order
-// of the job's Binds, with an empty message: a head that says 0.
+// What the program writes to a layered folder goes to a folder in memory. The server
+// gets descriptors of these before the program starts, in the order of the job's Binds,
+// with an empty message: a head with the length 0.
 const MaxLayers = 16
 
 // A Link is a symbolic link of the tree.
@@ -113,7 +112,7 @@ const (
 	OrderKill      orderByte = 'K' // SIGKILL to everything
 )
 
-// A Report is what the helper says when nothing of the job is left.
+// A Report is what the helper sends when no process of the job is left.
 type Report struct {
 	Failed bool   // the program was not started
 	Step   string // with Failed: what was being done, as "mount /usr"
@@ -131,16 +130,15 @@ const (
 	StepStart  = "start the program"
 	StepFolder = "enter the working folder"
 
-	// StepListen fails where the filter cannot ask the supervisor, as when the
-	// manager of a container does so already, or the kernel is old. It is about
-	// the confinement, and can be left out with Filter.NoListener.
+	// StepListen fails where the filter cannot have a listener: a container's manager
+	// has one already, or the kernel is old. Filter.NoListener does without.
 	StepListen = "have the seccomp filter ask the supervisor"
 
-	// Those that met another file than it was to be.
+	// Steps that found another file than the approved one.
 	StepProgram     = "find the program as it was"
 	StepInterpreter = "find the interpreter as it was: " // and its path
 
-	// Replaced is how a step ends that met another folder than it was to.
+	// Replaced is the end of a step's name that found another folder than expected.
 	Replaced = "is not the folder it was"
 )
 

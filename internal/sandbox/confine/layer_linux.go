@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trialName is what is made in a layered folder and removed again, to see that it
-// can be written to: an overlay that cannot use its work folder mounts read-only
-// without an error.
+// trialName is a folder that is made in a layered folder and removed again, to check
+// that the overlay is writable: one that cannot use its work folder is mounted
+// read-only without an error.
 const trialName = ".packs-mcp-layer-trial"
 
-// layers makes the file system that holds the layers of the job, and reports
-// whether it has any. One is enough for all, so that its bounds are the run's.
+// layers makes the file system that holds the layers of the job, and reports whether
+// the job has any. All layers share one, so that its bounds hold for the whole run.
 //
 // The kernel makes an overlay only of what is mounted in the caller's own
 // namespace. So it is attached in the tree that the child is about to leave, in a
@@ -34,7 +34,7 @@ func (p *plan) layers(j *Job) bool {
 	if n == 0 {
 		return false
 	}
-	// The numbers are taken before anything else can get one of them.
+	// Take the descriptor numbers before anything else can.
 	for fd := fdLayers; fd < fdUpper+n; fd++ {
 		p.call("reserve a descriptor", unix.SYS_DUP3, fdReport, fd, unix.O_CLOEXEC)
 	}

@@ -38,8 +38,8 @@ const (
 // the helper checks that all come from below fdOrders.
 type move struct{ from, to int }
 
-// descriptors moves a child's descriptors to where they belong, and closes
-// everything else.
+// descriptors moves a child's descriptors to their fixed numbers, and closes all
+// others.
 func (p *plan) descriptors(moves []move) {
 	for _, m := range moves {
 		p.call("place a descriptor", unix.SYS_DUP3, m.from, m.to, unix.O_CLOEXEC)
@@ -60,8 +60,8 @@ func (p *plan) signals() {
 }
 
 // unprivileged drops every capability for good, and keeps programs that carry
-// privileges from granting them. In a user namespace of our own nothing of it
-// can fail; outside, who has no privileges cannot drop them.
+// privileges from granting them. In a user namespace of our own none of this can
+// fail. Outside, a process without privileges cannot drop them.
 func (p *plan) unprivileged(own bool) {
 	const ( // capabilities(7), "The securebits flags"; each has a lock beside it
 		noRoot      = 1<<0 | 1<<1
@@ -102,7 +102,7 @@ func lastCap() int {
 func (p *plan) program(j *Job) {
 	p.call("begin a session", unix.SYS_SETSID)
 	if !j.Namespaces {
-		// Nothing but its supervisor would kill it, should that be killed.
+		// If the supervisor is killed, the kernel must kill the program.
 		p.call("die with the supervisor", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	}
 	for std, fd := range []int{fdStdin, fdStdout, fdStderr} {
@@ -122,16 +122,16 @@ func (p *plan) program(j *Job) {
 	p.start(j)
 }
 
-// start executes the program, if it and its interpreters are still the files
-// whose bytes were looked at.
+// start executes the program if it and its interpreters are still the files that were
+// hashed.
 //
 // A program that is neither a script nor the system's is executed by the
 // descriptor that was compared, so that nothing can come between. The rest is compared by path, at the last
 // moment, and an exchange after that is not seen: of an interpreter until the
 // kernel has opened it, which is next, and of a script until its interpreter has
 // opened it, some milliseconds later, since that gets a path and nothing else.
-// Who can do that has the user's rights on the folder that the program is in. A
-// pack's own scripts are copies in a private folder, where nobody can.
+// Only somebody with the user's rights on the program's folder can do that. A pack's
+// own scripts are copies in a private folder, where nobody can.
 func (p *plan) start(j *Job) {
 	for i, f := range j.Files {
 		if f.State == (State{}) || j.byDescriptor() {
@@ -149,8 +149,8 @@ func (p *plan) start(j *Job) {
 		p.call(StepStart, unix.SYS_OPENAT, fdCWD, j.Path, unix.O_PATH|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
 		p.call(StepStart, unix.SYS_STATX, slotFrom, "", unix.AT_EMPTY_PATH, stateMask, unsafe.Pointer(&p.stat))
 		p.same(StepProgram, j.seen(j.Files[0]))
-		// What another program has to read (binfmt_misc) cannot be started so: it
-		// would be given a descriptor that is closed by then.
+		// A file that another program reads (binfmt_misc) cannot be started this way:
+		// the descriptor is closed by the time that program opens it.
 		p.call(StepStart, unix.SYS_EXECVEAT, slotFrom, "", argv, env, unix.AT_EMPTY_PATH).ignore[0] = uintptr(unix.ENOENT)
 	}
 	p.call(StepStart, unix.SYS_EXECVE, j.Path, argv, env)
@@ -162,13 +162,13 @@ func (j *Job) byDescriptor() bool {
 	return len(j.Files) == 1 && j.Files[0].State != (State{}) && !j.Files[0].System
 }
 
-// limits sets what the kernel holds each process to.
+// limits sets the kernel's limits for each process.
 func (p *plan) limits(j *Job) {
 	set := func(name string, resource int, soft, hard int64) {
 		p.call("limit "+name, unix.SYS_PRLIMIT64, 0, resource, unsafe.Pointer(&unix.Rlimit{Cur: uint64(soft), Max: uint64(hard)}), 0)
 	}
-	// A limit of 0 does not stop a program of the system's that takes cores
-	// (core_pattern with "|"); one byte does, and is too little for a file.
+	// A limit of 0 does not stop a system program that collects cores (core_pattern
+	// with "|"). A limit of one byte does, and is too small for a file.
 	set("core files", unix.RLIMIT_CORE, 1, 1)
 	set("message queues", unix.RLIMIT_MSGQUEUE, 0, 0)
 	l := j.Limits
@@ -176,8 +176,8 @@ func (p *plan) limits(j *Job) {
 	if l.Processes > 0 {
 		processes = l.Processes + 1 // our init is one
 		if !j.Namespaces {
-			// The limit counts everything of the user's, for which all that the
-			// system runs stands here. It is the last resort; the supervisor counts.
+			// The limit counts all processes of the user; the number of all tasks of the
+			// system stands for these. It is the last resort: the supervisor counts.
 			processes += tasks()
 		}
 	}
@@ -212,9 +212,9 @@ func (p *plan) limits(j *Job) {
 	}
 }
 
-// stackLimit returns the bytes that the stack of a process may grow to, which
-// the limit on its data does not count: a tenth of that, and always enough for
-// ordinary programs.
+// stackLimit returns how many bytes the stack of a process may have. The limit on data
+// does not count the stack. It is a tenth of that limit, and always enough for ordinary
+// programs.
 func stackLimit(data int64) int64 {
 	const least, most = 8 << 20, 64 << 20
 	if data <= 0 {
@@ -223,11 +223,11 @@ func stackLimit(data int64) int64 {
 	return min(max(data/10, least), most)
 }
 
-// sacrifice makes the program the first to go when memory runs out: what it
-// shares, in /dev/shm as elsewhere, counts for no process's limit.
+// sacrifice makes the kernel kill the program first when memory runs out: its shared
+// memory, in /dev/shm or elsewhere, counts for no process's limit.
 func (p *plan) sacrifice() { p.write("/proc/self/oom_score_adj", "1000") }
 
-// tasks is how many processes and threads the system has.
+// tasks returns how many processes and threads the system has.
 func tasks() int64 {
 	const noIdea = 1 << 15
 	text, err := os.ReadFile("/proc/loadavg")
@@ -272,8 +272,7 @@ func (p *plan) landlock(r Ruleset) {
 	p.call("restrict by Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, slotTree, 0)
 }
 
-// rulesetSize is how much of the attributes a kernel that knows no more can be
-// given.
+// rulesetSize returns how many bytes of the attributes this kernel understands.
 func rulesetSize(r Ruleset) int {
 	switch {
 	case r.Scoped != 0:

@@ -37,8 +37,8 @@ const sizeofMountAttr = int(unsafe.Sizeof(unix.MountAttr{}))
 // maxFiles bounds the files of a tmpfs, each of which takes memory.
 const maxFiles = "200000"
 
-// namespaces gives the child its own user, with the ids it had, and its own
-// file tree, which it moves into.
+// namespaces gives the child its own user namespace, with the ids it had, and its own
+// file tree, and moves it there.
 func (p *plan) namespaces(j *Job, uid, gid int) {
 	p.sacrifice()
 	if uid == 0 {
@@ -93,7 +93,7 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	}
 }
 
-// write writes a file of /proc at once, as these need it.
+// write writes a file of /proc in one call, as these require.
 func (p *plan) write(name, text string) {
 	p.call("open "+name, unix.SYS_OPENAT, fdCWD, name, unix.O_WRONLY|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
 	p.call("write "+name, unix.SYS_WRITE, slotFrom, text, len(text))
@@ -140,8 +140,8 @@ func (p *plan) proc() {
 		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
 }
 
-// maskProc hides the user's keys, which are in no namespace, and from root what
-// only root may read. A mount that knows no devices makes opening one fail.
+// maskProc hides the user's keys, which belong to no namespace, and from a program of
+// root's the files that only root may read. A device on a nodev mount cannot be opened.
 func (p *plan) maskProc(made map[string]bool, uid int) {
 	names := []string{"keys", "key-users"}
 	if uid == 0 {
@@ -155,7 +155,7 @@ func (p *plan) maskProc(made map[string]bool, uid int) {
 	}
 }
 
-// exists reports whether there is something at a path.
+// exists reports whether there is a file of any kind at a path.
 func exists(name string) bool { return unix.Access(name, unix.F_OK) == nil }
 
 // terminals mounts an empty set of pseudo terminals, for programs that run
@@ -168,7 +168,7 @@ func (p *plan) terminals() {
 	p.place("/dev/pts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 }
 
-// place mounts the file system that is being configured.
+// place creates and mounts the file system that the steps before configured.
 func (p *plan) place(at string, attrs int) {
 	p.call("create the file system for "+at, unix.SYS_FSCONFIG, slotFrom, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
 	if at == "/" {
@@ -191,17 +191,16 @@ func (p *plan) folder(made map[string]bool, dir string) {
 	p.call("make folder "+dir, unix.SYS_MKDIRAT, slotAt, path.Base(dir), 0o755).ignore[0] = uintptr(unix.EEXIST)
 }
 
-// in opens a folder of the new root, in which something is to be made. A
-// symbolic link on the way would lead to the host, whose root is still ours.
+// in opens a folder of the new root in which to make something. It follows no symbolic
+// link: a link would lead to the host, whose root is still ours.
 func (p *plan) in(dir string) {
 	p.call("open folder "+dir+" of the new root", unix.SYS_OPENAT2, slotRoot, relative(dir),
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotAt)
 }
 
-// bind puts what is at a path of the host at a path of the new tree, the same
-// one but for an image. No
-// symbolic link is followed, neither here nor there: what is inside of a bind
-// may be of a program's making.
+// bind mounts a path of the host in the new tree, at the same path unless it is an
+// image. It follows no symbolic link on either side: a program may have made what is
+// inside a bind.
 func (p *plan) bind(j *Job, b Bind, made map[string]bool, covered bool) {
 	if !covered {
 		// Below a folder that is bound already, the place to bind at is there.
@@ -267,7 +266,7 @@ func (p *plan) loopback() {
 	p.call("close the socket for loopback", unix.SYS_CLOSE, slotFrom)
 }
 
-// relative is an absolute path as seen from the root's descriptor.
+// relative returns an absolute path relative to the root's descriptor.
 func relative(p string) string {
 	if p == "/" {
 		return "."
@@ -275,7 +274,7 @@ func relative(p string) string {
 	return strings.TrimPrefix(p, "/")
 }
 
-// covered reports whether p is below one of binds.
+// covered reports whether p is at or below one of binds.
 func covered(binds []Bind, p string) bool {
 	for _, b := range binds {
 		if !b.File && (b.Path == p || strings.HasPrefix(p, strings.TrimSuffix(b.Path, "/")+"/")) {

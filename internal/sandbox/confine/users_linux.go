@@ -25,10 +25,9 @@ func (p *plan) mapped() {
 // namespace.
 type userMap struct{ file, text string }
 
-// userMaps give the user namespace of a child of root's every id that the helper
-// itself has, so that a layer can hold a changed file of any owner's. They
-// take no right away from anybody and give none: the program has no
-// capabilities, and root's own id is mapped either way.
+// userMaps returns maps that give the user namespace of root's child every id that the
+// helper has, so that a layer can hold changed files of any owner. They change nobody's
+// rights: the program has no capabilities, and root's own id is mapped either way.
 func userMaps() ([]userMap, error) {
 	maps := []userMap{{"setgroups", "deny"}}
 	for _, file := range []string{"uid_map", "gid_map"} {
@@ -41,7 +40,7 @@ func userMaps() ([]userMap, error) {
 	return maps, nil
 }
 
-// mapUsers writes the maps of a child, which waits for them.
+// mapUsers writes the maps of a child. The child waits for them.
 func mapUsers(pid int, maps []userMap) error {
 	dir := "/proc/" + strconv.Itoa(pid) + "/"
 	for _, m := range maps {
@@ -58,8 +57,7 @@ func mapUsers(pid int, maps []userMap) error {
 	return nil
 }
 
-// same is the map that gives the ids of one to a namespace below it, each as
-// itself.
+// same returns the map that gives a child namespace all ids of own, unchanged.
 func same(own string) string {
 	var b strings.Builder
 	for line := range strings.Lines(own) {

@@ -1,5 +1,5 @@
 // Package drill shows on any machine what its sandbox refuses: a confined program
-// tries what a hostile one would try, and what came of each try is compared with
+// tries what a hostile one would try, and the outcome of each try is compared with
 // what the level promises.
 //
 // The list is in one place, [Rows], for two readers: [Run] goes through it for
@@ -7,13 +7,13 @@
 // operations of Linux, check it to the last error number and show it in
 // docs/reference/sandbox.md.
 //
-// The tries are harmless by construction, also where nothing refuses them: they
-// act on folders, sockets and a process that Run makes for them in a temporary
-// home, they write a few MiB there, and they end after seconds. A process is sent
-// signal 0 only, and memory is asked for and not touched.
+// The tries are harmless even where nothing refuses them: they act on folders, sockets
+// and a process that Run makes for them in a temporary home, write a few MiB there, and
+// end after seconds. They send processes only signal 0, and do not touch the memory
+// that they allocate.
 //
-// The package does not decide how a program is confined; package sandbox does. A
-// list of tries is no proof: what is not on it was not tried.
+// The package does not decide how a program is confined; package sandbox does. It
+// proves nothing about operations that are not on its list.
 package drill
 
 import "github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -28,8 +28,8 @@ type Row struct {
 	Linux          Want
 	MacOS, Windows Expect // at the one level that confines there
 
-	// Changes says that the operation, when nothing stops it, changes something of
-	// the user's.
+	// Changes reports whether the operation, if nothing stops it, changes something
+	// of the user's.
 	Changes bool
 
 	Limits sandbox.Limits // of its run
@@ -44,7 +44,7 @@ type Want struct {
 	None       string // what shows that the operation works when nothing confines it
 }
 
-// An Expect says what must come of a try.
+// An Expect says what the outcome of a try must be.
 type Expect string
 
 const (
@@ -57,11 +57,11 @@ const (
 // everywhere is refused in the same way by every level.
 func everywhere(outcome string) Want { return Want{outcome, outcome, outcome, ok} }
 
-// hidden is there no more where the program has a file tree of its own, and closed
-// where it has not.
+// hidden expects that a file does not exist where the program has a file tree of its
+// own, and that it cannot be opened elsewhere.
 func hidden() Want { return Want{"ENOENT", "EACCES", "ENOENT", ok} }
 
-// ok is the outcome of an operation that did what it is meant to do.
+// ok is the outcome of an operation that succeeded.
 const ok = "ok"
 
 // Rows returns the list.

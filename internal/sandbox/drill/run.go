@@ -26,21 +26,21 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// A Drill is what came of all tries. Its first level is none: what the tries do
+// A Drill is the outcome of all tries. Its first level is none: what the tries do
 // when nothing refuses them.
 type Drill struct {
 	Levels  []Level
 	Lacking []Lacking
 }
 
-// A Level is what came of the tries at one level.
+// A Level is the outcome of the tries at one level.
 type Level struct {
 	Level sandbox.Level
 	Means []string // what confines
 	Tries []Attempt
 }
 
-// Lacking is a level that this machine has not.
+// Lacking is a level that this machine does not have.
 type Lacking struct {
 	Level   sandbox.Level
 	Problem string
@@ -55,11 +55,11 @@ type Attempt struct {
 	Untested bool // nor does it work unconfined here, so that a refusal shows nothing
 }
 
-// Did reports whether the operation did what it is meant to do.
+// Did reports whether the operation succeeded.
 func (a *Attempt) Did() bool { return a.Outcome == ok }
 
-// Bad reports whether what came of the try must not be: what must be refused was
-// not, what must work did not, or the program was lost and nobody knows.
+// Bad reports whether the outcome is wrong: an operation that must be refused was
+// not, one that must work did not, or the outcome is not known.
 func (a *Attempt) Bad() bool {
 	switch a.Expect {
 	case Refused:
@@ -70,12 +70,12 @@ func (a *Attempt) Bad() bool {
 	return false
 }
 
-// lost is the outcome of a try of which there is no report.
+// lost is the outcome of a try that left no report.
 const lost = "no report"
 
-// Run goes through the list at each level of this machine that confines, and
-// unconfined. ctx ends it early, with an error. An error beside a Drill is that the
-// folder of the tries is not all removed.
+// Run tries the whole list unconfined and at each level that this machine has. If ctx
+// ends first, it returns an error. It returns both a Drill and an error if it could not
+// remove the folder of the tries.
 func Run(ctx context.Context, o Options) (_ *Drill, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -138,7 +138,7 @@ func Run(ctx context.Context, o Options) (_ *Drill, err error) {
 	return d, nil
 }
 
-// problem says why a level cannot be had.
+// problem says why this machine does not have a level.
 func problem(r *sandbox.Report, level sandbox.Level) string {
 	for _, t := range r.Trials {
 		if t.Level == level {
@@ -148,7 +148,8 @@ func problem(r *sandbox.Report, level sandbox.Level) string {
 	return "this system has no such level"
 }
 
-// columnOf returns what the rows say of Linux at a level: partial is one of two.
+// columnOf returns which column of the rows is about a level on Linux; there are two
+// for partial.
 func columnOf(level sandbox.Level, means []string) func(Want) string {
 	switch {
 	case level == sandbox.LevelFull:
@@ -159,7 +160,7 @@ func columnOf(level sandbox.Level, means []string) func(Want) string {
 	return func(w Want) string { return w.Namespaces }
 }
 
-// expect says what must come of a row on this system, at a level.
+// expect returns the outcome that a row must have on this system, at a level.
 func expect(row Row, level sandbox.Level, column func(Want) string) Expect {
 	e := map[string]Expect{"darwin": row.MacOS, "windows": row.Windows}[runtime.GOOS]
 	if runtime.GOOS == "linux" {
@@ -172,15 +173,15 @@ func expect(row Row, level sandbox.Level, column func(Want) string) Expect {
 			e = Open
 		}
 	}
-	// Nothing but the environment is kept from a program that nothing confines.
+	// An unconfined program is denied nothing but the environment.
 	if level == sandbox.LevelNone && e == Refused && row.Linux.None == ok {
 		return Open
 	}
 	return e
 }
 
-// attempt runs this program for one try. Its error is that ctx ended, or that the
-// try could not even be prepared.
+// attempt runs this program for one try. It returns an error if ctx ended, or the try
+// could not be prepared.
 func attempt(ctx context.Context, a *Attempt, runner *runner.Runner, stage *stage, me program.Program, environ []string, name string) error {
 	scene, err := stage.scene(name)
 	if err != nil {
@@ -213,7 +214,7 @@ func attempt(ctx context.Context, a *Attempt, runner *runner.Runner, stage *stag
 	case res.Cause != sandbox.CauseExit && res.Cause != sandbox.CauseTimeout:
 		a.Outcome = "killed: " + string(res.Cause) // a bound that ends the run
 	case limits != (sandbox.Limits{Timeout: limits.Timeout}) && res.Cause == sandbox.CauseExit:
-		// What a bound ends says nothing more.
+		// A program that a limit ended prints nothing more.
 		a.Outcome = strings.TrimSpace(fmt.Sprintf("ended, status %d %s", res.ExitCode, res.Signal))
 	default:
 		a.Outcome, a.Detail = lost, fmt.Sprintf("it ended with status %d %s %s", res.ExitCode, res.Signal, firstLine(res.Stderr.Bytes()))

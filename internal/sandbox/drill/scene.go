@@ -19,15 +19,15 @@ import (
 // clients put keys there.
 const keyVariable = "PACKS_MCP_ATTACK_KEY"
 
-// A stage is what all tries have in common: a folder, programs that listen, and
-// another process of the user's. Only what is its own is ever touched.
+// A stage is what all tries share: a folder, programs that listen, and another process
+// of the user's. The tries touch nothing else.
 type stage struct {
 	dir    string // resolved
 	names  map[string]string
 	closes []func()
 }
 
-// newStage sets the stage in dir. self is this program.
+// newStage makes a stage in dir. self is the path of this program.
 func newStage(dir, self string) (_ *stage, err error) {
 	s := &stage{dir: dir, names: map[string]string{}}
 	defer func() {
@@ -103,8 +103,8 @@ func (s *stage) close() {
 	}
 }
 
-// A scene is what one try finds: the stage, and folders of its own, since an
-// earlier try may have changed those that it had.
+// A scene is what one try finds: the stage, and folders of its own, since earlier tries
+// may have changed theirs.
 type scene struct {
 	home, outside, pack, workspace string
 	names                          map[string]string
@@ -125,8 +125,8 @@ func (s *stage) scene(name string) (*scene, error) {
 	return c, nil
 }
 
-// fill puts what was made in place of the names in braces, and reports whether all
-// of it is there.
+// fill replaces names in braces with the things that they stand for, and reports
+// whether all of these exist.
 func (c *scene) fill(op []string) (filled []string, complete bool) {
 	complete = true
 	for _, arg := range op {

@@ -4,8 +4,8 @@ package drill
 
 import "runtime"
 
-// openTerminal returns the device that makes terminals, where there is one: opening
-// it makes one.
+// openTerminal returns the device that makes terminals, if there is one. Opening the
+// device makes a terminal.
 func openTerminal() (name string, done func()) {
 	if runtime.GOOS == "windows" {
 		return "", func() {}

@@ -51,14 +51,14 @@ func Main(in io.Reader, out io.Writer, args []string) int {
 	return 0
 }
 
-// What is started by operations.
+// Operations that other operations start.
 const (
 	opWait    = "wait"
 	opLinger  = "linger"
 	opNothing = "nothing"
 )
 
-// An answer is an outcome that is no error of the system.
+// An answer is an outcome other than an error of the system.
 type answer string
 
 func (a answer) Error() string { return string(a) }
@@ -68,7 +68,7 @@ const (
 	endedToo = "ended with the run" // not of the operation, but of who looks afterwards
 )
 
-// Outcome is the word for what came of [Try].
+// Outcome returns the word for the result of [Try].
 func Outcome(err error) string {
 	if err == nil {
 		return ok
@@ -83,8 +83,8 @@ func Outcome(err error) string {
 // not have.
 var ErrUnknown = errors.New("no such operation")
 
-// Try does one operation of [Rows], with names filled in. Each does as little as
-// shows that it could do more.
+// Try does one operation of [Rows], with names filled in. Each operation does just
+// enough to show that it could do more.
 func Try(op []string) error {
 	need := map[string]int{
 		"read-file": 1, "list-folder": 1, "create-file": 1, "change-file": 1, "connect": 2, "look-up": 1, "leave": 1,
@@ -140,7 +140,7 @@ func put(path string, flags int) error {
 	return errors.Join(err, f.Close())
 }
 
-// question asks, as resolvers do, for the address of example.com.
+// question is a DNS query for the address of example.com.
 const question = "\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03com\x00\x00\x01\x00\x01"
 
 // dial connects, and sends text if there is any.
@@ -156,7 +156,7 @@ func dial(network, address, text string) error {
 	return err
 }
 
-// processes starts so many processes, which end with this one.
+// processes starts n processes, which end with this one.
 func processes(n int) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -172,8 +172,8 @@ func processes(n int) error {
 	return nil
 }
 
-// counted is how long too many processes stay, since some levels count them now and
-// then, and end the run.
+// counted is how long too many processes stay: some levels count them from time to
+// time, and end the run.
 const counted = time.Second
 
 // start starts this program for an operation. Without stdin, it reads nothing.
@@ -191,15 +191,13 @@ func start(stdin *os.File, sys *syscall.SysProcAttr, args ...string) error {
 	return p.Release()
 }
 
-// Of a process that is left behind: how often it says that it is alive, and how
-// long it is at most.
+// How often a process that is left behind says that it is alive, and how long it lives.
 const (
 	pulse    = 20 * time.Millisecond
 	lingered = 5 * time.Second
 )
 
-// leave starts a process that is not to end with the run, and returns when it is
-// there.
+// leave starts a process that tries to outlive the run, and returns when it runs.
 func leave(file string) error {
 	if err := start(nil, apart(), opLinger, file); err != nil {
 		return err
@@ -226,7 +224,7 @@ func linger(args []string) int {
 	return 0
 }
 
-// large writes so many MiB to a new file.
+// large writes a number of MiB to a new file.
 func large(path string, mib int) error {
 	ignoreFileSize()
 	f, err := os.Create(path)

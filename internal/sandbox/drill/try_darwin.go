@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryOwn does what macOS has in its own way.
+// tryOwn does the operations that only macOS has.
 func tryOwn(op []string, pid int) error {
 	switch op[0] {
 	case "see-process":

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryOwn does what Linux alone has, and what it has in its own way.
+// tryOwn does the operations that only Linux has, or has in its own way.
 func tryOwn(op []string, pid int) error {
 	proc := "/proc/" + strconv.Itoa(pid)
 	switch op[0] {

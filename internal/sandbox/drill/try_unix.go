@@ -22,7 +22,7 @@ func errorName(err error) string {
 	return "error"
 }
 
-// trySystem does what Unix systems have in common, and what one of them has.
+// trySystem does the operations of Unix systems.
 func trySystem(op []string) error {
 	if len(op) < 2 {
 		return tryOwn(op, 0)
@@ -63,7 +63,7 @@ func memory(mib int) error {
 	return nil
 }
 
-// ignoreFileSize has writing beyond the limit fail instead of ending this process.
+// ignoreFileSize makes writes beyond the limit fail instead of ending this process.
 func ignoreFileSize() { signal.Ignore(unix.SIGXFSZ) }
 
 // apart puts a process into a session of its own.

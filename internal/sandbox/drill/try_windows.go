@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// errorName is what Windows says of an error; it has numbers and no names.
+// errorName returns the text of an error of Windows, which has numbers and no names.
 func errorName(err error) string {
 	if errno, is := errors.AsType[syscall.Errno](err); is {
 		return errno.Error()

@@ -53,7 +53,7 @@ func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
 // setLimits gives j the limits that the kernel enforces.
 func setLimits(j *confine.Job, limits sandbox.Limits) {
 	j.TmpSize = limits.Workspace
-	j.Layer = confine.Room{Bytes: limits.Layer, Names: int64(limits.LayerNames)}
+	j.Layer = confine.TmpfsLimits{Bytes: limits.Layer, Names: int64(limits.LayerNames)}
 	j.Limits = confine.Limits{
 		CPU: int64((limits.CPU + time.Second - 1) / time.Second), Data: limits.Memory,
 		Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,

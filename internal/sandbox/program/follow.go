@@ -12,17 +12,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/shim"
 )
 
-// maxShims is how many shims lead to each other at most: one manager may leave
-// a program to the next.
+// maxShims is how many shims may follow each other: one manager may leave a program to
+// the next.
 const maxShims = 8
 
-// shims returns what shims go by.
+// shims returns the options for reading shims.
 func (o *LookupOptions) shims() shim.Options {
 	return shim.Options{Environ: o.Environ, Dir: o.Dir, Exclude: paths.Spellings(append([]string{o.PackDir}, o.Exclude...))}
 }
 
-// follow returns the program that is started for name when path is, which is
-// path itself if it is no shim.
+// follow returns the program that runs when path is started for name: path itself, unless
+// it is a shim. first is the path of the first shim, if any.
 func (l *Lookuper) follow(name, path string, o LookupOptions) (real, first string, err error) {
 	from := o.shims()
 	var skip []string
@@ -50,7 +50,7 @@ func (l *Lookuper) follow(name, path string, o LookupOptions) (real, first strin
 	return "", "", &NotFoundError{Name: name, Problem: fmt.Sprintf("%q is a shim that leads from one shim to the next", first)}
 }
 
-// checkTarget says why nobody should start target on the word of a manager.
+// checkTarget returns an error if the program that a manager names must not be started.
 func checkTarget(target string, exclude []string) error {
 	resolved, err := filepath.EvalSymlinks(target)
 	if err != nil {
@@ -70,7 +70,7 @@ func checkTarget(target string, exclude []string) error {
 	return nil
 }
 
-// shimError says that a shim cannot be followed, and what to do.
+// shimError returns the error for a shim that cannot be followed, with what to do.
 func shimError(s *shim.Shim, name string, err error) error {
 	return &NotFoundError{Name: name, Problem: fmt.Sprintf(
 		"%q is a shim of %s that cannot be followed: %v; name the program by its absolute path instead", s.Path, s.Manager, err)}

@@ -157,8 +157,8 @@ func looksInstalled(dir string) bool {
 	return has("lib", "lib64", "Lib", "libexec", "share", "include", "Cellar", "pyvenv.cfg", "conda-meta", "specifications")
 }
 
-// private reports whether dir is, or has in it, what is not a program's. As
-// long as nobody knows where the home is, every folder may.
+// private reports whether dir is, or contains, something that does not belong to a
+// program. If the home folder is not known, every folder may.
 func (in *installation) private(dir string) bool {
 	above := filepath.Dir(dir)
 	switch {
@@ -225,7 +225,7 @@ func LooksSecret(path string) bool {
 	})
 }
 
-// found returns what was collected, without what is inside of something else.
+// found returns what was collected, without paths that are inside others.
 func (in *installation) found() (needs []string, links []paths.Link) {
 	for _, path := range in.needs {
 		others := slices.DeleteFunc(slices.Clone(in.needs), func(other string) bool { return other == path })

@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
-// A Program is a program as it was found. Its fields belong together: a Run
-// refuses the program when they no longer fit what is on disk.
+// A Program is a program as it was found. Its fields describe one state of the disk: a
+// run is refused if they no longer match.
 type Program struct {
 	Name     string // as it was asked for
 	Path     string // absolute, as found, and no shim: what a person is shown and what is started
@@ -236,8 +236,7 @@ func (l *Lookuper) onPath(name string, o LookupOptions, skip []string) (string, 
 	return "", &NotFoundError{Name: name, Problem: "not found on PATH", Near: near(name, dirs)}
 }
 
-// program completes what is known of the program at path, or of the one that
-// is meant when that is a shim.
+// program returns the Program at path, or the one behind it if that is a shim.
 func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) {
 	path, shim, err := l.follow(name, path, o)
 	if err != nil {
@@ -269,8 +268,8 @@ func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) 
 	return p, nil
 }
 
-// unreadable is the error for a program that was there, and whose bytes could not
-// be read; without them nobody can approve it.
+// unreadable returns the error for a program that exists but could not be read. Without
+// its bytes nobody can approve it.
 func unreadable(name, path string, err error) error {
 	if errors.Is(err, errChanging) || errors.Is(err, fs.ErrNotExist) {
 		return &ChangedError{Name: name, Path: path, Err: err} // another time it can be
@@ -319,9 +318,8 @@ func (l *Lookuper) Verify(p Program) (checked []Checked, err error) {
 			return nil, err
 		}
 	}
-	// What a person was told that the run may read must still be what is there
-	// under that name. Where a shim leads by now does not matter: it is not
-	// what is started.
+	// The paths that a person was told the run may read must still lead to the same
+	// places. Where a shim leads now does not matter, because it is not started.
 	for _, path := range p.Needs {
 		if resolved, err := filepath.EvalSymlinks(path); err != nil || !paths.Same(resolved, path) {
 			return nil, &ChangedError{Name: p.Name, Path: path, Err: err}

@@ -17,9 +17,9 @@ var interpreted = []string{
 	".ps1", ".psm1", ".reg", ".scr", ".url", ".vb", ".vbe", ".vbs", ".wsf", ".wsh",
 }
 
-// systemNameProblem says why no program on this system may be called name, or
-// returns "". Windows would hand some names to a command interpreter, and reads
-// others as another file's.
+// systemNameProblem says why no program on this system may be called name, or returns "".
+// Windows hands files with some names to a command interpreter, and opens other files for
+// some names.
 func systemNameProblem(name string) string {
 	if runtime.GOOS == "windows" {
 		return windowsNameProblem(name)
@@ -35,9 +35,8 @@ func executableName(name string) string {
 	return name
 }
 
-// windowsNameProblem says why no program on Windows may be called name, which is as
-// somebody wrote it, with or without folders, or returns "". It does not look
-// whether there is such a file.
+// windowsNameProblem says why no program on Windows may be called name, or returns "".
+// The name may have folders. It does not check whether the file exists.
 func windowsNameProblem(name string) string {
 	rest := name
 	if len(name) >= 3 && isLetter(name[0]) && name[1] == ':' && isSlash(name[2]) {

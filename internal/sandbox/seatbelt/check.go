@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Scene is what a trial run finds: a program that looks around in it and says
-// what it can do and should not, or the other way round.
+// A Scene is the set of files for a trial run: a program tries them and reports what it
+// can do and should not, or cannot do and should.
 type Scene struct {
 	Inside    string // a folder that can be changed
 	Pack      string // a file that can be read
@@ -44,15 +44,15 @@ func NewScene(dir string) (*Scene, error) {
 	return s, nil
 }
 
-// Args returns the arguments of the program that looks around.
+// Args returns the arguments of the trial's program.
 func (s *Scene) Args() []string {
 	b, _ := json.Marshal(s) // nothing in it that JSON does not have
 	return []string{string(b)}
 }
 
-// check looks around in the Scene of args, prints what is amiss, and returns an
-// exit status: it does what must work, and what must not. What more returns
-// must not work either; nil: there is no more.
+// check tries the Scene of args, prints what is wrong, and returns an exit status. It
+// does what must work and what must not. The attempts of more, if it is not nil, must
+// fail too.
 func check(out io.Writer, args []string, more func(*Scene) []attempt) int {
 	var s Scene
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &s) != nil {
@@ -84,13 +84,13 @@ func check(out io.Writer, args []string, more func(*Scene) []attempt) int {
 	return code
 }
 
-// An attempt is something that was tried.
+// An attempt is one operation and its result.
 type attempt struct {
 	what string
 	err  error // nil: it worked
 }
 
-// should does what must work.
+// should does the operations that must work.
 func (s *Scene) should() []attempt {
 	_, readPack := os.ReadFile(s.Pack)
 	file, other := filepath.Join(s.Inside, "file"), filepath.Join(s.Inside, "other")
@@ -107,7 +107,7 @@ func (s *Scene) should() []attempt {
 	return append(list, attempt{"remove a file", os.Remove(other)})
 }
 
-// shouldNot does what must not work.
+// shouldNot does the operations that must fail.
 func (s *Scene) shouldNot() []attempt {
 	_, read := os.ReadFile(s.Outside)
 	_, look := os.Lstat(s.Outside)
@@ -133,7 +133,7 @@ func (s *Scene) shouldNot() []attempt {
 	}
 }
 
-// write opens a file as if to write to it.
+// write opens a file for writing, and writes nothing.
 func write(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -167,8 +167,7 @@ func bind() error {
 	return unix.Listen(fd, 1)
 }
 
-// Listen opens a TCP server on this machine that answers nobody, for a
-// [Scene]'s Port.
+// Listen opens a TCP server on this machine, for a [Scene]'s Port. It answers nothing.
 func Listen() (port int, done func(), err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {

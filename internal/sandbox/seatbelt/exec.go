@@ -22,8 +22,8 @@ const (
 // cpuGrace is how many seconds a program has between SIGXCPU and SIGKILL.
 const cpuGrace = 5
 
-// confined sets the limits and becomes the program of argv. It returns an exit
-// status only when that did not happen.
+// confined sets the limits and becomes the program of argv. It returns an exit status
+// only if that failed.
 func confined(limits string, argv []string) int {
 	// The pipe closes by itself when this process becomes the program.
 	status, err := unix.FcntlInt(fdStatus, unix.F_DUPFD_CLOEXEC, fdStderr+1)
@@ -52,8 +52,8 @@ func confined(limits string, argv []string) int {
 	return fail(StepExec, syscall.Exec(argv[0], argv, os.Environ()))
 }
 
-// dup makes the descriptor to a copy of from. Nothing else of the process may
-// open a file meanwhile. (There is no dup2 that all systems have.)
+// dup makes the descriptor to a copy of from. The process must not open other files
+// meanwhile. (No dup2 exists on all systems.)
 func dup(from, to int) error {
 	_ = unix.Close(to)
 	got, err := unix.FcntlInt(uintptr(from), unix.F_DUPFD, to)
@@ -64,9 +64,9 @@ func dup(from, to int) error {
 	return err
 }
 
-// set sets the limits of this process, which the program keeps. Memory is not
-// among them: the system counts what is only reserved, and common programs
-// reserve much more than they use.
+// set sets the limits of this process, which the program inherits. There is none for
+// memory: the system counts reserved memory, and common programs reserve much more than
+// they use.
 func (l Limits) set() error {
 	for _, r := range []struct {
 		which      int
@@ -87,8 +87,8 @@ func (l Limits) set() error {
 			return err
 		}
 		hard := min(uint64(r.hard), old.Max) // only root may raise it
-		// The syscall package puts a limit of open files that it raised itself
-		// back when a program is executed, unless it was set through it.
+		// The syscall package raised the limit of open files, and restores it when it
+		// executes a program, unless the limit was set through the package.
 		if err := syscall.Setrlimit(r.which, &syscall.Rlimit{Cur: min(uint64(r.soft), hard), Max: hard}); err != nil {
 			return err
 		}

@@ -2,7 +2,7 @@ package seatbelt
 
 import "time"
 
-// An Order is one program to be started and watched over.
+// An Order is one program to start and supervise.
 type Order struct {
 	SandboxExec string // absolute path; empty: the system's
 	Profile     Profile
@@ -15,12 +15,11 @@ type Order struct {
 	Limits Limits
 }
 
-// An ID tells one folder from others, by its device and its number there. The
-// zero ID is any folder.
+// An ID identifies a folder by its device and inode. The zero ID matches any folder.
 type ID struct{ Dev, Ino uint64 }
 
-// Limits are the program's; zero sets none. What a limit is of is one process,
-// but for Processes.
+// Limits are the program's limits; zero sets none. Each is for one process, except
+// Processes.
 type Limits struct {
 	CPU       int64 // seconds
 	FileSize  int64 // bytes
@@ -28,7 +27,7 @@ type Limits struct {
 	Processes int // at one time; with more, all are killed
 }
 
-// An Ending says what came of an Order.
+// An Ending says how an Order ended.
 type Ending struct {
 	Failure *Failure // the program was not started, or nobody knows how it ended; nil: neither
 
@@ -40,7 +39,7 @@ type Ending struct {
 	TooMany bool // it was killed for more than Limits.Processes
 }
 
-// A Failure says why there is nothing to say of a program.
+// A Failure says why a program was not started, or how it ended is not known.
 type Failure struct {
 	Step  Step
 	Errno int    // of the system, or 0
@@ -66,8 +65,7 @@ type report struct {
 	Ending *Ending // nothing is left; this is the last line
 }
 
-// What the server sends after the line of an Order. When it closes the pipe,
-// everything is killed.
+// What the server sends after the line of an Order. Closing the pipe kills everything.
 const orderTerminate = 'T'
 
 // What the confined helper writes to its pipe, which sandbox-exec has as its
@@ -83,5 +81,5 @@ const (
 	modeExec      = "exec"
 )
 
-// SandboxExec is the system's own, which nothing on PATH can replace.
+// SandboxExec is the path of the system's program, which nothing on PATH can replace.
 const SandboxExec = "/usr/bin/sandbox-exec"

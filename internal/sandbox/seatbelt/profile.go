@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Rules say what a profile allows. The zero Rules start nothing, since not even
+// Rules say what a profile allows. With the zero Rules no program starts, since not even
 // the system's own folders are readable.
 //
 // All paths are absolute and as the kernel itself spells them: Seatbelt
@@ -22,17 +22,15 @@ type Rules struct {
 	Names  []string // symbolic links: read themselves, and not what they lead to
 	Write  []string // folders of the run: read, executed and changed
 
-	// HardLinks allows hard links between files of Write, and copies that share
-	// their blocks (clones) of what can be read. Whether the system keeps them
-	// to that must be tried.
+	// HardLinks allows hard links between files of Write, and clones (copies that share
+	// blocks) of readable files. Try first whether the system enforces these bounds.
 	HardLinks bool
 
 	Network bool // any address of the Internet protocols, and names looked up; else none
 }
 
-// A Profile is what sandbox-exec is given: a text that is the same for all
-// paths, and the paths as its parameters, so that no name of a file can be
-// read as a rule.
+// A Profile is the input of sandbox-exec: a text without paths, and the paths as its
+// parameters, so that no file name can be read as a rule.
 type Profile struct {
 	Text   string // ASCII only
 	Params []Param
@@ -66,16 +64,15 @@ func (r Rules) Profile() (Profile, error) {
 	if r.HardLinks {
 		w.rule("allow", "file-link", w.below(r.Write))
 		w.rule("allow", "file-clone", w.below(slices.Concat(r.System, own)))
-		// A clone of a folder takes along what is in it without asking about it.
+		// Cloning a folder copies everything in it without further checks.
 		w.text.WriteString("(deny file-clone (vnode-type DIRECTORY))\n")
 	}
 	if r.Network {
 		w.text.WriteString(network)
 	}
 
-	// The last rule that matches wins, so what must not happen comes last. The
-	// folders of Write stay where they are: under another name, the rules would not
-	// match.
+	// The last matching rule wins, so denials come last. The folders of Write may not be
+	// renamed, since the rules would no longer match them.
 	w.text.WriteString("(deny file-write-setugid)\n")
 	w.rule("deny", "file-write-unlink", w.exactly(slices.Compact(slices.Sorted(slices.Values(r.Write)))))
 	w.text.WriteString(programs)

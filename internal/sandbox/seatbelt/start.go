@@ -43,13 +43,12 @@ type Process struct {
 	ending *Ending // nil: the supervisor was lost
 }
 
-// lostWait is how long a supervisor has to kill everything before it is taken
-// to be lost.
+// lostWait is how long a supervisor may take to kill everything. After that it counts
+// as lost.
 const lostWait = killWait + 3*time.Second
 
-// startOn carries out an order on a system. The error says that not even the
-// supervisor was started; what else goes wrong is told by Reap. It keeps none
-// of the files.
+// startOn carries out an order on a system. It returns an error if the supervisor could
+// not be started; Reap reports all other errors. It keeps none of the files.
 func startOn(sys system, l Launch, o *Order) (*Process, error) {
 	line, err := json.Marshal(o)
 	if err != nil {
@@ -94,7 +93,7 @@ func startOn(sys system, l Launch, o *Order) (*Process, error) {
 	return p, nil
 }
 
-// write sends the order, and then what Terminate wants.
+// write sends the order, and then the requests of Terminate.
 func (p *Process) write(order []byte) {
 	_, err := p.orders.Write(order)
 	for b := range p.send {
@@ -104,7 +103,7 @@ func (p *Process) write(order []byte) {
 	}
 }
 
-// read takes what the supervisor says.
+// read reads the supervisor's reports.
 func (p *Process) read(reports *os.File) {
 	defer close(p.done)
 	defer reports.Close()
@@ -135,7 +134,7 @@ func (p *Process) read(reports *os.File) {
 // Ended returns a channel that is closed when the program itself has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Terminate asks everything to end. It is not called after Kill or Reap.
+// Terminate asks all processes to end. Do not call it after Kill or Reap.
 func (p *Process) Terminate() {
 	select {
 	case p.send <- orderTerminate:
@@ -143,7 +142,7 @@ func (p *Process) Terminate() {
 	}
 }
 
-// Kill ends everything.
+// Kill kills all processes.
 func (p *Process) Kill() {
 	p.stop()
 	time.AfterFunc(lostWait, func() {
@@ -155,8 +154,8 @@ func (p *Process) Kill() {
 	})
 }
 
-// Reap is called when the channel of Ended is closed. It kills what is left,
-// waits until that is gone, and says what came of the order.
+// Reap kills the processes that are left, waits until they are gone, and returns how the
+// order ended. Call it when the channel of Ended is closed.
 func (p *Process) Reap() Ending {
 	lost := time.NewTimer(lostWait)
 	defer lost.Stop()
@@ -171,7 +170,7 @@ func (p *Process) Reap() Ending {
 	if p.ending != nil {
 		return *p.ending
 	}
-	// Whoever killed the supervisor did not kill what it watched over.
+	// Somebody may have killed the supervisor, but not the processes of the run.
 	if p.pid > 1 {
 		sweep(p.sys, newTree(p.pid, os.Getpid(), unix.Getpgrp()), p.order.Mark)
 	}

@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A system is what the supervisor needs of one: the parts in which Unix systems
-// differ.
+// A system has the operations that differ between Unix systems.
 type system interface {
 	// list returns all processes, of all users.
 	list() ([]proc, error)
@@ -26,10 +25,10 @@ type system interface {
 	// environment, as far as the system tells.
 	marked(pid int, entry []byte) bool
 
-	// awaitExit returns when a child has ended, and does not reap it.
+	// awaitExit waits until a child has ended, and does not reap it.
 	awaitExit(pid int)
 
-	// watch makes changed receive something when the process forks.
+	// watch sends to changed when the process forks.
 	watch(pid int)
 	changed() <-chan struct{}
 }
@@ -57,7 +56,7 @@ func helper(sys system, args []string) int {
 	return 2
 }
 
-// supervise takes one order, and sees to it that nothing of it is left.
+// supervise carries out one order, and ends all its processes.
 func supervise(sys system, arg string) int {
 	orders, reports := os.NewFile(fdOrders, "orders"), os.NewFile(fdReports, "reports")
 	for fd := fdOrders; fd < 256; fd++ { // and whatever else came along
@@ -90,7 +89,7 @@ func failed(step Step, errno int, text string) *Ending {
 	return &Ending{Failure: &Failure{step, errno, text}}
 }
 
-// A supervisor watches over one run.
+// A supervisor supervises one run.
 type supervisor struct {
 	sys    system
 	order  *Order
@@ -164,7 +163,7 @@ func (s *supervisor) start(arg string) *Failure {
 		_ = r.Close()
 		return failure(StepConfine, err)
 	}
-	// Whoever reads the program's output waits until nobody has it any more.
+	// Readers of the program's output wait until every process has closed it.
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
 		for fd := range 3 {
 			_ = dup(int(null.Fd()), fd)
@@ -198,7 +197,7 @@ func failure(step Step, err error) *Failure {
 	return f
 }
 
-// untilExit does what the server orders until the program has ended.
+// untilExit carries out the server's requests until the program has ended.
 func (s *supervisor) untilExit(in io.ByteReader) {
 	exited := make(chan struct{})
 	go func() {
@@ -239,8 +238,7 @@ func (s *supervisor) untilExit(in io.ByteReader) {
 	}
 }
 
-// scan looks for what the program has started since, and returns everything of
-// the run that is not dead.
+// scan looks for new processes of the run, and returns all that are alive.
 func (s *supervisor) scan() []proc {
 	live := living(s.sys, s.tree, nil)
 	if most := s.order.Limits.Processes; most > 0 && len(live) > most && !s.many {
@@ -265,7 +263,7 @@ func (s *supervisor) kill() {
 	sweep(s.sys, s.tree, s.order.Mark)
 }
 
-// end kills what is left, and says how the program ended.
+// end kills the processes that are left, and returns how the program ended.
 func (s *supervisor) end() *Ending {
 	sweep(s.sys, s.tree, s.order.Mark)
 	var ws unix.WaitStatus
@@ -329,8 +327,9 @@ func living(sys system, t *tree, also func(proc) bool) []proc {
 	return live
 }
 
-// sweep kills all of t, and what carries the mark, and waits until it is gone.
-// What is stopped first cannot start something new while it is being killed.
+// sweep kills all processes of t and those that carry the mark, and waits until they
+// are gone.
+// They are stopped first, so that they start nothing new while being killed.
 func sweep(sys system, t *tree, mark []byte) {
 	type id struct {
 		pid   int

@@ -11,17 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start carries out an order. The error says that not even the supervisor was
-// started; what else goes wrong is told by [Process.Reap]. It keeps none of the
-// files.
+// Start carries out an order. It returns an error if the supervisor could not be
+// started; [Process.Reap] reports all other errors. It keeps none of the files.
 func Start(l Launch, o *Order) (*Process, error) { return startOn(newDarwin(), l, o) }
 
 // Main does the work of a helper with the arguments args, those after the one
 // that makes this program one, and returns its exit status.
 func Main(args []string) int { return helper(newDarwin(), args) }
 
-// Check looks around in the [Scene] of args, prints what is amiss, and returns
-// an exit status.
+// Check tries the [Scene] of args, prints what is wrong, and returns an exit status.
 func Check(out io.Writer, args []string) int { return check(out, args, checkDarwin) }
 
 func checkDarwin(s *Scene) []attempt {
@@ -39,10 +37,10 @@ func checkDarwin(s *Scene) []attempt {
 	}
 }
 
-// RealPath returns path as the kernel spells it, which is what Seatbelt
-// compares: without links, and in the letters that the disk has.
+// RealPath returns path as the kernel spells it, which is what Seatbelt compares: with
+// links resolved, and in the letter case of the disk.
 func RealPath(path string) (string, error) {
-	// For events only: it needs no right to read, and waits for nobody.
+	// O_EVTONLY: it needs no read permission and does not block.
 	fd, err := unix.Open(path, unix.O_EVTONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", err
@@ -96,8 +94,8 @@ func (d *darwin) list() ([]proc, error) {
 
 const statZombie = 5 // SZOMB of <sys/proc.h>
 
-// marked cannot see the environment of the system's own programs: the kernel
-// keeps it to itself.
+// marked cannot see the environment of the system's own programs, which the kernel
+// hides.
 func (d *darwin) marked(pid int, entry []byte) bool {
 	args, err := unix.SysctlRaw("kern.procargs2", pid)
 	return err == nil && bytes.Contains(args, append(append([]byte{0}, entry...), 0))
@@ -121,7 +119,7 @@ func (d *darwin) awaitExit(pid int) {
 	}
 }
 
-// ended reports whether a child is a zombie, or not there.
+// ended reports whether a child is a zombie or does not exist.
 func (d *darwin) ended(pid int) bool {
 	all, err := d.list()
 	if err != nil {
@@ -143,7 +141,7 @@ func (d *darwin) watch(pid int) {
 
 func (d *darwin) changed() <-chan struct{} { return d.forks }
 
-// wake passes on that something has forked, for as long as this process lives.
+// wake reports every fork, for as long as this process lives.
 func (d *darwin) wake(kq int) {
 	events := make([]unix.Kevent_t, 16)
 	for {

@@ -99,8 +99,8 @@ const base = `(version 1)
   (literal "/dev/dtracehelper"))
 `
 
-// afterSystem takes back what the system's folders include too much of: the
-// volume with the home folders is mounted in /System as well.
+// afterSystem denies what the rules for the system's folders allow by mistake: the
+// volume with the home folders is also mounted in /System.
 const afterSystem = `(deny file-read* file-map-executable process-exec*
   (subpath "/System/Volumes"))
 (allow file-read* file-test-existence file-map-executable process-exec*
@@ -111,9 +111,8 @@ const afterSystem = `(deny file-read* file-map-executable process-exec*
   (literal "/System/Volumes/Preboot"))
 `
 
-// network is added for a run with the network "full". The sockets of this
-// machine's own services are files, which these filters do not match, but for
-// the one that looks up names; nor is any other family of sockets allowed.
+// network is added for a run with the network "full". It allows no local sockets, which
+// are files, except that of the name service, and no other family of sockets.
 const network = `(allow network-outbound (remote ip "*:*"))
 (allow network-inbound (local ip "*:*"))
 (allow network-bind (local ip "*:*"))
@@ -128,9 +127,9 @@ const network = `(allow network-outbound (remote ip "*:*"))
   (global-name "com.apple.trustd.agent"))
 `
 
-// programs ends every profile with system programs that ask others to do
-// something for them. What they would ask is refused as well; this is said
-// twice because it has been seen to get through.
+// programs ends every profile: it denies system programs that ask services to act for
+// them. The services are denied as well. Both rules are there because one alone was
+// seen to fail.
 const programs = `(deny process-exec*
   (literal "/bin/launchctl")
   (literal "/usr/bin/at")

@@ -10,12 +10,11 @@ type proc struct {
 	zombie               bool  // it has ended, and nobody has asked how
 }
 
-// A tree is what is known of one program and everything it started.
+// A tree is what is known about one program and the processes that it started.
 //
-// Who belongs to it can be told from a parent, a process group or a session
-// that belongs to it. A process that had none of them left when it was first
-// seen, because it was started and left alone by one that was never seen, is
-// not found.
+// A process belongs to it if its parent, process group or session does. A process that
+// had none of these when it was first seen is not found: its parent was never seen and
+// has ended.
 type tree struct {
 	root    int
 	since   int64 // when root started; 0: not seen yet
@@ -38,8 +37,8 @@ func newTree(root int, exclude ...int) *tree {
 	}
 }
 
-// see learns from a list of all processes, and returns those of the tree. A
-// process for which also reports true belongs to it as well; nil: none does.
+// see updates the tree from a list of all processes, and returns those of the tree. A
+// process for which also, if it is not nil, returns true belongs to it too.
 func (t *tree) see(all []proc, also func(proc) bool) []proc {
 	t.forget(all)
 	var found []proc
@@ -71,8 +70,8 @@ func (t *tree) see(all []proc, also func(proc) bool) []proc {
 	return found
 }
 
-// forget drops what is gone, so that a number that is given to somebody else
-// does not draw him in.
+// forget drops processes that are gone, so that a process that gets the number of one
+// does not count as part of the tree.
 func (t *tree) forget(all []proc) {
 	starts, groups, sessions := map[int]int64{}, map[int]bool{}, map[int]bool{}
 	for _, p := range all {
@@ -103,7 +102,7 @@ func (t *tree) belongs(p proc) bool {
 	return p.pid == t.root || child || t.groups[p.pgid] || t.sessions[p.sid]
 }
 
-// may reports whether p may belong to the tree at all.
+// may reports whether p can belong to the tree.
 func (t *tree) may(p proc) bool {
 	return p.start >= t.since && !slices.Contains(t.exclude, p.pid)
 }

@@ -1,7 +1,7 @@
 package seatbelt
 
-// Gaps is what the level covers elsewhere and does not cover on macOS, for
-// people. Whether hard links could be allowed is what the Rules said.
+// Gaps returns what the level does not cover on macOS but covers elsewhere, in words for
+// people. The argument says whether the Rules allow hard links.
 func Gaps(hardLinks bool) []string {
 	gaps := []string{
 		"memory is not limited, and processor time is limited for each process, not for all together",
@@ -17,6 +17,6 @@ func Gaps(hardLinks bool) []string {
 	return gaps
 }
 
-// NestedHint is what to do when the server is confined itself.
+// NestedHint says what to do if the server itself is confined.
 const NestedHint = "the client has already put this server in a sandbox, inside of which there can be no other: " +
 	"start packs-mcp outside of it (over HTTP, for example), or set `sandbox.require: none` and rely on the client's"

@@ -1,7 +1,7 @@
 package winjob
 
-// Gaps is what the level covers elsewhere and does not cover on Windows, for
-// people.
+// Gaps returns what the level does not cover on Windows but covers elsewhere, in words
+// for people.
 func Gaps(ui bool) []string {
 	gaps := []string{
 		"the network is NOT closed: with none and loopback, too, a program reaches what this computer reaches",
@@ -18,7 +18,7 @@ func Gaps(ui bool) []string {
 	return gaps
 }
 
-// Server is what Windows says of the server's own process.
+// Server is what Windows reports about the server's own process.
 type Server struct {
 	AppContainer bool // it is in one, as programs of the Microsoft Store are
 	Low          bool // its own integrity is low or less

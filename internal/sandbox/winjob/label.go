@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Integrity labels as security descriptors in text (SDDL). NW: who has a lower
-// integrity than the file may not write to it. A file without a label counts as
-// medium.
+// Integrity labels as security descriptors in text (SDDL). NW: a process with a lower
+// integrity than the file may not write to it. A file without a label counts as medium.
 const (
 	LowFolder = "S:(ML;OICI;NW;;;LW)" // and what will be made in it
 	LowFile   = "S:(ML;;NW;;;LW)"
@@ -15,8 +14,8 @@ const (
 	Unlabeled = "S:"
 )
 
-// Low reports whether what has the security descriptor sddl has low integrity
-// (or less), and whether it got that from its folder only.
+// Low reports whether a file with the security descriptor sddl has low integrity (or
+// less), and whether it inherited that from its folder.
 func Low(sddl string) (low, inherited bool) {
 	flags, _, level, ok := labelOf(sddl)
 	if !ok || hasFlag(flags, "IO") {
@@ -29,9 +28,8 @@ func Low(sddl string) (low, inherited bool) {
 	return false, false
 }
 
-// Shield returns the label of sddl, which may be none, changed so that who has a
-// lower integrity may not execute either, which is what ending a process counts
-// as.
+// Shield returns the label of sddl, which may have none, changed so that a process with
+// a lower integrity has no execute right either. Ending a process needs that right.
 func Shield(sddl string) string {
 	_, _, level, ok := labelOf(sddl)
 	if !ok {
@@ -82,15 +80,15 @@ func Extended(path string) string {
 	return `\\?\` + path
 }
 
-// Holds counts who needs which folders labelled. The zero value is ready; its
-// methods are called by one goroutine at a time.
+// Holds counts how many runs need each folder labelled. The zero value is ready. It is
+// not safe for concurrent use.
 type Holds struct {
 	held map[string]int    // :: folded path → how many runs have it
 	owed map[string]string // :: folded path → path that nobody has, and that is labelled still
 }
 
-// Take notes one more run in the folder, and reports whether it is the first,
-// who has to label it.
+// Take counts one more run in the folder, and reports whether it is the first one,
+// which has to label the folder.
 func (h *Holds) Take(folder string) (first bool) {
 	if h.held == nil {
 		h.held, h.owed = map[string]int{}, map[string]string{}
@@ -101,9 +99,8 @@ func (h *Holds) Take(folder string) (first bool) {
 	return h.held[key] == 1
 }
 
-// Give takes a note of Take back, and returns the folders to take the labels
-// from: what nobody has, and no part of which, and nothing around it, is
-// somebody's.
+// Give undoes one Take, and returns the folders to remove the labels from: those that
+// no run has, and that no run's folder is inside of or around.
 func (h *Holds) Give(folder string) (free []string) {
 	key := Fold(folder)
 	if h.held[key]--; h.held[key] > 0 {

@@ -1,9 +1,9 @@
-// Package winjob is what the confinement of programs on Windows can say without
-// Windows: the numbers that a job object is given, what the end of a job means,
-// integrity labels as text, and which folders are labelled at a time.
+// Package winjob is the part of the confinement on Windows that does not need Windows:
+// the limits of a job object, what the end of a job means, integrity labels as text,
+// and which folders are labelled at a time.
 //
-// It calls nothing of the system, so that it is tested wherever this repository
-// is; package sandbox does what it says.
+// It makes no system calls, so it can be tested on any system. It does not confine
+// anything; package sandbox/windows does.
 package winjob
 
 import (
@@ -21,27 +21,27 @@ const (
 	LimitKillOnClose    uint32 = 0x2000
 )
 
-// UILimits are all restrictions of the user interface that a job has: windows
-// and hooks of others, the clipboard in both directions, system and display
+// UILimits are all restrictions of the user interface that a job can have: other
+// programs' windows and hooks, the clipboard in both directions, system and display
 // settings, global atoms, desktops, and logging off.
 const UILimits uint32 = 0xff
 
-// KillCode is the exit code of a program that was killed with its job. Bit 29
-// says that it is no code of Windows'.
+// KillCode is the exit code of a program that was killed with its job. Bit 29 marks
+// codes that are not Windows' own.
 const KillCode uint32 = 0xe0504b4d
 
 // notEnoughQuota is ERROR_NOT_ENOUGH_QUOTA, the exit code of every program of a
 // job whose time is over.
 const notEnoughQuota uint32 = 1816
 
-// consoles is how many processes of a run are Windows' own: conhost.exe, which
-// holds the console that nobody sees, and which all of the run share.
+// consoles is how many processes of a run are Windows' own: one conhost.exe, which holds
+// the invisible console that the run's programs share.
 const consoles = 1
 
 // tick is the unit of a job's times.
 const tick = 100 * time.Nanosecond
 
-// Limits are those of a run that a job enforces, all above zero.
+// Limits are the limits of a run that a job enforces, all above zero.
 type Limits struct {
 	CPU       time.Duration // of all processes together, in user mode only
 	Memory    int64         // bytes that all processes together may commit
@@ -56,8 +56,8 @@ type Job struct {
 	Memory          uint64 // bytes, of each process and of the job
 }
 
-// NewJob returns the job of a run under l. It kills what is in it when its last
-// handle is closed, and nothing that is started in it can leave it.
+// NewJob returns the job of a run under l. Closing its last handle kills all its
+// processes, and no process that is started in it can leave it.
 func NewJob(l Limits) Job {
 	return Job{
 		Flags: LimitJobTime | LimitActiveProcess | LimitProcessMemory | LimitJobMemory |
@@ -68,17 +68,17 @@ func NewJob(l Limits) Job {
 	}
 }
 
-// OutOfTime reports whether a program that exited with code did so because its
-// job, which used userTime (in units of 100 ns) in all, had no more of it.
+// OutOfTime reports whether a program exited with code because its job, which used
+// userTime (in units of 100 ns) in all, ran out of time.
 func (j Job) OutOfTime(code uint32, userTime int64) bool {
 	return code == notEnoughQuota && userTime >= j.UserTime
 }
 
-// Ticks is the duration of n units of a job's times.
+// Ticks returns the duration of n units of a job's times.
 func Ticks(n int64) time.Duration { return time.Duration(n) * tick }
 
-// UTF16Len is how many 16-bit units s has on Windows. A command line has room
-// for 32,767, with the 0 at its end.
+// UTF16Len returns how many 16-bit units s has on Windows. A command line may have
+// 32,767, including the 0 at its end.
 func UTF16Len(s string) int {
 	n := 0
 	for _, r := range s {

@@ -119,7 +119,7 @@ func (w *world) put(path, data string, mode os.FileMode) {
 }
 
 // chats returns how many chats there are.
-func (w *world) chats() int { return len(w.srv.Rooms(w.t.Context())) }
+func (w *world) chats() int { return len(w.srv.ChatViews(w.t.Context())) }
 
 // entries returns what the audit log holds.
 func (w *world) entries() []audit.Entry {

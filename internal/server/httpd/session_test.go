@@ -258,7 +258,7 @@ func TestHTTPListChanged(t *testing.T) {
 	lists := []string{changed, "notifications/prompts/list_changed", "notifications/resources/list_changed"}
 	enable := func(c *servertest.Client) { c.OK("capability_packs_enable_tools", map[string]any{"pack_id": "triage"}) }
 	detach := func(c *servertest.Client, on bool) {
-		for _, r := range w.srv.Rooms(t.Context()) {
+		for _, r := range w.srv.ChatViews(t.Context()) {
 			if r.Person == map[string]string{tokenAda: "ada", tokenGrace: "grace"}[c.Token] {
 				if err := w.srv.SetAttached(t.Context(), r.Chat, "triage", on); err != nil {
 					t.Fatal(err)

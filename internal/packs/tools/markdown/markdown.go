@@ -148,7 +148,7 @@ func (m *document) declared(sections []*section) []*section {
 		switch name := s.name(); {
 		case len(commands) == 0:
 			if s.level == toolLevel && validMarkdownName(name) && slices.ContainsFunc(s.all(partParameters), part.hasTable) {
-				m.Report(diag.Warning, tools.CodeToolWithoutCommand, m.node(s.at, ""), fmt.Sprintf("%q has parameters and no command, so it is no tool", name),
+				m.Report(diag.Warning, tools.CodeToolWithoutCommand, m.node(s.at, ""), fmt.Sprintf("%q has parameters and no command, so it is not a tool", name),
 					`add "#### Command" with a fenced command line, or remove the parameters`)
 			}
 		case s.level != toolLevel:
@@ -171,7 +171,7 @@ func (m *document) badName(s *section, name string, fenced bool) {
 	if strings.ContainsAny(name, " \t") || name == "" {
 		if fenced {
 			m.Report(diag.Warning, tools.CodeNameInvalid, m.node(s.at, ""),
-				fmt.Sprintf("heading %+q has a command and is no name of a tool, so it is no tool", phrase.Clip(name)),
+				fmt.Sprintf("heading %+q has a command and is not the name of a tool, so it is not a tool", phrase.Clip(name)),
 				"to make it one, write a name of 1 to 32 lower-case letters, digits and _")
 		}
 		return

@@ -91,7 +91,7 @@ func fromTools(v *strictjson.Node) (*listing, *notListError) {
 
 func fromList(list *strictjson.Node) (*listing, *notListError) {
 	if list == nil || list.Kind != strictjson.List {
-		return nil, &notListError{list, "it is no list"}
+		return nil, &notListError{list, "it is not a list"}
 	}
 	l := &listing{node: list}
 	for i, n := range list.Items {

@@ -1,13 +1,12 @@
-// Package apply carries out the ops of a change set in an open folder, so that a
-// program that is killed in the middle can be followed by another that goes on.
+// Package apply carries out the ops of a change set in an open folder, in such a way that
+// if the process is killed, another one can continue.
 //
-// Content is staged beside the user's files first, and then given its names. An
-// op never replaces what it does not expect: it becomes held, and the user's
-// bytes stay. What was there before stays in the stage until the caller keeps
-// it.
+// Content is staged beside the user's files first, and then renamed to its place. An op
+// never replaces a file that it does not expect: the op becomes held, and the user's file
+// stays. Replaced files stay in the stage until the caller stores them.
 //
-// It does not decide what is applied (see package layer), and it does not know
-// on which step a set is: package journal writes that down.
+// It does not decide what is applied (see package layer), and it does not store how far
+// a set has come (see package journal).
 package apply
 
 import (
@@ -20,9 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// StagePrefix is what the name of a stage begins with: the folder beside the
-// user's files where content waits to be given its name. It is there for as
-// long as a set is carried out.
+// StagePrefix begins the name of a stage: the folder beside the user's files where
+// content waits to be renamed to its place. It exists only while a set is carried out.
 const StagePrefix = ".packs-mcp-apply-"
 
 // A Work is a set that is being applied to a folder.
@@ -34,9 +32,8 @@ type Work struct {
 	makes   map[string]*record.Op // :: path → the op that makes something new there; nil: not looked yet
 }
 
-// Prepare makes the stage if the set needs one, and takes git's locks. Where
-// git is at work, it holds the ops on git's data. The Work owns neither folder
-// nor r.
+// Prepare makes the stage if the set needs one, and takes git's locks. If git is running,
+// it holds the ops on git's data. The Work owns neither folder nor r.
 func Prepare(folder *tree.Dir, r *record.Record) (*Work, error) {
 	w := &Work{folder: folder, record: r, touched: map[string]bool{}}
 	if slices.ContainsFunc(r.Ops, func(o record.Op) bool { return o.State == record.Applied && (o.Makes() || o.Was != nil) }) {
@@ -54,8 +51,8 @@ func Prepare(folder *tree.Dir, r *record.Record) (*Work, error) {
 	return w, nil
 }
 
-// Resume returns the work on a set that was staged. Where its stage is gone,
-// nothing was to be staged, or all is done.
+// Resume returns the work on a set that was staged. If the stage is gone, there was
+// nothing to stage, or everything is done.
 func Resume(folder *tree.Dir, r *record.Record) (*Work, error) {
 	stage, err := folder.Walk(r.Stage)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +64,7 @@ func Resume(folder *tree.Dir, r *record.Record) (*Work, error) {
 	return &Work{folder: folder, stage: stage, record: r, touched: map[string]bool{}}, nil
 }
 
-// Close closes the stage, and leaves it where it is.
+// Close closes the stage without removing it.
 func (w *Work) Close() error {
 	if w.stage == nil {
 		return nil

@@ -11,11 +11,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// Run carries out the ops, and notes in each what became of it. The set may be
-// one that ended in the middle: what an op did shows in the stage. There, the
-// slot of what is made holds it until it has its name, and afterwards what had
-// that name before; the slot of what is removed holds nothing, and afterwards
-// that.
+// Run carries out the ops, and records in each what became of it. It can continue an
+// interrupted set, since the stage shows what each op did: the slot of a new file holds
+// that file until it is in place, and then the file that was replaced; the slot of a
+// removed file is empty until the file is in it.
 func (w *Work) Run() {
 	w.group()
 	for i := range w.record.Ops {
@@ -64,7 +63,7 @@ func (w *Work) result(o *record.Op, err error) {
 	}
 }
 
-// Reason is the system's own word, without names in the stage.
+// Reason returns the system's text of an error, without names in the stage.
 func Reason(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Op + ": " + pe.Err.Error()

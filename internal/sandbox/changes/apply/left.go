@@ -8,8 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// New returns where in the stage the content is that an op was to give a name
-// to and did not.
+// New returns where in the stage the content is that an op did not put in place.
 func (w *Work) New(o *record.Op) (name string, m tree.Meta, ok bool) {
 	if w.stage == nil {
 		return "", tree.Meta{}, false
@@ -18,7 +17,7 @@ func (w *Work) New(o *record.Op) (name string, m tree.Meta, ok bool) {
 	return o.Slot, m, err == nil && m.Ino == o.Staged && m.IsFile()
 }
 
-// Old returns where in the stage the file is that an op took the name of.
+// Old returns where in the stage the file is that an op replaced.
 func (w *Work) Old(o *record.Op) (name string, m tree.Meta, ok bool) {
 	if w.stage == nil {
 		return "", tree.Meta{}, false
@@ -31,8 +30,8 @@ func (w *Work) Old(o *record.Op) (name string, m tree.Meta, ok bool) {
 	return name, m, err == nil && m.IsFile()
 }
 
-// Keep moves a file from the stage into another folder, as slot. durable waits
-// for the disk where the content is copied. It can be repeated.
+// Keep moves a file from the stage into another folder, as slot. If it has to copy the
+// content, durable makes it wait for the disk. It can be repeated.
 func (w *Work) Keep(name string, m *tree.Meta, to *tree.Dir, slot string, durable bool) error {
 	if m.Nlink == 1 { // what has another name could still be changed through that
 		err := w.stage.Move(name, to, slot)

@@ -15,8 +15,8 @@ import (
 // several durable at once.
 const workers = 8
 
-// Stage puts the content of all ops on disk: what is applied in the stage, and
-// what is held in the folder kept.
+// Stage writes the content of all ops to disk: that of applied ops to the stage, and that
+// of held ops to the folder kept.
 func (w *Work) Stage(ctx context.Context, kept *tree.Dir) error {
 	if err := parallel(len(w.record.Ops), func(i int) error {
 		o := &w.record.Ops[i]

@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// Commit stages and commits a set whose ops say what becomes of them. On an
-// error nothing is kept.
+// Commit stages and commits a set whose ops have their states. After an error, it leaves
+// nothing.
 func (j *Journal) Commit(ctx context.Context, folder *tree.Dir, r *record.Record) error {
 	if err := os.Mkdir(j.dir(r.ID), 0o700); err != nil {
 		return err
@@ -46,7 +46,7 @@ func begun(r *record.Record) *record.Record {
 	return &b
 }
 
-// Finish carries out a committed set, or goes on where that ended.
+// Finish carries out a committed set, or continues where that was interrupted.
 func (j *Journal) Finish(folder *tree.Dir, r *record.Record) error {
 	w, err := apply.Resume(folder, r)
 	if err != nil {

@@ -89,12 +89,12 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// NewContent opens what the op gives a name to.
+// NewContent opens the file that the op puts at its path.
 func (j *Journal) NewContent(r *record.Record, o *record.Op) (*os.File, error) {
 	return j.content(r, newName, o)
 }
 
-// OldContent opens what the op took the name of.
+// OldContent opens the file that the op replaced.
 func (j *Journal) OldContent(r *record.Record, o *record.Op) (*os.File, error) {
 	return j.content(r, oldName, o)
 }
@@ -116,8 +116,8 @@ func (j *Journal) content(r *record.Record, kind string, o *record.Op) (*os.File
 	return f, err
 }
 
-// Discard marks ops of a set as discarded, and drops their content. pick
-// chooses them. The error of a set that is not there is [fs.ErrNotExist].
+// Discard marks the ops of a set that pick chooses as discarded, and drops their content.
+// The error for a missing set is [fs.ErrNotExist].
 func (j *Journal) Discard(ctx context.Context, id string, pick func(*record.Record) ([]*record.Op, error)) (*record.Record, error) {
 	var r *record.Record
 	err := j.alone(ctx, func() error {

@@ -1,12 +1,12 @@
-// Package journal keeps change sets on disk, and carries them out step by step, so
-// that after a crash a set is either wholly carried out or was never begun.
+// Package journal stores change sets on disk and carries them out step by step, so that
+// after a crash a set is either complete or was never begun.
 //
-// A set goes from [record.Staging] to [record.Settled]; each step is on disk before
-// what follows it is done. The content that a set holds, and what it replaced,
-// lie beside its record until they expire.
+// A set goes from [record.Staging] to [record.Settled]. Each step is on disk before the
+// next one begins. The content of held changes, and the files that a set replaced, are
+// stored beside its record until they expire.
 //
-// It does not find changes or decide what becomes of them. The caller has the
-// turn of a folder in which a set is carried out.
+// It does not find changes or decide what becomes of them. The caller must have the turn
+// of the set's folder.
 package journal
 
 import (
@@ -39,8 +39,8 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// A Journal has the change sets of one user. Its methods are safe for
-// concurrent use, also by several processes.
+// A Journal has the change sets of one user. Its methods are safe for concurrent use,
+// even by several processes.
 type Journal struct {
 	sets     string // folder: one folder for each set
 	open     string // folder: an empty file for each set that is not settled
@@ -67,7 +67,7 @@ func (j *Journal) alone(ctx context.Context, do func() error) error {
 	return j.turns.Alone(ctx, records, true, do)
 }
 
-// Open opens the journal. All options must be set.
+// Open opens the journal. All options are required.
 func Open(o Options) (*Journal, error) {
 	j := &Journal{
 		sets: filepath.Join(o.Dir, "sets"), open: filepath.Join(o.Dir, "open"), turns: o.Turns,
@@ -81,7 +81,7 @@ func Open(o Options) (*Journal, error) {
 	return j, nil
 }
 
-// New returns a new set on the folder with the path.
+// New returns a new set for the folder at a path.
 func (j *Journal) New(run record.Run, path string, m tree.Meta) *record.Record {
 	now := j.now()
 	id := newID(now)
@@ -98,7 +98,7 @@ func newID(now time.Time) string {
 	return now.UTC().Format("20060102-150405.000000") + "-" + hex.EncodeToString(b[:])
 }
 
-// Unfinished returns the sets that are not settled.
+// Unfinished returns the sets that are not yet settled.
 func (j *Journal) Unfinished() []*record.Record {
 	var list []*record.Record
 	entries, _ := os.ReadDir(j.open) // what cannot be read now is finished by a later start
@@ -116,9 +116,9 @@ func (j *Journal) Unfinished() []*record.Record {
 	return list
 }
 
-// Recover finishes those of the unfinished sets that are of the folder with the
-// path, whose turn the caller has, and drops those that were not committed. The
-// caller listed them when it had the turn already.
+// Recover finishes the unfinished sets of the folder at a path, and drops those that were
+// not committed. The caller must have the folder's turn, and have listed the sets after
+// it got the turn.
 func (j *Journal) Recover(unfinished []*record.Record, path string, folder *tree.Dir, m tree.Meta) (err error) {
 	for _, r := range unfinished {
 		if r.Folder != path || r.Dev != m.Dev || r.Ino != m.Ino {
@@ -138,23 +138,23 @@ func (j *Journal) Recover(unfinished []*record.Record, path string, folder *tree
 	return nil
 }
 
-// Forget drops an unfinished set whose folder could not be had for as long as
-// any set is kept: it is gone for good.
+// Forget drops an unfinished set whose folder was not available for as long as sets are
+// kept. The folder is taken to be gone for good.
 func (j *Journal) Forget(r *record.Record) {
 	if j.now().After(r.Expires.Add(j.maxAge)) {
 		_ = os.RemoveAll(j.dir(r.ID))
 	}
 }
 
-// Records returns all settled sets that can be read, the newest first.
+// Records returns all settled sets that can be read, newest first.
 func (j *Journal) Records() []*record.Record { return j.read(j.load) }
 
 // heads returns them without their ops: what a run left in one set does not make
 // each later call slower.
 func (j *Journal) heads() []*record.Record { return j.read(j.loadHead) }
 
-// Find returns the settled set with the ID, or, when there is none, all whose IDs
-// begin with it.
+// Find returns the settled set with the ID or, if there is none, all sets whose IDs begin
+// with it.
 func (j *Journal) Find(id string) []*record.Record {
 	var list []*record.Record
 	entries, _ := os.ReadDir(j.sets)
@@ -197,8 +197,8 @@ func (j *Journal) used() (n int64) {
 	return n
 }
 
-// Expire removes what is too old: first the content, and later the set. While
-// another process changes records, it leaves that to a later call.
+// Expire removes what is too old: the content first, and the set later. If another
+// process is changing records, it leaves that to a later call.
 func (j *Journal) Expire() {
 	now := j.now()
 	_ = j.turns.Alone(context.Background(), records, false, func() error {

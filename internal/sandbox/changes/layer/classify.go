@@ -311,9 +311,9 @@ func marksIn(in *tree.Dir, dir string) marks {
 	return m
 }
 
-// RefuseNewGit refuses the ops of a person's apply or undo that would make a git
-// folder, of parts that were harmless each for itself. seen are the paths of which
-// the person saw that they do that.
+// RefuseNewGit refuses the ops of a person's apply or undo that would together make a git
+// folder, although each is harmless alone. It does not refuse those of seen: the person
+// saw that they do that.
 func (f *Folder) RefuseNewGit(ops []record.Op, seen map[string]bool) {
 	c := newClassifier(&reading{folder: f, ops: ops})
 	c.gitFolders()

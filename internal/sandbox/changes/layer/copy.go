@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// A Copy is what a copy of a folder held when it was made.
+// A Copy describes a copy of a folder when it was made.
 type Copy struct {
 	entries map[string]*copied // :: slash path
 	kids    map[string][]string

@@ -1,9 +1,8 @@
-// Package layer reads what a run left in its layer over a folder of the user's,
-// and decides of each change whether it may be applied, is held for a person, or
-// is refused.
+// Package layer reads what a run left in its layer over a folder of the user's, and
+// decides whether each change may be applied, is held for a person, or is refused.
 //
-// It also makes the copies of folders that serve as layers. It changes nothing
-// in the user's folder, and it keeps nothing: see packages apply and journal.
+// It also makes the copies of folders that serve as layers. It does not change the user's
+// folder or store anything: see packages apply and journal.
 package layer
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// A Folder is the folder of the user's that a layer is over.
+// A Folder is the user's folder below a layer.
 type Folder struct {
 	Path string // with links resolved
 	Dir  *tree.Dir
@@ -43,7 +42,7 @@ type GitFolder struct {
 	Common string // with objects and refs: "."
 }
 
-// An Ending says how a run ended, and what the user allowed for it.
+// An Ending says how a run ended, and what the user allowed it.
 type Ending struct {
 	Killed   string // why it did not end by itself: "the time limit"; empty: it did
 	Review   bool   // hold every change
@@ -64,13 +63,12 @@ var (
 	errNoClone  = errors.New("the file system does not clone files")
 )
 
-// Read compares a layer with the folder and returns the differences, in an
-// order in which they can be carried out, each with what becomes of it, and the
-// lock files of git's that they need. c is what the copy held before; nil: up
-// is an overlay's upper folder.
+// Read compares a layer with the folder. It returns the differences as ops, each with its
+// state, in an order in which they can be carried out, and git's lock files that they
+// need. c describes the copy before the run; it is nil if up is an overlay's upper folder.
 //
-// It may change modes in up to read it. The ops read their content from up, so
-// up must stay open for as long as they are used.
+// Read may change modes in up to read it. The ops read their content from up, so up must
+// stay open while they are used.
 func Read(ctx context.Context, f *Folder, up *tree.Dir, c *Copy, end Ending) (ops []record.Op, locks []string, err error) {
 	r := &reading{ctx: ctx, folder: f, up: up, copy: c, end: end}
 	if err := r.read(); err != nil {

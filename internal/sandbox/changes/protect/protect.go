@@ -1,8 +1,7 @@
-// Package protect knows names that other programs obey, run or trust by
-// themselves in a folder, and which a run may therefore not change unseen.
+// Package protect knows the names of files that other programs run, read settings from
+// or trust in any folder. A run may not change these unseen.
 //
-// It looks at names alone. That a folder is a git folder by what is in it is
-// for its caller to see.
+// It looks at names only. It does not recognize a git folder by its content.
 package protect
 
 import (
@@ -25,7 +24,7 @@ import (
 //go:embed names.txt
 var table string
 
-// A Names matches paths against the table and against what the user added.
+// A Names matches paths with the table and with the user's own patterns.
 type Names struct {
 	exact    map[string][]pattern // :: folded last part → the patterns that end in it
 	globs    []pattern            // whose last part has a "*"
@@ -46,9 +45,9 @@ func dependencies(name string) bool {
 	return name == "node_modules" || name == "vendor" || name == "bower_components"
 }
 
-// New returns the table's names and the patterns of add, without the patterns
-// of remove, which must be spelled as in the table. A pattern that means
-// nothing is an error, and so is one in remove that is not in the table.
+// New returns the table's patterns and those of add, without those of remove, which must
+// be spelled as in the table. An invalid pattern is an error, and so is one in remove
+// that is not in the table.
 func New(add, remove []string) (*Names, error) {
 	n := &Names{exact: map[string][]pattern{}}
 	gone, own := map[string]bool{}, false
@@ -131,8 +130,8 @@ func (n *Names) Reason(path string) string {
 	return ""
 }
 
-// Above returns why a link at path is protected, or "": a link to a folder would
-// put what is in that folder where a pattern of several parts says.
+// Above returns why a link at path is protected, or "". A link to a folder would make the
+// folder's files match a pattern of several parts.
 func (n *Names) Above(path string) string {
 	parts := strings.Split(path, "/")
 	installed := slices.ContainsFunc(parts[:len(parts)-1], dependencies)
@@ -178,10 +177,10 @@ func (p *pattern) ends(parts []string) bool {
 	return true
 }
 
-// Fold returns what is the same for all names that some file system takes for
-// the same: HFS+ ignores some characters and case, ext4 and f2fs all characters
-// that are ignored by default, and "ß" is "ss" there, NTFS case, what follows a
-// colon, and dots and spaces at the end.
+// Fold returns the same text for all names that some file system treats as the same. HFS+
+// ignores some characters and case. Ext4 and f2fs ignore all default-ignorable characters,
+// and treat "ß" as "ss". NTFS ignores case, everything after a colon, and dots and spaces
+// at the end.
 func Fold(name string) string {
 	if ascii(name) {
 		name = strings.ToLower(name) // it has one form, and nothing in it is ignored
@@ -227,8 +226,7 @@ func ignorable(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// IsDotGit reports whether some file system, or git itself, takes the name for
-// ".git".
+// IsDotGit reports whether some file system, or git itself, treats the name as ".git".
 func IsDotGit(name string) bool {
 	for part := range strings.SplitSeq(name, `\`) { // a separator, for Windows
 		if folded := Fold(part); folded == ".git" || folded == "git~1" {

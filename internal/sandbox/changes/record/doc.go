@@ -1,5 +1,5 @@
-// Package record says what a change set is: its changes, what each of them needs
-// to be carried out, shown and taken back, and the bytes that a set is on disk.
+// Package record defines change sets: the changes, what is needed to carry each out, show
+// it and undo it, and how a set is encoded on disk.
 //
 // It does not find changes (see package layer), carry them out (apply) or keep
 // them (journal).

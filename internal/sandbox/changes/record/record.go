@@ -15,8 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// A Phase is how far a set has come. Each is on disk before what follows it is
-// done.
+// A Phase is how far a set has come. Each phase is on disk before the next one begins.
 type Phase string
 
 const (
@@ -32,8 +31,7 @@ const (
 	Settled Phase = "settled"
 )
 
-// An Op is a change with what is needed to carry it out, to show it and to
-// take it back.
+// An Op is a change with what is needed to carry it out, show it and undo it.
 type Op struct {
 	Change
 	// Slot names its content in the stage, in the set's folder of new content, and
@@ -76,25 +74,25 @@ type Op struct {
 // maxHashed is the largest file of the user's that is hashed.
 const maxHashed = 4 << 30
 
-// Regular reports whether the op brings the content of a regular file.
+// Regular reports whether the op has the content of a regular file.
 func (o *Op) Regular() bool {
 	return o.Kind == KindCreate || o.Kind == KindReplace || o.Kind == KindGit
 }
 
-// Makes reports whether the op gives a name to something new, which is staged.
+// Makes reports whether the op puts something new, which is staged, at its path.
 func (o *Op) Makes() bool { return o.Regular() || o.Kind == KindSymlink || o.Kind == KindMkdir }
 
-// Replaces reports whether the op is applied and takes the name of a regular file,
-// which undoing it needs.
+// Replaces reports whether the op was applied and replaced a regular file, which is
+// needed to undo it.
 func (o *Op) Replaces() bool {
 	return o.State == Applied && o.Was != nil && o.Was.IsFile() && o.Kind != KindMeta
 }
 
-// IsIndex reports whether the op replaces the index for commits that came back.
+// IsIndex reports whether the op replaces git's index for commits that a run made.
 func (o *Op) IsIndex() bool { return o.Git && o.Internal && path.Base(o.Path) == "index" }
 
-// Found notes what a name has that the op changes. A file that cannot be read is
-// noted without its digest.
+// Found records the file that the op will change. A file that cannot be read is recorded
+// without a digest.
 func (o *Op) Found(d *tree.Dir, name string, m *tree.Meta) error {
 	o.Old, o.WasLink, o.WasAttrs = "", "", nil
 	switch {
@@ -129,7 +127,7 @@ func (o *Op) Found(d *tree.Dir, name string, m *tree.Meta) error {
 	return nil
 }
 
-// A Record is a set as it is on disk.
+// A Record is a set as stored on disk.
 type Record struct {
 	Set
 	Phase Phase    `json:"phase"`
@@ -154,8 +152,8 @@ func (r *Record) List() *Set {
 	return &set
 }
 
-// HoldGit holds the applied ops on git's data, which are carried out all or
-// not at all.
+// HoldGit holds the applied ops on git's data. These are carried out all together or not
+// at all.
 func (r *Record) HoldGit(why Why, reason string) {
 	for i := range r.Ops {
 		if o := &r.Ops[i]; o.Git && o.State == Applied {
@@ -164,7 +162,7 @@ func (r *Record) HoldGit(why Why, reason string) {
 	}
 }
 
-// Encode returns the bytes of a record, which end in a mark with their digest.
+// Encode returns the bytes of a record. They end with a mark that has their digest.
 func (r *Record) Encode() ([]byte, error) {
 	for i := range r.Ops {
 		o := &r.Ops[i]
@@ -184,8 +182,8 @@ func raw(s string) []byte {
 	return []byte(s)
 }
 
-// DecodeHead returns a record without its ops, of which it reads none. It does not
-// look whether the record is whole.
+// DecodeHead returns a record without its ops, which it does not read. It does not check
+// whether the record is complete.
 func DecodeHead(from io.Reader) (*Record, error) {
 	d := json.NewDecoder(from)
 	_, err := d.Token() // the bracket
@@ -210,8 +208,7 @@ func DecodeHead(from io.Reader) (*Record, error) {
 	return r, json.Unmarshal(data, r)
 }
 
-// Decode returns the record of the bytes that Encode made. It checks their end
-// mark.
+// Decode returns the record that Encode encoded. It checks the mark at the end.
 func Decode(data []byte) (*Record, error) {
 	at := bytes.LastIndex(data, []byte(endMark))
 	if at < 0 || string(data[at:]) != fmt.Sprintf("%s%x\n", endMark, sha256.Sum256(data[:at])) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Set is what one run did to one folder, or what a person's apply or undo of
-// another set did to it.
+// A Set is what one run did to one folder, or what a person did by applying or undoing
+// another set.
 type Set struct {
 	ID     string `json:"id"`
 	Run    Run    `json:"run"`
@@ -32,7 +32,7 @@ type Set struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// A Run names what made changes. Its fields are only stored and shown.
+// A Run names the run that made changes. Its fields are only stored and shown.
 type Run struct {
 	ID   string `json:"id"`
 	Pack string `json:"pack,omitempty"`
@@ -57,7 +57,7 @@ const (
 	KindSpecial Kind = "special"
 )
 
-// A State says what became of a change. The zero value is none of them.
+// A State says what became of a change. The zero value is not a state.
 type State string
 
 // The states of a change.
@@ -69,7 +69,7 @@ const (
 	Undone    State = "undone"    // was applied, and then taken back
 )
 
-// A Why is the reason of a state, for programs. Change.Reason has it in words.
+// A Why is the reason for a state, for programs. Change.Reason has it in words.
 type Why string
 
 // Why a change is held or refused. An applied one has none.
@@ -119,7 +119,7 @@ type Change struct {
 	By string `json:"by,omitempty"`
 }
 
-// Count returns how many changes have the state.
+// Count returns how many changes have a state.
 func (s *Set) Count(state State) int {
 	n := 0
 	for i := range s.Changes {

@@ -25,17 +25,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// Turns are the locks of one user's runs.
+// Turns has the locks of one user's runs.
 type Turns struct {
 	dir string // one file for each folder, by its inode
 }
 
-// Open returns the turns whose locks are in the private folder dir, and makes
-// it.
+// Open returns the turns whose locks are in the private folder dir. It makes the folder
+// if needed.
 func Open(dir string) (*Turns, error) { return &Turns{dir}, tree.Private(dir) }
 
-// A Holder is a run that has the turn in a folder, or is the next to have it. It
-// may be a run of another server. The zero Holder is one that is not known.
+// A Holder is a run that has the turn in a folder, or will have it next. It may be a run
+// of another server. The zero Holder is unknown.
 type Holder struct {
 	Run    record.Run `json:"run"`
 	PID    int        `json:"pid"`
@@ -54,8 +54,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("run %q in %q (process %d)", h.Run.ID, h.Folder, h.PID)
 }
 
-// A WaitError says that a turn was not free, and that the wait for it ended
-// before it was.
+// A WaitError says that the wait for a turn ended before the turn was free.
 type WaitError struct {
 	Holder Holder // when the wait ended
 	Err    error  // the cause of the context's end
@@ -67,11 +66,11 @@ func (e *WaitError) Error() string {
 
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// Take waits for the turn in the folders with these paths, in which no links
-// are. With wait false, it returns [ErrTaken] instead of waiting.
+// Take waits for the turn in the folders with these paths, which must have no links.
+// With wait false, it returns [ErrTaken] instead of waiting.
 //
-// waiting, if it is not nil, is called once with a holder when the turn is not
-// free. When ctx ends first, the error is a [*WaitError].
+// If the turn is not free, Take calls waiting once with a holder, unless waiting is nil.
+// If ctx ends first, the error is a [*WaitError].
 func (t *Turns) Take(ctx context.Context, h Holder, wait bool, waiting func(Holder), paths ...string) (*Lock, error) {
 	list, err := wants(paths)
 	if err != nil {
@@ -80,9 +79,9 @@ func (t *Turns) Take(ctx context.Context, h Holder, wait bool, waiting func(Hold
 	return t.acquire(ctx, card{h, list}, wait, waiting)
 }
 
-// Alone calls do while nobody else is in an Alone with the same name. With wait
-// false, it returns [ErrTaken] instead of waiting. When ctx ends first, the error is
-// a [*WaitError]: the process that has the lock may be stopped.
+// Alone calls do while no other process is in an Alone with the same name. With wait
+// false, it returns [ErrTaken] instead of waiting. If ctx ends first, the error is a
+// [*WaitError]: the process that has the lock may be stopped.
 func (t *Turns) Alone(ctx context.Context, name string, wait bool, do func() error) error {
 	l, err := t.acquire(ctx, card{Holder{PID: os.Getpid()}, []want{{Key: name, Exclusive: true}}}, wait, nil)
 	if err != nil {
@@ -136,7 +135,7 @@ func keyOf(dir string) (string, error) {
 	return fmt.Sprintf("%x-%x", m.Dev, m.Ino), nil
 }
 
-// A Lock is what a turn holds. What dies with a process is freed with it.
+// A Lock is the lock of a turn. The system frees it when the process dies.
 type Lock struct{ held []*flock.Flock }
 
 // A card is what a turn writes into the files that it has locked
@@ -174,7 +173,7 @@ func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Hol
 	return l, nil
 }
 
-// ErrTaken is for a turn that another run has.
+// ErrTaken says that another run has the turn.
 var ErrTaken = errors.New("another run has the turn")
 
 // lockFile returns the lock of that name. flag is [os.O_CREATE] where its file may
@@ -249,7 +248,7 @@ func (t *Turns) sign(c card, w want) {
 	}
 }
 
-// File opens the file of one of the locks that are held exclusively.
+// File opens the file of one of the exclusive locks.
 func (l *Lock) File() (*os.File, error) {
 	for _, f := range l.held {
 		if f.Locked() {

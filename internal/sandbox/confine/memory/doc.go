@@ -1,5 +1,5 @@
-// Package memory bounds what the processes of a run share without a file, all of it
-// together: the kernel has no limit for that, since it is of no one process.
+// Package memory bounds the total memory that the processes of a run share without a
+// file. The kernel has no limit for it, since it belongs to no single process.
 //
-// It allows and refuses. It neither makes nor unmaps anything.
+// It allows and refuses mappings. It does not make or unmap any.
 package memory

@@ -21,14 +21,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
-// Shared bounds the memory that a run's processes share without a file,
-// all of it together. The kernel has no limit for it: it is of no one process.
+// Shared bounds the total memory that a run's processes share without a file.
 //
-// Every shared mapping counts with its size when it is asked for, also one of a
-// file, since its descriptor may be of /dev/zero by the time that it is used.
-// When the limit is reached, the pieces of memory that are still there are
-// counted: if there are k of them, they are no more than the k largest of what
-// was asked for. Everything else is forgiven.
+// Every shared mapping counts with its full size when it is requested. Mappings of
+// files count too, since the descriptor may stand for /dev/zero by the time it is used.
+// When the limit is reached, Shared counts the pieces of memory that still exist: if
+// there are k of them, they are at most as large as the k largest requests. The other
+// requests no longer count.
 type Shared struct {
 	Limit int64              // bytes; 0: none
 	Alive func() (int, bool) // see the function Alive
@@ -47,20 +46,20 @@ type Shared struct {
 // looks at what is there.
 const mostMappings = 4096
 
-// mostLook bounds the processor time that looking at what is there takes. Until
-// it is over, the supervisor obeys nobody. A program can have so many mappings of
-// any kind that listing them takes half a minute; then nothing is forgiven.
+// mostLook bounds the processor time for listing mappings. During that time the
+// supervisor obeys no order. A program can have so many mappings that listing them
+// takes half a minute; then every request keeps counting.
 //
-// It is not a bound of elapsed time, since on a busy machine the supervisor waits
-// for a processor, and the program would be refused memory that is free. While the
-// program keeps the lock of its mappings, however, only the clock goes on:
-// mostLookElapsed bounds that.
+// It does not bound elapsed time: on a busy machine the supervisor waits for a
+// processor, and the program would be refused memory that is free. While the program
+// holds the lock of its mappings, however, no processor time passes; mostLookElapsed
+// bounds that.
 const (
 	mostLook        = 50 * time.Millisecond
 	mostLookElapsed = 10 * mostLook
 )
 
-// Share reports whether a thread may make a shared mapping of that size.
+// Share reports whether a thread may make a shared mapping of this size.
 func (m *Shared) Share(thread uint32, size uint64) bool {
 	if m.Limit <= 0 {
 		return true
@@ -94,8 +93,8 @@ func (m *Shared) hasRoom(size int64) bool {
 	return m.total+size <= m.Limit && len(m.settled)+len(m.last) < mostMappings
 }
 
-// Keep reports whether something of that size may be made that stays until the
-// run ends.
+// Keep reports whether an object of this size may be made that lasts until the run
+// ends.
 func (m *Shared) Keep(size uint64) bool {
 	if m.Limit <= 0 {
 		return true
@@ -110,7 +109,7 @@ func (m *Shared) Keep(size uint64) bool {
 	return true
 }
 
-// look forgives what is not there any more.
+// look stops counting mappings that no longer exist.
 func (m *Shared) look() {
 	if time.Now().Before(m.next) {
 		return

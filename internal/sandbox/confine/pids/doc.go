@@ -1,6 +1,6 @@
-// Package pids bounds how many processes and threads a run has, by control groups
-// of Linux. They serve root, whose processes no other limit counts; other users may
-// make no such groups, as a rule.
+// Package pids bounds how many processes and threads a run has, with Linux control
+// groups. Root needs them, because no other limit counts root's processes. Other users
+// usually cannot make such groups.
 //
-// It puts nobody into a group: it says how a process gets in.
+// It does not move processes into a group: it says how one gets in.
 package pids

@@ -14,17 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Group is a control group that bounds how many processes and threads it
-// has. Root's own number of processes has no limit otherwise. Its folder is
-// locked as long as somebody sees to it.
+// A Group is a control group that bounds how many processes and threads it has. Its
+// folder is locked while its owner lives.
 type Group struct {
 	dir  string
 	lock int
 	v2   bool // of control groups
 }
 
-// New makes a group of at most limit members, where this process may
-// do so and the system counts them; otherwise it returns nil.
+// New makes a group of at most limit members. It returns nil if this process may not,
+// or the system does not count members.
 func New(name string, limit int64) *Group {
 	for _, base := range groupBases() {
 		if !countsPids(base) {
@@ -43,8 +42,9 @@ func New(name string, limit int64) *Group {
 	return nil
 }
 
-// makeGroup makes a group and locks its folder; nil: it cannot be made. A server
-// that starts in between takes it for one that was left, and removes it.
+// makeGroup makes a group and locks its folder. It returns nil if it cannot. A server
+// that starts between the two steps may remove the group as a leftover, so it tries
+// again.
 func makeGroup(dir string) *Group {
 	const attempts = 16
 	for range attempts {
@@ -59,7 +59,7 @@ func makeGroup(dir string) *Group {
 	return nil
 }
 
-// lockGroup locks a group's folder, if nobody else has.
+// lockGroup locks a group's folder unless somebody else holds the lock.
 func lockGroup(dir string) (fd int, ok bool) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -74,10 +74,10 @@ func lockGroup(dir string) (fd int, ok bool) {
 	return fd, true
 }
 
-// Prefix is how the name of a job's group begins.
+// Prefix begins the name of every group.
 const Prefix = "packs-mcp-"
 
-// Sweep removes the groups that nobody sees to. One with members stays.
+// Sweep removes the groups whose owners are gone. A group with members stays.
 func Sweep() {
 	for _, base := range groupBases() {
 		entries, _ := os.ReadDir(base)
@@ -95,8 +95,8 @@ func Sweep() {
 	}
 }
 
-// countsPids reports whether the groups in a group are counted: in version 2 it
-// says which controllers they have, in version 1 each controller has its tree.
+// countsPids reports whether the kernel counts the members of groups below base. In
+// version 2, base lists their controllers. In version 1, each controller has a tree.
 func countsPids(base string) bool {
 	if list, err := os.ReadFile(path.Join(base, "cgroup.subtree_control")); err == nil {
 		return slices.Contains(strings.Fields(string(list)), controller)
@@ -105,10 +105,10 @@ func countsPids(base string) bool {
 	return err == nil && path.Base(base) == controller
 }
 
-// controller is the name of what counts processes, and of its tree in version 1.
+// controller is the controller that counts processes, and its tree in version 1.
 const controller = "pids"
 
-// Remove removes the group of a [Job] whose helper was killed.
+// Remove removes the group of a job whose helper was killed.
 func Remove(name string) {
 	for _, base := range groupBases() {
 		removeGroup(path.Join(base, name))
@@ -127,18 +127,19 @@ func removeGroup(dir string) {
 	}
 }
 
-// groupBases are where groups may be made: version 2, 1, and both at once.
+// groupBases returns where groups may be made, for version 2, version 1, and both at
+// once.
 func groupBases() []string {
 	return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"}
 }
 
-// Limit sets how many members the group may have. Those it has stay.
+// Limit sets how many members the group may have. It does not remove members.
 func (g *Group) Limit(most int64) error {
 	return os.WriteFile(path.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(most, 10)), 0)
 }
 
-// NewMember returns how a child gets into the group: either it is made in it, by
-// clone3(2) with a descriptor, or it writes "0" to a file.
+// NewMember returns how a child gets into the group: clone3(2) makes it there, with a
+// descriptor, or it writes "0" to a file.
 //
 // The usual file, cgroup.procs, is the last resort: the kernel moves all threads of
 // a process only when no process starts or ends, and waits for an RCU grace period
@@ -154,8 +155,8 @@ func (g *Group) NewMember() (descriptor int, file string) {
 	return -1, path.Join(g.dir, "cgroup.procs")
 }
 
-// hasClone3 reports whether there is clone3(2), and nothing refuses it, as the
-// filters of some containers do.
+// hasClone3 reports whether clone3(2) exists and is allowed; the filters of some
+// containers refuse it.
 func hasClone3() bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
 	return errno == unix.EINVAL

@@ -1,4 +1,4 @@
-// Package processes finds out from /proc which processes are below others.
+// Package processes reads from /proc which processes are descendants of others.
 //
-// What it returns may have changed by then.
+// Its results may be out of date when it returns.
 package processes

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Descendants returns the processes below this one, parents before their
-// children.
+// Descendants returns the descendants of this process, parents before their children.
 func Descendants() []int {
 	children := Children
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
@@ -20,8 +19,8 @@ func Descendants() []int {
 	return all
 }
 
-// Children returns the children of a process, as far as it still has any and the
-// kernel keeps a list of them (CONFIG_PROC_CHILDREN).
+// Children returns the children of a process, if the kernel lists them
+// (CONFIG_PROC_CHILDREN).
 func Children(pid int) []int {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	tasks, _ := names(dir)
@@ -37,7 +36,8 @@ func Children(pid int) []int {
 	return pids
 }
 
-// childrenByParent asks every process for its parent.
+// childrenByParent returns a function like Children, made from the parents of all
+// processes.
 func childrenByParent() func(int) []int {
 	parents := map[int][]int{}
 	all, _ := names("/proc")

@@ -1,7 +1,7 @@
-// Package seccomp writes the filter of system calls that a run is under: what is
-// refused whatever its policy, what its network allows, and what the supervisor is
-// asked about (package confine, which installs the filter and answers).
+// Package seccomp writes a run's filter of system calls: the calls that it always
+// refuses, those that the run's network allows, and those about which the supervisor is
+// asked (see package broker).
 //
-// It installs nothing. Only numbers in registers can be judged: what an argument
-// points to, others can change while the call goes on.
+// It does not install the filter; package confine does. It judges only numbers in
+// registers: the program can change memory that an argument points to during the call.
 package seccomp

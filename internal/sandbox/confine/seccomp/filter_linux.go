@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in struct seccomp_data. Arguments are compared by their low half
-// only, which is all that the kernel looks at in those that are compared here.
+// Offsets in struct seccomp_data. Only the low half of an argument is compared; the
+// kernel uses no more of the arguments that are compared here.
 const (
 	offNr   = 0
 	offArch = 4
@@ -40,7 +40,7 @@ const (
 	NetworkLocal                   // the same, and unix sockets
 )
 
-// A Filter is what seccomp refuses beside what it always refuses.
+// A Filter says what else to refuse, besides what every filter refuses.
 type Filter struct {
 	Network Network
 	Alone   bool    // no PID namespace: other processes can be named, and must not be
@@ -76,8 +76,8 @@ func (w *filterWriter) refuse(nr int, v uint32) {
 	w.ret(v)
 }
 
-// when adds what decides about a system call. What decide adds must end in a
-// return whatever happens, and may load what it likes.
+// when adds the instructions that decide about a system call. Those that decide adds
+// must end in a return on every path, and may load anything.
 func (w *filterWriter) when(nr int, decide func(*filterWriter)) {
 	var inner filterWriter
 	decide(&inner)
@@ -112,10 +112,10 @@ func (f Filter) Program() []unix.SockFilter {
 		w.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 0, 1, x32)
 		w.ret(retNoSys)
 	}
-	// Nobody has judged what came after this.
+	// System calls that are newer than the ones that were reviewed.
 	w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, lastJudged)
 	w.ret(retNoSys)
-	// The flags of clone3 are out of a filter's reach; programs fall back to clone.
+	// A filter cannot see the flags of clone3; programs fall back to clone.
 	w.refuse(unix.SYS_CLONE3, retNoSys)
 	for _, nr := range refused() {
 		w.refuse(nr, retPerm)
@@ -186,8 +186,8 @@ func (f Filter) Program() []unix.SockFilter {
 	})
 	w.when(unix.SYS_PRCTL, func(w *filterWriter) {
 		w.load(arg(0))
-		// Where a process's memory begins and ends is the kernel's to say. Stacks of
-		// return addresses are memory that no limit counts.
+		// The kernel alone decides where a process's memory begins and ends. No limit
+		// counts the memory of shadow stacks.
 		w.oneOf(retPerm, unix.PR_SET_MM)
 		w.oneOf(retInval, unix.PR_SET_SHADOW_STACK_STATUS)
 		w.ret(retAllow)
@@ -204,8 +204,8 @@ func (f Filter) Program() []unix.SockFilter {
 	return w.code
 }
 
-// ask returns the verdict on a call that the supervisor decides about. Where it
-// cannot be asked, that is a refusal.
+// ask returns the verdict that leaves a call to the supervisor, or a refusal if the
+// supervisor cannot be asked.
 func (f Filter) ask(refusal uint32) uint32 {
 	if f.NoListener {
 		return refusal
@@ -225,10 +225,9 @@ func (w *filterWriter) allocation() {
 	})
 }
 
-// memory keeps memory within bounds that the kernel's limit on a process's data
-// does not see. What is shared is counted by the supervisor, which sees what the
-// filter sees: sizes, but not what a descriptor stands for, which may be
-// /dev/zero.
+// memory bounds memory that the kernel's limit on a process's data does not count. The
+// supervisor counts shared memory. It sees what the filter sees: sizes, but not which
+// file a descriptor stands for, which may be /dev/zero.
 //
 // Where the supervisor cannot be asked, the filter bounds each mapping without a
 // file. Files are shared freely, since there no program can open /dev/zero to
@@ -236,7 +235,8 @@ func (w *filterWriter) allocation() {
 func (f Filter) memory(w *filterWriter) {
 	w.when(unix.SYS_MMAP, func(w *filterWriter) {
 		w.load(arg(3))
-		// What grows down is taken for a stack. Huge pages are set aside for somebody.
+		// The kernel counts a mapping that grows down as a stack. Huge pages are reserved
+		// for the programs that the administrator chose.
 		w.anyBit(retNoMem, unix.MAP_GROWSDOWN|unix.MAP_HUGETLB)
 		if !f.NoListener {
 			w.anyBit(retAsk, unix.MAP_SHARED) // a bit of MAP_SHARED_VALIDATE, too
@@ -276,10 +276,10 @@ func (w *filterWriter) atMost(n uint32, most int64, v uint32) {
 	w.ret(v)
 }
 
-// limits keeps the program to limits of its own. Those of other processes of the
-// same user are not its to set: a processor time of one second would kill the
-// server. Core files stay off in a way that a limit of 0 does not have (see
-// plan.limits), so a program that sets one is told that it did.
+// limits lets the program set only its own limits, not those of the user's other
+// processes: a processor time of one second would kill the server. The limit of core
+// files stays at one byte (see plan.limits); a program that sets it is told that it
+// succeeded.
 func (w *filterWriter) limits() {
 	w.when(unix.SYS_PRLIMIT64, func(w *filterWriter) {
 		w.load(arg(0))
@@ -288,7 +288,7 @@ func (w *filterWriter) limits() {
 		w.load(arg(1))
 		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, unix.RLIMIT_CORE)
 		w.ret(retAllow)
-		// A pointer is not nil when any of its halves is not.
+		// A pointer is nil only if both halves are 0.
 		for _, half := range []uint32{0, 4} {
 			w.load(arg(2) + half)
 			w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, 0)
@@ -303,8 +303,8 @@ func (w *filterWriter) limits() {
 	})
 }
 
-// fcntl refuses what makes other programs wait or be told: a lease on a file
-// stops whoever opens it, and it takes no right to write.
+// fcntl refuses commands that affect other programs. A lease on a file delays every
+// program that opens it, and needs no right to write.
 func (f Filter) fcntl(w *filterWriter) {
 	w.when(unix.SYS_FCNTL, func(w *filterWriter) {
 		const (
@@ -315,7 +315,7 @@ func (f Filter) fcntl(w *filterWriter) {
 		w.load(arg(1))
 		w.oneOf(retPerm, unix.F_SETLEASE, unix.F_NOTIFY, setDeleg)
 		if f.Alone && f.NoScope {
-			// Who owns a file gets a signal when there is something to read.
+			// F_SETOWN sends another process signals when there is something to read.
 			w.oneOf(retPerm, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)
 		}
 		w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, lastKnown)
@@ -329,9 +329,9 @@ func (f Filter) fcntl(w *filterWriter) {
 	})
 }
 
-// setID keeps the program from leaving files behind that give its user's rights
-// to whoever runs them. The mode is out of reach in openat2; programs fall back
-// to openat.
+// setID keeps the program from making set-user-ID files, which would give the user's
+// rights to anybody who runs them. A filter cannot see the mode of openat2; programs
+// fall back to openat.
 func (w *filterWriter) setID() {
 	const bits = unix.S_ISUID | unix.S_ISGID
 	for _, c := range modeCalls() {
@@ -474,8 +474,8 @@ func (f Filter) others(w *filterWriter) {
 	w.refuse(unix.SYS_PIDFD_SEND_SIGNAL, retNoSys)
 }
 
-// refused are the system calls that nothing we want to run needs, and that
-// reach beyond a process, into the kernel, or around the other filters.
+// refused lists system calls that no program here needs, and that affect other
+// processes, the kernel's settings, or the other filters.
 func refused() []int {
 	return append([]int{
 		// other processes
@@ -499,20 +499,20 @@ func refused() []int {
 	}, refusedHere()...)
 }
 
-// missing are the system calls that the kernel seems not to have. Programs do
-// without.
+// missing lists the system calls that fail as if the kernel did not have them.
+// Programs have fallbacks.
 func missing() []int {
 	return []int{
-		// memory that nothing bounds
+		// memory that no limit bounds
 		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MAP_SHADOW_STACK,
 		unix.SYS_IO_SETUP, // the whole machine has one number of requests
 		unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT,
 	}
 }
 
-// attributes are the system calls that change extended attributes: access
-// control lists, capabilities, and what other programs keep there. Their names
-// are out of a filter's reach. Programs take it for a file system that has none.
+// attributes lists the system calls that change extended attributes: access control
+// lists, capabilities, and data of other programs. A filter cannot see the attribute's
+// name. To programs, the file system seems to have no attributes.
 func attributes() []int {
 	return []int{
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
@@ -524,5 +524,5 @@ func attributes() []int {
 // InotifyInits are the system calls that make an inotify instance.
 func InotifyInits() []int { return append([]int{unix.SYS_INOTIFY_INIT1}, inotifyInitsHere()...) }
 
-// lastJudged is the highest system call that was looked at for refused.
+// lastJudged is the highest system call that was reviewed for refused.
 const lastJudged = unix.SYS_FILE_SETATTR

@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// Executable says why the file at path cannot be run, or "" when it can. A
-// problem of finding it is an error as well.
+// Executable says why the file at path cannot be run, or returns "". It also returns an
+// error if the file was not found.
 func Executable(path string) (problem string, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -40,10 +40,12 @@ func Executable(path string) (problem string, err error) {
 	return "", nil
 }
 
+// WritableByOthers reports whether any user may write to the file.
 func WritableByOthers(info os.FileInfo) bool { return info.Mode()&0o002 != 0 }
 
-// Fixed reports whether the user of this process changes nothing at the absolute
-// path, nor which file is there. Root could, and so is taken at its word.
+// Fixed reports whether the user of this process can neither change the file at an
+// absolute path nor put another one there. Root always can; for root it reports whether
+// others cannot.
 func Fixed(path string) bool {
 	uid := os.Getuid()
 	for {
@@ -65,9 +67,9 @@ func Fixed(path string) bool {
 	}
 }
 
-// SystemOwned reports whether only root can change the file at path, or put
-// another one there: it is in a folder of the system's, and root owns it and every
-// folder above, where nobody else may write. Path is absolute and has no links.
+// SystemOwned reports whether only root can change the file at path, or put another one
+// there: it is in a folder of the system, and root owns it and all folders above, to which
+// nobody else may write. Path is absolute and has no links.
 func SystemOwned(path string) bool {
 	if !paths.IsSystem(path) {
 		return false

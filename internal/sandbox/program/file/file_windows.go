@@ -10,6 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
+// Executable says why the file at path cannot be run, or returns "". It also returns an
+// error if the file was not found.
 func Executable(path string) (problem string, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -30,8 +32,8 @@ func Executable(path string) (problem string, err error) {
 // WritableByOthers cannot be told from the mode that Go makes up on Windows.
 func WritableByOthers(os.FileInfo) bool { return false }
 
-// Fixed is asked only where the first line of a script counts.
+// Fixed is only needed for the interpreters of scripts, which Windows does not have.
 func Fixed(string) bool { return false }
 
-// SystemOwned is of use only where a stamp is exact.
+// SystemOwned reports false: a stamp on Windows is not exact enough to rely on.
 func SystemOwned(string) bool { return false }

@@ -12,15 +12,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
-// An asdfTool is a tool that a shim of asdf is for, with its versions that have
-// the program.
+// An asdfTool is a tool behind a shim of asdf, with its versions that have the program.
 type asdfTool struct {
 	name     string
 	versions []string
 }
 
-// asdfTools returns what the comments of an asdf shim, written in Bash or Go,
-// say that it is for.
+// asdfTools returns the tools that the comments of an asdf shim name. Both the Bash and
+// the Go version of asdf write them.
 func asdfTools(text string) []asdfTool {
 	var tools []asdfTool
 	for line := range strings.Lines(text) {
@@ -39,8 +38,8 @@ func asdfTools(text string) []asdfTool {
 }
 
 // asdf looks for a version of each tool in ASDF_TOOL_VERSION, the nearest
-// .tool-versions that has the tool, and the one of the home. Where a tool keeps
-// its programs only its plugin can tell; the usual places are looked at.
+// .tool-versions that has the tool, and the one of the home. Only a tool's plugin knows
+// where its programs are; this looks in the usual places.
 func (s *Shim) asdf() (string, error) {
 	var wanted []string
 	for _, tool := range asdfTools(s.text) {
@@ -116,8 +115,8 @@ func (s *Shim) asdfVersions(tool string) (versions []string, source string, err 
 	return nil, "", nil
 }
 
-// asdfLegacy returns the names of other tools' files of versions that count as
-// well, when the user has set legacy_version_file.
+// asdfLegacy returns the names of other tools' version files, which count too if the
+// user has set legacy_version_file.
 func (s *Shim) asdfLegacy(tool string) ([]string, error) {
 	file := s.o.Environ.path("ASDF_CONFIG_FILE")
 	if file == "" {

@@ -18,7 +18,7 @@ func (e Environ) Home() string {
 	return e.path("HOME")
 }
 
-// inHome returns a path below the home, or "" when that is not known.
+// inHome returns a path below the home folder, or "" if that is not known.
 func (e Environ) inHome(name string) string {
 	if home := e.Home(); home != "" {
 		return filepath.Join(home, name)
@@ -36,8 +36,8 @@ func (e Environ) Get(name string) string {
 	return ""
 }
 
-// path is Get for a variable that has an absolute path; any other value is
-// as good as none.
+// path is Get for a variable that holds an absolute path. It returns "" for any other
+// value.
 func (e Environ) path(name string) string {
 	if value := e.Get(name); filepath.IsAbs(value) && !strings.ContainsRune(value, 0) {
 		return filepath.Clean(value)

@@ -25,7 +25,7 @@ func (e Environ) miseRoot(dir string) string {
 	return cmp.Or(root, e.inHome(".local/share/mise"))
 }
 
-// A miseTool is what the files of mise say of a tool.
+// A miseTool is what mise's files say about a tool.
 type miseTool struct {
 	name     string
 	versions []string
@@ -34,9 +34,9 @@ type miseTool struct {
 }
 
 // mise looks for the program in the tools that MISE_TOOL_VERSION, the files of
-// Dir and above, and the user's own name. Of TOML, only TOOL = "VERSION" and
-// lists of versions are understood; a tool that says more, and may have the
-// program, cannot be followed. mise's own settings are not read.
+// Dir and above, and the user's own name. In TOML it understands only TOOL = "VERSION"
+// and lists of versions. A tool with other settings that may have the program is an
+// error. It does not read mise's own settings.
 func (s *Shim) mise() (string, error) {
 	for _, name := range []string{
 		"MISE_ENV", "MISE_PROFILE", "MISE_NO_CONFIG", "MISE_CONFIG_FILE", "MISE_DEFAULT_CONFIG_FILENAME",
@@ -71,8 +71,8 @@ func (s *Shim) mise() (string, error) {
 	return "", fmt.Errorf("more than one of its tools has %q: %q", s.Name, owners)
 }
 
-// miseProgram returns the program as tool has it in its folder dir, or "" when
-// it does not, or leaves it to the system.
+// miseProgram returns the program's path in the tool's folder dir. It returns "" if the
+// tool does not have the program, or leaves it to the system.
 func (s *Shim) miseProgram(dir string, tool miseTool) (string, error) {
 	mayHave := func() bool {
 		entries, _ := os.ReadDir(dir)
@@ -111,14 +111,14 @@ func (s *Shim) miseProgram(dir string, tool miseTool) (string, error) {
 	return "", nil
 }
 
-// miseFind returns the program name in a version's folder, "" when it has none.
+// miseFind returns the path of the program name in a version's folder, or "".
 func miseFind(dir, name string) string {
 	for _, bin := range []string{"bin", ".mise-bins", "."} {
 		if path := filepath.Join(dir, bin, name); file.Runnable(path) {
 			return path
 		}
 	}
-	// What was packed by others may have a folder around it.
+	// Archives from elsewhere may have one more folder at the top.
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries[:min(len(entries), 64)] {
 		for _, bin := range []string{"bin", "."} {
@@ -139,8 +139,8 @@ func miseFolder(tool string) string {
 	return strings.ToLower(strings.Join(words, "-"))
 }
 
-// miseTools returns the tools that are configured, each as the first file that
-// counts has it.
+// miseTools returns the configured tools, each as the file with the highest precedence
+// has it.
 func (s *Shim) miseTools() ([]miseTool, error) {
 	var tools []miseTool
 	add := func(found []miseTool) {
@@ -178,8 +178,7 @@ func (s *Shim) miseTools() ([]miseTool, error) {
 	return tools, nil
 }
 
-// miseFiles returns the paths where configuration may be, what counts first
-// before.
+// miseFiles returns the paths of configuration files, highest precedence first.
 func (s *Shim) miseFiles() []string {
 	fragments := func(dir string) []string {
 		files, _ := filepath.Glob(filepath.Join(globEscape(dir), "conf.d", "[^.]*.toml"))

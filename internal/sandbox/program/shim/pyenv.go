@@ -28,8 +28,8 @@ func pyenvRoot(text string) (string, bool) {
 }
 
 // pyenv looks through the versions of PYENV_VERSION, of the nearest
-// .python-version, or else of the file "version" of PYENV_ROOT; what none of
-// them has is left to the rest of PATH. pyenv's own hooks are not asked.
+// .python-version, or else of the file "version" of PYENV_ROOT. If none of them has the
+// program, the rest of PATH counts. pyenv's hooks are not run.
 func (s *Shim) pyenv() (string, error) {
 	versions, source, err := s.pyenvVersions()
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Shim) pyenvVersions() (versions []string, source string, err error) {
 			return nil, "", err
 		}
 		for line := range strings.Lines(text) {
-			// The first word of a line counts, and may be several versions.
+			// Only the first word of a line counts. It may name several versions.
 			if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(words[0], "#") {
 				versions = append(versions, strings.Split(words[0], ":")...)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
-// isRustupProxy reports whether path is one of the links to rustup, of either
-// kind, that stand for the programs of Rust.
+// isRustupProxy reports whether path is a symbolic or hard link to rustup that stands for
+// a program of Rust.
 func isRustupProxy(path, resolved string) bool {
 	if !slices.Contains([]string{
 		"cargo", "cargo-clippy", "cargo-fmt", "cargo-miri", "clippy-driver", "rls", "rust-analyzer", "rust-gdb", "rust-gdbgui",
@@ -35,8 +35,8 @@ func isRustupProxy(path, resolved string) bool {
 
 // rustup looks for the toolchain in RUSTUP_TOOLCHAIN, and for each folder from
 // Dir upwards in the overrides of settings.toml and in rust-toolchain.toml, and
-// else takes the default one. The programs of a toolchain find each other
-// beside themselves, so they do not need rustup.
+// else takes the default one. The programs of a toolchain find each other in their own
+// folder, so they do not need rustup.
 func (s *Shim) rustup() (string, error) {
 	name, source, err := s.rustToolchain()
 	if err != nil {

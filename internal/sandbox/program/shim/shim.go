@@ -2,13 +2,13 @@
 // mise's, Volta's and rustup's.
 //
 // Version managers put shims on PATH: small programs, all alike, that find out
-// which version of a tool is wanted here and start that. In a sandbox, a shim
-// would need its manager, its files, and whatever it reads to decide; and a
-// person who approves a shim has not been told what will run. So shims are
-// followed, by reading the files that they would read. Nothing of a manager is
-// run, and what only running it could tell is an error.
+// which version of a tool is wanted here and start that. In a sandbox, a shim would need
+// its manager, the manager's files, and everything that it reads to decide. A person who
+// approves a shim would not know what will run. So this package reads the files that the
+// shim would read. It runs no part of a manager; what only the manager could tell is an
+// error.
 //
-// The package does not check the program that it names; package shim does.
+// The package does not check the program that it names; package program does.
 package shim
 
 import (
@@ -34,7 +34,7 @@ type Options struct {
 	Exclude []string // absolute folders that have no say, each in all its spellings: the pack and the workspace
 }
 
-// A Shim is one of a version manager's, and what is asked of it.
+// A Shim is a version manager's shim, with the program that it was found for.
 type Shim struct {
 	Manager string // "pyenv"
 	Path    string // absolute, of the shim itself
@@ -46,12 +46,11 @@ type Shim struct {
 	o    Options
 }
 
-// ErrOnPath is the answer of a manager that leaves a program to the rest of
-// PATH.
+// ErrOnPath says that the manager does not have the program, and would look for it in the
+// rest of PATH.
 var ErrOnPath = errors.New("not one of the manager's programs")
 
-// At returns the shim at path, or nil when that is none. On Windows, none
-// is known.
+// At returns the shim at path, or nil if there is none. It knows no shims of Windows.
 func At(path string, o Options) *Shim {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -100,7 +99,7 @@ func (s *Shim) Target() (string, error) {
 	case paths.Inside(s.o.Exclude, s.root):
 		return "", errors.New("its folder is in the pack or the workspace")
 	case s.Name != filepath.Base(s.Name) || strings.HasPrefix(s.Name, "."):
-		return "", fmt.Errorf("%q is no name of a program", s.Name)
+		return "", fmt.Errorf("%q is not the name of a program", s.Name)
 	}
 	switch s.Manager {
 	case "pyenv":
@@ -115,9 +114,9 @@ func (s *Shim) Target() (string, error) {
 	return s.rustup()
 }
 
-// versionDirs returns the folders where files of versions count, the nearest
-// first: Dir and all above it, without those of the pack and the workspace,
-// which must not choose a person's programs.
+// versionDirs returns the folders whose version files count, nearest first: Dir and all
+// folders above it, but not those of the pack and the workspace, which must not choose
+// the user's programs.
 func (s *Shim) versionDirs() []string {
 	if !filepath.IsAbs(s.o.Dir) {
 		return nil
@@ -133,9 +132,8 @@ func (s *Shim) versionDirs() []string {
 	}
 }
 
-// read returns the text of one of the files that versions are in. A file that
-// is not there is fs.ErrNotExist. A link is followed, but not into the pack or
-// the workspace.
+// read returns the text of a version file. The error for a missing file is
+// fs.ErrNotExist. It follows links, but not into the pack or the workspace.
 func (s *Shim) read(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	switch {
@@ -153,21 +151,21 @@ func (s *Shim) read(path string) (string, error) {
 	return text, nil
 }
 
-// checkName reports whether name, of a version or a tool, may be part of a
-// path and of a message. What else is in a file of versions is not repeated:
-// the file may be a link to one that nobody should see.
+// checkName returns an error unless name, of a version or a tool, may be part of a path
+// and of a message. The error does not repeat the name: the file may be a link to a
+// secret one.
 func checkName(what, name, source string) error {
 	ok := name != "" && len(name) <= 128 && name[0] != '.' && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._+-", r))
 	})
 	if !ok {
-		return fmt.Errorf("%s names a %s that is no plain word", source, what)
+		return fmt.Errorf("%s names a %s that is not a plain word", source, what)
 	}
 	return nil
 }
 
-// latest returns the name of the folder in dir that is version or, as managers
-// understand it, the highest that begins with it: "3.12" is 3.12.4.
+// latest returns the name of the folder in dir for a version: the version itself or, as
+// managers do, the highest that begins with it. "3.12" means 3.12.4.
 func latest(dir, version string) (string, bool) {
 	if file.IsDir(filepath.Join(dir, version)) {
 		return version, true

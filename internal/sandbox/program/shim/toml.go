@@ -7,9 +7,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// A tomlEntry is one key of a TOML document with its value, as far as that is
-// simple: a string, or a list of strings, without escapes. Other values are recognized,
-// so that they are not taken for something simple, and not read.
+// A tomlEntry is one key of a TOML document. It has the value if that is simple: a string
+// without escapes, or a list of such strings.
 type tomlEntry struct {
 	key    []string // with the names of its tables before it
 	table  bool     // the head of a table, which has no value
@@ -17,11 +16,11 @@ type tomlEntry struct {
 	simple bool
 }
 
-// parseTOML returns the entries of a document in their order. An error says nothing
-// of what is in the document.
+// parseTOML returns the entries of a document in order. Its errors do not quote the
+// document.
 //
-// It uses the library's parser of expressions and not its decoder: that one loses the
-// order, and takes seconds for a small document that is made for it.
+// It uses the library's parser of expressions, and not its decoder, which loses the order
+// and takes seconds for a small hostile document.
 func parseTOML(text string) ([]tomlEntry, error) {
 	var p unstable.Parser
 	p.Reset([]byte(text))
@@ -58,7 +57,7 @@ func tomlKey(e *unstable.Node) (key []string) {
 func tomlStrings(value *unstable.Node) (values []string, ok bool) {
 	switch value.Kind {
 	case unstable.String:
-		// One without escapes, on one line, is as long as what it stands for and two quotes.
+		// A string on one line without escapes is as long as its value and two quotes.
 		if int(value.Raw.Length) != len(value.Data)+len(`""`) {
 			return nil, false
 		}

@@ -28,10 +28,10 @@ type voltaPlatform struct {
 
 // volta looks for Node's own programs in the versions that the project's
 // package.json pins or, if it does not, the user's default ones, and for others
-// among the packages that the user has installed with Volta. A program that
-// the project itself depends on is not followed: it is one of the project's
-// files, which a run may change. Node for a package's program is the one for
-// the project, too, not the one it was installed with.
+// among the packages that the user has installed with Volta. It does not follow a program
+// of one of the project's dependencies: that is a file of the project, which a run may
+// change. A package's program runs with the project's Node, not with the one that it was
+// installed with.
 func (s *Shim) volta() (string, error) {
 	project, depends, err := s.voltaProject()
 	if err != nil {

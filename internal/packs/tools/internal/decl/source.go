@@ -34,7 +34,7 @@ func (p *Parser) sources(t *tools.Tool, src []byte, n *strictjson.Node) {
 		case from == tools.SourceLiteral && declared:
 			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value, and is a property of the input schema", phrase.Clip(m.Key)), "remove the property: the model must not give a value")
 		case from != tools.SourceLiteral && !declared:
-			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q is no property of the input schema", phrase.Clip(m.Key)), "declare the property")
+			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q is not a property of the input schema", phrase.Clip(m.Key)), "declare the property")
 		case from != tools.SourceLiteral && value != nil:
 			p.Report(diag.Error, tools.CodeSourceInvalid, value, fmt.Sprintf("%+q has a fixed value, and is not from %q", phrase.Clip(m.Key), tools.SourceLiteral), `write the value as "default" of the property`)
 		default:

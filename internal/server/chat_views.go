@@ -18,46 +18,46 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// A Room is what a person may see and change of one chat, beside its calls. All
+// A ChatView is what a person may see and change of one chat, beside its calls. All
 // its texts are safe to show.
-type Room struct {
+type ChatView struct {
 	Chat      string // opaque id
 	Client    string // name and version that the client gave; may be empty
 	Person    string // whose token it is, over HTTP; empty: nobody's in particular. Not the client's words
 	Ends      string // when it ends, in words
-	Packs     []RoomPack
-	Artifacts []RoomFile
+	Packs     []PackView
+	Artifacts []FileView
 }
 
-// A RoomPack is a pack that is attached to a chat, or can be.
-type RoomPack struct {
+// A PackView is a pack that is attached to a chat, or can be.
+type PackView struct {
 	ID, Name, Description string
 	Trust                 string // in words
 	Attached              bool
 	Problems              []string
 }
 
-// A RoomFile is a file in one of a chat's workspaces.
-type RoomFile struct {
+// A FileView is a file in one of a chat's workspaces.
+type FileView struct {
 	Path     string // with slashes, below the workspace; behind its handle, when it is not the first
 	Size     int64  // bytes
 	MIME     string // empty when nobody looked
 	Modified time.Time
 }
 
-// Bounds of a room.
+// Bounds of a [ChatView].
 const (
-	maxRoomPacks = 500
-	maxRoomFiles = 500
-	maxRoomDepth = 8
+	maxViewPacks = 500
+	maxViewFiles = 500
+	maxViewDepth = 8
 	maxKinds     = 50 // files that are read to say what kind they are, the newest
 )
 
-// Rooms returns the chats there are, by their ids.
-func (s *Server) Rooms(ctx context.Context) []Room {
-	var all []Room
+// ChatViews returns a view of every chat, sorted by id.
+func (s *Server) ChatViews(ctx context.Context) []ChatView {
+	var all []ChatView
 	for _, c := range s.everyChat() {
-		all = append(all, s.room(ctx, c))
+		all = append(all, s.chatView(ctx, c))
 	}
 	return all
 }
@@ -102,27 +102,27 @@ func (s *Server) everyChat() []*chat {
 	return all
 }
 
-func (s *Server) room(ctx context.Context, c *chat) Room {
+func (s *Server) chatView(ctx context.Context, c *chat) ChatView {
 	c.mu.Lock()
 	client := c.client
 	c.mu.Unlock()
 	compiled := 0 // packs whose tools were looked at: of many, that takes long
-	r := Room{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.everyFile(ctx)}
+	r := ChatView{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.everyFile(ctx)}
 	for _, p := range s.catalog(ctx, c).All() {
 		if p.ShadowedBy != "" || !p.Offered {
 			continue
 		}
 		// Those that are attached are all there, however many others there are.
-		if len(r.Packs) >= maxRoomPacks && !p.Attached {
+		if len(r.Packs) >= maxViewPacks && !p.Attached {
 			continue
 		}
-		rp := RoomPack{
+		rp := PackView{
 			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.describe(p.Description),
 			Trust: gate.Trust(p.Trust).Words(), Attached: p.Attached,
 		}
 		problems := p.Problems
 		// Not only where there are files with tools: an entry document may have some.
-		if p.Attached && p.Valid && compiled < maxRoomPacks {
+		if p.Attached && p.Valid && compiled < maxViewPacks {
 			compiled++
 			_, problems = s.inspect(p)
 		}
@@ -220,23 +220,23 @@ func (s *Server) catalogOf(ctx context.Context) *packs.Catalog {
 }
 
 // files lists the regular files of a workspace, the newest first.
-func (sp *space) files(ctx context.Context) []RoomFile {
+func (sp *workspace) files(ctx context.Context) []FileView {
 	dir, err := sp.openWorkspace()
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	var all []RoomFile
+	var all []FileView
 	var walk func(name string, depth int)
 	walk = func(name string, depth int) {
 		entries, _, err := dir.List(name)
-		if err != nil || depth > maxRoomDepth || ctx.Err() != nil {
+		if err != nil || depth > maxViewDepth || ctx.Err() != nil {
 			return
 		}
 		for _, e := range entries {
 			at := path.Join(name, e.Name)
 			switch {
-			case len(all) >= maxRoomFiles:
+			case len(all) >= maxViewFiles:
 				return
 			case e.Type == packfs.TypeDir:
 				walk(at, depth+1)
@@ -248,7 +248,7 @@ func (sp *space) files(ctx context.Context) []RoomFile {
 		}
 	}
 	walk(".", 0)
-	slices.SortFunc(all, func(a, b RoomFile) int {
+	slices.SortFunc(all, func(a, b FileView) int {
 		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(a.Path, b.Path))
 	})
 	for i := range all[:min(len(all), maxKinds)] {
@@ -261,14 +261,14 @@ func (sp *space) files(ctx context.Context) []RoomFile {
 
 // everyFile lists the files of all of the chat's workspaces, its first before the
 // others.
-func (c *chat) everyFile(ctx context.Context) []RoomFile {
-	var all []RoomFile
-	for _, sp := range c.spaces() {
+func (c *chat) everyFile(ctx context.Context) []FileView {
+	var all []FileView
+	for _, sp := range c.workspaces() {
 		for _, f := range sp.files(ctx) {
-			if len(all) >= maxRoomFiles {
+			if len(all) >= maxViewFiles {
 				return all
 			}
-			if sp != c.space {
+			if sp != c.workspace {
 				f.Path = path.Join(sp.handle, f.Path)
 			}
 			all = append(all, f)
@@ -279,17 +279,17 @@ func (c *chat) everyFile(ctx context.Context) []RoomFile {
 
 // describe tells about a file; what kind it is only when asked, since that
 // takes reading it.
-func describe(dir *packfs.Dir, name string, kind bool) (RoomFile, error) {
+func describe(dir *packfs.Dir, name string, kind bool) (FileView, error) {
 	f, err := dir.OpenFile(name)
 	if err != nil {
-		return RoomFile{}, err
+		return FileView{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return RoomFile{}, err
+		return FileView{}, err
 	}
-	file := RoomFile{Path: name, Size: info.Size(), Modified: info.ModTime()}
+	file := FileView{Path: name, Size: info.Size(), Modified: info.ModTime()}
 	if !kind {
 		return file, nil
 	}
@@ -301,14 +301,14 @@ func describe(dir *packfs.Dir, name string, kind bool) (RoomFile, error) {
 }
 
 // OpenArtifact opens a regular file of a chat's workspaces, by the path of a
-// [RoomFile].
-func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, RoomFile, error) {
+// [FileView].
+func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, FileView, error) {
 	c, err := s.chatNamed(chatID)
 	if err != nil {
-		return nil, RoomFile{}, err
+		return nil, FileView{}, err
 	}
-	sp := c.space
-	for _, other := range c.spaces()[1:] {
+	sp := c.workspace
+	for _, other := range c.workspaces()[1:] {
 		if rest, ok := strings.CutPrefix(name, other.handle+"/"); ok {
 			sp, name = other, rest
 			break
@@ -316,20 +316,20 @@ func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, RoomFile,
 	}
 	dir, err := sp.openWorkspace()
 	if err != nil {
-		return nil, RoomFile{}, err
+		return nil, FileView{}, err
 	}
 	defer dir.Close()
 	clean, err := packfs.Clean(name)
 	if err != nil || clean == "" {
-		return nil, RoomFile{}, fs.ErrNotExist
+		return nil, FileView{}, fs.ErrNotExist
 	}
 	about, err := describe(dir, clean, true)
 	if err != nil {
-		return nil, RoomFile{}, err
+		return nil, FileView{}, err
 	}
 	f, err := dir.OpenFile(clean)
 	if err != nil {
-		return nil, RoomFile{}, err
+		return nil, FileView{}, err
 	}
 	return f, about, nil
 }

@@ -5,36 +5,36 @@ import (
 	"strings"
 )
 
-// A keep is an arena for long-lived strings. Allocated one by one between a scan's
+// An arena holds long-lived strings. Allocated one by one between a scan's
 // short-lived strings, they would fragment the heap. A dropped string takes up memory
 // until all strings in the same piece are dropped.
-type keep struct {
+type arena struct {
 	b    strings.Builder
 	size int // of all texts so far
 }
 
-// keepPiece is the largest piece that is allocated for several texts, in bytes.
-const keepPiece = 8 << 10
+// arenaPiece is the largest piece that is allocated for several texts, in bytes.
+const arenaPiece = 8 << 10
 
 // text returns a copy of s.
-func (k *keep) text(s string) string {
-	begin := k.room(len(s))
+func (k *arena) text(s string) string {
+	begin := k.reserve(len(s))
 	k.b.WriteString(s)
 	return k.b.String()[begin:]
 }
 
 // bytes is text for a byte slice.
-func (k *keep) bytes(s []byte) string {
-	begin := k.room(len(s))
+func (k *arena) bytes(s []byte) string {
+	begin := k.reserve(len(s))
 	k.b.Write(s)
 	return k.b.String()[begin:]
 }
 
-// room makes room for n bytes and returns the offset where they begin.
-func (k *keep) room(n int) int {
+// reserve makes room for n bytes and returns the offset where they begin.
+func (k *arena) reserve(n int) int {
 	if k.b.Cap()-k.b.Len() < n {
 		k.b.Reset()
-		k.b.Grow(max(n, min(k.size, keepPiece))) // few texts get a small piece
+		k.b.Grow(max(n, min(k.size, arenaPiece))) // few texts get a small piece
 	}
 	k.size += n
 	return k.b.Len()
@@ -65,7 +65,7 @@ func (s *scanner) keepPlace(dir, at string) (string, string) {
 const packPiece = 127
 
 // newPack returns an empty pack. Packs are allocated together for the same reason as
-// the texts of a keep.
+// the texts of an arena.
 func (s *scanner) newPack() *Pack {
 	if len(s.free) == 0 {
 		s.free = make([]Pack, min(packPiece, max(1, len(s.found))))

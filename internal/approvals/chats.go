@@ -7,9 +7,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// Rooms gives access to the chats that the page shows beside the calls. Its
+// A ChatSource gives access to the chats that the page shows beside the calls. Its
 // strings need not be safe to show; the page escapes them.
-type Rooms interface {
+type ChatSource interface {
 	Chats() []Chat
 	// SetAttached attaches a pack to a chat, or detaches it. Its error is shown.
 	SetAttached(chat, pack string, on bool) error
@@ -47,7 +47,7 @@ type Artifact struct {
 	Modified time.Time
 }
 
-// The JSON that the page receives about rooms.
+// The JSON that the page receives about chats.
 type (
 	pageChat struct {
 		ID        string         `json:"id"`

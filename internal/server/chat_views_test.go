@@ -30,7 +30,7 @@ func TestRoomsTellThePersonApart(t *testing.T) {
 	c.Session = header.Get("Mcp-Session-Id")
 	c.OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
 	found := false
-	for _, r := range w.srv.Rooms(t.Context()) {
+	for _, r := range w.srv.ChatViews(t.Context()) {
 		if r.Person == "" {
 			continue
 		}
@@ -145,7 +145,7 @@ func TestRoomsHaveTheProblemsOfTheList(t *testing.T) {
 	for _, p := range objects(w.ok("capability_packs_list", nil)["packs"]) {
 		listed[p["pack_id"].(string)] = texts(p["problems"])
 	}
-	for _, p := range w.srv.Rooms(t.Context())[0].Packs {
+	for _, p := range w.srv.ChatViews(t.Context())[0].Packs {
 		shown[p.ID] = p.Problems
 	}
 	if diff := cmp.Diff(listed, shown, cmpopts.EquateEmpty()); diff != "" {

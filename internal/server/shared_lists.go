@@ -14,14 +14,14 @@ func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) string {
 	if c.hasOwn() || c.hasEnabled() {
 		return string(printOf(s.tools(catalog, c)))
 	}
-	return s.common.tools(s, catalog)
+	return s.shared.tools(s, catalog)
 }
 
 // toolsPrintBefore is toolsPrint of a Catalog of before, as the packs' files were then
 // if somebody asked.
 func (s *Server) toolsPrintBefore(catalog *packs.Catalog, c *chat) string {
 	if !c.hasOwn() && !c.hasEnabled() {
-		if have, ok := s.common.toolsBefore(catalog); ok {
+		if have, ok := s.shared.toolsBefore(catalog); ok {
 			return have
 		}
 	}
@@ -33,7 +33,7 @@ func (s *Server) listsDifferFor(c *chat, before, now *packs.Catalog) (prompts, r
 	if c.hasOwn() {
 		return s.listsDiffer(before, now)
 	}
-	return s.common.listsDiffer(s, before, now)
+	return s.shared.listsDiffer(s, before, now)
 }
 
 // hasOwn reports whether a person attached or detached something in this chat alone,
@@ -51,26 +51,26 @@ func (c *chat) hasEnabled() bool {
 	return len(c.enabled) > 0
 }
 
-// common is what all chats that have attached nothing of their own have in common:
-// there may be a thousand, and an edit costs once what it would cost in each. It is
-// of the newest Catalogs that somebody asked about, and keeps none of them. The zero
-// value is ready.
-type common struct {
+// sharedLists remembers the lists that all chats share which attached nothing of
+// their own. There may be a thousand such chats, and an edit then costs as much as for
+// one. It remembers the lists of the two newest Catalogs that somebody asked about, but
+// keeps no Catalog in memory. The zero value is ready.
+type sharedLists struct {
 	mu                 sync.Mutex
 	looks              int            // how often lookAgain was called
-	prints             [2]commonPrint // of two Catalogs, the newer one first
+	prints             [2]sharedPrint // of two Catalogs, the newer one first
 	before, now        weak.Pointer[packs.Catalog]
 	prompts, resources bool // what listsDiffer says of those two
 }
 
-type commonPrint struct {
+type sharedPrint struct {
 	of    weak.Pointer[packs.Catalog]
 	look  int    // after which it was made
 	tools string // see toolsPrint
 }
 
 // lookAgain says that the packs' files may be others by now.
-func (m *common) lookAgain() {
+func (m *sharedLists) lookAgain() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looks++
@@ -79,7 +79,7 @@ func (m *common) lookAgain() {
 // tools is the print of the tools of a chat that enabled none: of the packs' files as
 // they are, or as they were when somebody asked first about this Catalog since the
 // last look.
-func (m *common) tools(s *Server, catalog *packs.Catalog) string {
+func (m *sharedLists) tools(s *Server, catalog *packs.Catalog) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := weak.Make(catalog)
@@ -91,12 +91,12 @@ func (m *common) tools(s *Server, catalog *packs.Catalog) string {
 	if m.prints[0].of != of {
 		m.prints[1] = m.prints[0]
 	}
-	m.prints[0] = commonPrint{of, m.looks, string(printOf(s.tools(catalog, nil)))}
+	m.prints[0] = sharedPrint{of, m.looks, string(printOf(s.tools(catalog, nil)))}
 	return m.prints[0].tools
 }
 
 // toolsBefore is the print that tools returned last for a Catalog of before.
-func (m *common) toolsBefore(catalog *packs.Catalog) (tools string, ok bool) {
+func (m *sharedLists) toolsBefore(catalog *packs.Catalog) (tools string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := weak.Make(catalog)
@@ -108,7 +108,7 @@ func (m *common) toolsBefore(catalog *packs.Catalog) (tools string, ok bool) {
 	return "", false
 }
 
-func (m *common) listsDiffer(s *Server, before, now *packs.Catalog) (prompts, resources bool) {
+func (m *sharedLists) listsDiffer(s *Server, before, now *packs.Catalog) (prompts, resources bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a, b := weak.Make(before), weak.Make(now); a != m.before || b != m.now {
