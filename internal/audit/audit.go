@@ -51,15 +51,15 @@ type Event string
 const (
 	EventServerStart Event = "server.start" // a server began to serve
 	EventServerStop  Event = "server.stop"  // a server shut down cleanly
-	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
-	EventRefusal     Event = "refusal"      // a call was refused before anyone was asked: Code, Reason; or Count calls were refused or denied
+	EventDecision    Event = "decision"     // a call was allowed or denied: kind, decision, channel, reason
+	EventRefusal     Event = "refusal"      // a call was refused before anyone was asked: code, reason; or count calls were refused or denied
 	EventRunStart    Event = "run.start"    // a program is about to start: the intent
-	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
-	EventChanges     Event = "changes"      // what happened to a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error
+	EventRunEnd      Event = "run.end"      // it ended, or could not be started: error
+	EventChanges     Event = "changes"      // what happened to a run's changes in a folder: dir, set, applied, held, refused, error
 	EventAttach      Event = "attach"       // a pack was attached
 	EventDetach      Event = "detach"       // a pack was detached
-	EventSource      Event = "source"       // a pack was added, updated or removed: PackDigest, which is empty for a removed one, Reason says where from
-	EventRevoke      Event = "revoke"       // a grant was revoked: Grant, Channel
+	EventSource      Event = "source"       // a pack was added, updated or removed: pack_digest, which is empty for a removed one; reason says where from
+	EventRevoke      Event = "revoke"       // a grant was revoked: grant, channel
 	EventRecovered   Event = "recovered"    // the log was found damaged and continued; only the log writes it
 )
 
@@ -79,83 +79,83 @@ const maxLine = 32 << 20
 type Entry struct {
 	Seq    int64     `json:"seq"`              // 1 in the first line, then one more each time
 	Time   time.Time `json:"time"`             // UTC, RFC 3339 with nanoseconds
-	Event  Event     `json:"event"`            //
-	Server string    `json:"server,omitempty"` // which process wrote it
-	Chat   string    `json:"chat,omitempty"`   // which conversation
+	Event  Event     `json:"event"`            // what happened
+	Server string    `json:"server,omitempty"` // the process that wrote the line
+	Chat   string    `json:"chat,omitempty"`   // the conversation
 	Caller string    `json:"caller,omitempty"` // whose credential, over HTTP
 	Client string    `json:"client,omitempty"` // name and version that the client gave
 	Call   string    `json:"call,omitempty"`   // one call; ties a decision to its run
 	Run    string    `json:"run,omitempty"`    // one run; ties run.start to run.end
 
-	Kind       string          `json:"kind,omitempty"` // open, read, enable, run, exec …, as in rules
-	Tool       string          `json:"tool,omitempty"`
-	Pack       string          `json:"pack,omitempty"`        // pack id
-	PackDigest string          `json:"pack_digest,omitempty"` // of the pack's files
-	CallDigest string          `json:"call_digest,omitempty"` // of everything that was approved
-	ArgsDigest string          `json:"args_digest,omitempty"` // of the arguments as received
-	Args       json.RawMessage `json:"args,omitempty"`        // redacted by the caller
+	Kind       string          `json:"kind,omitempty"`        // open, read, enable, run, exec …, as in rules
+	Tool       string          `json:"tool,omitempty"`        // name of the tool that was called
+	Pack       string          `json:"pack,omitempty"`        // id of the pack
+	PackDigest string          `json:"pack_digest,omitempty"` // digest of the pack's files
+	CallDigest string          `json:"call_digest,omitempty"` // digest of everything that was approved
+	ArgsDigest string          `json:"args_digest,omitempty"` // digest of the arguments as received
+	Args       json.RawMessage `json:"args,omitempty"`        // the arguments, redacted by the caller
 
 	Decision string   `json:"decision,omitempty"` // once, chat, always, deny; pending: nobody has answered yet
 	Channel  string   `json:"channel,omitempty"`  // who was asked, and how
-	Reason   string   `json:"reason,omitempty"`   // in words
+	Reason   string   `json:"reason,omitempty"`   // why it was decided so, in words
 	Grant    string   `json:"grant,omitempty"`    // id of the grant that allowed the call, that the answer made, or that was revoked
 	Code     string   `json:"code,omitempty"`     // of a refusal: the error that the caller got
 	Count    int      `json:"count,omitempty"`    // of a refusal: how many calls the line covers, when more than one
 	Rule     string   `json:"rule,omitempty"`     // where the deciding rule is written, as in "config.yaml:12"
 	Changed  []string `json:"changed,omitempty"`  // why an earlier grant did not apply: what changed since, one fact each
 
-	Program       string   `json:"program,omitempty"` // absolute path
-	ProgramDigest string   `json:"program_digest,omitempty"`
-	Argv          []string `json:"argv,omitempty"` // redacted by the caller
-	Dir           string   `json:"dir,omitempty"`
-	Sandbox       string   `json:"sandbox,omitempty"` // full, partial, none
-	Network       string   `json:"network,omitempty"` // none, loopback, full
-	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, besides the system's
-	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
-	Closed        []string `json:"closed,omitempty"`  // of run.start: folders of Reads that it should have been able to change, but that could not get a layer
-	Review        string   `json:"review,omitempty"`  // of run.start: which setting holds every change until a person has seen it, as in "config.yaml:12"
-	Cache         string   `json:"cache,omitempty"`   // of run.start: the tool's name for the folder of Writes that it keeps between its runs
-	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
+	Program       string   `json:"program,omitempty"`        // absolute path of the program
+	ProgramDigest string   `json:"program_digest,omitempty"` // digest of the bytes of the program
+	Argv          []string `json:"argv,omitempty"`           // the program and its arguments, redacted by the caller
+	Dir           string   `json:"dir,omitempty"`            // the folder that the program runs in, or that changed
+	Sandbox       string   `json:"sandbox,omitempty"`        // the level: full, partial, none
+	Network       string   `json:"network,omitempty"`        // what of it the run had: none, loopback, full
+	Reads         []string `json:"reads,omitempty"`          // of run.start: folders and files that the run may read, besides the system's
+	Writes        []string `json:"writes,omitempty"`         // of run.start: folders that it may also change
+	Closed        []string `json:"closed,omitempty"`         // of run.start: folders of reads that it should have been able to change, but that could not get a layer
+	Review        string   `json:"review,omitempty"`         // of run.start: which setting holds every change until a person has seen it, as in "config.yaml:12"
+	Cache         string   `json:"cache,omitempty"`          // of run.start: the tool's name for the folder of writes that it keeps between its runs
+	Limits        *Limits  `json:"limits,omitempty"`         // of run.start: what bounded the run
 
-	ExitCode    *int     `json:"exit_code,omitempty"`
-	Signal      string   `json:"signal,omitempty"`
-	Cause       string   `json:"cause,omitempty"` // why the run ended, if it did not exit by itself
-	StdoutBytes int64    `json:"stdout_bytes,omitempty"`
-	StderrBytes int64    `json:"stderr_bytes,omitempty"`
-	DurationMS  int64    `json:"duration_ms,omitempty"`
-	CPUMS       int64    `json:"cpu_ms,omitempty"`     // processor time
-	MaxRSS      int64    `json:"max_rss,omitempty"`    // bytes of the largest process
-	CacheFull   bool     `json:"cache_full,omitempty"` // the cache was emptied after this run, or after other runs that share it
-	Artifacts   []string `json:"artifacts,omitempty"`  // paths in the workspace
+	ExitCode    *int     `json:"exit_code,omitempty"`    // what the program exited with, if it did
+	Signal      string   `json:"signal,omitempty"`       // the signal that ended the program
+	Cause       string   `json:"cause,omitempty"`        // why the run ended, if it did not exit by itself
+	StdoutBytes int64    `json:"stdout_bytes,omitempty"` // how much the program wrote to standard output
+	StderrBytes int64    `json:"stderr_bytes,omitempty"` // the same of standard error
+	DurationMS  int64    `json:"duration_ms,omitempty"`  // how long the run took
+	CPUMS       int64    `json:"cpu_ms,omitempty"`       // processor time
+	MaxRSS      int64    `json:"max_rss,omitempty"`      // bytes of the largest process
+	CacheFull   bool     `json:"cache_full,omitempty"`   // the cache was emptied after this run, or after other runs that share it
+	Artifacts   []string `json:"artifacts,omitempty"`    // paths of files that the run left in the workspace
 
 	// Of a changes event: paths in the folder Dir. Held and refused ones have
 	// reasons.
-	Set     string   `json:"set,omitempty"` // id of the change set
-	Applied []string `json:"applied,omitempty"`
-	Held    []string `json:"held,omitempty"` // wait for a person
+	Set     string   `json:"set,omitempty"`     // id of the change set
+	Applied []string `json:"applied,omitempty"` // paths that were changed
+	Held    []string `json:"held,omitempty"`    // paths whose changes wait for a person, with the reasons
 	// Refused lists, in a changes event, what is never applied; in run.end, the
 	// system errors that the program reported, each with the path that it named.
 	Refused []string `json:"refused,omitempty"`
 
-	Error string `json:"error,omitempty"`
+	Error string `json:"error,omitempty"` // why it failed
 
-	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event
+	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event: how the log was found
 
-	Prev string `json:"prev"`
-	Hash string `json:"hash,omitempty"`
+	Prev string `json:"prev"`           // hash of the line before; zeros in the first
+	Hash string `json:"hash,omitempty"` // of this line without it
 }
 
 // Limits are the limits of one run.
 type Limits struct {
-	TimeoutMS  int64 `json:"timeout_ms"`
-	CPUMS      int64 `json:"cpu_ms"`
-	Memory     int64 `json:"memory"` // bytes, of each process
-	Processes  int   `json:"processes"`
-	OpenFiles  int   `json:"open_files"`
+	TimeoutMS  int64 `json:"timeout_ms"`      // by the clock
+	CPUMS      int64 `json:"cpu_ms"`          // processor time
+	Memory     int64 `json:"memory"`          // bytes, of each process
+	Processes  int   `json:"processes"`       // of the run
+	OpenFiles  int   `json:"open_files"`      // of each process
 	FileSize   int64 `json:"file_size"`       // bytes
 	Workspace  int64 `json:"workspace"`       // bytes
 	Cache      int64 `json:"cache,omitempty"` // bytes between runs, of a tool with one
-	OutputSize int64 `json:"output_total"`
+	OutputSize int64 `json:"output_total"`    // bytes
 }
 
 // Recovery describes the state in which a recovered event found the log.

@@ -151,6 +151,9 @@ func TestDocumentedConfigurations(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[2], "yaml-language-server:") { // a file of another kind, which names its schema
+				continue
+			}
 			found++
 			written := strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n")
 			if _, _, err := load(t, written, nil); err != nil {

@@ -23,33 +23,33 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// The codes of errors that a model gets.
+// The codes of errors that a model gets. docs/reference/errors.md is made from this.
 const (
-	codeNotFound           = "not_found"
-	codeNotAttached        = "not_attached"
-	codeDenied             = "denied"
-	codeApprovalPending    = "approval_pending"
-	codePathDenied         = "path_denied"
-	codeTooLarge           = "too_large"
-	codeInvalidArguments   = "invalid_arguments"
-	codeInvalidTools       = "invalid_tools"
-	codeNotEnabled         = "not_enabled"
-	codeNotExecutable      = "not_executable"
-	codeToolListTooLarge   = "tool_list_too_large"
-	codeProgramNotFound    = "program_not_found"
-	codePermissionDenied   = "permission_denied"
-	codeCommandFailed      = "command_failed"
-	codeTimeout            = "timeout"
-	codeOutputLimit        = "output_limit"
-	codeCancelled          = "cancelled"
-	codeWorkspaceLimit     = "workspace_limit"
-	codeCacheLimit         = "cache_limit"
-	codeFileSizeLimit      = "file_size_limit"
-	codeProcessLimit       = "process_limit"
-	codeFolderBusy         = "folder_busy"
-	codeSandboxUnavailable = "sandbox_unavailable"
-	codeMissingContext     = "missing_context"
-	codeInternalError      = "internal"
+	codeNotFound           = "not_found"           // there is no such pack, tool, file or workspace; near may name what was meant
+	codeNotAttached        = "not_attached"        // the pack may not be used: it is not attached, not valid, or not meant for this
+	codeDenied             = "denied"              // a person, a rule or a doubt said no; with approval_code, a person can still allow it
+	codeApprovalPending    = "approval_pending"    // nobody has answered yet; the answer counts for the same call, made again
+	codePathDenied         = "path_denied"         // the path leads out of the pack or into another, or what is there changed or cannot be given
+	codeTooLarge           = "too_large"           // a file, a pack or the arguments are over a bound, which the hint names
+	codeInvalidArguments   = "invalid_arguments"   // the arguments do not fit; schema says what does
+	codeInvalidTools       = "invalid_tools"       // the pack has no tools, or they cannot be read; problems says why
+	codeNotEnabled         = "not_enabled"         // the pack's tools were not enabled in this chat
+	codeNotExecutable      = "not_executable"      // the tool is declared without a command, or the system cannot start its program
+	codeToolListTooLarge   = "tool_list_too_large" // more tools would be enabled than limits.enabled_tools
+	codeProgramNotFound    = "program_not_found"   // the program is missing, or the interpreter that its first line names
+	codePermissionDenied   = "permission_denied"   // the program may not be executed
+	codeCommandFailed      = "command_failed"      // the program ended with a status that counts as failure, or by a signal
+	codeTimeout            = "timeout"             // the program took too long, by the clock or in processor time
+	codeOutputLimit        = "output_limit"        // the program printed more than limits.output_total
+	codeCancelled          = "cancelled"           // the client took the call back, or is gone
+	codeWorkspaceLimit     = "workspace_limit"     // the program wrote more than it may, or the disk of the audit log was about to be full
+	codeCacheLimit         = "cache_limit"         // the tool's cache held more than it may; the next run begins with an empty one
+	codeFileSizeLimit      = "file_size_limit"     // the program wrote a file larger than limits.file_size
+	codeProcessLimit       = "process_limit"       // the program started more processes than limits.processes
+	codeFolderBusy         = "folder_busy"         // another run had the folder for longer than sandbox.timeout_max; nothing was started
+	codeSandboxUnavailable = "sandbox_unavailable" // the sandbox is weaker than required, or did not work; nothing was started
+	codeMissingContext     = "missing_context"     // the tool needs something that the user looks at, and nobody gave it
+	codeInternalError      = "internal"            // the cause is in the server's log only, under reference
 )
 
 // A toolError is what a model gets instead of a result: what happened, and
