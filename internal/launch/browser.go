@@ -23,6 +23,10 @@ import (
 // without BROWSER.
 var ErrNoDisplay = errors.New("there is no display to open a browser on")
 
+// ErrNoOpener is returned where xdg-open is at none of the system's places, and
+// BROWSER is not set.
+var ErrNoOpener = errors.New("xdg-open is not among the system's programs: install xdg-utils, or name a browser in BROWSER")
+
 // Browser starts the user's browser on a file and returns at once. environ is
 // the user's whole environment, as from os.Environ; the browser gets it. Where
 // that has no display, the browser also gets the variables of the user's graphical
@@ -31,10 +35,10 @@ var ErrNoDisplay = errors.New("there is no display to open a browser on")
 // BROWSER names the programs to try, separated as in PATH. Each is split at
 // spaces, without a shell; quotes keep words together, and %s stands for the
 // file's address, which otherwise comes last. Without BROWSER, the system's own
-// opener is used. An error means that no program could be started.
+// opener is used, at its fixed place and not from PATH. An error means that no program could be started.
 func Browser(environ []string, file string) error {
 	environ = withSession(environ)
-	candidates, err := plan(environ, runtime.GOOS, file)
+	candidates, err := plan(environ, runtime.GOOS, file, isFile)
 	if err != nil {
 		return err
 	}
@@ -74,8 +78,9 @@ func start(environ []string, dir string, argv []string, c console) error {
 	return nil
 }
 
-// plan returns the commands to try, in order.
-func plan(environ []string, goos, file string) ([][]string, error) {
+// plan returns the commands to try, in order. exists reports whether there is such a
+// file.
+func plan(environ []string, goos, file string, exists func(string) bool) ([][]string, error) {
 	if !filepath.IsAbs(file) {
 		return nil, fmt.Errorf("the file %q has no absolute path", file)
 	}
@@ -106,7 +111,11 @@ func plan(environ []string, goos, file string) ([][]string, error) {
 	if env("DISPLAY") == "" && env("WAYLAND_DISPLAY") == "" {
 		return nil, ErrNoDisplay
 	}
-	return [][]string{{"xdg-open", address}}, nil
+	opener := systemProgram("xdg-open", exists)
+	if opener == "" {
+		return nil, ErrNoOpener
+	}
+	return [][]string{{opener, address}}, nil
 }
 
 // variable returns the function that looks up a variable in environ; the last of

@@ -32,14 +32,16 @@ func TestPlan(t *testing.T) {
 		t.Skip("the paths here are those of other systems")
 	}
 	const file, address = "/run/u/open-1.html", "file:///run/u/open-1.html"
+	usual := func(name string) bool { return filepath.Dir(name) == "/usr/bin" }
+	none := func(string) bool { return false }
 	for _, tc := range []struct {
 		name    string
 		goos    string
 		environ []string
 		want    [][]string
 	}{
-		{"X11", "linux", []string{"DISPLAY=:0"}, [][]string{{"xdg-open", address}}},
-		{"Wayland", "freebsd", []string{"WAYLAND_DISPLAY=wayland-0"}, [][]string{{"xdg-open", address}}},
+		{"X11", "linux", []string{"DISPLAY=:0"}, [][]string{{"/usr/bin/xdg-open", address}}},
+		{"Wayland", "freebsd", []string{"WAYLAND_DISPLAY=wayland-0"}, [][]string{{"/usr/bin/xdg-open", address}}},
 		{"macOS", "darwin", nil, [][]string{{"/usr/bin/open", file}}},
 		{"one", "linux", []string{"BROWSER=firefox"}, [][]string{{"firefox", address}}},
 		{"the last counts", "linux", []string{"BROWSER=a", "BROWSER=b"}, [][]string{{"b", address}}},
@@ -51,7 +53,7 @@ func TestPlan(t *testing.T) {
 		{"the program is never the address", "linux", []string{"BROWSER=%s"}, [][]string{{"%s", address}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := plan(tc.environ, tc.goos, file)
+			got, err := plan(tc.environ, tc.goos, file, usual)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,15 +62,18 @@ func TestPlan(t *testing.T) {
 			}
 		})
 	}
-	if _, err := plan(nil, "linux", file); !errors.Is(err, ErrNoDisplay) {
+	if _, err := plan(nil, "linux", file, usual); !errors.Is(err, ErrNoDisplay) {
 		t.Errorf("plan without a display = %v, want %v", err, ErrNoDisplay)
 	}
+	if got, err := plan([]string{"DISPLAY=:0"}, "linux", file, none); !errors.Is(err, ErrNoOpener) {
+		t.Errorf("plan without xdg-open = %q, %v, want %v", got, err, ErrNoOpener)
+	}
 	for _, environ := range [][]string{{"BROWSER=:"}, {"BROWSER= "}, {`BROWSER="x`}} {
-		if got, err := plan(environ, "linux", file); err == nil {
+		if got, err := plan(environ, "linux", file, usual); err == nil {
 			t.Errorf("plan(%q) = %q, want an error", environ, got)
 		}
 	}
-	if got, err := plan([]string{"DISPLAY=:0"}, "linux", "open-1.html"); err == nil {
+	if got, err := plan([]string{"DISPLAY=:0"}, "linux", "open-1.html", usual); err == nil {
 		t.Errorf("plan of a relative path = %q, want an error", got)
 	}
 }

@@ -3,7 +3,6 @@ package launch
 import (
 	"encoding/base64"
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -30,11 +29,6 @@ func Notify(environ []string, title, text string) error {
 	return start(append(slices.Clip(environ), add...), filepath.Dir(argv[0]), argv, windowless)
 }
 
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // notifyPlan returns the command that shows a notification, and the variables
 // that it needs beside the user's; nil if there is none. exists reports whether
 // there is such a file.
@@ -55,15 +49,13 @@ func notifyPlan(goos string, env func(string) string, title, text string, exists
 		// osascript passes what follows the script to it, as strings.
 		return []string{program, "-e", "on run argv", "-e", "display notification (item 2 of argv) with title (item 1 of argv)", "-e", "end run", "--", title, text}, nil
 	}
-	for _, dir := range []string{"/usr/bin", "/usr/local/bin", "/run/current-system/sw/bin"} {
-		if program := dir + "/notify-send"; exists(program) {
-			// Desktops may read markup in the body, and only there.
-			return []string{program, "--app-name=" + notifyName, "--", title, escapeMarkup(text)}, nil
-		}
-		if program := dir + "/busctl"; exists(program) {
-			return []string{program, "--user", "--quiet", "call", "--", "org.freedesktop.Notifications", "/org/freedesktop/Notifications",
-				"org.freedesktop.Notifications", "Notify", "susssasa{sv}i", notifyName, "0", "", title, escapeMarkup(text), "0", "0", "-1"}, nil
-		}
+	if program := systemProgram("notify-send", exists); program != "" {
+		// Desktops may read markup in the body, and only there.
+		return []string{program, "--app-name=" + notifyName, "--", title, escapeMarkup(text)}, nil
+	}
+	if program := systemProgram("busctl", exists); program != "" {
+		return []string{program, "--user", "--quiet", "call", "--", "org.freedesktop.Notifications", "/org/freedesktop/Notifications",
+			"org.freedesktop.Notifications", "Notify", "susssasa{sv}i", notifyName, "0", "", title, escapeMarkup(text), "0", "0", "-1"}, nil
 	}
 	return nil, nil
 }

@@ -28,6 +28,12 @@ const managerTime = 2 * time.Second
 // It believes only what other users cannot have put there: what the user's own
 // service manager says, and sockets of this user's.
 func withSession(environ []string) []string {
+	return withSessionOf(systemProgram("systemctl", isFile), environ)
+}
+
+// withSessionOf is withSession with the program that asks the service manager; empty if
+// there is none.
+func withSessionOf(systemctl string, environ []string) []string {
 	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"} {
 		if valueOf(environ, name) != "" {
 			return environ
@@ -50,7 +56,7 @@ func withSession(environ []string) []string {
 		if bus := filepath.Join(dir, "bus"); isSocket(bus) {
 			add("DBUS_SESSION_BUS_ADDRESS", "unix:path="+bus)
 		}
-		for name, value := range managed(environ) {
+		for name, value := range managed(systemctl, environ) {
 			add(name, value)
 		}
 		if valueOf(environ, "DISPLAY") == "" {
@@ -69,10 +75,13 @@ func withSession(environ []string) []string {
 
 // managed returns what the user's service manager knows of the graphical session:
 // desktops tell it these variables. It is empty where there is no such manager.
-func managed(environ []string) map[string]string {
+func managed(systemctl string, environ []string) map[string]string {
+	if systemctl == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), managerTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "systemctl", "--user", "show-environment")
+	cmd := exec.CommandContext(ctx, systemctl, "--user", "show-environment")
 	cmd.Env, cmd.Dir = environ, "/"
 	cmd.WaitDelay = managerTime
 	out, err := cmd.Output()

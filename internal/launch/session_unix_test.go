@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// manager puts a service manager on PATH that says text.
-func manager(t *testing.T, script string) {
+// manager makes a program that asks a service manager, and returns its path.
+func manager(t *testing.T, script string) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+	program := filepath.Join(t.TempDir(), "systemctl")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return program
 }
 
 // runtimeDir returns a folder as a login makes it, with a short path, since that of
@@ -45,7 +45,7 @@ func socket(t *testing.T, path string) {
 
 func TestWithSession(t *testing.T) {
 	dir := runtimeDir(t)
-	manager(t, `test "$*" = "--user show-environment" || exit 1
+	systemctl := manager(t, `test "$*" = "--user show-environment" || exit 1
 test "$XDG_RUNTIME_DIR" = "`+dir+`" || exit 1
 cat <<'EOF'
 DISPLAY=:7
@@ -59,7 +59,7 @@ EOF
 	socket(t, filepath.Join(dir, "bus"))
 	few := []string{"HOME=/home/ann", "XDG_RUNTIME_DIR=" + dir}
 	want := append(slices.Clone(few), "DBUS_SESSION_BUS_ADDRESS=unix:path="+dir+"/bus", "DISPLAY=:7", "XAUTHORITY="+dir+"/xauth", "XDG_CURRENT_DESKTOP=GNOME")
-	got := withSession(few)
+	got := withSessionOf(systemctl, few)
 	slices.Sort(got[2:])
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("withSession(%q) differs (-want +got):\n%s", few, diff)
@@ -70,7 +70,7 @@ EOF
 		append(few, "SSH_CONNECTION=192.0.2.1 1 192.0.2.2 22"), append(few, "SSH_TTY=/dev/pts/1"),
 	} {
 		environ = slices.Clone(environ)
-		if diff := cmp.Diff(environ, withSession(environ)); diff != "" {
+		if diff := cmp.Diff(environ, withSessionOf(systemctl, environ)); diff != "" {
 			t.Errorf("withSession(%q) differs (-want +got):\n%s", environ, diff)
 		}
 	}
@@ -79,7 +79,7 @@ EOF
 // Without a service manager that answers, the sockets of the user tell.
 func TestWithSessionSockets(t *testing.T) {
 	for _, script := range []string{"exit 1", "echo DISPLAY=", "echo 'no variables'", "head -c 100000 /dev/zero"} {
-		manager(t, script)
+		systemctl := manager(t, script)
 		dir := runtimeDir(t)
 		socket(t, filepath.Join(dir, "wayland-1"))
 		for _, name := range []string{"wayland-0", "wayland-1.lock"} { // no sockets
@@ -87,7 +87,7 @@ func TestWithSessionSockets(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := valueOf(withSession([]string{"XDG_RUNTIME_DIR=" + dir}), "WAYLAND_DISPLAY"); got != "wayland-1" {
+		if got := valueOf(withSessionOf(systemctl, []string{"XDG_RUNTIME_DIR=" + dir}), "WAYLAND_DISPLAY"); got != "wayland-1" {
 			t.Errorf("withSession with the manager %q: WAYLAND_DISPLAY=%q, want wayland-1", script, got)
 		}
 	}
@@ -95,7 +95,7 @@ func TestWithSessionSockets(t *testing.T) {
 
 // A folder that others can put sockets into offers nothing.
 func TestWithSessionExposed(t *testing.T) {
-	manager(t, "echo WAYLAND_DISPLAY=wayland-0")
+	systemctl := manager(t, "echo WAYLAND_DISPLAY=wayland-0")
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(runtimeDir(t), link); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestWithSessionExposed(t *testing.T) {
 	}
 	socket(t, filepath.Join(open, "wayland-0"))
 	for _, dir := range []string{link, open, filepath.Join(open, "none")} {
-		if got := valueOf(withSession([]string{"XDG_RUNTIME_DIR=" + dir}), "WAYLAND_DISPLAY"); got != "" {
+		if got := valueOf(withSessionOf(systemctl, []string{"XDG_RUNTIME_DIR=" + dir}), "WAYLAND_DISPLAY"); got != "" {
 			t.Errorf("withSession with the folder %q: WAYLAND_DISPLAY=%q, want none", dir, got)
 		}
 	}
@@ -115,8 +115,32 @@ func TestWithSessionExposed(t *testing.T) {
 		if err := os.Chown(theirs, 1, -1); err != nil {
 			t.Fatal(err)
 		}
-		if got := valueOf(withSession([]string{"XDG_RUNTIME_DIR=" + theirs}), "WAYLAND_DISPLAY"); got != "" {
+		if got := valueOf(withSessionOf(systemctl, []string{"XDG_RUNTIME_DIR=" + theirs}), "WAYLAND_DISPLAY"); got != "" {
 			t.Errorf("withSession with another user's folder: WAYLAND_DISPLAY=%q, want none", got)
 		}
+	}
+}
+
+// A folder on PATH may be a project's, and nothing in it is started.
+func TestWithSessionPath(t *testing.T) {
+	dir, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	for _, name := range []string{"systemctl", "xdg-open", "notify-send", "busctl"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho "+name+" >>'"+ran+"'\necho DISPLAY=:66\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	environ := []string{"PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + runtimeDir(t)}
+	if got := valueOf(withSession(environ), "DISPLAY"); got == ":66" {
+		t.Errorf("withSession: DISPLAY=%q, from a program on PATH", got)
+	}
+	for _, goos := range []string{"linux", "freebsd"} {
+		all, err := plan(append(environ, "DISPLAY=:0"), goos, "/run/u/open.html", isFile)
+		if err == nil && !filepath.IsAbs(all[0][0]) {
+			t.Errorf("plan on %s = %q, which PATH decides", goos, all)
+		}
+	}
+	if text, err := os.ReadFile(ran); err == nil {
+		t.Errorf("programs on PATH were started: %s", text)
 	}
 }

@@ -68,9 +68,21 @@ func foundFromEverywhere(t *testing.T) {
 		}
 	}
 	w := newWorld(t, triage)
-	w.put("bin/systemctl", "#!/bin/sh\necho DISPLAY=:7\n")
-	w.put("bin/xdg-open", "#!/bin/sh\necho \"$DISPLAY $HOME $1\" >>\""+w.root+"/shown\"\n")
-	path := "PATH=" + filepath.Join(w.root, "bin") + ":" + os.Getenv("PATH")
+	system := map[string]string{
+		"systemctl": "echo DISPLAY=:7",
+		"xdg-open":  "echo \"$DISPLAY $HOME $1\" >>\"" + w.root + "/shown\"",
+	}
+	// The first of the places where a system has its own programs.
+	const bin = "/run/current-system/sw/bin"
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, line := range system {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+line+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := "PATH=" + os.Getenv("PATH")
 	environments := []struct {
 		name    string
 		environ []string
