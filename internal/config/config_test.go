@@ -456,7 +456,7 @@ func TestResolvePaths(t *testing.T) {
 			if err != nil {
 				t.Fatalf("ResolvePaths(%q, %q) = %v, want no error", tc.environ, tc.goos, err)
 			}
-			got.Runs = nil // see TestRunFolders
+			got.Runs, got.Others = nil, nil // see TestRunFolders and TestOtherFolders
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("ResolvePaths(%q, %q) differs (-want +got):\n%s", tc.environ, tc.goos, diff)
 			}
@@ -509,6 +509,43 @@ func TestRunFolders(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got.Runs); diff != "" || got.Run != tc.want[0] {
 				t.Errorf("resolvePaths(%q) has the run folder %q and differs (-want +got):\n%s", tc.environ, got.Run, diff)
+			}
+		})
+	}
+}
+
+// A server that is kept apart uses no other folder, and knows those that a run must not
+// read.
+func TestOtherFolders(t *testing.T) {
+	ann := person{home: "/home/ann", runtime: "/run/user/1000"}
+	for _, tc := range []struct {
+		name    string
+		goos    string
+		environ []string
+		who     person
+		want    []string
+	}{
+		{"not kept apart", "linux", []string{"HOME=/home/ann"}, ann, nil},
+		{"a terminal", "linux", []string{"PACKS_MCP_HOME=/data", "HOME=/home/ann", "XDG_RUNTIME_DIR=/run/user/1000"}, ann, []string{
+			"/run/user/1000/packs-mcp", "/home/ann/.local/state/packs-mcp/run", "/home/ann/.local/state/packs-mcp"}},
+		{"folders of its own", "linux", []string{"PACKS_MCP_HOME=/data", "HOME=/snap/ann", "XDG_STATE_HOME=/s", "XDG_RUNTIME_DIR=/r"}, ann, []string{
+			"/r/packs-mcp", "/run/user/1000/packs-mcp", "/s/packs-mcp/run",
+			"/snap/ann/.local/state/packs-mcp/run", "/home/ann/.local/state/packs-mcp/run", "/s/packs-mcp"}},
+		{"no variables", "linux", []string{"PACKS_MCP_HOME=/data"}, ann, []string{
+			"/run/user/1000/packs-mcp", "/home/ann/.local/state/packs-mcp/run", "/home/ann/.local/state/packs-mcp"}},
+		{"no home folder", "linux", []string{"PACKS_MCP_HOME=/data"}, person{runtime: "/run/user/7"}, []string{"/run/user/7/packs-mcp"}},
+		{"macOS", "darwin", []string{"PACKS_MCP_HOME=/data", "HOME=/Users/ann"}, person{}, []string{
+			"/Users/ann/Library/Application Support/packs-mcp/run", "/Users/ann/Library/Application Support/packs-mcp/state"}},
+		{"Windows", "windows", []string{`PACKS_MCP_HOME=D:\p`, `UserProfile=C:\Users\ann`}, person{}, []string{
+			`C:\Users\ann\AppData\Local\packs-mcp\run`, `C:\Users\ann\AppData\Local\packs-mcp\state`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := resolvePaths(environment(tc.environ, tc.goos), tc.goos, "/", tc.who)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Others); diff != "" {
+				t.Errorf("the other folders differ (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -28,6 +29,10 @@ type Paths struct {
 	// Runs are the folders that a server of this user may have for Run, Run first.
 	// Its client may have given it another environment.
 	Runs []string
+	// Others are folders of this user's other servers that hold secrets: the state and
+	// run folders that they have without PACKS_MCP_HOME. This server does not use them, and
+	// must not let a run read them.
+	Others []string
 }
 
 // A person is what the system knows about the user without any variables.
@@ -104,6 +109,7 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 		p.Index = join(goos, root, index)
 		// It keeps a server apart from the user's others.
 		p.Runs = []string{p.Run}
+		p.Others = otherFolders(env, goos, dir, who)
 		return p, nil
 	}
 
@@ -171,6 +177,22 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 	p.Index = join(goos, cache, index)
 	p.Runs = runFolders(p.Run, env, goos, who)
 	return p, nil
+}
+
+// otherFolders returns the state and run folders of the user's servers without
+// PACKS_MCP_HOME. It cannot know another PACKS_MCP_HOME that only a server was given.
+func otherFolders(env map[string]string, goos, dir string, who person) []string {
+	all := runFolders("", env, goos, who)[1:]
+	for _, home := range []string{env[homeName(goos)], who.home} {
+		with := maps.Clone(env)
+		delete(with, "PACKS_MCP_HOME")
+		with[homeName(goos)] = home
+		// An error means that there is no such server: it has no home folder.
+		if p, err := resolvePaths(with, goos, dir, who); err == nil && !slices.Contains(all, p.State) {
+			all = append(all, p.State)
+		}
+	}
+	return all
 }
 
 // runFolders returns own and the other run folders that a server of this user has

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
@@ -96,7 +98,7 @@ func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 // OwnFiles returns the files and folders that control this program.
 func OwnFiles(cfg *config.Config) []string {
 	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Sources, filepath.Join(filepath.Dir(cfg.Paths.Sources), lock.Name), cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
-	all = append(all, cfg.Paths.Runs...)
+	all = append(append(all, cfg.Paths.Runs...), cfg.Paths.Others...)
 	if cfg.File != "" {
 		all = append(all, cfg.File)
 	}
@@ -107,8 +109,10 @@ func OwnFiles(cfg *config.Config) []string {
 // anyone who has read them can answer in a person's place, or impersonate
 // another person.
 func SecretFiles(cfg *config.Config) []string {
-	// The keys of the user's other servers are in the other run folders.
-	all := append([]string{cfg.Paths.State}, cfg.Paths.Runs...)
+	// The keys of the user's other servers are in the other folders. No server starts
+	// whose keys would be among the system's files, so there are none in these.
+	others := slices.DeleteFunc(slices.Clone(cfg.Paths.Others), func(dir string) bool { return paths.IsSystem(paths.WithoutLinks(dir)) })
+	all := slices.Concat([]string{cfg.Paths.State}, cfg.Paths.Runs, others)
 	if cfg.HTTP.InFile {
 		all = append(all, cfg.File)
 	}
