@@ -141,6 +141,105 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+// Drop takes an item out of a list of JSON, and keeps the rest of the text.
+func TestDropJSON(t *testing.T) {
+	path := []string{"permissions", "allow"}
+	for _, tc := range []struct {
+		before string
+		index  int
+		after  string // empty: ErrShape
+	}{
+		{`{"permissions":{"allow":["mcp__packs"]}}`, 0, `{"permissions":{"allow":[]}}`},
+		{`{"permissions":{"allow":["x", "mcp__packs"]}}`, 1, `{"permissions":{"allow":["x"]}}`},
+		{`{"permissions":{"allow":["mcp__packs", "x"]}}`, 0, `{"permissions":{"allow":[ "x"]}}`},
+		{"{\n \"permissions\": {\"allow\": [\n  \"x\", // mine\n  \"mcp__packs\",\n ], }\n}", 1, "{\n \"permissions\": {\"allow\": [\n  \"x\", // mine\n ], }\n}"},
+		{"{\"permissions\": {\"allow\": [\n  \"mcp__packs\"\n]}}", 0, "{\"permissions\": {\"allow\": []}}"},
+		{"{\"permissions\": {\"allow\": [\n  // ours\n  \"mcp__packs\"\n]}}", 0, "{\"permissions\": {\"allow\": [\n  // ours\n]}}"},
+		{`{"permissions":{"allow":["x"]}}`, 1, ""},
+		{`{"permissions":{"allow":"mcp__packs"}}`, 0, ""},
+		{`{}`, 0, ""},
+	} {
+		for _, mark := range []string{"", "\ufeff"} {
+			got, err := JSON().Drop([]byte(mark+tc.before), path, tc.index)
+			if tc.after == "" {
+				if !errors.Is(err, ErrShape) {
+					t.Errorf("Drop(%q, %d) = %q, %v, want ErrShape", tc.before, tc.index, got, err)
+				}
+			} else if want := mark + tc.after; err != nil || string(got) != want {
+				t.Errorf("Drop(%q, %d) = %q, %v, want %q", tc.before, tc.index, got, err, want)
+			}
+		}
+	}
+}
+
+// SetExactly makes an entry what it was, of which Set keeps the other keys.
+func TestSetExactly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		format       *Format
+		path         []string
+		old, changed string
+	}{
+		"json": {JSON(), []string{"s", "packs"},
+			`{"s": {"packs": {"command": "old", "args": ["--token", "x"], "env": {"A": "1", "B": null}, "n": 1e400}}}`,
+			`{"s": {"packs": {"command": "new", "args": [], "trust": true}, "b": 1}, "later": 2}`},
+		"toml": {TOML(), []string{"s", "packs"},
+			"[s.packs]\ncommand = \"old\"\nargs = [\"--token\", \"x\"]\ntimeout = 1.5\n\n[s.packs.env]\nA = \"1\"\n",
+			"later = 2\n\n[s.packs]\ncommand = \"new\" # mine\nargs = []\nmode = \"approve\" # ours\ntimeout = 3\n\n[s.b]\nx = 1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, _, err := tc.format.Get([]byte(tc.old), tc.path...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := tc.format.SetExactly([]byte(tc.changed), tc.path, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if value, _, err := tc.format.Get(got, tc.path...); err != nil || !reflect.DeepEqual(value, want) {
+				t.Errorf("SetExactly made %v, %v, want %v:\n%s", value, err, want, got)
+			}
+			before, _ := tc.format.decode([]byte(tc.changed))
+			after, _ := tc.format.decode(got)
+			if !reflect.DeepEqual(without(before, tc.path), without(after, tc.path)) {
+				t.Errorf("SetExactly changed something else: %s", got)
+			}
+		})
+	}
+	// What it cannot write, it leaves.
+	if got, err := TOML().SetExactly([]byte("s.packs.a = 1\n"), []string{"s", "packs"}, map[string]any{"b": "x"}); !errors.Is(err, ErrShape) {
+		t.Errorf("SetExactly of dotted keys = %q, %v, want ErrShape", got, err)
+	}
+	if got, err := TOML().Remove([]byte("s.packs.a = 1\n"), []string{"s", "packs"}); !errors.Is(err, ErrShape) {
+		t.Errorf("Remove of dotted keys = %q, %v, want ErrShape", got, err)
+	}
+}
+
+// A file that is not there is known by the place where it will be.
+func TestReadTarget(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "real"), 0o700), os.Symlink("real", filepath.Join(dir, "link"))); err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(dir, "link", "new", "settings.json")
+	f, err := Read(path)
+	if want := filepath.Join(dir, "real", "new", "settings.json"); err != nil || f.Target != want {
+		t.Fatalf("Read = %+v, %v, want the target %s", f, err, want)
+	}
+	if err := f.Replace([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(path)
+	if err != nil || again.Target != f.Target || !again.Exists {
+		t.Errorf("Read = %+v, %v, want the target %s", again, err, f.Target)
+	}
+	if err := f.Replace([]byte("other")); !errors.Is(err, ErrMoved) {
+		t.Errorf("Replace of a file that was made meanwhile = %v, want ErrMoved", err)
+	}
+}
+
 func TestLists(t *testing.T) {
 	folder := Object{{"path", "/b c"}, {"attach", "all"}}
 	const added = "- path: /b c\n    attach: all\n"

@@ -2,8 +2,8 @@
 // keeps every other byte: comments, order, indentation and line endings.
 //
 // It reads JSON with comments, TOML, and the lists of YAML. A file that it does not understand is an
-// error, and so is a change whose result would say anything else besides. It
-// knows neither files nor what their keys mean.
+// error, and so is a change whose result would say anything else besides. It does not
+// know what keys mean.
 package configedit
 
 import (
@@ -84,6 +84,80 @@ func (f *Format) Set(text []byte, path []string, value any) ([]byte, error) {
 	return slices.Concat(mark, out), nil
 }
 
+// SetExactly is [Format.Set] and removes the keys that value does not have. It also takes
+// what [Format.Get] returned once.
+func (f *Format) SetExactly(text []byte, path []string, value any) ([]byte, error) {
+	out, err := f.Set(text, path, ordered(value))
+	if err != nil {
+		return nil, err
+	}
+	have, _, err := f.Get(out, path...)
+	if err != nil {
+		return nil, err
+	}
+	want, _ := plain(value).(map[string]any)
+	if now, ok := have.(map[string]any); ok {
+		for key := range now {
+			if _, ok := want[key]; ok {
+				continue
+			}
+			if out, err = f.Remove(out, append(slices.Clip(path), key)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if have, _, err = f.Get(out, path...); err != nil || !reflect.DeepEqual(have, plain(value)) {
+		return nil, errors.Join(ErrShape, err)
+	}
+	return out, nil
+}
+
+// ordered is a decoded value as [Format.Set] takes it.
+func ordered(value any) any {
+	m, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	var object Object
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		object = append(object, Member{key, ordered(m[key])})
+	}
+	return object
+}
+
+// A Difference is one value that [Format.Set] writes.
+type Difference struct {
+	Path []string
+	Had  bool // there is a value
+	Old  any  // as [Format.Get] returns it
+	New  any  // as it was given to Set, but no Object
+}
+
+// Differences returns what Set with the same arguments would write.
+func (f *Format) Differences(text []byte, path []string, value any) ([]Difference, error) {
+	_, text = cutMark(text)
+	tree, err := f.decode(text)
+	if err != nil {
+		return nil, err
+	}
+	var all []Difference
+	var add func(leaf)
+	add = func(l leaf) {
+		if object, ok := l.value.(Object); ok {
+			for _, m := range object {
+				add(leaf{append(slices.Clip(l.path), m.Key), m.Value})
+			}
+			return
+		}
+		old, had := lookUp(tree, l.path)
+		all = append(all, Difference{l.path, had, old, l.value})
+	}
+	for _, l := range leaves(tree, path, value) {
+		add(l)
+	}
+	return all, nil
+}
+
 // Append returns text with item, a string or an Object, at the end of the list at
 // path, unless it is in it already. It is [ErrShape] for TOML.
 func (f *Format) Append(text []byte, path []string, item any) ([]byte, error) {
@@ -110,7 +184,7 @@ func (f *Format) Append(text []byte, path []string, item any) ([]byte, error) {
 }
 
 // Drop returns text without the item of the list at path that has this index. It is
-// [ErrShape] for JSON and TOML.
+// [ErrShape] for TOML.
 func (f *Format) Drop(text []byte, path []string, index int) ([]byte, error) {
 	have, _, err := f.Get(text, path...)
 	if err != nil {
@@ -157,7 +231,8 @@ func (f *Format) Remove(text []byte, path []string) ([]byte, error) {
 	}
 	// In TOML, a table that is only a name goes with what was in it.
 	got, err := f.decode(out)
-	if err != nil || !reflect.DeepEqual(without(got, path), without(tree, path)) {
+	_, still := lookUp(got, path)
+	if err != nil || still || !reflect.DeepEqual(without(got, path), without(tree, path)) {
 		return nil, errors.Join(ErrShape, err)
 	}
 	return slices.Concat(mark, out), nil

@@ -35,6 +35,10 @@ func Read(path string) (*File, error) {
 		if _, err := os.Lstat(path); err == nil {
 			return nil, fmt.Errorf("%s is a link to a file that does not exist", path)
 		}
+		f.Target, err = madeAt(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be made: %w", path, err)
+		}
 		return f, nil
 	}
 	if err != nil {
@@ -62,6 +66,19 @@ func Read(path string) (*File, error) {
 		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
 	}
 	return f, nil
+}
+
+// madeAt returns where a file would be that is made at path: links to folders on the way
+// are followed.
+func madeAt(path string) (string, error) {
+	dir, missing := filepath.Dir(path), filepath.Base(path)
+	for {
+		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
+			real, err := filepath.EvalSymlinks(dir)
+			return filepath.Join(real, missing), err
+		}
+		dir, missing = filepath.Dir(dir), filepath.Join(filepath.Base(dir), missing)
+	}
 }
 
 // MissingFolders are the folders that Replace will make, the outermost first.

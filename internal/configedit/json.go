@@ -14,7 +14,7 @@ import (
 
 // JSON is JSON, with comments and commas after the last member.
 func JSON() *Format {
-	return &Format{decode: decodeJSON, set: setJSON, remove: removeJSON, add: appendJSON, write: func(path []string, value any) string {
+	return &Format{decode: decodeJSON, set: setJSON, remove: removeJSON, add: appendJSON, drop: dropJSON, write: func(path []string, value any) string {
 		text, _ := setJSON(nil, path, value) // into an empty file, which cannot fail
 		return string(text)
 	}}
@@ -224,24 +224,61 @@ func removeJSON(text []byte, path []string) ([]byte, error) {
 		at = member(object, key).Value
 	}
 	i := slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool { return m.Value.StartOffset == at.StartOffset })
-	begin := len(bytes.TrimRight(text[:object.Members[i].Name.StartOffset], " \t\r\n"))
-	end := at.EndOffset
-	last := i == len(object.Members)-1
-	if !last || at.AfterExtra != nil {
-		end += len(at.AfterExtra) + 1 // and its comma
+	all := make([]span, len(object.Members))
+	for i, m := range object.Members {
+		all[i] = span{m.Name.StartOffset, m.Value.EndOffset, m.Value.AfterExtra}
+	}
+	return cut(text, all, i), nil
+}
+
+// dropJSON removes the item of the list at path that has this index.
+func dropJSON(text []byte, path []string, index int) ([]byte, error) {
+	root, err := parseJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	at := *root
+	for _, key := range path {
+		at = member(at.Value.(*hujson.Object), key).Value
+	}
+	list := at.Value.(*hujson.Array)
+	all := make([]span, len(list.Elements))
+	for i, e := range list.Elements {
+		all[i] = span{e.StartOffset, e.EndOffset, e.AfterExtra}
+	}
+	return cut(text, all, index), nil
+}
+
+// A span is where a member of an object or list is.
+type span struct {
+	from, to int
+	after    hujson.Extra // what is before its comma; nil: it has none
+}
+
+// cut returns text without one of the members of an object or list, and without the
+// comma that parted it from the others.
+func cut(text []byte, all []span, i int) []byte {
+	one := all[i]
+	begin, end := len(bytes.TrimRight(text[:one.from], " \t\r\n")), one.to
+	last := i == len(all)-1
+	if !last || one.after != nil {
+		end += len(one.after) + 1 // and its comma
 	}
 	out := slices.Concat(text[:begin], text[end:])
 	switch {
-	case last && i > 0 && at.AfterExtra == nil: // what is before it is the last now, and has no comma
-		before := object.Members[i-1].Value
-		comma := before.EndOffset + len(before.AfterExtra)
+	case last && i > 0 && one.after == nil: // what is before it is the last now, and has no comma
+		before := all[i-1]
+		comma := before.to + len(before.after)
 		out = slices.Delete(out, comma, comma+1)
-	case last && i == 0 && text[begin-1] == '{':
-		if brace := begin + len(out[begin:]) - len(bytes.TrimLeft(out[begin:], " \t\r\n")); out[brace] == '}' {
-			out = slices.Delete(out, begin, brace)
+	case last && i == 0 && bytes.IndexByte([]byte("{["), text[begin-1]) >= 0:
+		if rest := out[begin:]; len(rest) > len(bytes.TrimLeft(rest, " \t\r\n")) {
+			bracket := begin + len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
+			if out[bracket] == '}' || out[bracket] == ']' {
+				out = slices.Delete(out, begin, bracket)
+			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // indentUnit is how much deeper each level of text is.

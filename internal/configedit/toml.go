@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -44,6 +45,10 @@ func asJSON(value any) any {
 	switch v := value.(type) {
 	case int64:
 		return json.Number(strconv.FormatInt(v, 10))
+	case float64:
+		if !math.IsInf(v, 0) && !math.IsNaN(v) {
+			return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
+		}
 	case []any:
 		for i := range v {
 			v[i] = asJSON(v[i])
@@ -189,7 +194,7 @@ func setTOML(text []byte, path []string, value any) ([]byte, error) {
 	return slices.Concat(text[:t.end], []byte(line), text[t.end:]), nil
 }
 
-// removeTOML removes the table at path, and those below it.
+// removeTOML removes the table at path and those below it, or the key of a table.
 func removeTOML(text []byte, path []string) ([]byte, error) {
 	tables, err := tomlTables(text)
 	if err != nil {
@@ -197,6 +202,13 @@ func removeTOML(text []byte, path []string) ([]byte, error) {
 	}
 	out := slices.Clone(text)
 	for _, t := range slices.Backward(tables) {
+		if slices.Equal(t.path, path[:len(path)-1]) {
+			for _, k := range slices.Backward(t.keys) {
+				if slices.Equal(k.path, path[len(path)-1:]) {
+					out = slices.Delete(out, k.from, lineEnd(out, k.valueEnd))
+				}
+			}
+		}
 		if len(t.path) < len(path) || !slices.Equal(t.path[:len(path)], path) {
 			continue
 		}
@@ -242,11 +254,15 @@ func inlineTOML(value any) string {
 	case string:
 		return tomlString(v)
 	case []string:
+		return inlineTOML(plain(v))
+	case []any:
 		all := make([]string, len(v))
-		for i, s := range v {
-			all[i] = tomlString(s)
+		for i, item := range v {
+			all[i] = inlineTOML(item)
 		}
 		return "[" + strings.Join(all, ", ") + "]"
+	case json.Number:
+		return v.String()
 	case bool:
 		return strconv.FormatBool(v)
 	case int:
