@@ -1,7 +1,7 @@
 // Package clients knows the MCP clients that packs-mcp can be set up in: where each
 // keeps its settings, and what has to be in them.
 //
-// It reads and writes no file; setup and doctor do.
+// It neither reads nor writes settings; setup and doctor do.
 package clients
 
 import (
@@ -62,8 +62,9 @@ type Change struct {
 	// Value is set, or Word appended to the list at Path.
 	Value any
 	Word  string
-	// Why says what it is good for, in a few words; empty for the entry itself.
-	Why string
+	// Why says what it is good for and what else it allows, and Ask asks for it; both are
+	// empty for the entry itself.
+	Why, Ask string
 }
 
 // All returns the clients, in the order in which they are shown.
@@ -78,7 +79,9 @@ func All() []Client {
 			more: func(p *Place, name string) []Change {
 				return []Change{{
 					File: p.or("CLAUDE_CONFIG_DIR", filepath.Join(p.Home, ".claude"), "settings.json"), Format: json(), Path: []string{"permissions", "allow"}, Word: "mcp__" + name,
-					Why: "so that Claude Code does not ask a second time",
+					// Its rules know servers by their names alone.
+					Why: "Claude Code asks about each call itself, besides packs-mcp. This ends that, for every server called \"" + name + "\", one that a project names so too",
+					Ask: "Let Claude Code call the tools of every server called \"" + name + "\" without asking itself?",
 				}}
 			},
 		},

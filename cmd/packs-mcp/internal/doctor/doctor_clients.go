@@ -12,7 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/configedit"
-	"github.com/packs-mcp/packs-mcp/internal/launch"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // A foundClient is a file in which a client names its servers.
@@ -39,14 +39,19 @@ const maxClientFile = 64 << 20
 func findClients(place *clients.Place) []foundClient {
 	all := []foundClient{}
 	for _, c := range clients.All() {
-		for _, file := range slices.Concat(c.Files(place, clients.ScopeUser), c.Files(place, clients.ScopeProject)) {
+		own := c.Files(place, clients.ScopeUser)
+		for i, file := range slices.Concat(own, c.Files(place, clients.ScopeProject)) {
 			// What is not a regular file could keep us waiting.
 			info, err := os.Stat(file)
 			if err != nil || !info.Mode().IsRegular() {
 				continue
 			}
 			found := foundClient{Client: c.Name, ID: c.ID, File: file, Servers: []foundServer{}}
-			if err := found.read(c); err != nil {
+			again := "packs-mcp setup " + c.ID
+			if i >= len(own) {
+				again += " --scope project"
+			}
+			if err := found.read(c, again); err != nil {
 				found.Problem = err.Error()
 			}
 			all = append(all, found)
@@ -55,7 +60,8 @@ func findClients(place *clients.Place) []foundClient {
 	return all
 }
 
-func (f *foundClient) read(c clients.Client) error {
+// read reads the file. again is the command that writes the entry anew, without the name.
+func (f *foundClient) read(c clients.Client, again string) error {
 	file, err := os.Open(f.File)
 	if err != nil {
 		return err
@@ -74,16 +80,19 @@ func (f *foundClient) read(c clients.Client) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if clients.IsOurs(entries[name]) {
-			f.Servers = append(f.Servers, examineServer(name, clients.Started(entries[name])))
+			f.Servers = append(f.Servers, examineServer(name, clients.Started(entries[name]), again))
 		}
 	}
 	return nil
 }
 
 // examineServer says whether an entry starts this program with folders that are there.
-func examineServer(name string, argv []string) foundServer {
-	s := foundServer{Name: name, Command: argv[0], Hint: "packs-mcp setup writes the entry anew"}
-	switch same, err := isThisProgram(argv[0]); {
+func examineServer(name string, argv []string, again string) foundServer {
+	s := foundServer{Name: name, Command: argv[0], Hint: again + " --replace writes the entry anew"}
+	if name != "packs" { // as setup calls it
+		s.Hint = again + " --name " + safetext.Line(name) + " --replace writes the entry anew"
+	}
+	switch same, err := clients.IsThisProgram(argv[0]); {
 	case err != nil:
 		s.Problem = "its command does not exist"
 		return s
@@ -103,30 +112,4 @@ func examineServer(name string, argv []string) foundServer {
 	}
 	s.Hint = ""
 	return s
-}
-
-// isThisProgram reports whether a command is the file that runs now. What a file of
-// settings names is never started: it may be a project's, and anybody's. A command
-// without a folder is looked for on PATH.
-func isThisProgram(command string) (bool, error) {
-	if !filepath.IsAbs(command) {
-		if strings.ContainsAny(command, "/\\") {
-			return false, nil // relative to a folder that only the client knows
-		}
-		found, err := launch.LookPath(command)
-		if err != nil {
-			return false, err
-		}
-		command = found
-	}
-	info, err := os.Stat(command)
-	if err != nil {
-		return false, err
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		return false, err
-	}
-	own, err := os.Stat(exe)
-	return err == nil && os.SameFile(info, own), err
 }

@@ -34,8 +34,9 @@ func Commands(e *cli.Env) []*cobra.Command {
 
 // settings are the flags of setup.
 type settings struct {
-	scope, preset, name              string
-	yes, dryRun, undo, json, minimal bool
+	scope, preset, name     string
+	yes, dryRun, undo, json bool
+	allow, replace          bool
 }
 
 func (a *app) setupCommand() *cobra.Command {
@@ -82,8 +83,9 @@ For the last two, and wherever a file cannot be changed safely, the entry to pas
 	f.StringVar(&s.scope, "scope", "user", "whose settings: user, or project for the project's folder")
 	f.StringVar(&s.preset, "preset", "", "how often the server asks: every-call, balanced or first-run (default: as configured)")
 	f.StringVar(&s.name, "name", "packs", "the server's `NAME` in the client")
-	f.BoolVar(&s.minimal, "minimal", false, "write only the entry, and no other setting of the client")
-	f.BoolVarP(&s.yes, "yes", "y", false, "write without asking")
+	f.BoolVar(&s.allow, "allow", false, "let Claude Code call the tools of every server of this NAME without asking itself")
+	f.BoolVar(&s.replace, "replace", false, "overwrite an entry of this NAME, whatever it starts")
+	f.BoolVarP(&s.yes, "yes", "y", false, "write without asking; --allow remains to be said")
 	f.BoolVar(&s.dryRun, "dry-run", false, "show what would change, and change nothing")
 	f.BoolVar(&s.undo, "undo", false, "bring back what was there before")
 	f.BoolVar(&s.json, "json", false, "print JSON; with --yes or --dry-run")
@@ -111,6 +113,8 @@ func (s *settings) check() error {
 		return misuse("--preset is every-call, balanced or first-run, not %q", s.preset)
 	case !isName(s.name):
 		return misuse("--name is at most 32 letters, digits, - and _, not %q", s.name)
+	case s.undo && (s.json || s.dryRun):
+		return misuse("--undo does not go with --json or --dry-run")
 	case s.json && !s.yes && !s.dryRun:
 		return misuse("--json asks nothing: add --yes or --dry-run")
 	}

@@ -2,11 +2,13 @@ package setup
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
@@ -17,17 +19,21 @@ import (
 type plan struct {
 	client clients.Client
 	entry  clients.Change
-	files  []edit   // that would change
-	paste  string   // the entry, where it is not written
-	why    string   // why it is not written
-	failed bool     // that is a problem
-	notes  []string // what the other changes are good for
+	edits  []edit // that a yes writes
+	offers []edit // that a person is asked about one by one
+	skips  string // why something else is not offered
+	paste  string // the entry, where it is not written
+	why    string // why it is not written
+	failed bool   // that is a problem
+	kept   bool   // the entry has arguments of its own, which were kept
 }
 
 // An edit is a new content for one file.
 type edit struct {
 	*configedit.File
-	after []byte
+	change clients.Change
+	exact  bool // nothing of the entry that is there is kept
+	after  []byte
 }
 
 // found reports whether the client is on this machine.
@@ -55,15 +61,12 @@ func found(c clients.Client, p *clients.Place) bool {
 }
 
 // plan works out what would change for a client. Nothing is written.
-func (a *app) plan(c clients.Client, p *clients.Place, server clients.Server, s settings) plan {
+func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, server clients.Server, s settings) plan {
 	out := plan{client: c}
-	files := c.Files(p, clients.Scope(s.scope))
+	scope := clients.Scope(s.scope)
+	files := c.Files(p, scope)
 	if len(files) == 0 {
-		out.why, out.failed = "it has no settings of a project", true
-		if s.scope == string(clients.ScopeUser) {
-			out.why = "its settings cannot be found: the home folder is not known"
-		}
-		return out
+		return out.fail("it has no settings of a project")
 	}
 	file := files[len(files)-1]
 	for _, f := range files {
@@ -73,62 +76,123 @@ func (a *app) plan(c clients.Client, p *clients.Place, server clients.Server, s 
 		}
 	}
 	out.entry = c.Entry(file, s.name, server)
-	// A project's file may be anybody's: none of its arguments is kept, or run, and it
-	// leads nowhere else.
-	if s.scope == string(clients.ScopeProject) {
-		if real, err := filepath.EvalSymlinks(p.Project); err != nil || leadsOut(real, file) {
-			out.why, out.failed = file+" is a link out of the project; it was not changed", true
-			return out
-		}
-	} else if f, err := configedit.Read(file); err == nil {
-		if entry, ok, err := out.entry.Format.Get(f.Text, out.entry.Path...); err == nil && ok && clients.IsOurs(entry) {
-			server.Args = withOwn(clients.Started(entry)[1:], server.Args)
-			out.entry = c.Entry(file, s.name, server)
-		}
-	}
-	paste := out.entry.Format.Write(out.entry.Path, out.entry.Value)
+	out.paste = out.entry.Format.Write(out.entry.Path, out.entry.Value)
 	if c.PasteOnly {
-		out.paste, out.why = paste, "paste this into "+file
+		out.why = "paste this into " + file
 		return out
 	}
-	changes := []clients.Change{out.entry}
-	if more := c.More(p, s.name); !s.minimal && s.scope == string(clients.ScopeUser) {
-		changes = append(changes, more...)
+	f, err := configedit.Read(file)
+	if err != nil {
+		return out.fail(err.Error() + "; it was not changed")
 	}
-	for _, change := range changes {
-		e, problem := out.apply(change)
-		switch {
-		case problem != "":
-			out.why, out.failed, out.paste, out.files = problem, true, paste, nil
-			return out
-		case bytes.Equal(e.Text, e.after):
-		default:
-			out.files = append(out.files, e)
-			if change.Why != "" {
-				out.notes = append(out.notes, change.Why)
-			}
+	// A project's file may be anybody's: nothing of it is kept or started, and it leads
+	// nowhere else. The same holds for a link of the user's into the project.
+	projects := inProject(p, f)
+	if scope == clients.ScopeProject && !projects {
+		return out.fail(file + " is a link out of the project; it was not changed")
+	}
+	e := edit{File: f, change: out.entry, exact: projects || s.replace}
+	have, there, err := e.change.Format.Get(f.Text, e.change.Path...)
+	if err != nil {
+		return out.fail(unreadable(file, err))
+	}
+	if there && !s.replace {
+		other := a.otherProgram(ctx, have, !projects)
+		if other != "" {
+			out.paste = "" // it would take that one's place
+			return out.fail(fmt.Sprintf("%s has a server called %q already, %s; it was left. Choose another --name, or overwrite it with --replace", file, s.name, other))
 		}
+		if !projects {
+			all := withOwn(clients.Started(have)[1:], server.Args)
+			out.kept, server.Args = !slices.Equal(all, server.Args), all
+			out.entry = c.Entry(file, s.name, server)
+			e.change = out.entry
+		}
+	}
+	if e.exact {
+		e.after, err = e.change.Format.SetExactly(f.Text, e.change.Path, e.change.Value)
+	} else {
+		e.after, err = e.change.Format.Set(f.Text, e.change.Path, e.change.Value)
+	}
+	if err != nil {
+		return out.fail(unreadable(file, err))
+	}
+	out.paste = ""
+	out.edits = e.unlessSame(out.edits)
+	if scope == clients.ScopeUser {
+		return out.withOffers(c, p, s)
 	}
 	return out
 }
 
-// leadsOut reports whether a file of a project, or the folder that it would be made in,
-// is elsewhere.
-func leadsOut(project, file string) bool {
-	for at := file; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(at); err != nil {
-			if at == filepath.Dir(at) {
-				return true
-			}
+// withOffers adds what else makes the client work well.
+func (p plan) withOffers(c clients.Client, place *clients.Place, s settings) plan {
+	for _, change := range c.More(place, s.name) {
+		f, err := configedit.Read(change.File)
+		if err != nil {
+			p.skips = err.Error() + "; it was not changed"
 			continue
 		}
-		real, err := filepath.EvalSymlinks(at)
-		if err != nil {
-			return true
+		e := edit{File: f, change: change}
+		if e.after, err = change.Format.Append(f.Text, change.Path, change.Word); err != nil {
+			p.skips = unreadable(change.File, err)
+			continue
 		}
-		inside, err := filepath.Rel(project, real)
-		return err != nil || !filepath.IsLocal(inside)
+		if bytes.Equal(e.Text, e.after) {
+			continue
+		}
+		if file := namesake(c, place, s.name); file != "" {
+			p.skips = fmt.Sprintf("%q is not offered for %s: %s names another server %q, and it would hold for that one too", change.Word, change.File, file, s.name)
+			continue
+		}
+		if s.allow {
+			p.edits = append(p.edits, e)
+		} else {
+			p.offers = append(p.offers, e)
+		}
 	}
+	return p
+}
+
+// namesake is the project's own file if that names a server of this name.
+func namesake(c clients.Client, p *clients.Place, name string) string {
+	for _, file := range c.Files(p, clients.ScopeProject) {
+		f, err := configedit.Read(file)
+		if err != nil {
+			continue
+		}
+		if entries, err := c.Entries(f.Text); err == nil && entries[name] != nil && !isThisProgram(clients.Started(entries[name])) {
+			return file
+		}
+	}
+	return ""
+}
+
+// fail says why nothing is written. What is to be pasted stays.
+func (p plan) fail(why string) plan {
+	p.why, p.failed, p.edits = why, true, nil
+	return p
+}
+
+// unlessSame adds e to all, if it changes something.
+func (e edit) unlessSame(all []edit) []edit {
+	if bytes.Equal(e.Text, e.after) {
+		return all
+	}
+	return append(all, e)
+}
+
+// inProject reports whether a file is in the project, where its links lead.
+func inProject(p *clients.Place, f *configedit.File) bool {
+	if p.Project == "" {
+		return false
+	}
+	project, err := filepath.EvalSymlinks(p.Project)
+	if err != nil {
+		return false
+	}
+	inside, err := filepath.Rel(project, f.Target)
+	return err == nil && filepath.IsLocal(inside)
 }
 
 // withOwn is the arguments that an entry of ours has, which a person may have added
@@ -153,37 +217,10 @@ func withOwn(have, add []string) []string {
 	return out
 }
 
-// apply makes one change, on what is in the file or was planned for it already.
-func (p *plan) apply(c clients.Change) (e edit, problem string) {
-	if i := slices.IndexFunc(p.files, func(e edit) bool { return e.Path == c.File }); i >= 0 {
-		e = p.files[i]
-		p.files = slices.Delete(p.files, i, i+1)
-	} else {
-		f, err := configedit.Read(c.File)
-		if err != nil {
-			return edit{}, err.Error() + "; it was not changed"
-		}
-		e = edit{f, f.Text}
-	}
-	entry, ok, err := c.Format.Get(e.after, c.Path...)
-	if err == nil && c.Value != nil && ok && !clients.IsOurs(entry) {
-		return edit{}, fmt.Sprintf("%s has a server called %q already, which is another program's: choose another --name, or remove it", c.File, c.Path[len(c.Path)-1])
-	}
-	if err == nil && c.Word != "" {
-		e.after, err = c.Format.Append(e.after, c.Path, c.Word)
-	} else if err == nil {
-		e.after, err = c.Format.Set(e.after, c.Path, c.Value)
-	}
-	if err != nil {
-		return edit{}, unreadable(c.File, err)
-	}
-	return e, ""
-}
-
 // unreadable says what is wrong with a file, which was not changed.
 func unreadable(file string, err error) string {
 	if e, ok := errors.AsType[*configedit.SyntaxError](err); ok {
-		return fmt.Sprintf("%s:%d:%d: %s; it was not changed", file, e.Line, e.Column, e.Problem)
+		return fmt.Sprintf("%s:%d:%d: %s; it was not changed", file, e.Line, e.Column, strings.TrimSpace(e.Problem))
 	}
 	return fmt.Sprintf("%s: %v; it was not changed", file, err)
 }

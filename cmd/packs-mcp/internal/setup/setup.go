@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
@@ -59,22 +58,22 @@ func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 	}
 	var plans []plan
 	for _, c := range chosen {
-		plans = append(plans, a.plan(c, place, server, s))
+		plans = append(plans, a.plan(ctx, c, place, server, s))
 	}
 	var results []outcome
 	if s.json {
-		results = a.carryOut(ctx, cfg, plans, s, func(string, ...any) {})
+		results = a.carryOut(ctx, cfg, plans, server, s, func(string, ...any) {})
 		if err := cli.PrintJSON(a.Stdout, map[string]any{"clients": results}); err != nil {
 			return err
 		}
 	} else {
-		a.show(plans)
-		if !s.dryRun && !s.yes && changes(plans) {
-			if yes, err := a.ask(); !yes {
+		show(a.Stdout, plans, s)
+		if !s.dryRun && !s.yes {
+			if yes, err := a.ask(plans); !yes {
 				return err
 			}
 		}
-		results = a.carryOut(ctx, cfg, plans, s, func(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) })
+		results = a.carryOut(ctx, cfg, plans, server, s, func(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) })
 	}
 	for _, r := range results {
 		if r.State == stateFailed {
@@ -104,81 +103,47 @@ func choose(ids []string, p *clients.Place) (chosen []clients.Client, err error)
 	return chosen, nil
 }
 
-func changes(plans []plan) bool {
-	for _, p := range plans {
-		if len(p.files) > 0 {
-			return true
+// ask asks the person whether to write, and about each offer, which it adds to the edits
+// of its plan or drops.
+func (a *app) ask(plans []plan) (write bool, err error) {
+	in := bufio.NewReader(a.Stdin)
+	sure := func(question string) (bool, error) {
+		if !cli.IsTerminal(a.Stdin) {
+			return false, cli.WithHint(errors.New("nothing was written: there is no terminal to ask on"), "add --yes to write it")
+		}
+		fmt.Fprintf(a.Stderr, "\n%s [y/N] ", question)
+		line, _ := in.ReadString('\n')
+		line = strings.ToLower(strings.TrimSpace(line))
+		return line == "y" || line == "yes", nil
+	}
+	if slices.ContainsFunc(plans, func(p plan) bool { return len(p.edits) > 0 }) {
+		if yes, err := sure("Write this?"); !yes {
+			if err == nil {
+				fmt.Fprintln(a.Stderr, "Nothing was written.")
+			}
+			return false, err
 		}
 	}
-	return false
-}
-
-// show prints what would change.
-func (a *app) show(plans []plan) {
-	for i, p := range plans {
-		if i > 0 {
-			fmt.Fprintln(a.Stdout)
-		}
-		fmt.Fprintf(a.Stdout, "%s\n", p.client.Name)
-		switch {
-		case p.why != "":
-			fmt.Fprintf(a.Stdout, "  %s\n", safetext.Line(p.why))
-			if p.paste != "" {
-				if p.failed {
-					fmt.Fprintf(a.Stdout, "  the entry to paste:\n")
-				}
-				fmt.Fprintf(a.Stdout, "\n%s", safetext.Text(p.paste))
+	for i := range plans {
+		for _, e := range plans[i].offers {
+			yes, err := sure(e.change.Ask)
+			if err != nil {
+				return false, err
 			}
-		case len(p.files) == 0:
-			fmt.Fprintf(a.Stdout, "  it is set up already, in %s\n", safetext.Line(p.entry.File))
-		}
-		for _, e := range p.files {
-			for _, line := range diffLines(e) {
-				fmt.Fprintf(a.Stdout, "  %s\n", line)
+			if yes {
+				plans[i].edits = append(plans[i].edits, e)
 			}
 		}
-		for _, note := range p.notes {
-			fmt.Fprintf(a.Stdout, "  (%s; --minimal leaves it out)\n", note)
-		}
 	}
-}
-
-// diffLines shows what would change in a file.
-func diffLines(e edit) (lines []string) {
-	old := e.Path
-	if !e.Exists {
-		old = "(new)"
-	}
-	text := diff.Diff(safetext.Line(old), e.Text, safetext.Line(e.Path), e.after)
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasPrefix(line, "diff ") {
-			lines = append(lines, safetext.Text(strings.TrimRight(line, "\r\n")))
-		}
-	}
-	return lines
-}
-
-// ask asks the person whether to write.
-func (a *app) ask() (yes bool, err error) {
-	if !cli.IsTerminal(a.Stdin) {
-		return false, cli.WithHint(errors.New("nothing was written: there is no terminal to ask on"), "add --yes to write it")
-	}
-	fmt.Fprint(a.Stderr, "\nWrite this? [y/N] ")
-	line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true, nil
-	}
-	fmt.Fprintln(a.Stderr, "Nothing was written.")
-	return false, nil
+	return true, nil
 }
 
 // carryOut does what was shown, and tells it.
-func (a *app) carryOut(ctx context.Context, cfg *config.Config, plans []plan, s settings, tell func(string, ...any)) []outcome {
+func (a *app) carryOut(ctx context.Context, cfg *config.Config, plans []plan, server clients.Server, s settings, tell func(string, ...any)) []outcome {
 	results := make([]outcome, 0, len(plans))
 	for _, p := range plans {
 		r := outcome{Client: p.client.ID, State: stateReady}
-		for _, e := range p.files {
+		for _, e := range p.edits {
 			r.Files = append(r.Files, e.Path)
 		}
 		switch {
@@ -186,34 +151,37 @@ func (a *app) carryOut(ctx context.Context, cfg *config.Config, plans []plan, s 
 			r.State, r.Error, r.Entry = stateFailed, p.why, p.paste
 		case p.paste != "":
 			r.State, r.Entry = statePaste, p.paste
-		case s.dryRun && len(p.files) > 0:
+		case s.dryRun && len(p.edits) > 0:
 			r.State = stateWould
 		case !s.dryRun:
-			a.carryOutOne(ctx, cfg, p, &r, tell)
+			a.carryOutOne(ctx, cfg, p, server, &r, tell)
 		}
 		results = append(results, r)
 	}
 	return results
 }
 
-func (a *app) carryOutOne(ctx context.Context, cfg *config.Config, p plan, r *outcome, tell func(string, ...any)) {
+func (a *app) carryOutOne(ctx context.Context, cfg *config.Config, p plan, server clients.Server, r *outcome, tell func(string, ...any)) {
 	fail := func(err error, hint string) {
 		r.State, r.Error = stateFailed, err.Error()
 		tell("\n%s: %s\n  hint: %s\n", p.client.Name, safetext.Text(err.Error()), hint)
 	}
-	for _, e := range p.files {
-		if err := write(cfg, p.client, p.entry, e); err != nil {
+	for _, e := range p.edits {
+		if err := write(cfg, p.client, e); err != nil {
 			fail(err, "what was written before it stays; see: packs-mcp setup --undo "+p.client.ID)
 			return
 		}
 	}
-	tools, err := a.verify(ctx, p.client, p.entry)
+	tools, err := a.verify(ctx, p.client, server)
 	if err != nil {
-		fail(fmt.Errorf("the server does not start as the entry says: %w", err), "see: packs-mcp doctor; take it back: packs-mcp setup --undo "+p.client.ID)
+		fail(fmt.Errorf("the server does not start: %w", err), "see: packs-mcp doctor; take it back: packs-mcp setup --undo "+p.client.ID)
 		return
 	}
-	if r.Tools = tools; len(p.files) > 0 {
+	if r.Tools = tools; len(p.edits) > 0 {
 		r.State = stateWritten
 	}
 	tell("\n%s is set up: the server started and offers %s. Restart %s if it runs.\n", p.client.Name, cli.Counted(tools, "tool", "tools"), p.client.Name)
+	if p.kept {
+		tell("  The entry keeps arguments that it had, which were not tried. Check them with: packs-mcp doctor\n")
+	}
 }

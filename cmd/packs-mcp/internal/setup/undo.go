@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,8 +14,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/configedit"
 )
 
-// undo brings back what was there before setup, the newest change first. A file that
-// somebody changed since loses only our entry.
+// undo brings back what was there before setup, the newest change first. In a file that
+// somebody changed since, it takes back exactly what setup changed, if that is still as it
+// was written.
 func (a *app) undo(cfg *config.Config, ids []string) error {
 	f := history(cfg)
 	return f.Lock(func() error {
@@ -51,6 +54,9 @@ func (a *app) undoOne(r record) (said string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if r.Target != "" && e.Exists && e.Target != r.Target {
+		return "", fmt.Errorf("it leads to %s now, and led to %s when it was written; it was not changed", e.Target, r.Target)
+	}
 	if !e.Exists {
 		return "it is gone, so there is nothing to undo", nil
 	}
@@ -68,13 +74,66 @@ func (a *app) undoOne(r record) (said string, err error) {
 		}
 		return "removed; it was made by setup", nil
 	}
+	text, said, err := r.takeBack(e.Text)
+	if err != nil || bytes.Equal(text, e.Text) {
+		return said, err
+	}
+	return said, e.Replace(text)
+}
+
+// takeBack returns text, of a file that somebody changed since, without the change. What
+// is not as it was written is not ours any more.
+func (r record) takeBack(text []byte) (out []byte, said string, err error) {
 	c, ok := clients.ByID(r.Client)
 	if !ok {
-		return "", fmt.Errorf("there is no client %q", r.Client)
+		return nil, "", fmt.Errorf("there is no client %q", r.Client)
 	}
-	text, err := c.Entry(r.File, "", clients.Server{}).Format.Remove(e.Text, r.Path)
+	format := c.Entry(r.File, "", clients.Server{}).Format
+	if r.Word != "" {
+		return r.takeWord(format, text)
+	}
+	value, there, err := format.Get(text, r.Path...)
 	if err != nil {
-		return "", errors.New(unreadable(r.File, err))
+		return nil, "", errors.New(unreadable(r.File, err))
 	}
-	return "it was changed since, so only the entry was removed", e.Replace(text)
+	if !there {
+		return text, "the entry is gone already", nil
+	}
+	if now, err := json.Marshal(value); err != nil || !bytes.Equal(now, r.Value) {
+		return nil, "", fmt.Errorf("the entry %q was changed since, so it stays; edit it in an editor", r.Path[len(r.Path)-1])
+	}
+	if r.Old == nil {
+		out, err = format.Remove(text, r.Path)
+		said = "it was changed since, so only the entry was removed"
+	} else {
+		dec := json.NewDecoder(bytes.NewReader(r.Old))
+		dec.UseNumber()
+		var old any
+		if err := dec.Decode(&old); err != nil {
+			return nil, "", err
+		}
+		out, err = format.SetExactly(text, r.Path, old)
+		said = "it was changed since, so only the entry is as it was before"
+	}
+	if err != nil {
+		return nil, "", errors.New(unreadable(r.File, err))
+	}
+	return out, said, nil
+}
+
+// takeWord is takeBack of a word in a list.
+func (r record) takeWord(format *configedit.Format, text []byte) (out []byte, said string, err error) {
+	value, _, err := format.Get(text, r.Path...)
+	if err != nil {
+		return nil, "", errors.New(unreadable(r.File, err))
+	}
+	list, _ := value.([]any)
+	i := slices.Index(list, any(r.Word))
+	if i < 0 {
+		return text, fmt.Sprintf("%q is gone already", r.Word), nil
+	}
+	if out, err = format.Drop(text, r.Path, i); err != nil {
+		return nil, "", errors.New(unreadable(r.File, err))
+	}
+	return out, fmt.Sprintf("it was changed since, so only %q was removed", r.Word), nil
 }

@@ -12,28 +12,16 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
-	"github.com/packs-mcp/packs-mcp/internal/configedit"
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 )
 
 // verifyTime is how long a server has to answer, on a machine that does much else.
 const verifyTime = 30 * time.Second
 
-// verify starts the entry as it is in the file, as the client would, and returns how
-// many tools it offers.
-func (a *app) verify(ctx context.Context, c clients.Client, change clients.Change) (tools int, err error) {
-	f, err := configedit.Read(change.File)
-	if err != nil {
-		return 0, err
-	}
-	entry, _, err := change.Format.Get(f.Text, change.Path...)
-	if err != nil {
-		return 0, err
-	}
-	argv := clients.Started(entry)
-	if argv == nil {
-		return 0, errors.New("the entry starts no program")
-	}
+// verify starts the server as the entry does, and returns how many tools it offers. It
+// starts this program with the arguments of this command, and nothing that it read from
+// a file.
+func (a *app) verify(ctx context.Context, c clients.Client, server clients.Server) (tools int, err error) {
 	environ := a.Environ
 	if c.Environ != nil {
 		environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
@@ -43,7 +31,7 @@ func (a *app) verify(ctx context.Context, c clients.Client, change clients.Chang
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
-	p, err := launch.Piped(ctx, environ, argv)
+	p, err := launch.Piped(ctx, environ, append([]string{server.Command}, server.Args...))
 	if err != nil {
 		return 0, err
 	}

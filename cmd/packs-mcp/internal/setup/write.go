@@ -8,23 +8,31 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/configedit"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// A record is what one file was before it was changed.
+// A record is one change of one file.
 type record struct {
-	At      time.Time `json:"at"`
-	Client  string    `json:"client"`
-	File    string    `json:"file"`
-	Path    []string  `json:"path"`             // of the entry
-	Before  []byte    `json:"before,omitempty"` // its content, unless it was created
-	Created bool      `json:"created,omitempty"`
-	Folders []string  `json:"folders,omitempty"` // made for it, the outermost first
-	After   string    `json:"after"`             // SHA-256 of what was written
+	At     time.Time `json:"at"`
+	Client string    `json:"client"`
+	File   string    `json:"file"`
+	Target string    `json:"target,omitempty"` // where that led
+	Path   []string  `json:"path"`             // of what was changed
+	// Word was added to the list at Path, or else Value written there in the place of
+	// Old, if there was something.
+	Word    string          `json:"word,omitempty"`
+	Value   json.RawMessage `json:"value,omitempty"`
+	Old     json.RawMessage `json:"old,omitempty"`
+	Before  []byte          `json:"before,omitempty"` // the whole content, unless it was created
+	Created bool            `json:"created,omitempty"`
+	Folders []string        `json:"folders,omitempty"` // made for it, the outermost first
+	After   string          `json:"after"`             // SHA-256 of what was written
 }
 
 // maxRecords is the size of the file of records. The oldest are forgotten first.
@@ -62,18 +70,18 @@ func save(f *private.File, all []record) error {
 
 // write writes what was shown. What was there is recorded first, so that a file that is
 // changed can always be brought back.
-func write(cfg *config.Config, c clients.Client, change clients.Change, e edit) error {
+func write(cfg *config.Config, c clients.Client, e edit) error {
 	f := history(cfg)
 	return f.Lock(func() error {
 		all, err := load(f)
 		if err != nil {
 			return err
 		}
-		r := record{At: time.Now().UTC(), Client: c.ID, File: e.Path, Path: change.Path, Before: e.Text, Created: !e.Exists, After: digest(e.after)}
-		if !e.Exists {
-			r.Folders = e.MissingFolders()
+		r, err := e.record(c)
+		if err != nil {
+			return err
 		}
-		if err := save(f, append(all, r)); err != nil {
+		if err := save(f, append(slices.Clip(all), r)); err != nil {
 			return fmt.Errorf("keeping what was there: %w", err)
 		}
 		if err := e.Replace(e.after); err != nil {
@@ -81,6 +89,33 @@ func write(cfg *config.Config, c clients.Client, change clients.Change, e edit) 
 		}
 		return nil
 	})
+}
+
+// record is what undo has to know of the edit.
+func (e edit) record(c clients.Client) (record, error) {
+	r := record{
+		At: time.Now().UTC(), Client: c.ID, File: e.Path, Target: e.Target, Path: e.change.Path, Word: e.change.Word,
+		Before: e.Text, Created: !e.Exists, After: digest(e.after),
+	}
+	if !e.Exists {
+		r.Folders = e.MissingFolders()
+	}
+	if r.Word != "" {
+		return r, nil
+	}
+	var err, errOld error
+	r.Value, err = valueAt(e.change.Format, e.after, r.Path)
+	r.Old, errOld = valueAt(e.change.Format, e.Text, r.Path)
+	return r, errors.Join(err, errOld)
+}
+
+// valueAt is the value at path as JSON; nil if there is none.
+func valueAt(format *configedit.Format, text []byte, path []string) (json.RawMessage, error) {
+	value, ok, err := format.Get(text, path...)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return json.Marshal(value)
 }
 
 func digest(b []byte) string {

@@ -1,0 +1,56 @@
+package clients
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/launch"
+)
+
+// Locate returns where the command of an entry is. One without a folder is looked for on
+// PATH; one that is relative to a folder is an error, since only the client knows it.
+func Locate(command string) (string, error) {
+	if isRelative(command) {
+		return "", fmt.Errorf("%q is relative to a folder that only the client knows", command)
+	}
+	if !filepath.IsAbs(command) {
+		found, err := launch.LookPath(command)
+		if err != nil {
+			return "", err
+		}
+		command = found
+	}
+	info, err := os.Stat(command)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%q is no file", command)
+	}
+	return command, err
+}
+
+// IsThisProgram reports whether a command is the file that runs now. It starts nothing:
+// what a file of settings names may be anybody's.
+func IsThisProgram(command string) (bool, error) {
+	if isRelative(command) {
+		return false, nil
+	}
+	path, err := Locate(command)
+	if err != nil {
+		return false, err
+	}
+	one, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return false, err
+	}
+	own, err := os.Stat(exe)
+	return err == nil && os.SameFile(one, own), err
+}
+
+func isRelative(command string) bool {
+	return !filepath.IsAbs(command) && strings.ContainsAny(command, `/\`)
+}

@@ -1,0 +1,139 @@
+package setup
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/configedit"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// show prints what would change. Of a file it shows the values that change and nothing
+// else: their neighbours are other programs' keys and tokens.
+func show(out io.Writer, plans []plan, s settings) {
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s\n", p.client.Name)
+		switch {
+		case p.why != "":
+			fmt.Fprintf(out, "  %s\n", safetext.Line(p.why))
+			if p.paste != "" {
+				if p.failed {
+					fmt.Fprintf(out, "  the entry to paste:\n")
+				}
+				fmt.Fprintf(out, "\n%s", safetext.Text(p.paste))
+			}
+		case len(p.edits) == 0:
+			fmt.Fprintf(out, "  it is set up already, in %s\n", safetext.Line(p.entry.File))
+		}
+		for _, e := range p.edits {
+			showEdit(out, e)
+		}
+		for _, e := range p.offers {
+			fmt.Fprintf(out, "  %s:\n", e.change.Why)
+			showEdit(out, e)
+			if s.yes || s.dryRun {
+				fmt.Fprintf(out, "  (left out; --allow writes it)\n")
+			}
+		}
+		if p.skips != "" {
+			fmt.Fprintf(out, "  %s\n", safetext.Line(p.skips))
+		}
+	}
+}
+
+// maxShown is how many lines are shown of one edit.
+const maxShown = 20
+
+func showEdit(out io.Writer, e edit) {
+	where := safetext.Line(e.Path)
+	if e.Target != e.Path {
+		where += " → " + safetext.Line(e.Target)
+	}
+	if !e.Exists {
+		where += " (new)"
+	}
+	fmt.Fprintf(out, "  in %s:\n", where)
+	lines := e.lines()
+	for i, line := range lines {
+		if i == maxShown {
+			fmt.Fprintf(out, "  … and %d more\n", len(lines)-maxShown)
+			break
+		}
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+}
+
+// lines are the values that change, one a line: with a minus what is there, with a plus
+// what will be.
+func (e edit) lines() (all []string) {
+	c := e.change
+	at := safetext.Line(strings.Join(c.Path, "."))
+	if c.Word != "" {
+		return []string{"+ " + at + ": " + shown(c.Word)}
+	}
+	changes, err := c.Format.Differences(e.Text, c.Path, c.Value)
+	if err != nil {
+		return nil // the same text was read before
+	}
+	for _, d := range changes {
+		name := safetext.Line(strings.Join(d.Path, "."))
+		if d.Had {
+			all = append(all, "- "+name+" = "+shown(d.Old))
+		}
+		all = append(all, "+ "+name+" = "+shown(d.New))
+	}
+	if have, _, _ := c.Format.Get(e.Text, c.Path...); e.exact {
+		old, _ := have.(map[string]any)
+		value, _ := c.Value.(configedit.Object)
+		for _, key := range slices.Sorted(maps.Keys(old)) {
+			if !slices.ContainsFunc(value, func(m configedit.Member) bool { return m.Key == key }) {
+				all = append(all, "- "+at+"."+cut(safetext.Line(key)))
+			}
+		}
+	}
+	return all
+}
+
+// shown is a value on one line, without what looks like a secret. Of a table, which may be
+// one of variables, nothing is shown.
+func shown(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		return "{…}"
+	case []string:
+		value = redact.Args(v)
+	case string:
+		value = redact.Text(v)
+	case []any:
+		for _, one := range v {
+			if _, ok := one.(string); !ok {
+				return "[…]"
+			}
+		}
+		value = redact.Value(slices.Clone(v), redact.SensitiveName)
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(value) != nil {
+		return "…"
+	}
+	return cut(safetext.Line(strings.TrimSpace(b.String())))
+}
+
+// cut shortens what is too long for a line or two.
+func cut(text string) string {
+	const most = 300
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
