@@ -110,9 +110,9 @@ func setJSON(text []byte, path []string, value any) ([]byte, error) {
 		return nil, err
 	}
 	if root == nil {
-		w := jsonWriter{newline: "\n", unit: "  "}
+		w := jsonWriter{newline: newline(text), unit: "  "}
 		w.value(nested(path, value), "")
-		return []byte(w.b.String() + "\n"), nil
+		return []byte(w.b.String() + w.newline), nil
 	}
 	at := *root
 	for i, key := range path {

@@ -28,7 +28,7 @@ type Client struct {
 	key    []string // of the object that holds the servers
 	entry  func(Server) configedit.Object
 	more   func(p *Place, name string) []Change
-	user   func(p *Place) []string // the files of the user, the one to write first
+	user   func(p *Place) []string // the files of the user, the one to make last
 	local  []string                // the file of a project, relative to it
 }
 
@@ -206,7 +206,7 @@ func ByID(id string) (Client, bool) {
 }
 
 // Files returns the files in which the client may name its servers, the one that is
-// written if none is there first. It is empty where the client has no such file.
+// written if none is there last. It is empty where the client has no such file.
 func (c Client) Files(p *Place, scope Scope) []string {
 	if scope == ScopeProject {
 		if p.Project == "" || c.local == nil {
