@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector cards conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -180,6 +180,10 @@ e2e: build
 # docs/reference/clients.md. The first time, 1.6 GB come from npm.
 agents: build
 	@scripts/agents.sh bin/packs-mcp $(ARGS)
+
+# packs-mcp setup connects those agents, and they start with what it wrote.
+agents-setup: build
+	@scripts/agents-setup.sh bin/packs-mcp
 
 # The MCP Inspector looks at the program.
 inspector: build

@@ -34,6 +34,11 @@ func copilot(s *stage) (env, args []string) {
 		server = map[string]any{"type": "http", "url": s.overWeb(), "headers": bearer, "tools": []string{"*"}}
 	}
 	s.write("agent/.copilot/mcp-config.json", s.json(map[string]any{"mcpServers": map[string]any{"packs": server}}))
+	return copilotModel(s)
+}
+
+// copilotModel gives it its model.
+func copilotModel(s *stage) (env, args []string) {
 	return []string{
 		"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
 		"COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_BASE_URL=" + s.m.url + "/v1", "COPILOT_PROVIDER_API_KEY=none", "COPILOT_MODEL=scripted",

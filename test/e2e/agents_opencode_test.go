@@ -18,12 +18,16 @@ func opencode() agent {
 				}},
 				"mcp": map[string]any{"packs": server},
 			}))
-			// What its first start would get from npm: a package for plugins.
-			s.write("agent/.config/opencode/node_modules/.empty", "")
-			s.write("agent/.config/opencode/package-lock.json", `{"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}`)
+			withoutPlugins(s)
 			return []string{
 				"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 			}, []string{"run", task}
 		},
 	}
+}
+
+// withoutPlugins has its first start not get a package for plugins from npm.
+func withoutPlugins(s *stage) {
+	s.write("agent/.config/opencode/node_modules/.empty", "")
+	s.write("agent/.config/opencode/package-lock.json", `{"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}`)
 }

@@ -32,7 +32,7 @@ func (a *app) undo(cfg *config.Config, ids []string) error {
 				keep = append(keep, r)
 				continue
 			}
-			said, err := a.undoOne(r)
+			said, err := r.undo()
 			if err != nil {
 				keep = append(keep, r)
 				errs = append(errs, fmt.Errorf("%s: %w", r.File, err))
@@ -49,13 +49,35 @@ func (a *app) undo(cfg *config.Config, ids []string) error {
 	})
 }
 
-func (a *app) undoOne(r record) (said string, err error) {
-	e, err := configedit.Read(r.File)
+// undo takes a change back. It writes the file that was written. If that was behind a
+// link that is a file now, since some clients write so, it writes that too.
+func (r record) undo() (said string, err error) {
+	if r.Target == "" { // of a build that did not record it
+		return r.undoAt(r.File)
+	}
+	now, err := configedit.Read(r.File)
 	if err != nil {
 		return "", err
 	}
-	if r.Target != "" && e.Exists && e.Target != r.Target {
-		return "", fmt.Errorf("it leads to %s now, and led to %s when it was written; it was not changed", e.Target, r.Target)
+	if now.Target == r.Target || !now.Exists {
+		return r.undoAt(r.Target)
+	}
+	if now.Target != r.Place {
+		return "", fmt.Errorf("it leads to %s now, and led to %s when it was written; it was not changed", now.Target, r.Target)
+	}
+	said, err = r.undoAt(r.Place)
+	behind, errBehind := r.undoAt(r.Target)
+	return fmt.Sprintf("%s; it was a link to %s: %s", said, r.Target, behind), errors.Join(err, errBehind)
+}
+
+// undoAt is undo of the file at path, which is no link.
+func (r record) undoAt(path string) (said string, err error) {
+	e, err := configedit.Read(path)
+	if err != nil {
+		return "", err
+	}
+	if r.Target != "" && e.Exists && e.Target != path {
+		return "", fmt.Errorf("%s leads to %s now; it was not changed", path, e.Target)
 	}
 	if !e.Exists {
 		return "it is gone, so there is nothing to undo", nil

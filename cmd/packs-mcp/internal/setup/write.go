@@ -22,7 +22,8 @@ type record struct {
 	At     time.Time `json:"at"`
 	Client string    `json:"client"`
 	File   string    `json:"file"`
-	Target string    `json:"target,omitempty"` // where that led
+	Target string    `json:"target,omitempty"` // where that led, which was written
+	Place  string    `json:"place,omitempty"`  // File, if its folder's links are followed and not its own
 	Path   []string  `json:"path"`             // of what was changed
 	// Word was added to the list at Path, or else Value written there in the place of
 	// Old, if there was something.
@@ -97,8 +98,15 @@ func (e edit) record(c clients.Client) (record, error) {
 		At: time.Now().UTC(), Client: c.ID, File: e.Path, Target: e.Target, Path: e.change.Path, Word: e.change.Word,
 		Before: e.Text, Created: !e.Exists, After: digest(e.after),
 	}
+	r.Place = r.Target
 	if !e.Exists {
 		r.Folders = e.MissingFolders()
+	} else {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(e.Path))
+		if err != nil {
+			return record{}, err
+		}
+		r.Place = filepath.Join(dir, filepath.Base(e.Path))
 	}
 	if r.Word != "" {
 		return r, nil
