@@ -140,8 +140,8 @@ func (a *app) place(cfg *config.Config) *clients.Place {
 }
 
 // server is how clients start this program from now on.
-func (a *app) server(cfg *config.Config, s settings) (clients.Server, error) {
-	exe, err := ownPath(cli.Getenv(a.Environ, "PATH"))
+func (a *app) server(cfg *config.Config, place *clients.Place, s settings) (clients.Server, error) {
+	exe, err := ownPath(cli.Getenv(a.Environ, "PATH"), place)
 	if err != nil {
 		return clients.Server{}, err
 	}
@@ -176,8 +176,9 @@ func hasPacks(cfg *config.Config) bool {
 }
 
 // ownPath is the path that this program will have tomorrow, too: its place on PATH,
-// if that leads here, which an update keeps.
-func ownPath(path string) (string, error) {
+// if that leads here, which an update keeps. A link in the project is none: it may lead to
+// another program tomorrow.
+func ownPath(path string, place *clients.Place) (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("finding this program: %w", err)
@@ -191,7 +192,7 @@ func ownPath(path string) (string, error) {
 	}
 	for _, dir := range filepath.SplitList(path) {
 		candidate := filepath.Join(dir, filepath.Base(exe))
-		if to, err := filepath.EvalSymlinks(candidate); err == nil && filepath.IsAbs(candidate) && to == real {
+		if to, err := filepath.EvalSymlinks(candidate); err == nil && filepath.IsAbs(candidate) && to == real && !inProject(place, candidate) {
 			return candidate, nil
 		}
 	}

@@ -87,7 +87,7 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	}
 	// A project's file may be anybody's: nothing of it is kept or started, and it leads
 	// nowhere else. The same holds for a link of the user's into the project.
-	projects := inProject(p, f)
+	projects := inProject(p, f.Target)
 	if scope == clients.ScopeProject && !projects {
 		return out.fail(file + " is a link out of the project; it was not changed")
 	}
@@ -182,8 +182,8 @@ func (e edit) unlessSame(all []edit) []edit {
 	return append(all, e)
 }
 
-// inProject reports whether a file is in the project, where its links lead.
-func inProject(p *clients.Place, f *configedit.File) bool {
+// inProject reports whether a file is in the project, where the links to its folder lead.
+func inProject(p *clients.Place, file string) bool {
 	if p.Project == "" {
 		return false
 	}
@@ -191,7 +191,11 @@ func inProject(p *clients.Place, f *configedit.File) bool {
 	if err != nil {
 		return false
 	}
-	inside, err := filepath.Rel(project, f.Target)
+	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
+	if err != nil {
+		dir = filepath.Dir(file) // it will be made, behind what was resolved already
+	}
+	inside, err := filepath.Rel(project, dir)
 	return err == nil && filepath.IsLocal(inside)
 }
 

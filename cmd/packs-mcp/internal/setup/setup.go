@@ -28,6 +28,7 @@ type outcome struct {
 	Client string   `json:"client"`
 	State  string   `json:"state"`
 	Files  []string `json:"files,omitempty"` // that changed, or would
+	Left   []string `json:"left,omitempty"`  // permissions that --allow would write
 	Tools  int      `json:"tools,omitempty"` // that the server offered when it was started
 	Entry  string   `json:"entry,omitempty"` // to paste
 	Error  string   `json:"error,omitempty"`
@@ -48,7 +49,7 @@ func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 		return a.undo(cfg, ids)
 	}
 	place := a.place(cfg)
-	server, err := a.server(cfg, s)
+	server, err := a.server(cfg, place, s)
 	if err != nil {
 		return err
 	}
@@ -145,6 +146,11 @@ func (a *app) carryOut(ctx context.Context, cfg *config.Config, plans []plan, se
 		r := outcome{Client: p.client.ID, State: stateReady}
 		for _, e := range p.edits {
 			r.Files = append(r.Files, e.Path)
+		}
+		for _, e := range p.offers {
+			if !slices.Contains(r.Files, e.Path) {
+				r.Left = append(r.Left, e.change.Word)
+			}
 		}
 		switch {
 		case p.failed:

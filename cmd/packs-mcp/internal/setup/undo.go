@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/configedit"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // undo brings back what was there before setup, the newest change first. In a file that
@@ -39,7 +40,7 @@ func (a *app) undo(cfg *config.Config, ids []string) error {
 				continue
 			}
 			undone++
-			fmt.Fprintf(a.Stdout, "%s: %s\n", r.File, said)
+			fmt.Fprintf(a.Stdout, "%s: %s\n", safetext.Line(r.File), safetext.Line(said))
 		}
 		slices.Reverse(keep)
 		if undone == 0 && len(errs) == 0 {
