@@ -42,15 +42,13 @@ which is how clients start it.`
 	return root
 }
 
-// completionCommands makes the library's own commands match the others: an
-// example in their help, and status 2 for misuse.
+// completionCommands makes the library's own command match the others: an
+// example in its help, and status 2 for misuse.
 func (a *app) completionCommands(root *cobra.Command) {
-	root.InitDefaultHelpCmd()
+	root.SetOut(a.Stdout) // which the library remembers now
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
-		case "help":
-			cmd.Example = "  packs-mcp help try"
 		case "completion":
 			cmd.Example = `  source <(packs-mcp completion bash)
   packs-mcp completion zsh > "${fpath[1]}/_packs-mcp"

@@ -56,7 +56,21 @@ calls of other packs are denied unless you say --yes.`,
 	a.PackFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve every call without asking")
 	cmd.Flags().StringVar(&pack, "pack", "", "the `ID` of the pack to visit (default: the first with tools)")
+	_ = cmd.RegisterFlagCompletionFunc("pack", a.completeVisits)
 	return cmd
+}
+
+// completeVisits offers the packs that try would find in its folder.
+func (a *app) completeVisits(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		ids, err := examples.Names()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.Flags.Packs = args[:1]
+	return a.CompletePacks(cmd, nil, begun)
 }
 
 func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
@@ -221,7 +235,7 @@ func (a *app) epilogue(cfg *config.Config, g *terminal, began int64) error {
 			return err
 		}
 		if line.Entry.Seq >= began {
-			if err := auditcmd.PrintEntry(a.Stdout, line.Entry, false); err != nil {
+			if err := auditcmd.PrintEntry(a.Screen(a.Stdout), line.Entry); err != nil {
 				return err
 			}
 		}

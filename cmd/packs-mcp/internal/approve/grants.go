@@ -24,6 +24,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
+// listedGrants is what grants --json prints.
+type listedGrants struct {
+	Grants []listedGrant `json:"grants"`
+}
+
 // listedGrant is one grant as grants --json prints it.
 type listedGrant struct {
 	ID      string      `json:"id"`
@@ -67,16 +72,15 @@ neither page nor terminal cannot be asked; what holds in its chats ends with the
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listGrants(cmd.Context(), pack, asJSON, verbose) },
 	}
 	a.grantFlags(cmd, &pack)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag[listedGrants](a.Env, cmd, &asJSON)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the facts that each grant for every chat depends on")
 	return cmd
 }
 
 func (a *app) grantFlags(cmd *cobra.Command, pack *string) {
 	cmd.Flags().StringVar(pack, "pack", "", "only the grants of the pack `ID`")
-	cmd.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	a.ConfigFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("pack", a.completeGrantPacks)
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 }
 
 func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool) error {
@@ -104,12 +108,11 @@ func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool)
 		}
 	}
 	if asJSON {
-		err = cli.PrintJSON(a.Stdout, struct {
-			Grants []listedGrant `json:"grants"`
-		}{listed})
+		err = cli.PrintJSON(a.Stdout, listedGrants{listed})
 	} else {
+		out := a.Screen(a.Stdout)
 		for _, l := range listed {
-			printGrant(a.Stdout, l)
+			printGrant(out, l)
 		}
 		switch n := len(all) + len(inChats); {
 		case len(listed) > 0:
