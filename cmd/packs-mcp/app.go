@@ -19,7 +19,7 @@ type app struct{ *cli.Env }
 
 // command returns the tree of commands. Without a command, packs-mcp serves.
 func (a *app) command() *cobra.Command {
-	root := a.Root(a.serveCommand(), a.tryCommand(), a.callCommand(), a.testCommand(), a.versionCommand())
+	root := a.Root(a.serveCommand(), a.tryCommand(), a.callCommand(), a.testCommand(), a.versionCommand(), a.manCommand())
 	for _, commands := range []func(*cli.Env) []*cobra.Command{
 		catalog.Commands, approve.Commands, author.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands, get.Commands,
 	} {
@@ -39,6 +39,7 @@ which is how clients start it.`
 	a.PackFlags(root)
 	a.serveFlags(root)
 	a.completionCommands(root)
+	root.InitDefaultVersionFlag()
 	return root
 }
 

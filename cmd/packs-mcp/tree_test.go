@@ -172,4 +172,3 @@ func TestJSONHasShapes(t *testing.T) {
 		}
 	}
 }
-

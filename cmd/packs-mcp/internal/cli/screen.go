@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -110,7 +111,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 		return s.out.Write(p)
 	}
 	s.begun = append(s.begun, p...)
-	end := strings.LastIndexByte(string(s.begun), '\n') + 1
+	end := bytes.LastIndexByte(s.begun, '\n') + 1
 	if end == 0 {
 		return len(p), nil
 	}
@@ -156,28 +157,34 @@ func Fit(text string, columns int) string {
 }
 
 func fitLine(b *strings.Builder, line string, columns int) {
-	indent := strings.Repeat(" ", hang(line, columns))
-	for Columns(line) > columns {
-		end := breakAt(line, columns)
+	begin := len(line) - len(strings.TrimLeft(line, " "))
+	end := breakAt(line, begin, columns)
+	if end == len(line) {
+		b.WriteString(line)
+		return
+	}
+	deep := hang(line, columns)
+	indent := strings.Repeat(" ", deep)
+	for end < len(line) {
 		b.WriteString(strings.TrimRight(line[:end], " "))
-		b.WriteByte('\n')
-		line = indent + strings.TrimLeft(line[end:], " ")
+		b.WriteString("\n" + indent)
+		line = strings.TrimLeft(line[end:], " ")
+		end = breakAt(line, 0, columns-deep)
 	}
 	b.WriteString(line)
 }
 
-// breakAt returns where a line that is too long is broken: after a space if it has one,
-// but not within what it begins with.
-func breakAt(line string, columns int) int {
-	begin := len(line) - len(strings.TrimLeft(line, " "))
+// breakAt returns where a line is broken to fit: at a space after its beginning, or
+// where no more of it fits. It is the line's length if all of it does.
+func breakAt(line string, begin, columns int) int {
 	used, space := begin, 0
 	for i := begin; i < len(line); {
 		n, w := next(line[i:])
 		if used+w > columns {
-			if space > 0 {
+			if space > 0 && line[i] != ' ' {
 				return space
 			}
-			return i
+			return max(i, 1)
 		}
 		used += w
 		i += n
@@ -194,12 +201,12 @@ func hang(line string, columns int) int {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	deepest := columns * 2 / 3
 	best := min(indent+2, deepest)
-	for i := indent; i+2 < len(line); i++ {
-		if line[i] == ' ' && line[i+1] == ' ' && line[i+2] != ' ' {
-			if at := Columns(line[:i+2]); at <= deepest {
-				best = at
-			}
+	for i, at := indent, indent; i < len(line) && at <= deepest; {
+		if at > indent && line[i] != ' ' && line[i-1] == ' ' && line[i-2] == ' ' {
+			best = at
 		}
+		n, w := next(line[i:])
+		i, at = i+n, at+w
 	}
 	return best
 }
