@@ -154,6 +154,10 @@ func printNoted(s *cli.Screen, e audit.Entry, note string) error {
 	if note != "" {
 		text += " — " + note
 	}
+	if s.Plain() {
+		_, err := fmt.Fprintf(s, "Event %d, %s, %s: %s.\n", e.Seq, localTime(e.Time), safetext.Line(string(e.Event)), safetext.Line(text))
+		return err
+	}
 	event := fmt.Sprintf("%-12s", safetext.Line(string(e.Event)))
 	_, err := fmt.Fprintf(s, "%6d  %s  %s %s\n", e.Seq, localTime(e.Time), s.Style(styleOf(e), event), safetext.Line(text))
 	return err
