@@ -104,7 +104,7 @@ func (a *app) running(ctx context.Context) (servers, error) {
 		if f.Silent {
 			s.silent++
 		}
-		fmt.Fprintf(a.Stderr, "packs-mcp: warning: %s is not used: %s\n", safetext.Line(f.File), f.Reason)
+		fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: %s is not used: %s\n", safetext.Line(f.File), f.Reason)
 	}
 	return s, nil
 }
@@ -122,7 +122,7 @@ func (a *app) queues(ctx context.Context, s *servers) []queueOf {
 	for _, one := range s.open {
 		calls, err := one.Pending(ctx)
 		if err != nil {
-			fmt.Fprintf(a.Stderr, "packs-mcp: warning: the server with pid %d does not tell its calls: %s\n", one.PID, safetext.Line(err.Error()))
+			fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: the server with pid %d does not tell its calls: %s\n", one.PID, safetext.Line(err.Error()))
 			s.silent++
 			continue
 		}
@@ -202,15 +202,15 @@ func (a *app) printList(calls []waiting, s servers, asJSON bool) error {
 		return cli.PrintJSON(a.Stdout, pendingCalls{listed})
 	}
 	if pages := s.onPages(); pages != "" {
-		fmt.Fprintln(a.Stderr, pages)
+		fmt.Fprintln(a.Screen(a.Stderr), pages)
 	}
 	switch {
 	case len(calls) > 0:
 		return a.printTable(calls, len(s.open))
 	case s.silent > 0:
-		fmt.Fprintln(a.Stderr, "No call waits at the servers that answer.")
+		fmt.Fprintln(a.Screen(a.Stderr), "No call waits at the servers that answer.")
 	case len(s.open) > 0 || len(s.pageOnly) == 0:
-		fmt.Fprintln(a.Stderr, "No call waits. "+servedBy(len(s.open)))
+		fmt.Fprintln(a.Screen(a.Stderr), "No call waits. "+servedBy(len(s.open)))
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (a *app) printTable(calls []waiting, servers int) error {
 	if err := t.Print(out); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.Stderr, "See one in full:  packs-mcp approvals show CODE\nAnswer it:        packs-mcp approvals approve CODE, or: deny CODE\nOr go through all of them, in a terminal: packs-mcp approvals")
+	fmt.Fprintln(a.Screen(a.Stderr), "See one in full:  packs-mcp approvals show CODE\nAnswer it:        packs-mcp approvals approve CODE, or: deny CODE\nOr go through all of them, in a terminal: packs-mcp approvals")
 	return nil
 }
 

@@ -117,9 +117,9 @@ func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool)
 		switch n := len(all) + len(inChats); {
 		case len(listed) > 0:
 		case n > 0:
-			fmt.Fprintf(a.Stderr, "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), n)
+			fmt.Fprintf(a.Screen(a.Stderr), "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), n)
 		default:
-			fmt.Fprintln(a.Stderr, "No grants: each call asks, unless a rule or the policy decides.")
+			fmt.Fprintln(a.Screen(a.Stderr), "No grants: each call asks, unless a rule or the policy decides.")
 		}
 	}
 	if err == nil && s.silent > 0 {
@@ -306,7 +306,7 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 		fmt.Fprintf(a.Stdout, "revoked %s (%s)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)))
 	}
 	if len(gone)+len(goneInChats) == 0 && s.silent == 0 {
-		fmt.Fprintln(a.Stderr, "No grants: there was nothing to revoke.")
+		fmt.Fprintln(a.Screen(a.Stderr), "No grants: there was nothing to revoke.")
 	}
 	if len(ids) > 0 {
 		s.silent = 0 // what was named is known
@@ -348,7 +348,7 @@ func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private
 	if err != nil {
 		return refusedGrants(store, err)
 	}
-	fmt.Fprintln(a.Stderr, "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
+	fmt.Fprintln(a.Screen(a.Stderr), "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
 	return nil
 }
 

@@ -71,7 +71,7 @@ func (a *app) auditShow(q *auditQuery) error {
 		}
 	}
 	if found == 0 && !q.asJSON {
-		fmt.Fprintln(a.Stderr, "The log has no such event.")
+		fmt.Fprintln(a.Screen(a.Stderr), "The log has no such event.")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (a *app) auditFollow(ctx context.Context, q *auditQuery) error {
 		return err
 	}
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintf(a.Stderr, "packs-mcp: there is no audit log at %q yet; waiting for it\n", path)
+		fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: there is no audit log at %q yet; waiting for it\n", path)
 	}
 	out := a.Screen(a.Stdout)
 	live := false // everything already in the log has been read
@@ -120,7 +120,7 @@ func (a *app) auditFollow(ctx context.Context, q *auditQuery) error {
 }
 
 func (a *app) warnLine(e *audit.LineError) {
-	fmt.Fprintf(a.Stderr, "packs-mcp: warning: %s\n", safetext.Line(e.Error()))
+	fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: %s\n", safetext.Line(e.Error()))
 }
 
 // printEntry prints one event: JSON as it is in the log, or words.

@@ -151,14 +151,14 @@ func isListed(p *packs.Pack) bool {
 
 // sayNoPacks prints where packs were searched for, and what was skipped there.
 func (a *app) sayNoPacks(cfg *config.Config) {
-	fmt.Fprintln(a.Stderr, "No packs. Looked in:")
+	fmt.Fprintln(a.Screen(a.Stderr), "No packs. Looked in:")
 	for _, r := range a.Roots(cfg, a.PacksFolder(cfg)) {
-		fmt.Fprintf(a.Stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
+		fmt.Fprintf(a.Screen(a.Stderr), "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
 	}
 	if dir, err := os.Getwd(); err == nil && cli.Project(cfg) == "" && !cli.SeveralPeople(cfg) && a.PacksFolder(cfg) == "" {
-		fmt.Fprintf(a.Stderr, "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
+		fmt.Fprintf(a.Screen(a.Stderr), "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
 	}
-	fmt.Fprintln(a.Stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
+	fmt.Fprintln(a.Screen(a.Stderr), "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
 }
 
 // whatIsIn says why no pack was found in a folder.

@@ -182,7 +182,7 @@ func (a *app) changes(ctx context.Context) (*config.Config, *changes.Store, erro
 		return nil, nil, err
 	}
 	s, err := a.ChangeStore(ctx, cfg, nil, func(h changes.Holder) {
-		fmt.Fprintln(a.Stderr, safetext.Line(fmt.Sprintf("Waiting for %s to end. Interrupt to leave everything as it is.", h)))
+		fmt.Fprintln(a.Screen(a.Stderr), safetext.Line(fmt.Sprintf("Waiting for %s to end. Interrupt to leave everything as it is.", h)))
 	})
 	return cfg, s, err
 }
@@ -206,7 +206,7 @@ func (a *app) listChanges(ctx context.Context, asJSON bool) error {
 		a.printSet(set)
 	}
 	if len(sets) == 0 {
-		fmt.Fprintln(a.Stderr, "No changes: no run changed a folder of yours in the last days.")
+		fmt.Fprintln(a.Screen(a.Stderr), "No changes: no run changed a folder of yours in the last days.")
 	}
 	return nil
 }
@@ -264,12 +264,12 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string, asJSON
 	case v.Text() == "" && len(paths) > 0:
 		return setHint(fmt.Errorf("%w %s waits for you at %s", changes.ErrNothing, set.ID, quotedPaths(paths)), set)
 	case v.Text() == "":
-		fmt.Fprintln(a.Stderr, "Nothing of it waits for you.")
+		fmt.Fprintln(a.Screen(a.Stderr), "Nothing of it waits for you.")
 		return nil
 	}
 	_, err = fmt.Fprint(a.Stdout, styledDiff(a.Screen(a.Stdout), v.Text()))
 	if v.Cut { // what was not shown must not be applied as shown
-		fmt.Fprintf(a.Stderr, "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
+		fmt.Fprintf(a.Screen(a.Stderr), "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
 		return err
 	}
 	also := ""

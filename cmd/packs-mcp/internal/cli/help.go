@@ -76,6 +76,9 @@ func (env *Env) help(cmd *cobra.Command, _ []string) {
 		if !strings.HasPrefix(text, " ") && strings.HasSuffix(text, ":") && !strings.Contains(text, ". ") {
 			text = s.Style(Bold, text)
 		}
+		if fitted := Fit(text, s.Width()); !strings.HasPrefix(text, " ") {
+			text = strings.ReplaceAll(fitted, "\n  ", "\n") // a paragraph
+		}
 		fmt.Fprintln(s, text)
 	}
 }

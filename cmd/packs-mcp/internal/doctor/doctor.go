@@ -171,7 +171,7 @@ func (a *app) doctor(ctx context.Context, o runner.Options, asJSON bool) error {
 	if asJSON {
 		err = cli.PrintJSON(a.Stdout, c)
 	} else {
-		err = printCheckup(a.Stdout, c)
+		err = printCheckup(a.Screen(a.Stdout), c)
 	}
 	if err != nil {
 		return err
