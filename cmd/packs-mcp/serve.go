@@ -115,7 +115,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		defer close(probed)
 		s.watch(logger)
 		s.desk.ready()
-		s.reportSandbox(ctx, logger)
+		s.reportSandbox(ctx, cfg, logger)
 	})
 	defer func() {
 		if !probe.Stop() {
