@@ -76,7 +76,9 @@ func (a *app) auditVerify(asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	progress := a.Progress("checking the log")
 	report, err := audit.Verify(path)
+	progress.Close()
 	if err != nil {
 		return noLog(path, err)
 	}

@@ -101,7 +101,12 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 	checker := lint.New(opts)
 	results := []validatedPack{}
 	seen := map[string]bool{}
-	for _, arg := range args {
+	progress := a.Progress("checking packs")
+	defer progress.Close()
+	for i, arg := range args {
+		if i > 0 {
+			progress.Of(i, len(args))
+		}
 		paths, err := expand(arg)
 		if err != nil {
 			return err
@@ -123,6 +128,7 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 			}
 		}
 	}
+	progress.Close()
 	if err := a.printResults(results, how); err != nil {
 		return err
 	}

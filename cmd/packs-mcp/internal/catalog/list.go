@@ -92,6 +92,8 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	progress := a.Progress("reading packs")
+	defer progress.Close()
 	lib, err := a.Library(ctx, cfg, logger)
 	if err != nil {
 		return err
@@ -109,6 +111,11 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		without = cli.WithoutTool(cfg, catalog)
 	}
 	listed := describeAll(ctx, cfg, found, without, all)
+	if cli.IsTerminal(a.Stdout) {
+		progress.Close() // the packs themselves show how far it is
+	} else {
+		listed = counted(listed, progress, len(found))
+	}
 	if asJSON {
 		var more any
 		if len(problems) > 0 {
@@ -141,6 +148,21 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		fmt.Fprintf(notes, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
 	return nil
+}
+
+// counted says with each pack how far it is, and ends with the last.
+func counted(listed iter.Seq[listedPack], progress *cli.Progress, all int) iter.Seq[listedPack] {
+	return func(yield func(listedPack) bool) {
+		defer progress.Close()
+		done := 0
+		for l := range listed {
+			done++
+			progress.Of(done, all)
+			if !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // isListed reports whether a pack is listed without --all: a model sees it, or will as
@@ -396,7 +418,9 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if out.set != nil {
 		shown = out.set.Tools
 	}
+	progress := a.Progress("reading the pack's files")
 	tree, err := digest(ctx, p)
+	progress.Close()
 	if err != nil {
 		out.Problems = append(out.Problems, packs.NotDigested(err))
 	} else {
