@@ -103,8 +103,9 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	}
 	queues := a.queues(ctx, &s)
 	var found []waiting
+	var codes []string
 	for _, w := range callsOf(queues) {
-		if w.Code == code {
+		if codes = append(codes, w.Code); w.Code == code {
 			found = append(found, w)
 		}
 	}
@@ -126,7 +127,7 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	case pages != "":
 		return waiting{}, cli.WithHint(fmt.Errorf("no call waits under the code %s where this terminal can answer", code), "%s", pages)
 	}
-	return waiting{}, explained(&approvals.RefusedError{Problem: string(queue.CodeUnknown), Message: "no call waits under the code " + code})
+	return waiting{}, cli.WithHint(fmt.Errorf("no call waits under the code %s", code), "%s", cli.Meant(code, codes, "see which calls wait: packs-mcp approvals list"))
 }
 
 // explained adds a hint about what to do to a server's error.

@@ -376,7 +376,11 @@ func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant,
 		}
 		switch {
 		case len(means) == 0:
-			return nil, cli.WithHint(fmt.Errorf("no grant %q", id), hint)
+			var ids []string
+			for _, g := range grants {
+				ids = append(ids, g.ID)
+			}
+			return nil, cli.WithHint(fmt.Errorf("no grant %q", id), "%s", cli.Meant(id, ids, hint))
 		case len(means) > 1:
 			var names []string
 			for _, g := range means[:min(len(means), 5)] {

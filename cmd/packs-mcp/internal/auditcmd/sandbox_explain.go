@@ -113,6 +113,7 @@ func (a *app) explainRun(id string, asJSON bool) error {
 func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 	starts := make(map[string]audit.Entry)
 	var found []audit.Entry // ends, of one run each
+	var runs []string       // that ended
 	for line, err := range audit.Read(path) {
 		if e, ok := errors.AsType[*audit.LineError](err); ok {
 			a.warnLine(e)
@@ -122,6 +123,9 @@ func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 			return start, end, noLog(path, err)
 		}
 		e := line.Entry
+		if e.Event == audit.EventRunEnd {
+			runs = append(runs, safetext.Line(e.Run))
+		}
 		switch {
 		case id != "" && !strings.HasPrefix(e.Run, id):
 		case e.Event == audit.EventRunStart:
@@ -148,7 +152,7 @@ func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 	case len(starts) == 1:
 		return start, end, cli.WithHint(fmt.Errorf("the run %s has no end in the audit log", safetext.Quote(id)), "it still runs, or its server was killed")
 	default:
-		return start, end, cli.WithHint(fmt.Errorf("the audit log has no run %s", safetext.Quote(id)), "see: packs-mcp audit show --event run.end")
+		return start, end, cli.WithHint(fmt.Errorf("the audit log has no run %s", safetext.Quote(id)), "%s", cli.Meant(id, runs, "see: packs-mcp audit show --event run.end"))
 	}
 }
 

@@ -251,9 +251,9 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string, asJSON
 	if err != nil {
 		return err
 	}
-	set, err := s.Get(id)
+	set, err := found(s, id)
 	if err != nil {
-		return setHint(err, nil)
+		return err
 	}
 	v, err := s.Show(ctx, set.ID, paths...)
 	switch {
@@ -295,9 +295,9 @@ func (a *app) decideChanges(ctx context.Context, asJSON bool, event audit.Event,
 	if err != nil {
 		return err
 	}
-	set, err := s.Get(id)
+	set, err := found(s, id)
 	if err != nil {
-		return setHint(err, nil)
+		return err
 	}
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
 	if err != nil {
@@ -316,13 +316,28 @@ func (a *app) decideChanges(ctx context.Context, asJSON bool, event audit.Event,
 	return errors.Join(err, left(event, set, done))
 }
 
+// found returns the change set with an id, or an error that says which one may be meant.
+func found(s *changes.Store, id string) (*changes.Set, error) {
+	set, err := s.Get(id)
+	if !errors.Is(err, changes.ErrNotFound) {
+		return set, setHint(err, nil)
+	}
+	var ids []string
+	if sets, err := s.List(); err == nil {
+		for _, set := range sets {
+			ids = append(ids, set.ID)
+		}
+	}
+	return nil, cli.WithHint(err, "%s", cli.Meant(id, ids, changesHint))
+}
+
 // setHint adds to an error about a change set what a person can do about it. set
 // is nil if none was found.
 func setHint(err error, set *changes.Set) error {
 	if errors.Is(err, changes.ErrNotFound) {
 		return cli.WithHint(err, changesHint)
 	}
-	if set == nil {
+	if set == nil || err == nil {
 		return err
 	}
 	_, gone := os.Stat(set.Folder)

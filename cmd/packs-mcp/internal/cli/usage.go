@@ -25,6 +25,15 @@ func DidYouMean(name string, names []string) string {
 	return "did you mean " + listOr(meant) + "?"
 }
 
+// Meant returns hint after the question whether one of names was meant by a mistyped
+// one, if one is near to it.
+func Meant(name string, names []string, hint string) string {
+	if meant := DidYouMean(name, names); meant != "" {
+		return meant + " " + hint
+	}
+	return hint
+}
+
 // listOr lists words: "a", "a or b", "a, b or c".
 func listOr(words []string) string {
 	if len(words) < 2 {
@@ -184,9 +193,5 @@ func (c *choice) Set(word string) error {
 }
 
 func (c *choice) hint(word string) string {
-	hint := "it must be " + listOr(c.allowed) + ";"
-	if meant := DidYouMean(word, c.allowed); meant != "" {
-		hint = meant + " " + hint
-	}
-	return hint
+	return Meant(word, c.allowed, "it must be "+listOr(c.allowed)+";")
 }
