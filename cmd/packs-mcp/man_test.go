@@ -48,6 +48,7 @@ func TestRoff(t *testing.T) {
 		`a\fBb`:             `a\efBb`,
 		"it's --x":          `it\(aqs \-\-x`,
 		"'br":               `\(aqbr`,
+		"…":                 `\[u2026]`,
 	} {
 		if got := roffLine(text); got != want {
 			t.Errorf("roffLine(%q) = %q, want %q", text, got, want)
