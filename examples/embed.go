@@ -62,6 +62,19 @@ func Extract(dst string) error {
 	return nil
 }
 
+// Names returns the names of the example packs, which are their ids.
+func Names() ([]string, error) {
+	entries, err := Packs.ReadDir("packs")
+	if err != nil {
+		return nil, fmt.Errorf("listing the example packs: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
 // Digest names these examples: other ones have another digest.
 func Digest() (string, error) {
 	sum := sha256.New()

@@ -19,7 +19,7 @@ type app struct{ *cli.Env }
 
 // command returns the tree of commands. Without a command, packs-mcp serves.
 func (a *app) command() *cobra.Command {
-	root := a.Root(a.serveCommand(), a.tryCommand(), a.callCommand(), a.testCommand(), a.versionCommand())
+	root := a.Root(a.serveCommand(), a.tryCommand(), a.callCommand(), a.testCommand(), a.versionCommand(), a.manCommand())
 	for _, commands := range []func(*cli.Env) []*cobra.Command{
 		catalog.Commands, approve.Commands, author.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands, get.Commands,
 	} {
@@ -39,18 +39,17 @@ which is how clients start it.`
 	a.PackFlags(root)
 	a.serveFlags(root)
 	a.completionCommands(root)
+	root.InitDefaultVersionFlag()
 	return root
 }
 
-// completionCommands makes the library's own commands match the others: an
-// example in their help, and status 2 for misuse.
+// completionCommands makes the library's own command match the others: an
+// example in its help, and status 2 for misuse.
 func (a *app) completionCommands(root *cobra.Command) {
-	root.InitDefaultHelpCmd()
+	root.SetOut(a.Stdout) // which the library remembers now
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
-		case "help":
-			cmd.Example = "  packs-mcp help try"
 		case "completion":
 			cmd.Example = `  source <(packs-mcp completion bash)
   packs-mcp completion zsh > "${fpath[1]}/_packs-mcp"

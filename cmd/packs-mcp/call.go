@@ -62,7 +62,7 @@ the tool succeeded, 1 when it failed or the call was refused or denied, and 2 fo
 	cmd.Flags().StringArrayVar(&f.context, "context", nil, "what you look at, as `NAME=VALUE`, for tools that ask for it (repeatable)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "allow the call without being asked")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the question, and run nothing")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	cli.JSONFlag[calledTool](a.Env, cmd, &f.json)
 	return cmd
 }
 

@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("PACKS_MCP_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			env.Setenv("BIN", bin)
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			// Programs run at this machine's best level, which may be none.
 			env.Setenv("PACKS_MCP_SANDBOX_REQUIRE", "none")

@@ -25,10 +25,12 @@ func (a *app) serveFlags(cmd *cobra.Command) {
 	f.StringVar(&a.Flags.Workspace, "workspace", "", "the `DIR` that runs write to (default: a new one for each chat)")
 	f.StringVar(&a.Flags.HTTP, "http", "", "serve over HTTP on this `ADDR` (host:port; without a host, 127.0.0.1) instead of standard input and output")
 	f.StringVar(&a.Flags.PublicURL, "public-url", "", "the `URL` that clients reach the HTTP server by, when not by its address")
-	f.StringVar(&a.Flags.Policy, "policy", "", "how often calls ask: every-call, balanced or first-run (approval.policy in the configuration)")
+	cli.ChoiceVar(cmd, &a.Flags.Policy, "policy", "", "how often calls ask: every-call, balanced or first-run (approval.policy in the configuration)", config.PolicyEveryCall, config.PolicyBalanced, config.PolicyFirstRun)
 	f.BoolVar(&a.Flags.Bundled, "bundled", false, "also serve the example packs that come with the program")
 	_ = cmd.MarkFlagDirname("workspace")
-	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"every-call", "balanced", "first-run"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("attach", a.CompletePacks)
+	_ = cmd.RegisterFlagCompletionFunc("http", cobra.FixedCompletions([]string{"127.0.0.1:8080"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("public-url", cobra.NoFileCompletions)
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -45,9 +47,7 @@ http.tokens in the configuration); without one, a new one is printed at the star
 		Example: `  packs-mcp serve --packs ~/packs
   PACKS_MCP_TOKEN=$(openssl rand -hex 16) packs-mcp serve --packs ~/packs --http 127.0.0.1:8080
   packs-mcp serve --attach incident-triage --project ~/src/shop`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: cli.Folders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.Flags.Packs = append(a.Flags.Packs, args...)
 			return a.serve(cmd.Context())
@@ -115,7 +115,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		defer close(probed)
 		s.watch(logger)
 		s.desk.ready()
-		s.reportSandbox(ctx, logger)
+		s.reportSandbox(ctx, cfg, logger)
 	})
 	defer func() {
 		if !probe.Stop() {

@@ -62,7 +62,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	probed := make(chan struct{})
 	go func() {
 		defer close(probed)
-		s.reportSandbox(ctx, logger)
+		s.reportSandbox(ctx, cfg, logger)
 	}()
 	defer func() { <-probed }()
 	return h.Serve(ctx, l, secure)

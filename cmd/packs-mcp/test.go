@@ -47,7 +47,7 @@ when one fails, cannot be read or was not allowed, and 2 for misuse.`,
 	}
 	a.PackFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "allow all runs without being asked")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag[testReport](a.Env, cmd, &asJSON)
 	return cmd
 }
 
@@ -382,18 +382,21 @@ func fromHere(path string) string {
 }
 
 // report prints the sum, and returns an error unless every case passed.
+// testReport is what test --json prints.
+type testReport struct {
+	OK     bool         `json:"ok"`
+	Passed int          `json:"passed"`
+	Failed int          `json:"failed"`
+	Packs  []testedPack `json:"packs"`
+}
+
 func (t *tester) report(all []testedPack, args []string) error {
 	passed, failed, wrong := 0, 0, 0
 	for _, p := range all {
 		passed, failed, wrong = passed+p.Passed, failed+p.Failed, wrong+len(p.Problems)
 	}
 	if t.json {
-		err := cli.PrintJSON(t.Stdout, struct {
-			OK     bool         `json:"ok"`
-			Passed int          `json:"passed"`
-			Failed int          `json:"failed"`
-			Packs  []testedPack `json:"packs"`
-		}{len(all) > 0 && failed+wrong == 0, passed, failed, all})
+		err := cli.PrintJSON(t.Stdout, testReport{len(all) > 0 && failed+wrong == 0, passed, failed, all})
 		if err != nil {
 			return err
 		}

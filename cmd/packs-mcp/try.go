@@ -4,12 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/server/tour"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -33,15 +31,19 @@ func (a *app) tryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try [DIR]",
 		Short: "See packs work: a client in this terminal, with real approvals",
-		Long: `Visit packs the way a model does: names and descriptions first, then a document, a file, the
-tools, and a run. A real MCP client talks to the same server that clients start, and every
-call is put to you. Without DIR it uses example packs that come with the program; with DIR,
-the packs there. Without a terminal to ask on, the examples are approved by themselves, and
-calls of other packs are denied unless you say --yes.`,
+		Long: `Visit packs the way a model does, in two minutes: names and descriptions first, then a
+document, a file, the tools, and a run. A real MCP client talks to the same server that
+clients start, and every call is put to you. Without DIR it uses example packs that come with
+the program, whose tool reads the git repository that you are in; with DIR, the packs there.
+Without a terminal to ask on, the examples are approved by themselves, and calls of other packs
+are denied unless you say --yes.
+
+The exit status is 0 when everything that you allowed worked, and 1 when something failed or
+nobody could be asked.`,
 		Example: `  packs-mcp try
   packs-mcp try ~/packs --pack incident-triage
   packs-mcp try ./my-pack --yes`,
-		Args: cli.Misuse(cobra.MaximumNArgs(1)),
+		Args: cli.Needs(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := ""
 			if len(args) > 0 {
@@ -49,14 +51,27 @@ calls of other packs are denied unless you say --yes.`,
 			}
 			return a.try(cmd.Context(), dir, pack, yes)
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: cli.First(cli.Folders),
 	}
 	a.PackFlags(cmd)
+	a.PlainFlag(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve every call without asking")
 	cmd.Flags().StringVar(&pack, "pack", "", "the `ID` of the pack to visit (default: the first with tools)")
+	_ = cmd.RegisterFlagCompletionFunc("pack", a.completeVisits)
 	return cmd
+}
+
+// completeVisits offers the packs that try would find in its folder.
+func (a *app) completeVisits(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		ids, err := examples.Names()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.Flags.Packs = args[:1]
+	return a.CompletePacks(cmd, nil, begun)
 }
 
 func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
@@ -68,7 +83,8 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		return err
 	}
 	interactive := cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout)
-	g := &terminal{out: a.Stdout, in: bufio.NewReader(a.Stdin), approve: yes, ask: interactive}
+	g := &terminal{out: a.Screen(a.Stdout), in: bufio.NewReader(a.Stdin), approve: yes, ask: interactive}
+	g.begin()
 	opts := tour.Options{Version: a.Version, Pack: pack}
 	root := packs.Root{Dir: dir, Source: "flag", Trust: packs.TrustUser, AttachAll: true, Named: true}
 	if dir == "" {
@@ -82,10 +98,16 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 			g.Tell("There is no terminal to ask on, so the calls of the bundled examples are approved automatically.")
 		}
 		if cli.Project(cfg) == "" {
-			g.Tell("This folder is in no git repository, so the tools of git-helper will have nothing to look at.")
+			project, remove, err := emptyRepository()
+			if err != nil {
+				return err
+			}
+			defer remove()
+			cfg.Project = project
+			g.Tell("This folder is in no git repository, so the tool will look at an empty one, made for this.")
 		}
 		if pack == "" {
-			opts.Pack, opts.Tools = "git-helper", []string{"status", "changelog"}
+			opts.Pack, opts.Tools = "git-helper", []string{"status"}
 		}
 	} else if root.Dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("finding %q: %w", dir, err)
@@ -98,6 +120,7 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	if err != nil {
 		return err
 	}
+	g.pending = s.gate.Pending
 	began, err := lastSeq(cfg)
 	if err != nil {
 		return errors.Join(err, s.close())
@@ -112,7 +135,10 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		}
 		return err
 	}
-	return a.epilogue(cfg, g, began)
+	if err := a.epilogue(cfg, g, began); err != nil {
+		return err
+	}
+	return g.end()
 }
 
 // toVisit returns the id of the pack to visit: the named one, or the first below
@@ -159,6 +185,30 @@ func bundled() (packs.Root, func(), error) {
 	return packs.Root{Dir: folder.Path, Source: "bundled", Trust: packs.TrustBundled, AttachAll: true}, remove, nil
 }
 
+// emptyRepository makes a git repository without commits in a new folder, with a file
+// to see. It is made of files, since git may not be here.
+func emptyRepository() (dir string, remove func(), err error) {
+	folder, err := temp.New("")
+	if err != nil {
+		return "", nil, fmt.Errorf("making a folder to look at: %w", err)
+	}
+	remove = func() { _ = folder.Remove() }
+	for _, name := range []string{"objects", "refs"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(folder.Path, ".git", name), 0o700))
+	}
+	for name, text := range map[string]string{
+		".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\trepositoryformatversion = 0\n",
+		"hello.md": "A file for packs-mcp try to find.\n",
+	} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder.Path, filepath.FromSlash(name)), []byte(text), 0o600))
+	}
+	if err != nil {
+		remove()
+		return "", nil, fmt.Errorf("making a folder to look at: %w", err)
+	}
+	return folder.Path, remove, nil
+}
+
 // take connects a client to the server and runs the tour.
 func (a *app) take(ctx context.Context, s *service, g tour.Guide, o tour.Options) error {
 	in, out, ended := s.connect(ctx)
@@ -184,11 +234,11 @@ func (s *service) connect(ctx context.Context) (in io.Reader, out io.WriteCloser
 // noPacks says what is missing in a folder without packs.
 func (a *app) noPacks(ctx context.Context, s *service, dir string) error {
 	for _, d := range s.library.Catalog(ctx).Problems() {
-		cli.PrintProblem(a.Stderr, d)
+		a.Screen(a.Stderr).Problem("", d)
 	}
 	for _, p := range s.library.Catalog(ctx).All() {
 		for _, d := range p.Problems {
-			cli.PrintProblem(a.Stderr, d)
+			a.Screen(a.Stderr).Problem("", d)
 		}
 	}
 	return cli.WithHint(fmt.Errorf("there are no packs to try in %q", dir),
@@ -213,6 +263,7 @@ func lastSeq(cfg *config.Config) (int64, error) {
 // epilogue shows what the tour left in the audit log.
 func (a *app) epilogue(cfg *config.Config, g *terminal, began int64) error {
 	g.heading("The audit log of all this")
+	out := a.Screen(a.Stdout)
 	for line, err := range audit.Read(cfg.Audit.Path) {
 		if _, ok := errors.AsType[*audit.LineError](err); ok {
 			continue
@@ -221,7 +272,7 @@ func (a *app) epilogue(cfg *config.Config, g *terminal, began int64) error {
 			return err
 		}
 		if line.Entry.Seq >= began {
-			if err := auditcmd.PrintEntry(a.Stdout, line.Entry, false); err != nil {
+			if err := auditcmd.PrintEntry(out, line.Entry); err != nil {
 				return err
 			}
 		}
@@ -230,132 +281,12 @@ func (a *app) epilogue(cfg *config.Config, g *terminal, began int64) error {
 	if err != nil {
 		return err
 	}
-	verdict := "its chain verifies"
+	g.Tell("")
 	if !report.OK {
-		verdict = "its chain does NOT verify; see: packs-mcp audit verify"
+		g.Tell(fmt.Sprintf("It is in %s, and its chain does NOT verify; see: packs-mcp audit verify", cfg.Audit.Path))
+		g.failed = append(g.failed, "the audit log")
+		return nil
 	}
-	g.Tell(fmt.Sprintf("It is in %s, and %s.", cfg.Audit.Path, verdict))
+	g.Tell(fmt.Sprintf("It is in %s, and its chain verifies.", cfg.Audit.Path))
 	return nil
-}
-
-// terminal is the guide of a tour: it prints, and asks on the terminal.
-type terminal struct {
-	out     io.Writer
-	in      *bufio.Reader
-	approve bool // every call, without asking
-	ask     bool // there is a person
-}
-
-func (t *terminal) heading(text string) {
-	fmt.Fprintf(t.out, "\n== %s\n\n", text)
-}
-
-func (t *terminal) Stage(number int, title string) {
-	t.heading(fmt.Sprintf("%d. %s", number, title))
-}
-
-func (t *terminal) Tell(text string) { fmt.Fprintf(t.out, "%s\n", safetext.Text(text)) }
-
-// shown is how much of one text of a result is printed.
-const shown = 1200
-
-func (t *terminal) Calling(tool string, arguments map[string]any) {
-	args, err := json.Marshal(arguments)
-	if err != nil {
-		args = []byte("?")
-	}
-	fmt.Fprintf(t.out, "\n-> %s %s\n", tool, safetext.Line(string(args)))
-}
-
-func (t *terminal) Result(result map[string]any, failed bool) {
-	mark := "<-"
-	if failed {
-		mark = "<- failed:"
-	}
-	raw, err := json.MarshalIndent(result, "", "  ")
-	if err != nil {
-		raw = []byte("?")
-	}
-	text := string(raw)
-	if doc := content(result); doc != "" {
-		text = doc
-	}
-	if r := []rune(text); len(r) > shown {
-		text = string(r[:shown]) + fmt.Sprintf("\n… (%d characters more)", len(r)-shown)
-	}
-	fmt.Fprintf(t.out, "%s\n", mark)
-	for line := range strings.Lines(safetext.Text(text)) {
-		fmt.Fprintf(t.out, "   %s\n", strings.TrimRight(line, "\n"))
-	}
-}
-
-// content returns the text of a result that a person wants to see: a document, a
-// file, or a program's output.
-func content(result map[string]any) string {
-	if entry, ok := result["entry_doc"].(map[string]any); ok {
-		result = entry
-	}
-	for _, key := range []string{"content", "output", "stdout"} {
-		if text, ok := result[key].(string); ok && text != "" {
-			return strings.TrimRight(text, "\n")
-		}
-	}
-	return ""
-}
-
-func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choice) string {
-	fmt.Fprintln(t.out)
-	for line := range strings.Lines(question) {
-		fmt.Fprintf(t.out, "   | %s\n", strings.TrimRight(line, "\n"))
-	}
-	if t.approve {
-		fmt.Fprintln(t.out, "   | approved: once")
-		return "once"
-	}
-	if !t.ask {
-		fmt.Fprintln(t.out, "   | denied: there is no terminal to ask on; --yes approves every call")
-		return ""
-	}
-	for i, c := range choices {
-		fmt.Fprintf(t.out, "   | [%d] %s\n", i+1, c.Title)
-	}
-	for {
-		answer, ok := t.line(ctx, fmt.Sprintf("   | your decision, 1 to %d: ", len(choices)))
-		if !ok {
-			return ""
-		}
-		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
-			return choices[n-1].Value
-		}
-	}
-}
-
-func (t *terminal) Value(ctx context.Context, name, about string) (string, bool) {
-	if !t.ask {
-		return "", false
-	}
-	if about != "" {
-		fmt.Fprintf(t.out, "   %s\n", safetext.Line(about))
-	}
-	return t.line(ctx, fmt.Sprintf("   value for %s: ", safetext.Line(name)))
-}
-
-// line reads what the person types; ok is false once input has ended.
-func (t *terminal) line(ctx context.Context, prompt string) (text string, ok bool) {
-	fmt.Fprint(t.out, prompt)
-	type read struct {
-		text string
-		err  error
-	}
-	got := make(chan read, 1)
-	go func() { // ends with the next line, or with the program
-		text, err := t.in.ReadString('\n')
-		got <- read{text, err}
-	}()
-	select {
-	case r := <-got:
-		return strings.TrimSpace(r.text), r.err == nil
-	case <-ctx.Done():
-		return "", false
-	}
 }

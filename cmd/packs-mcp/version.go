@@ -24,15 +24,29 @@ func versionName() string {
 	return version
 }
 
+// builtProgram is what version --json prints.
+type builtProgram struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  packs-mcp version",
 		Args:    cli.Misuse(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return cli.PrintJSON(a.Stdout, builtProgram{a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
+			}
 			fmt.Fprintf(a.Stdout, "packs-mcp %s (%s, %s/%s)\n", a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}
+	cli.JSONFlag[builtProgram](a.Env, cmd, &asJSON)
+	return cmd
 }

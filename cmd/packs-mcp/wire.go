@@ -202,9 +202,10 @@ func openings(cfg *config.Config) []plan.Opening {
 }
 
 // reportSandbox determines how programs are confined here, and logs it. It also
-// removes what killed servers left of their runs.
-func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
+// removes what killed servers left of their runs, and old workspaces.
+func (s *service) reportSandbox(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
 	box := s.gate.Sandbox(ctx)
+	sweepWorkspaces(ctx, cfg, logger)
 	if err := s.copies.Sweep(ctx); err != nil {
 		logger.Warn("what is left of private copies is not all removed", "err", err)
 	}

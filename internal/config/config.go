@@ -172,6 +172,9 @@ type Limits struct {
 	Held    int64         // changes that wait for the user, and data for undoing
 	HeldAge time.Duration // how long these are kept
 
+	Workspaces    int64         // of old chats, together
+	WorkspacesAge time.Duration // how long these are kept unchanged
+
 	EnabledTools int   // of a chat
 	Runs         int   // of a chat at the same time
 	Request      int64 // one message from a client
@@ -249,6 +252,8 @@ func Default() *Config {
 			CacheNames:     100_000,
 			Held:           gib,
 			HeldAge:        24 * time.Hour,
+			Workspaces:     8 * gib,
+			WorkspacesAge:  30 * 24 * time.Hour,
 			EnabledTools:   60,
 			Runs:           4,
 			Request:        8 * mib,

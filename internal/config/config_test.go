@@ -88,6 +88,8 @@ limits: &l
   cpu: 60s
   held: 2GiB
   held_age: 48h
+  workspaces: 3GiB
+  workspaces_age: 48h
 http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
@@ -130,6 +132,7 @@ expose: skills
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
 	want.Limits.Held, want.Limits.HeldAge = 2*gib, 48*time.Hour
+	want.Limits.Workspaces, want.Limits.WorkspacesAge = 3*gib, 48*time.Hour
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456"}, {"bob@example.com", "s3cret-s3cret-s3cret"}}, InFile: true,
 		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/",
@@ -230,6 +233,7 @@ func TestFileProblems(t *testing.T) {
 		{"protects no list", "sandbox: {protect: deploy}\n", `FILE:1:20: sandbox.protect: is "deploy"; want a list`},
 		{"protects twice", "sandbox:\n  protect:\n    - a\n    - a\n", `FILE:4:7: sandbox.protect[1]: is "a"; name it once`},
 		{"git is not taken out", "sandbox: {unprotect: [CODEOWNERS, .git]}\n", `FILE:1:35: sandbox.unprotect[1]: is ".git"; want a name of the list, spelled as the reason of a held change begins, such as CODEOWNERS or .vscode/**; what is .git cannot be taken out`},
+		{"workspaces_age", "limits: {workspaces_age: 1h}\n", `FILE:1:26: limits.workspaces_age: is "1h"; want a time from 24h to 87600h with its unit, such as 45s or 5m`},
 		{"held_age", "limits: {held_age: 1m}\n", `FILE:1:20: limits.held_age: is "1m"; want a time from 1h to 720h with its unit, such as 45s or 5m`},
 		{"no channel", "approval: {channels: []}\n", `FILE:1:22: approval.channels: is an empty list; name at least one`},
 		{"channel twice", "approval: {channels: [elicitation, elicitation]}\n", `FILE:1:36: approval.channels[1]: is "elicitation"; name it once`},

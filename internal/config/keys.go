@@ -100,6 +100,8 @@ func keys() []key {
 		size("limits.cache", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Cache }),
 		count("limits.cache_names", 100, 10_000_000, func(c *Config) *int { return &c.Limits.CacheNames }),
 		size("limits.held", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Held }),
+		size("limits.workspaces", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Workspaces }),
+		duration("limits.workspaces_age", 24*time.Hour, 3650*24*time.Hour, func(c *Config) *time.Duration { return &c.Limits.WorkspacesAge }),
 		duration("limits.held_age", time.Hour, 30*24*time.Hour, func(c *Config) *time.Duration { return &c.Limits.HeldAge }),
 		count("limits.enabled_tools", 1, 1000, func(c *Config) *int { return &c.Limits.EnabledTools }),
 		count("limits.runs", 1, 64, func(c *Config) *int { return &c.Limits.Runs }),

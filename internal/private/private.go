@@ -309,6 +309,22 @@ func Unfinished(name string) (of string, ok bool) {
 // Sync makes renames in the file's folder survive a power failure.
 func (f *File) Sync() error { return syncDir(filepath.Dir(f.Path)) }
 
+// CheckVersion refuses data, the file's content, if its version is not the known one. It
+// comes before Decode, since a newer program may write members that this one does not
+// know. What has no version that can be read is for Decode to refuse.
+func (f *File) CheckVersion(data []byte, known int) error {
+	var v struct {
+		Version int `json:"version"`
+	}
+	switch err := json.Unmarshal(data, &v); {
+	case err != nil || v.Version == known:
+		return nil
+	case v.Version > known:
+		return f.Refuse("its version is %d, and this program knows %d: a newer packs-mcp wrote it, so update this one", v.Version, known)
+	}
+	return f.Refuse("its version is %d, and this program knows %d", v.Version, known)
+}
+
 // Decode decodes data, the file's content, as exactly one JSON value without
 // unknown members. Its error is a [*RefusedError].
 func (f *File) Decode(data []byte, v any) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
+	"github.com/packs-mcp/packs-mcp/internal/workspaces"
 )
 
 // newHandle is what a client says for a workspace that it does not have yet.
@@ -40,10 +41,11 @@ const (
 // names it. Each chat begins with one. More are for clients several of whose
 // conversations are one chat, as those of one token are since 2026-07-28.
 type workspace struct {
-	handle    string      // 128 random bits in hexadecimal
-	dir       string      // absolute folder, without links
-	folder    os.FileInfo // what it is; a run may try to put another in its place
-	ownFolder bool        // made for this chat
+	handle    string          // 128 random bits in hexadecimal
+	dir       string          // absolute folder, without links
+	folder    os.FileInfo     // what it is; a run may try to put another in its place
+	ownFolder bool            // made for this chat
+	use       *workspaces.Use // of one's own folder; else nil
 
 	// Of those beside a chat's first; the chat's mu guards them.
 	call  [sha256.Size]byte // the call that it is kept for; zero when a program ran in it
@@ -59,29 +61,41 @@ func (s *Server) newWorkspace() (*workspace, error) {
 	}
 	sp := &workspace{handle: hex.EncodeToString(id[:]), dir: s.opts.Workspace, used: time.Now()}
 	if sp.dir == "" {
-		sp.dir, sp.ownFolder = filepath.Join(s.opts.Workspaces, sp.handle), true
-	}
-	if err := os.MkdirAll(sp.dir, 0o700); err != nil {
+		use, err := workspaces.Make(s.opts.Workspaces, sp.handle)
+		if err != nil {
+			return nil, err
+		}
+		sp.use, sp.dir, sp.ownFolder = use, use.Dir(), true
+	} else if err := os.MkdirAll(sp.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the workspace: %w", err)
 	}
+	if err := sp.find(); err != nil {
+		sp.leave()
+		return nil, err
+	}
+	return sp, nil
+}
+
+// find notes which folder the workspace is.
+func (sp *workspace) find() error {
 	// Resolved once, so that what a person is shown is where programs run.
 	resolved, err := filepath.EvalSymlinks(sp.dir)
 	if err != nil {
-		return nil, fmt.Errorf("finding the workspace: %w", err)
+		return fmt.Errorf("finding the workspace: %w", err)
 	}
 	sp.dir, err = filepath.Abs(resolved)
 	if err != nil {
-		return nil, fmt.Errorf("finding the workspace: %w", err)
+		return fmt.Errorf("finding the workspace: %w", err)
 	}
 	dir, err := packfs.Open(sp.dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the workspace: %w", err)
+		return fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer dir.Close()
 	if sp.folder, err = dir.Info(); err != nil {
-		return nil, fmt.Errorf("opening the workspace: %w", err)
+		return fmt.Errorf("opening the workspace: %w", err)
 	}
-	return sp, nil
+	return nil
 }
 
 // openWorkspace opens the workspace, and nothing that was put in its place.
@@ -89,12 +103,11 @@ func (sp *workspace) openWorkspace() (*packfs.Dir, error) {
 	return packfs.OpenSame(sp.dir, sp.folder, packfs.RefuseHardLinks)
 }
 
-// leave lets go of a workspace. What is in it stays, since a person may want it;
-// an empty folder goes.
+// leave lets go of a workspace. What is in it stays until it is old, since a person may
+// want it; an empty folder goes.
 func (sp *workspace) leave() {
-	if sp.ownFolder {
-		// Fails when something is in it, as it should.
-		_ = os.Remove(sp.dir)
+	if sp.use != nil {
+		_ = sp.use.Leave() // a lock that stays is removed with the workspace
 	}
 }
 

@@ -91,7 +91,7 @@ func TestExplain(t *testing.T) {
 	}
 	w.fails(1, "runs begin with", "sandbox", "explain", "run-")
 	w.fails(1, "has no run", "sandbox", "explain", "run-NONE")
-	w.fails(2, "accepts at most 1 arg", "sandbox", "explain", "a", "b")
+	w.fails(2, "sandbox explain takes no more than 1", "sandbox", "explain", "a", "b")
 
 	// What it says is true: with the line it gives, the run goes well.
 	c.close()

@@ -333,6 +333,8 @@ func TestRefused(t *testing.T) {
 		{"no id", 0, sealed(head + `{"digest":"d","kind":"run"}` + foot), "has no id"},
 		{"no digest", 0, sealed(head + `{"id":"a","kind":"run"}` + foot), "has no digest"},
 		{"no kind", 0, sealed(head + `{"id":"a","digest":"d"}` + foot), "has no kind"},
+		{"newer", 0, sealed(`{"version":2,"grants":[],"profiles":["x"],"seal":"`), "a newer packs-mcp wrote it, so update this one"},
+		{"older than any", 0, sealed(`{"version":0,"grants":[],"seal":"`), "version is 0, and this program knows 1"},
 		{"sealed version", 0, sealed(`{"version":2,"grants":[],"seal":"`), "version is 2"},
 		{"sealed and not JSON", 0, sealed(head + "x" + foot), "not what was written"},
 

@@ -59,16 +59,13 @@ func (s *Store) checkSeal(key, data []byte) (string, error) {
 		return seal, nil
 	}
 	// It is refused; what is left is to say why.
-	var v struct {
-		Version int `json:"version"`
+	if err := s.file.CheckVersion(data, version); err != nil {
+		return "", err
 	}
-	err := json.Unmarshal(data, &v)
 	switch {
 	case len(data) == 0:
 		return "", s.file.Refuse("it is empty")
-	case err == nil && v.Version != version:
-		return "", s.file.Refuse("its version is %d, and this program knows %d", v.Version, version)
-	case !bytes.HasPrefix(data, []byte(head)) || err != nil:
+	case !bytes.HasPrefix(data, []byte(head)) || !json.Valid(data):
 		return "", s.file.Refuse("it is cut off or was not written by this program: its seal is missing")
 	default:
 		return "", s.file.Refuse("it was changed after it was written, or its key %q was: its seal does not fit", s.key.Path)
@@ -78,11 +75,11 @@ func (s *Store) checkSeal(key, data []byte) (string, error) {
 // parse reads data, whose seal is right.
 func (s *Store) parse(data []byte) ([]gate.Grant, error) {
 	var k kept
-	if err := s.file.Decode(data, &k); err != nil {
+	if err := s.file.CheckVersion(data, version); err != nil {
 		return nil, err
 	}
-	if k.Version != version {
-		return nil, s.file.Refuse("its version is %d, and this program knows %d", k.Version, version)
+	if err := s.file.Decode(data, &k); err != nil {
+		return nil, err
 	}
 	if problem := invalid(k.Grants); problem != "" {
 		return nil, s.file.Refuse("%s", problem)

@@ -130,6 +130,7 @@ func TestRefused(t *testing.T) {
 		{"truncated", false, write(valid[:len(valid)-5], 0o600), "not what was written"},
 		{"more", false, write(valid+"{}", 0o600), "more follows"},
 		{"unknown key", false, write(`{"version": 1, "allow": "all"}`, 0o600), "not what was written"},
+		{"newer", false, write(`{"version": 2, "attached": {}, "profiles": ["x"]}`, 0o600), "a newer packs-mcp wrote it, so update this one"},
 		{"version", false, write(`{"version": 2}`, 0o600), "version is 2"},
 		{"null", false, write(`null`, 0o600), "version is 0"},
 		{"relative directory", false, write(`{"version": 1, "attached": {"a": {"dir": "x", "since": "2025-01-02T03:04:05Z"}}}`, 0o600), "no absolute directory"},

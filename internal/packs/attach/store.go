@@ -54,11 +54,11 @@ func (s *Store) Load() (Set, error) {
 
 func (s *Store) parse(data []byte) (Set, error) {
 	var f file
-	if err := s.file.Decode(data, &f); err != nil {
+	if err := s.file.CheckVersion(data, version); err != nil {
 		return Set{}, err
 	}
-	if f.Version != version {
-		return Set{}, s.file.Refuse("its version is %d, and this program knows %d", f.Version, version)
+	if err := s.file.Decode(data, &f); err != nil {
+		return Set{}, err
 	}
 	for id, e := range f.Attached {
 		if id == "" || !filepath.IsAbs(e.Dir) {

@@ -27,6 +27,8 @@ import (
 type Guide interface {
 	// Stage begins one of the five stages.
 	Stage(number int, title string)
+	// Met says what a model has from the start.
+	Met(protocol string, tools []string, instructions string)
 	// Tell says something about what happens.
 	Tell(text string)
 	// Calling shows a call that is about to be made, or asked about.
@@ -103,8 +105,7 @@ func (v *visitor) meet(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.guide.Tell(fmt.Sprintf("Connected with MCP %s. The server has %d tools: %s.", init.ProtocolVersion, len(names), strings.Join(names, ", ")))
-	v.guide.Tell("Its instructions to the model:\n\n" + init.Instructions)
+	v.guide.Met(init.ProtocolVersion, names, init.Instructions)
 	listed, failed, err := v.call(ctx, "capability_packs_list", map[string]any{})
 	if err != nil {
 		return nil, err
@@ -155,6 +156,10 @@ func (v *visitor) visit(ctx context.Context, pack map[string]any) error {
 		v.guide.Tell("This pack has no tools, so stages 4 and 5 have nothing to show.")
 		return nil
 	}
+	before, err := v.toolNames(ctx)
+	if err != nil {
+		return err
+	}
 	enabled, failed, err := v.call(ctx, "capability_packs_enable_tools", map[string]any{"pack_id": id})
 	if err != nil || failed {
 		return err
@@ -163,7 +168,8 @@ func (v *visitor) visit(ctx context.Context, pack map[string]any) error {
 	if err != nil {
 		return err
 	}
-	v.guide.Tell(fmt.Sprintf("The tool list has changed; it has %d tools now: %s.", len(names), strings.Join(names, ", ")))
+	added := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(before, name) })
+	v.guide.Tell("New in its list of tools: " + strings.Join(added, ", ") + ".")
 
 	v.guide.Stage(5, "Runs: each one is approved, and written down")
 	return v.run(ctx, objects(enabled["tools"]))

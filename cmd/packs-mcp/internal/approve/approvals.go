@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +21,7 @@ import (
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
+	var bareJSON bool
 	cmd := &cobra.Command{
 		Use:   "approvals",
 		Short: "See the calls that wait for you, and answer them",
@@ -34,12 +34,13 @@ of one, and Ctrl-C ends that and decides nothing. Without a terminal it prints t
   packs-mcp approvals open`,
 		Args: cli.Misuse(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout) {
+			if !bareJSON && cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout) {
 				return a.watchApprovals(cmd.Context())
 			}
-			return a.listApprovals(cmd.Context(), false)
+			return a.listApprovals(cmd.Context(), bareJSON)
 		},
 	}
+	cli.JSONFlag[pendingCalls](a.Env, cmd, &bareJSON)
 	var listJSON, showJSON bool
 	list := &cobra.Command{
 		Use:     "list",
@@ -48,20 +49,20 @@ of one, and Ctrl-C ends that and decides nothing. Without a terminal it prints t
 		Args:    cli.Misuse(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listApprovals(cmd.Context(), listJSON) },
 	}
-	list.Flags().BoolVar(&listJSON, "json", false, "print JSON")
+	cli.JSONFlag[pendingCalls](a.Env, list, &listJSON)
 	show := &cobra.Command{
 		Use:               "show CODE",
 		Short:             "Print one call in full: all there is to decide about",
 		Example:           "  packs-mcp approvals show K7QM-2F9X",
-		Args:              cli.Misuse(cobra.ExactArgs(1)),
+		Args:              cli.Needs(1, 1, "the code of a call"),
 		ValidArgsFunction: a.completeCodes,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.showApproval(cmd.Context(), args[0], showJSON) },
 	}
-	show.Flags().BoolVar(&showJSON, "json", false, "print JSON")
+	cli.JSONFlag[listedCall](a.Env, show, &showJSON)
 	cmd.AddCommand(list, show, a.approveCommand(), a.denyCommand(), a.openCommand())
 	for _, c := range append(cmd.Commands(), cmd) {
-		c.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
-		_ = c.MarkFlagFilename("config", "yaml", "yml")
+		a.ConfigFlag(c)
+		a.PlainFlag(c)
 	}
 	cmd.AddCommand(a.grantsCommand(), a.revokeCommand())
 	return cmd
@@ -103,7 +104,7 @@ func (a *app) running(ctx context.Context) (servers, error) {
 		if f.Silent {
 			s.silent++
 		}
-		fmt.Fprintf(a.Stderr, "packs-mcp: warning: %s is not used: %s\n", safetext.Line(f.File), f.Reason)
+		fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: %s is not used: %s\n", safetext.Line(f.File), f.Reason)
 	}
 	return s, nil
 }
@@ -121,7 +122,7 @@ func (a *app) queues(ctx context.Context, s *servers) []queueOf {
 	for _, one := range s.open {
 		calls, err := one.Pending(ctx)
 		if err != nil {
-			fmt.Fprintf(a.Stderr, "packs-mcp: warning: the server with pid %d does not tell its calls: %s\n", one.PID, safetext.Line(err.Error()))
+			fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: the server with pid %d does not tell its calls: %s\n", one.PID, safetext.Line(err.Error()))
 			s.silent++
 			continue
 		}
@@ -198,34 +199,32 @@ func (a *app) printList(calls []waiting, s servers, asJSON bool) error {
 		for i, w := range calls {
 			listed[i] = listedOf(w)
 		}
-		return cli.PrintJSON(a.Stdout, struct {
-			Pending []listedCall `json:"pending"`
-		}{listed})
+		return cli.PrintJSON(a.Stdout, pendingCalls{listed})
 	}
 	if pages := s.onPages(); pages != "" {
-		fmt.Fprintln(a.Stderr, pages)
+		fmt.Fprintln(a.Screen(a.Stderr), pages)
 	}
 	switch {
 	case len(calls) > 0:
 		return a.printTable(calls, len(s.open))
 	case s.silent > 0:
-		fmt.Fprintln(a.Stderr, "No call waits at the servers that answer.")
+		fmt.Fprintln(a.Screen(a.Stderr), "No call waits at the servers that answer.")
 	case len(s.open) > 0 || len(s.pageOnly) == 0:
-		fmt.Fprintln(a.Stderr, "No call waits. "+servedBy(len(s.open)))
+		fmt.Fprintln(a.Screen(a.Stderr), "No call waits. "+servedBy(len(s.open)))
 	}
 	return nil
 }
 
 func (a *app) printTable(calls []waiting, servers int) error {
-	now := time.Now()
-	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	now, out := time.Now(), a.Screen(a.Stdout)
+	var t cli.Table
 	for _, w := range calls {
-		fmt.Fprintf(t, "%s\t%s ago\t%s\t%s\n", w.Code, span(now.Sub(w.Asked)), state(w.Call, now), inPlace(w, servers))
+		t.Row(out.Style(cli.Bold, w.Code), span(now.Sub(w.Asked))+" ago", state(w.Call, now), inPlace(w, servers))
 	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("printing: %w", err)
+	if err := t.Print(out); err != nil {
+		return err
 	}
-	fmt.Fprintln(a.Stderr, "See one in full:  packs-mcp approvals show CODE\nAnswer it:        packs-mcp approvals approve CODE, or: deny CODE\nOr go through all of them, in a terminal: packs-mcp approvals")
+	fmt.Fprintln(a.Screen(a.Stderr), "See one in full:  packs-mcp approvals show CODE\nAnswer it:        packs-mcp approvals approve CODE, or: deny CODE\nOr go through all of them, in a terminal: packs-mcp approvals")
 	return nil
 }
 
@@ -310,6 +309,11 @@ func origin(w waiting, now time.Time) string {
 	return fmt.Sprintf("Asked %s ago %sby %s (%s).", span(now.Sub(w.Asked)), whose, who, place(w.server))
 }
 
+// pendingCalls is what list --json prints.
+type pendingCalls struct {
+	Pending []listedCall `json:"pending"`
+}
+
 // listedCall is a call in the form that list --json and show --json print.
 type listedCall struct {
 	Code     string             `json:"code"`
@@ -349,9 +353,15 @@ func (a *app) showApproval(ctx context.Context, typed string, asJSON bool) error
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, listedOf(w))
 	}
-	now, width := time.Now(), a.look().width()
-	fmt.Fprintf(a.Stdout, "%s\n%s\n", w.Card.Title, w.Card.Summary(width, 0))
-	fmt.Fprintf(a.Stdout, "%s\n%s\n\n", about(w, now), standing(w.Call, now))
+	now, look := time.Now(), a.look()
+	width := look.width()
+	if look.sentences {
+		fmt.Fprint(a.Stdout, w.Card.Sentences(true))
+	} else {
+		fmt.Fprintf(a.Stdout, "%s\n%s\n", w.Card.Title, w.Card.Summary(width, 0))
+	}
+	fmt.Fprintf(a.Stdout, "%s\n%s\n", about(w, now), standing(w.Call, now))
+	look.gap(a.Stdout)
 	for _, c := range w.Choices {
 		command := "approve " + w.Code
 		switch c.Value {
@@ -361,7 +371,14 @@ func (a *app) showApproval(ctx context.Context, typed string, asJSON bool) error
 		default:
 			command += " --for " + c.Value
 		}
+		if look.sentences {
+			fmt.Fprintf(a.Stdout, "The command packs-mcp approvals %s does this: %s\n", command, c.Means)
+			continue
+		}
 		fmt.Fprintf(a.Stdout, "packs-mcp approvals %s\n    %s\n", command, wrap(c.Means, width-4, 4))
+	}
+	if look.sentences {
+		return nil
 	}
 	if _, err := fmt.Fprintf(a.Stdout, "\n%s", w.Card.Details(width)); err != nil {
 		return fmt.Errorf("printing: %w", err)

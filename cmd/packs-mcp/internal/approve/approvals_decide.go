@@ -40,15 +40,15 @@ call is allowed with --client-gone only.`,
 		Example: `  packs-mcp approvals approve K7QM-2F9X
   packs-mcp approvals approve K7QM-2F9X --for chat
   packs-mcp approvals approve K7QM-2F9X --set url=https://example.com/status`,
-		Args:              cli.Misuse(cobra.ExactArgs(1)),
+		Args:              cli.Needs(1, 1, "the code of a call"),
 		ValidArgsFunction: a.completeCodes,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.approve(cmd.Context(), args[0], how) },
 	}
 	cmd.Flags().StringVar(&how.decision, "for", how.decision, "once (this exact call), chat (the like of it, until the chat ends) or always (until anything about it changes); in a terminal only, but for once")
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(allowances(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringArrayVar(&how.set, "set", nil, "a value that the tool needs, as `NAME=VALUE` (repeatable)")
 	cmd.Flags().BoolVar(&how.gone, "client-gone", false, "run it though its client is gone")
 	cmd.Flags().BoolVar(&how.yes, "yes", false, "do not ask to confirm")
-	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(allowances(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -62,7 +62,7 @@ func (a *app) denyCommand() *cobra.Command {
 		Short:             "Deny a call that waits, by its code",
 		Long:              "Deny a call that waits, by its code. A denial wins over an answer that was given elsewhere, as long as the call has not begun.",
 		Example:           "  packs-mcp approvals deny K7QM-2F9X",
-		Args:              cli.Misuse(cobra.ExactArgs(1)),
+		Args:              cli.Needs(1, 1, "the code of a call"),
 		ValidArgsFunction: a.completeCodes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := a.lookUp(cmd.Context(), args[0])
@@ -103,8 +103,9 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	}
 	queues := a.queues(ctx, &s)
 	var found []waiting
+	var codes []string
 	for _, w := range callsOf(queues) {
-		if w.Code == code {
+		if codes = append(codes, w.Code); w.Code == code {
 			found = append(found, w)
 		}
 	}
@@ -126,7 +127,7 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	case pages != "":
 		return waiting{}, cli.WithHint(fmt.Errorf("no call waits under the code %s where this terminal can answer", code), "%s", pages)
 	}
-	return waiting{}, explained(&approvals.RefusedError{Problem: string(queue.CodeUnknown), Message: "no call waits under the code " + code})
+	return waiting{}, cli.WithHint(fmt.Errorf("no call waits under the code %s", code), "%s", cli.Meant(code, codes, "see which calls wait: packs-mcp approvals list"))
 }
 
 // explained adds a hint about what to do to a server's error.
@@ -252,7 +253,8 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, y
 	look := a.look()
 	look.printAll(a.Stdout, w)
 	now := time.Now()
-	fmt.Fprintf(a.Stdout, "%s\n%s\n\n", about(w, now), standing(w.Call, now))
+	fmt.Fprintf(a.Stdout, "%s\n%s\n", about(w, now), standing(w.Call, now))
+	look.gap(a.Stdout)
 	for _, f := range w.Fields {
 		if strings.TrimSpace(d.Values[f.Name]) != "" {
 			continue

@@ -3,6 +3,7 @@ package approve
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,21 @@ leads to the page is named; it is for you alone, and works once, for two minutes
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.openPage(cmd.Context(), pid) },
 	}
 	cmd.Flags().IntVar(&pid, "server", 0, "the `PID` of the server (packs-mcp approvals list --json has it)")
+	_ = cmd.RegisterFlagCompletionFunc("server", a.completeServers)
 	return cmd
+}
+
+// completeServers offers the pids of the running servers to the shell.
+func (a *app) completeServers(cmd *cobra.Command, _ []string, _ string) (pids []string, _ cobra.ShellCompDirective) {
+	a.Stderr = io.Discard // the shell would take a warning for a pid
+	s, err := a.running(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, one := range slices.Concat(s.open, s.pageOnly) {
+		pids = append(pids, fmt.Sprintf("%d\t%s", one.PID, cli.OneLine(one.Project, 60)))
+	}
+	return pids, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) openPage(ctx context.Context, pid int) error {

@@ -313,6 +313,10 @@ func TestApprovalsRefuse(t *testing.T) {
 	field := o.call(t, "field", call.Field{Name: "url", Title: "Where to look"})
 	gone.cancel()
 	<-gone.ended
+	mistyped := c.code[:8] + "A"
+	if mistyped == c.code {
+		mistyped = c.code[:8] + "B"
+	}
 	for _, tc := range []struct {
 		args []string
 		code int
@@ -333,6 +337,7 @@ func TestApprovalsRefuse(t *testing.T) {
 		{[]string{"approve", field.code, "--set", "url=a", "--set", "url=b"}, 2, "error: --set is \"url=b\"\nhint: write NAME=VALUE, and each name once\n"},
 		{[]string{"approve", field.code, "--for", "always", "--set", "url=x"}, 1, "error: the call " + field.code + " cannot be allowed for \"always\"\nhint: it can be allowed for: once\n"},
 		{[]string{"open", "--server", "1"}, 1, "error: no server of yours has the pid 1\nhint: leave --server out, or take a pid of: packs-mcp approvals list --json\n"},
+		{[]string{"show", mistyped}, 1, "error: no call waits under the code " + mistyped + "\nhint: did you mean " + c.code + "? see which calls wait: packs-mcp approvals list\n"},
 	} {
 		code, out, errs := o.command(tc.args...)
 		if got := strings.ReplaceAll(errs, "packs-mcp: ", ""); code != tc.code || out != "" || got != tc.want {

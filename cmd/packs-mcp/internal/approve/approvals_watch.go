@@ -183,18 +183,22 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 	if of > 1 {
 		c.say(fmt.Sprintf("%d more wait after this one.", of-1))
 	}
-	fmt.Fprintln(c.out)
+	c.look.gap(c.out)
 	keys := keysOf(w.Call)
 	for _, k := range keys {
+		if c.look.sentences {
+			c.say(fmt.Sprintf("Type %s for this: %s.", k.letter, strings.TrimSuffix(k.about, ".")))
+			continue
+		}
 		fmt.Fprintln(c.out, "  "+k.letter+"  "+wrap(k.about, c.look.width()-5, 5))
 	}
 	c.say("Enter shows all there is to know, and decides nothing.")
-	fmt.Fprintln(c.out)
+	c.look.gap(c.out)
 	if err := c.sleep(ctx, &w); err != nil {
 		return err
 	}
 	for {
-		text, err := c.answer(ctx, &w, promptOf(keys))
+		text, err := c.answer(ctx, &w, c.look.promptOf(keys))
 		if err != nil {
 			return err
 		}
@@ -427,10 +431,15 @@ func keysOf(asked approvals.Call) []key {
 		key{letter: "q", label: "[q]uit", about: "Quit: nothing more is decided", words: []string{"q", "quit"}, value: quitValue})
 }
 
-func promptOf(keys []key) string {
+func (l look) promptOf(keys []key) string {
 	labels := make([]string, len(keys))
 	for i, k := range keys {
-		labels[i] = k.label
+		if labels[i] = k.label; l.sentences {
+			labels[i] = k.letter
+		}
+	}
+	if l.sentences {
+		return "Your answer, one of " + strings.Join(labels, ", ") + ": "
 	}
 	return strings.Join(labels, "  ") + ": "
 }

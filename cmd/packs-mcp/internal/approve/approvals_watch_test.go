@@ -334,6 +334,42 @@ func TestConsoleEnds(t *testing.T) {
 	}
 }
 
+// A person who hears the console gets sentences, one event a line, and the same answers.
+func TestConsoleForAScreenReader(t *testing.T) {
+	o := openOffices(t, "shop")[0]
+	a := &app{&cli.Env{Stdout: io.Discard, Environ: []string{"TERM=xterm"}, Flags: cli.Flags{Plain: true}}}
+	d := sit(o, func(c *console) { c.look = a.look() })
+	d.until("No call waits. One server of yours is running. Ctrl-C ends this.\n")
+	first := o.call(t, "first")
+	const answers = "Your answer, one of o, c, d, s, q: "
+	question := d.until(answers)
+	for _, want := range []string{
+		"A call waits for you under the code " + first.code + ".\nRun tool first of pack triage?\nIt would run this command: echo hello\n",
+		"\nType o for this: Once: this exact call, one time.\n", "\nType d for this: Deny: the call does not happen.\n",
+	} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the question does not have %q:\n%s", want, question)
+		}
+	}
+	d.enter("") // everything
+	whole := d.until("Your answer, ")
+	if !strings.Contains(whole, "\nExactly what runs:\nprogram: ") {
+		t.Errorf("the whole question is\n%s", whole)
+	}
+	d.until("one of o, c, d, s, q: ")
+	for line := range strings.Lines(question + whole) {
+		if strings.ContainsAny(line, "\x1b\r│─▸") || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "--") || line == "\n" {
+			t.Errorf("the line %q is drawn, not said", line)
+		}
+	}
+	first.waits(t)
+	d.enter("o")
+	d.until("Allowed (once): Run tool first of pack triage?\n")
+	first.until(t, "allowed")
+	d.enter("q")
+	d.ends()
+}
+
 // The remaining time overwrites the old one, where the terminal can do that.
 func TestConsoleCountsDown(t *testing.T) {
 	for _, tc := range []struct {

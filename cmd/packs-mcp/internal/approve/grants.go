@@ -24,6 +24,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
+// listedGrants is what grants --json prints.
+type listedGrants struct {
+	Grants []listedGrant `json:"grants"`
+}
+
 // listedGrant is one grant as grants --json prints it.
 type listedGrant struct {
 	ID      string      `json:"id"`
@@ -67,16 +72,15 @@ neither page nor terminal cannot be asked; what holds in its chats ends with the
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listGrants(cmd.Context(), pack, asJSON, verbose) },
 	}
 	a.grantFlags(cmd, &pack)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag[listedGrants](a.Env, cmd, &asJSON)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the facts that each grant for every chat depends on")
 	return cmd
 }
 
 func (a *app) grantFlags(cmd *cobra.Command, pack *string) {
 	cmd.Flags().StringVar(pack, "pack", "", "only the grants of the pack `ID`")
-	cmd.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	a.ConfigFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("pack", a.completeGrantPacks)
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 }
 
 func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool) error {
@@ -104,19 +108,18 @@ func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool)
 		}
 	}
 	if asJSON {
-		err = cli.PrintJSON(a.Stdout, struct {
-			Grants []listedGrant `json:"grants"`
-		}{listed})
+		err = cli.PrintJSON(a.Stdout, listedGrants{listed})
 	} else {
+		out := a.Screen(a.Stdout)
 		for _, l := range listed {
-			printGrant(a.Stdout, l)
+			printGrant(out, l)
 		}
 		switch n := len(all) + len(inChats); {
 		case len(listed) > 0:
 		case n > 0:
-			fmt.Fprintf(a.Stderr, "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), n)
+			fmt.Fprintf(a.Screen(a.Stderr), "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), n)
 		default:
-			fmt.Fprintln(a.Stderr, "No grants: each call asks, unless a rule or the policy decides.")
+			fmt.Fprintln(a.Screen(a.Stderr), "No grants: each call asks, unless a rule or the policy decides.")
 		}
 	}
 	if err == nil && s.silent > 0 {
@@ -303,7 +306,7 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 		fmt.Fprintf(a.Stdout, "revoked %s (%s)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)))
 	}
 	if len(gone)+len(goneInChats) == 0 && s.silent == 0 {
-		fmt.Fprintln(a.Stderr, "No grants: there was nothing to revoke.")
+		fmt.Fprintln(a.Screen(a.Stderr), "No grants: there was nothing to revoke.")
 	}
 	if len(ids) > 0 {
 		s.silent = 0 // what was named is known
@@ -345,7 +348,7 @@ func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private
 	if err != nil {
 		return refusedGrants(store, err)
 	}
-	fmt.Fprintln(a.Stderr, "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
+	fmt.Fprintln(a.Screen(a.Stderr), "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
 	return nil
 }
 
@@ -373,7 +376,11 @@ func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant,
 		}
 		switch {
 		case len(means) == 0:
-			return nil, cli.WithHint(fmt.Errorf("no grant %q", id), hint)
+			var ids []string
+			for _, g := range grants {
+				ids = append(ids, g.ID)
+			}
+			return nil, cli.WithHint(fmt.Errorf("no grant %q", id), "%s", cli.Meant(id, ids, hint))
 		case len(means) > 1:
 			var names []string
 			for _, g := range means[:min(len(means), 5)] {

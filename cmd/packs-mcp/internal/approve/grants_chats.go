@@ -26,14 +26,14 @@ type chatGrant struct {
 func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers) {
 	s, err := a.running(ctx)
 	if err != nil {
-		fmt.Fprintf(a.Stderr, "packs-mcp: warning: running servers cannot be found: %s\n", safetext.Line(err.Error()))
+		fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: running servers cannot be found: %s\n", safetext.Line(err.Error()))
 		s.silent++
 	}
 	var all []chatGrant
 	for _, one := range slices.Concat(s.open, s.pageOnly) {
 		grants, err := one.Grants(ctx)
 		if err != nil {
-			fmt.Fprintf(a.Stderr, "packs-mcp: warning: the server with pid %d does not tell what holds in its chats: %s\n", one.PID, safetext.Line(err.Error()))
+			fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: the server with pid %d does not tell what holds in its chats: %s\n", one.PID, safetext.Line(err.Error()))
 			s.silent++
 			continue
 		}

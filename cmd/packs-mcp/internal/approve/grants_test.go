@@ -224,7 +224,7 @@ func TestRevoke(t *testing.T) {
 
 		{[]string{"bb"}, 1, "packs-mcp: error: \"bb\" means 2 grants\npacks-mcp: hint: give more of the ID: BBBB2222, BBCC3333\n", "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"AAAA1111", "x"}, 1, "packs-mcp: error: no grant \"x\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{[]string{"AAAA11111"}, 1, "packs-mcp: error: no grant \"AAAA11111\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{[]string{"AAAA11111"}, 1, "packs-mcp: error: no grant \"AAAA11111\"\npacks-mcp: hint: did you mean AAAA1111? packs-mcp approvals grants lists the grants and their IDs\n", "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"--pack", "tri"}, 1, "packs-mcp: error: no grants of the pack \"tri\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 		{nil, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"a", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},

@@ -31,7 +31,7 @@ began and has no end is marked.`,
 		Args: cli.Misuse(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return a.auditShow(&shown) },
 	}
-	shown.flags(show, 0, "only the last `N` events")
+	shown.flags(a, show, 0, "only the last `N` events")
 	follow := &cobra.Command{
 		Use:   "follow",
 		Short: "Print the last events of the audit log, and then each new one",
@@ -41,7 +41,7 @@ Ctrl-C. It goes on when the log is renamed, and waits for a log that is not ther
 		Args:    cli.Misuse(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.auditFollow(cmd.Context(), &followed) },
 	}
-	followed.flags(follow, 10, "begin with the last `N` events")
+	followed.flags(a, follow, 10, "begin with the last `N` events")
 	var verifyJSON bool
 	verify := &cobra.Command{
 		Use:   "verify",
@@ -53,9 +53,9 @@ are not a failure. Note the last hash elsewhere: whoever can write the file can 
 		Args:    cli.Misuse(cobra.NoArgs),
 		RunE:    func(*cobra.Command, []string) error { return a.auditVerify(verifyJSON) },
 	}
-	verify.Flags().BoolVar(&verifyJSON, "json", false, "print JSON")
+	cli.JSONFlag[verdict](a.Env, verify, &verifyJSON)
 	for _, c := range []*cobra.Command{show, follow, verify} {
-		c.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+		a.ConfigFlag(c)
 	}
 	cmd.AddCommand(show, follow, verify)
 	return cmd

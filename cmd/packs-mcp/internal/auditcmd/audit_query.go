@@ -3,6 +3,7 @@ package auditcmd
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // An auditQuery says which events of the log are wanted, and how. The zero value
@@ -25,26 +27,31 @@ type auditQuery struct {
 	since                      time.Time // set by check
 }
 
-func (q *auditQuery) flags(cmd *cobra.Command, last int, lastUsage string) {
+func (q *auditQuery) flags(a *app, cmd *cobra.Command, last int, lastUsage string) {
 	f := cmd.Flags()
 	f.IntVarP(&q.last, "last", "n", last, lastUsage)
 	f.StringVar(&q.pack, "pack", "", "only events of the pack `ID`")
 	f.StringVar(&q.sinceText, "since", "", "only events since `WHEN`: a time ago (90s, 2h, 7d), a date, or a date and time")
-	f.StringVar(&q.decision, "decision", "", "only decisions that are `D`: once, chat, always, deny or pending")
+	cli.ChoiceVar(cmd, &q.decision, "decision", "", "only decisions that are `D`: once, chat, always, deny or pending", "once", "chat", "always", "deny", "pending")
 	f.StringVar(&q.event, "event", "", "only events `E`, as in run.end")
 	f.StringVar(&q.run, "run", "", "only events of the run `ID`, or of those that begin so")
 	f.StringVar(&q.chat, "chat", "", "only events of the chat `ID`, or of those that begin so")
-	f.BoolVar(&q.asJSON, "json", false, "print JSON, an object a line")
+	cli.JSONLinesFlag[audit.Entry](a.Env, cmd, &q.asJSON)
+	complete := func(flag string, value func(audit.Entry) string) {
+		_ = cmd.RegisterFlagCompletionFunc(flag, a.completeEntries(value))
+	}
+	complete("event", func(e audit.Entry) string { return string(e.Event) })
+	complete("pack", func(e audit.Entry) string { return e.Pack })
+	complete("run", func(e audit.Entry) string { return e.Run })
+	complete("chat", func(e audit.Entry) string { return e.Chat })
+	_ = cmd.RegisterFlagCompletionFunc("since", cobra.FixedCompletions([]string{"1h", "1d", "7d"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("last", cobra.NoFileCompletions)
 }
 
 // check returns an error for a query that makes no sense.
 func (q *auditQuery) check(now time.Time) error {
 	if q.last < 0 {
 		return &cli.UsageError{Err: fmt.Errorf("--last is %d", q.last), Hint: "give the number of events to print"}
-	}
-	decisions := []string{"once", "chat", "always", "deny", "pending"}
-	if q.decision != "" && !slices.Contains(decisions, q.decision) {
-		return &cli.UsageError{Err: fmt.Errorf("--decision is %q", q.decision), Hint: "it is one of " + strings.Join(decisions, ", ")}
 	}
 	if q.sinceText == "" {
 		return nil
@@ -95,4 +102,28 @@ func (q *auditQuery) wants(e *audit.Entry) bool {
 		(q.run == "" || strings.HasPrefix(e.Run, q.run)) &&
 		(q.chat == "" || strings.HasPrefix(e.Chat, q.chat)) &&
 		!e.Time.Before(q.since)
+}
+
+// maxCompleted is how many values of the log the shell is offered.
+const maxCompleted = 200
+
+// completeEntries offers the values that the last events of the log have.
+func (a *app) completeEntries(value func(audit.Entry) string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		path, err := a.auditPath()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		at := make(map[string]int64) // :: value → number of its last event
+		for line, err := range audit.Read(path) {
+			if err != nil {
+				continue // what is readable is offered
+			}
+			if v := value(line.Entry); v != "" {
+				at[safetext.Line(v)] = line.Entry.Seq
+			}
+		}
+		values := slices.SortedFunc(maps.Keys(at), func(x, y string) int { return cmp.Compare(at[y], at[x]) })
+		return values[:min(len(values), maxCompleted)], cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
 }

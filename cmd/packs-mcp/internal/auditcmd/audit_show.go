@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ func (a *app) auditShow(q *auditQuery) error {
 	if err != nil {
 		return err
 	}
+	out := a.Screen(a.Stdout)
 	loose := make(map[int64]audit.LooseRun) // :: number of an entry → its run
 	if !q.asJSON {
 		var runs audit.Runs
@@ -37,9 +37,9 @@ func (a *app) auditShow(q *auditQuery) error {
 	}
 	print := func(e audit.Entry) error {
 		if run, ok := loose[e.Seq]; ok && run.Line.Entry.Run == e.Run {
-			return printNoted(a.Stdout, e, looseNote(run))
+			return printNoted(out, e, looseNote(run))
 		}
-		return PrintEntry(a.Stdout, e, q.asJSON)
+		return a.printEntry(out, e, q.asJSON)
 	}
 	var kept []audit.Entry
 	found := 0
@@ -71,7 +71,7 @@ func (a *app) auditShow(q *auditQuery) error {
 		}
 	}
 	if found == 0 && !q.asJSON {
-		fmt.Fprintln(a.Stderr, "The log has no such event.")
+		fmt.Fprintln(a.Screen(a.Stderr), "The log has no such event.")
 	}
 	return nil
 }
@@ -85,8 +85,9 @@ func (a *app) auditFollow(ctx context.Context, q *auditQuery) error {
 		return err
 	}
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintf(a.Stderr, "packs-mcp: there is no audit log at %q yet; waiting for it\n", path)
+		fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: there is no audit log at %q yet; waiting for it\n", path)
 	}
+	out := a.Screen(a.Stdout)
 	live := false // everything already in the log has been read
 	var kept []audit.Entry
 	for line, err := range audit.Follow(ctx, path) {
@@ -99,14 +100,14 @@ func (a *app) auditFollow(ctx context.Context, q *auditQuery) error {
 			return err
 		case line.File == "":
 			for _, e := range kept {
-				if err := PrintEntry(a.Stdout, e, q.asJSON); err != nil {
+				if err := a.printEntry(out, e, q.asJSON); err != nil {
 					return err
 				}
 			}
 			live, kept = true, nil
 		case !q.wants(&line.Entry):
 		case live:
-			if err := PrintEntry(a.Stdout, line.Entry, q.asJSON); err != nil {
+			if err := a.printEntry(out, line.Entry, q.asJSON); err != nil {
 				return err
 			}
 		default:
@@ -119,24 +120,46 @@ func (a *app) auditFollow(ctx context.Context, q *auditQuery) error {
 }
 
 func (a *app) warnLine(e *audit.LineError) {
-	fmt.Fprintf(a.Stderr, "packs-mcp: warning: %s\n", safetext.Line(e.Error()))
+	fmt.Fprintf(a.Screen(a.Stderr), "packs-mcp: warning: %s\n", safetext.Line(e.Error()))
 }
 
 // printEntry prints one event: JSON as it is in the log, or words.
-func PrintEntry(w io.Writer, e audit.Entry, asJSON bool) error {
+func (a *app) printEntry(s *cli.Screen, e audit.Entry, asJSON bool) error {
 	if asJSON {
-		return cli.PrintJSONLine(w, e)
+		return cli.PrintJSONLine(a.Stdout, e)
 	}
-	return printNoted(w, e, "")
+	return PrintEntry(s, e)
+}
+
+// PrintEntry prints one event in words.
+func PrintEntry(s *cli.Screen, e audit.Entry) error { return printNoted(s, e, "") }
+
+// styleOf returns how an event is shown: what was refused and what went wrong stands
+// out.
+func styleOf(e audit.Entry) cli.Style {
+	switch {
+	case e.Event == audit.EventRunEnd && failed(e), e.Error != "", e.Recovered != nil:
+		return cli.Red
+	case e.Decision == "deny", e.Event == audit.EventRefusal:
+		return cli.Yellow
+	case e.Decision != "":
+		return cli.Green
+	}
+	return cli.Bold
 }
 
 // printNoted prints one event in words, with a note.
-func printNoted(w io.Writer, e audit.Entry, note string) error {
+func printNoted(s *cli.Screen, e audit.Entry, note string) error {
 	text := summary(e)
 	if note != "" {
 		text += " — " + note
 	}
-	_, err := fmt.Fprintf(w, "%6d  %s  %-12s %s\n", e.Seq, localTime(e.Time), safetext.Line(string(e.Event)), safetext.Line(text))
+	if s.Plain() {
+		_, err := fmt.Fprintf(s, "Event %d, %s, %s: %s.\n", e.Seq, localTime(e.Time), safetext.Line(string(e.Event)), safetext.Line(text))
+		return err
+	}
+	event := fmt.Sprintf("%-12s", safetext.Line(string(e.Event)))
+	_, err := fmt.Fprintf(s, "%6d  %s  %s %s\n", e.Seq, localTime(e.Time), s.Style(styleOf(e), event), safetext.Line(text))
 	return err
 }
 

@@ -76,7 +76,9 @@ func (a *app) auditVerify(asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	progress := a.Progress("checking the log")
 	report, err := audit.Verify(path)
+	progress.Close()
 	if err != nil {
 		return noLog(path, err)
 	}
@@ -95,8 +97,15 @@ func (a *app) auditVerify(asJSON bool) error {
 
 // printVerdict says in words what was found. What is whole begins with "ok".
 func (a *app) printVerdict(r *audit.Report) {
+	out := a.Screen(a.Stdout)
 	say := func(format string, args ...any) {
-		fmt.Fprintf(a.Stdout, "%s\n", safetext.Line(fmt.Sprintf(format, args...)))
+		text := safetext.Line(fmt.Sprintf(format, args...))
+		if rest, ok := strings.CutPrefix(text, "ok: "); ok {
+			text = out.Style(cli.Green, "ok:") + " " + rest
+		} else if rest, ok := strings.CutPrefix(text, "not ok: "); ok {
+			text = out.Style(cli.Red, "not ok:") + " " + rest
+		}
+		fmt.Fprintln(out, text)
 	}
 	where := strings.Join(r.Files, ", ")
 	if len(r.Files) > 1 {

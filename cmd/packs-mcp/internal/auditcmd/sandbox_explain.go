@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,13 +42,19 @@ that failed is explained.
 It goes by the audit log: what the run could reach, how it ended, and the errors of the system that
 its program wrote about. A program can write what it likes, and need not write anything.`,
 		Example: "  packs-mcp sandbox explain\n  packs-mcp sandbox explain run-5XKQ",
-		Args:    cli.Misuse(cobra.MaximumNArgs(1)),
+		Args:    cli.Needs(0, 1, ""),
+		ValidArgsFunction: cli.First(a.completeEntries(func(e audit.Entry) string {
+			if e.Event != audit.EventRunEnd {
+				return ""
+			}
+			return e.Run
+		})),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.explainRun(strings.Join(args, ""), asJSON)
 		},
 	}
-	explain.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	explain.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	cli.JSONFlag[refusedRun](a.Env, explain, &asJSON)
+	a.ConfigFlag(explain)
 	cmd.AddCommand(explain)
 	return cmd
 }
@@ -99,7 +104,7 @@ func (a *app) explainRun(id string, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, r)
 	}
-	printRefused(a.Stdout, r)
+	printRefused(a.Screen(a.Stdout), r)
 	return nil
 }
 
@@ -108,6 +113,7 @@ func (a *app) explainRun(id string, asJSON bool) error {
 func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 	starts := make(map[string]audit.Entry)
 	var found []audit.Entry // ends, of one run each
+	var runs []string       // that ended
 	for line, err := range audit.Read(path) {
 		if e, ok := errors.AsType[*audit.LineError](err); ok {
 			a.warnLine(e)
@@ -117,6 +123,9 @@ func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 			return start, end, noLog(path, err)
 		}
 		e := line.Entry
+		if e.Event == audit.EventRunEnd {
+			runs = append(runs, safetext.Line(e.Run))
+		}
 		switch {
 		case id != "" && !strings.HasPrefix(e.Run, id):
 		case e.Event == audit.EventRunStart:
@@ -143,7 +152,7 @@ func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 	case len(starts) == 1:
 		return start, end, cli.WithHint(fmt.Errorf("the run %s has no end in the audit log", safetext.Quote(id)), "it still runs, or its server was killed")
 	default:
-		return start, end, cli.WithHint(fmt.Errorf("the audit log has no run %s", safetext.Quote(id)), "see: packs-mcp audit show --event run.end")
+		return start, end, cli.WithHint(fmt.Errorf("the audit log has no run %s", safetext.Quote(id)), "%s", cli.Meant(id, runs, "see: packs-mcp audit show --event run.end"))
 	}
 }
 
@@ -400,7 +409,7 @@ func bytesText(n int64) string {
 }
 
 // printRefused prints what is known in words.
-func printRefused(w io.Writer, r refusedRun) {
+func printRefused(w *cli.Screen, r refusedRun) {
 	line := func(format string, args ...any) { fmt.Fprintln(w, safetext.Line(fmt.Sprintf(format, args...))) }
 	line("%s: %s of %s, %s", r.Run, cmp.Or(r.Tool, r.Kind), r.Pack, r.Ended)
 	line("  sandbox %s, network %s", cmp.Or(r.Sandbox, "unknown"), cmp.Or(r.Network, "unknown"))
@@ -421,14 +430,14 @@ func printRefused(w io.Writer, r refusedRun) {
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintln(w)
-		line("%s", f.What)
+		fmt.Fprintln(w, w.Style(cli.Bold, safetext.Line(f.What)))
 		line("  %s", f.Why)
 		if f.Allow == "" {
 			continue
 		}
 		line("  To allow it, in %s:", f.Where)
 		for text := range strings.Lines(f.Allow) {
-			fmt.Fprintln(w, "    "+safetext.Line(strings.TrimRight(text, "\n")))
+			fmt.Fprintln(w.Unbroken(), "    "+safetext.Line(strings.TrimRight(text, "\n")))
 		}
 	}
 }

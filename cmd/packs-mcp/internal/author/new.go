@@ -60,6 +60,7 @@ one, so the tool's format is a choice:
 	cmd.Flags().StringVar(&format, "format", format, "how the tool is declared: tool-pack, tools-json or markdown")
 	cmd.Flags().StringVar(&description, "description", description, "what the pack does, and when to use it")
 	cmd.Flags().StringVar(&dir, "dir", dir, "the `DIR` to make the folder in")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{string(convert.Markdown), string(convert.ToolPack), string(convert.ToolsJSON)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }

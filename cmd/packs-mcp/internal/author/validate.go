@@ -18,6 +18,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
+// validatedPacks is what validate --json prints.
+type validatedPacks struct {
+	Packs []validatedPack `json:"packs"`
+}
+
 // validatedPack is one result in the form that validate --json prints.
 type validatedPack struct {
 	Path        string            `json:"path"`
@@ -78,7 +83,7 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "count warnings as errors, and keys that nobody knows too")
 	cmd.Flags().BoolVar(&fix.on, "fix", false, "mend what is mechanical: missing names, scripts that are not executable, their line ends")
 	cmd.Flags().BoolVar(&fix.dryRun, "dry-run", false, "with --fix, show what it would do, and change nothing")
-	cmd.Flags().BoolVar(&how.json, "json", false, "print JSON")
+	cli.JSONFlag[validatedPacks](a.Env, cmd, &how.json)
 	cmd.Flags().BoolVar(&how.sarif, "sarif", false, "print SARIF 2.1.0, for code scanning")
 	cmd.Flags().BoolVar(&how.verbose, "verbose", false, "print every info in a line of its own")
 	var profiles []string
@@ -96,7 +101,12 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 	checker := lint.New(opts)
 	results := []validatedPack{}
 	seen := map[string]bool{}
-	for _, arg := range args {
+	progress := a.Progress("checking packs")
+	defer progress.Close()
+	for i, arg := range args {
+		if i > 0 {
+			progress.Of(i, len(args))
+		}
 		paths, err := expand(arg)
 		if err != nil {
 			return err
@@ -118,6 +128,7 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 			}
 		}
 	}
+	progress.Close()
 	if err := a.printResults(results, how); err != nil {
 		return err
 	}
@@ -137,9 +148,7 @@ func (a *app) printResults(results []validatedPack, how showing) error {
 	}
 	switch {
 	case how.json:
-		return cli.PrintJSON(a.Stdout, struct {
-			Packs []validatedPack `json:"packs"`
-		}{results})
+		return cli.PrintJSON(a.Stdout, validatedPacks{results})
 	case how.sarif:
 		return cli.PrintJSON(a.Stdout, sarifOf(a.Version, all))
 	}

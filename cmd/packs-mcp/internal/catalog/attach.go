@@ -19,6 +19,7 @@ import (
 
 func (a *app) attachCommand() *cobra.Command {
 	var trust string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "attach ID...",
 		Short: "Attach packs: models see them from now on",
@@ -27,17 +28,13 @@ follow at once. The attachment is for the pack in this very folder: another pack
 to have the same id gains nothing.`,
 		Example: `  packs-mcp attach incident-triage
   packs-mcp attach project-notes --trust user`,
-		Args:              cli.Misuse(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: a.completePacks,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if trust != "" && trust != string(packs.TrustUser) && trust != string(packs.TrustUntrusted) {
-				return &cli.UsageError{Err: fmt.Errorf("--trust is %q", trust), Hint: "it must be user or untrusted"}
-			}
-			return a.attach(cmd.Context(), args, trust)
-		},
+		Args:              cli.Needs(1, -1, "a pack's id"),
+		ValidArgsFunction: a.CompletePacks,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.attach(cmd.Context(), args, trust, asJSON) },
 	}
 	a.PackFlags(cmd)
-	cmd.Flags().StringVar(&trust, "trust", "", "user or untrusted: how far you vouch for these packs (default: as their folder says)")
+	cli.ChoiceVar(cmd, &trust, "trust", "", "user or untrusted: how far you vouch for these packs (default: as their folder says)", string(packs.TrustUser), string(packs.TrustUntrusted))
+	cli.JSONFlag[changedPacks](a.Env, cmd, &asJSON)
 	return cmd
 }
 
@@ -82,7 +79,27 @@ func (a *app) change(cfg *config.Config, event audit.Event, found []*packs.Pack,
 	})
 }
 
-func (a *app) attach(ctx context.Context, ids []string, trust string) error {
+// changedPacks is what attach --json and detach --json print.
+type changedPacks struct {
+	Packs []changedPack `json:"packs"`
+}
+
+type changedPack struct {
+	PackID   string `json:"pack_id"`
+	Path     string `json:"path"`
+	Attached bool   `json:"attached"`
+}
+
+// printChanged prints which packs were attached or detached.
+func (a *app) printChanged(found []*packs.Pack, attached bool) error {
+	all := changedPacks{Packs: []changedPack{}}
+	for _, p := range found {
+		all.Packs = append(all.Packs, changedPack{p.ID, p.Dir, attached})
+	}
+	return cli.PrintJSON(a.Stdout, all)
+}
+
+func (a *app) attach(ctx context.Context, ids []string, trust string, asJSON bool) error {
 	found, cfg, err := a.chosen(ctx, ids)
 	if err != nil {
 		return err
@@ -90,7 +107,7 @@ func (a *app) attach(ctx context.Context, ids []string, trust string) error {
 	for _, p := range found {
 		if !p.Valid {
 			for _, d := range p.Problems {
-				cli.PrintProblem(a.Stderr, d)
+				a.Screen(a.Stderr).Problem("", d)
 			}
 			return cli.WithHint(fmt.Errorf("pack %q is not valid, so it cannot be attached", p.ID), "mend what is named above, and attach it again")
 		}
@@ -101,6 +118,9 @@ func (a *app) attach(ctx context.Context, ids []string, trust string) error {
 	if err != nil {
 		return err
 	}
+	if asJSON {
+		return a.printChanged(found, true)
+	}
 	for _, p := range found {
 		fmt.Fprintf(a.Stdout, "attached %s (%s)\n", safetext.Line(p.ID), safetext.Line(p.Dir))
 	}
@@ -108,19 +128,21 @@ func (a *app) attach(ctx context.Context, ids []string, trust string) error {
 }
 
 func (a *app) detachCommand() *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "detach ID...",
 		Short:             "Detach packs: models no longer see them",
 		Example:           "  packs-mcp detach incident-triage",
-		Args:              cli.Misuse(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: a.completePacks,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.detach(cmd.Context(), args) },
+		Args:              cli.Needs(1, -1, "a pack's id"),
+		ValidArgsFunction: a.CompletePacks,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.detach(cmd.Context(), args, asJSON) },
 	}
 	a.PackFlags(cmd)
+	cli.JSONFlag[changedPacks](a.Env, cmd, &asJSON)
 	return cmd
 }
 
-func (a *app) detach(ctx context.Context, ids []string) error {
+func (a *app) detach(ctx context.Context, ids []string, asJSON bool) error {
 	found, cfg, err := a.chosen(ctx, ids)
 	if err != nil {
 		return err
@@ -130,6 +152,9 @@ func (a *app) detach(ctx context.Context, ids []string) error {
 	})
 	if err != nil {
 		return err
+	}
+	if asJSON {
+		return a.printChanged(found, false)
 	}
 	for _, p := range found {
 		fmt.Fprintf(a.Stdout, "detached %s\n", safetext.Line(p.ID))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,36 +30,38 @@ that every server and command knows them; --packs is for one server or command.`
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.folders(cmd.Context(), asJSON) },
 	}
 	a.PackFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag[folderList](a.Env, cmd, &asJSON)
 	cmd.AddCommand(a.foldersAddCommand(), a.foldersRemoveCommand())
 	return cmd
 }
 
 func (a *app) foldersAddCommand() *cobra.Command {
-	var found bool
+	var found, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "add DIR...",
 		Short: "Remember a folder of packs, and attach its packs",
 		Example: `  packs-mcp folders add ~/packs
   packs-mcp folders add ~/downloads/packs --found-only`,
-		Args:              cli.Misuse(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: onlyFolders,
+		Args:              cli.Needs(1, -1, "a folder"),
+		ValidArgsFunction: cli.Folders,
 		RunE: func(_ *cobra.Command, dirs []string) error {
-			return a.eachFolder(dirs, func(cfg *config.Config, dir string) (string, error) { return a.addFolder(cfg, dir, found) })
+			return a.eachFolder(dirs, asJSON, func(cfg *config.Config, dir string) (string, error) { return a.addFolder(cfg, dir, found) })
 		},
 	}
 	cmd.Flags().BoolVar(&found, "found-only", false, "do not attach its packs: models see them when you attach them")
-	cmd.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	cli.JSONFlag[changedFolders](a.Env, cmd, &asJSON)
+	a.ConfigFlag(cmd)
 	return cmd
 }
 
 func (a *app) foldersRemoveCommand() *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "remove DIR...",
 		Aliases: []string{"delete"},
 		Short:   "Forget a folder of packs, and leave it as it is",
 		Example: `  packs-mcp folders remove ~/packs`,
-		Args:    cli.Misuse(cobra.MinimumNArgs(1)),
+		Args:    cli.Needs(1, -1, "a folder"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) (all []string, _ cobra.ShellCompDirective) {
 			cfg, _, err := a.Load()
 			if err != nil {
@@ -71,18 +74,26 @@ func (a *app) foldersRemoveCommand() *cobra.Command {
 			}
 			return all, cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, dirs []string) error { return a.eachFolder(dirs, a.removeFolder) },
+		RunE: func(_ *cobra.Command, dirs []string) error { return a.eachFolder(dirs, asJSON, a.removeFolder) },
 	}
-	cmd.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	cli.JSONFlag[changedFolders](a.Env, cmd, &asJSON)
+	a.ConfigFlag(cmd)
 	return cmd
 }
 
-func onlyFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
+// changedFolders is what folders add --json and folders remove --json print.
+type changedFolders struct {
+	Folders []changedFolder `json:"folders"`
+}
+
+type changedFolder struct {
+	Path   string `json:"path"`
+	Result string `json:"result"` // "added", "removed" or "already there"
 }
 
 // eachFolder does one thing for each folder, and says what became of it.
-func (a *app) eachFolder(dirs []string, do func(*config.Config, string) (said string, err error)) error {
+func (a *app) eachFolder(dirs []string, asJSON bool, do func(*config.Config, string) (said string, err error)) error {
+	changed := changedFolders{Folders: []changedFolder{}}
 	for _, dir := range dirs {
 		full, err := filepath.Abs(dir)
 		if err != nil {
@@ -96,7 +107,12 @@ func (a *app) eachFolder(dirs []string, do func(*config.Config, string) (said st
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stdout, "%s %s\n", said, safetext.Line(full))
+		if changed.Folders = append(changed.Folders, changedFolder{full, strings.TrimSuffix(said, ":")}); !asJSON {
+			fmt.Fprintf(a.Stdout, "%s %s\n", said, safetext.Line(full))
+		}
+	}
+	if asJSON {
+		return cli.PrintJSON(a.Stdout, changed)
 	}
 	return nil
 }
@@ -166,6 +182,11 @@ func (a *app) editPacks(cfg *config.Config, change func([]byte) ([]byte, error),
 	return nil
 }
 
+// A folderList is what folders --json prints.
+type folderList struct {
+	Folders []folder `json:"folders"`
+}
+
 // A folder is a place where packs are looked for, as folders --json prints it.
 type folder struct {
 	Path     string `json:"path"`
@@ -205,14 +226,18 @@ func (a *app) folders(ctx context.Context, asJSON bool) error {
 		all = append(all, f)
 	}
 	if asJSON {
-		return cli.PrintJSON(a.Stdout, map[string]any{"folders": all})
+		return cli.PrintJSON(a.Stdout, folderList{all})
 	}
+	out := a.Screen(a.Stdout)
 	for _, f := range all {
 		state := fmt.Sprintf("%s, %d attached (%s)", cli.Counted(f.Packs, "pack", "packs"), f.Attached, f.Source)
 		if !f.Exists {
 			state = fmt.Sprintf("it does not exist (%s)", f.Source)
 		}
-		fmt.Fprintf(a.Stdout, "%s\n  %s\n", safetext.Line(f.Path), state)
+		if !f.Exists {
+			state = out.Style(cli.Yellow, state)
+		}
+		fmt.Fprintf(out, "%s\n  %s\n", out.Style(cli.Bold, safetext.Line(f.Path)), state)
 	}
 	return nil
 }

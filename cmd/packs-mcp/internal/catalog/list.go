@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -57,9 +55,15 @@ type listedPack struct {
 	denied []diag.Diagnostic // of Problems: files that are left out, and the tools that need them
 }
 
+// A listing is what list --json prints, a part at a time.
+type listing struct {
+	Packs    []listedPack      `json:"packs"`
+	Problems []diag.Diagnostic `json:"problems,omitempty"` // of the folders
+}
+
 func (a *app) listCommand() *cobra.Command {
 	var all, asJSON bool
-	source := sourceAll
+	var source string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the attached packs",
@@ -67,18 +71,12 @@ func (a *app) listCommand() *cobra.Command {
 		Example: `  packs-mcp list --packs ~/packs
   packs-mcp list --all --json`,
 		Args: cli.Misuse(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(sources(), source) {
-				return &cli.UsageError{Err: fmt.Errorf("--source is %q", source), Hint: "it must be local, remote or all"}
-			}
-			return a.list(cmd.Context(), source, all, asJSON)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), source, all, asJSON) },
 	}
 	a.PackFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "also packs that a model does not see, with the reason")
-	cmd.Flags().StringVar(&source, "source", source, "local (folders of this machine), remote, or all")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	_ = cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sources(), cobra.ShellCompDirectiveNoFileComp))
+	cli.ChoiceVar(cmd, &source, "source", sourceAll, "local (folders of this machine), remote, or all", sourceLocal, sourceRemote, sourceAll)
+	cli.JSONFlag[listing](a.Env, cmd, &asJSON)
 	return cmd
 }
 
@@ -89,13 +87,13 @@ const (
 	sourceAll    = "all"
 )
 
-func sources() []string { return []string{sourceLocal, sourceRemote, sourceAll} }
-
 func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	cfg, logger, err := a.Load()
 	if err != nil {
 		return err
 	}
+	progress := a.Progress("reading packs")
+	defer progress.Close()
 	lib, err := a.Library(ctx, cfg, logger)
 	if err != nil {
 		return err
@@ -113,6 +111,11 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		without = cli.WithoutTool(cfg, catalog)
 	}
 	listed := describeAll(ctx, cfg, found, without, all)
+	if cli.IsTerminal(a.Stdout) {
+		progress.Close() // the packs themselves show how far it is
+	} else {
+		listed = counted(listed, progress, len(found))
+	}
 	if asJSON {
 		var more any
 		if len(problems) > 0 {
@@ -120,31 +123,46 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		}
 		return cli.PrintJSONList(a.Stdout, "packs", listed, "problems", more)
 	}
-	shown := 0
+	shown, out, notes := 0, a.Screen(a.Stdout), a.Screen(a.Stderr)
 	for l := range listed {
-		printPack(a.Stdout, l, all)
+		printPack(out, l, all)
 		shown++
 	}
 	if source == sourceRemote {
-		fmt.Fprintln(a.Stderr, "No packs from elsewhere; this version serves folders of this machine.")
+		fmt.Fprintln(notes, "No packs from elsewhere; this version serves folders of this machine.")
 		return nil
 	}
 	for _, d := range problems {
-		cli.PrintProblem(a.Stderr, d)
+		notes.Problem("", d)
 	}
 	if message, hint := cli.SayWithoutTool(cfg, without); message != "" {
-		fmt.Fprintf(a.Stderr, "warning: %s\n    hint: %s\n", message, hint)
+		fmt.Fprintf(notes, "%s: %s\n    %s: %s\n", notes.Style(cli.Yellow, "warning"), message, notes.Style(cli.Cyan, "hint"), hint)
 	}
 	if note := a.compatNote(ctx, cfg); note != "" {
-		defer fmt.Fprintln(a.Stderr, note)
+		defer fmt.Fprintln(notes, note)
 	}
 	switch rest := len(catalog.All()) - shown; {
 	case len(catalog.All()) == 0:
 		a.sayNoPacks(cfg)
 	case !all && rest > 0:
-		fmt.Fprintf(a.Stderr, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
+		fmt.Fprintf(notes, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
 	return nil
+}
+
+// counted says with each pack how far it is, and ends with the last.
+func counted(listed iter.Seq[listedPack], progress *cli.Progress, all int) iter.Seq[listedPack] {
+	return func(yield func(listedPack) bool) {
+		defer progress.Close()
+		done := 0
+		for l := range listed {
+			done++
+			progress.Of(done, all)
+			if !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // isListed reports whether a pack is listed without --all: a model sees it, or will as
@@ -155,14 +173,14 @@ func isListed(p *packs.Pack) bool {
 
 // sayNoPacks prints where packs were searched for, and what was skipped there.
 func (a *app) sayNoPacks(cfg *config.Config) {
-	fmt.Fprintln(a.Stderr, "No packs. Looked in:")
+	fmt.Fprintln(a.Screen(a.Stderr), "No packs. Looked in:")
 	for _, r := range a.Roots(cfg, a.PacksFolder(cfg)) {
-		fmt.Fprintf(a.Stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
+		fmt.Fprintf(a.Screen(a.Stderr), "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
 	}
 	if dir, err := os.Getwd(); err == nil && cli.Project(cfg) == "" && !cli.SeveralPeople(cfg) && a.PacksFolder(cfg) == "" {
-		fmt.Fprintf(a.Stderr, "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
+		fmt.Fprintf(a.Screen(a.Stderr), "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
 	}
-	fmt.Fprintln(a.Stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
+	fmt.Fprintln(a.Screen(a.Stderr), "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
 }
 
 // whatIsIn says why no pack was found in a folder.
@@ -290,7 +308,7 @@ func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles,
 
 // printPack prints a line for a pack in the format of the unified skills and,
 // with all, why a model does not see it.
-func printPack(w io.Writer, l listedPack, all bool) {
+func printPack(w *cli.Screen, l listedPack, all bool) {
 	state := ""
 	switch {
 	case l.unread:
@@ -309,20 +327,18 @@ func printPack(w io.Writer, l listedPack, all bool) {
 	case l.WithoutTool:
 		state = " (no tool of its own)"
 	}
-	fmt.Fprint(w, skillLine(l.PackID, state, cli.OneLine(l.Description, 160), l.Tags))
+	fmt.Fprint(w, skillLine(w.Style(cli.Bold, l.PackID), w.Style(cli.Yellow, state), cli.OneLine(l.Description, 160), l.Tags))
 	if !all && !l.unread {
 		for _, d := range l.Problems {
 			if d.Severity == diag.Error || slices.Contains(l.denied, d) {
-				fmt.Fprint(w, "    ")
-				cli.PrintProblem(w, d)
+				w.Problem("    ", d)
 			}
 		}
 	}
 	if all {
-		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
+		fmt.Fprintln(w, w.Style(cli.Faint, fmt.Sprintf("    %s, %s: %s", l.Source, l.Trust, safetext.Line(l.Path))))
 		for _, d := range cli.FoldInfos(l.Problems) {
-			fmt.Fprint(w, "    ")
-			cli.PrintProblem(w, d)
+			w.Problem("    ", d)
 		}
 	}
 }
@@ -358,13 +374,24 @@ func (a *app) showCommand() *cobra.Command {
 		Short:   "Show one pack: what it is, its files, its tools, its problems",
 		Example: `  packs-mcp show git-helper --packs ~/packs
   packs-mcp show acme/billing/refunds --json`,
-		Args:              cli.Misuse(cobra.ExactArgs(1)),
-		ValidArgsFunction: a.completePacks,
+		Args:              cli.Needs(1, 1, "a pack's id"),
+		ValidArgsFunction: cli.First(a.CompletePacks),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], asJSON) },
 	}
 	a.PackFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag[shownPack](a.Env, cmd, &asJSON)
 	return cmd
+}
+
+// shownPack is what show --json prints.
+type shownPack struct {
+	listedPack
+	Entry  string      `json:"entry"`
+	Docs   []string    `json:"docs,omitempty"`
+	Digest string      `json:"digest,omitempty"`
+	Files  int         `json:"files"`
+	Bytes  int64       `json:"bytes"`
+	Tools  []shownTool `json:"tools"`
 }
 
 func (a *app) show(ctx context.Context, id string, asJSON bool) error {
@@ -386,20 +413,14 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if err == nil {
 		defer dir.Close()
 	}
-	out := struct {
-		listedPack
-		Entry  string      `json:"entry"`
-		Docs   []string    `json:"docs,omitempty"`
-		Digest string      `json:"digest,omitempty"`
-		Files  int         `json:"files"`
-		Bytes  int64       `json:"bytes"`
-		Tools  []shownTool `json:"tools"`
-	}{listedPack: describe(p, dir, err, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
+	out := shownPack{listedPack: describe(p, dir, err, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
 	var shown []*tools.Tool
 	if out.set != nil {
 		shown = out.set.Tools
 	}
+	progress := a.Progress("reading the pack's files")
 	tree, err := digest(ctx, p)
+	progress.Close()
 	if err != nil {
 		out.Problems = append(out.Problems, packs.NotDigested(err))
 	} else {
@@ -418,12 +439,14 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, out)
 	}
-	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "pack\t%s\n", safetext.Line(out.PackID))
-	fmt.Fprintf(w, "name\t%s\n", safetext.Line(out.Name))
-	fmt.Fprintf(w, "description\t%s\n", safetext.Line(out.Description))
+	w := a.Screen(a.Stdout)
+	var table cli.Table
+	row := func(name, text string) { table.Row(w.Style(cli.Bold, name), text) }
+	row("pack", safetext.Line(out.PackID))
+	row("name", safetext.Line(out.Name))
+	row("description", safetext.Line(out.Description))
 	if len(out.Tags) > 0 {
-		fmt.Fprintf(w, "tags\t%s\n", safetext.Line(strings.Join(out.Tags, ", ")))
+		row("tags", safetext.Line(strings.Join(out.Tags, ", ")))
 	}
 	for _, line := range [...]struct{ name, text string }{
 		{"version", out.Version}, {"license", out.License}, {"compatibility", out.Compatible},
@@ -436,10 +459,10 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		if line.name == "allowed-tools" {
 			note = " (grants nothing)"
 		}
-		fmt.Fprintf(w, "%s\t%s%s\n", line.name, safetext.Line(line.text), note)
+		row(line.name, safetext.Line(line.text)+note)
 	}
-	fmt.Fprintf(w, "folder\t%s\n", safetext.Line(out.Path))
-	fmt.Fprintf(w, "entry\t%s\n", safetext.Line(out.Entry))
+	row("folder", safetext.Line(out.Path))
+	row("entry", safetext.Line(out.Entry))
 	state := stateOf(p, out.HiddenInMode)
 	if out.Forbidden {
 		state += "; a rule forbids everything about it"
@@ -447,9 +470,9 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if out.WithoutTool {
 		state += fmt.Sprintf("; no tool of its own, since limits.enabled_tools is %d", cfg.Limits.EnabledTools)
 	}
-	fmt.Fprintf(w, "state\t%s\n", state)
-	fmt.Fprintf(w, "trust\t%s (%s)\n", out.Trust, out.Source)
-	fmt.Fprintf(w, "content\t%d files, %d bytes, %s\n", out.Files, out.Bytes, out.Digest)
+	row("state", state)
+	row("trust", fmt.Sprintf("%s (%s)", out.Trust, out.Source))
+	row("content", fmt.Sprintf("%d files, %d bytes, %s", out.Files, out.Bytes, out.Digest))
 	for i, t := range out.Tools {
 		label := ""
 		if i == 0 {
@@ -462,13 +485,13 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		if t.Cache != "" {
 			signature += " (keeps the cache " + safetext.Quote(t.Cache) + " between its runs)"
 		}
-		fmt.Fprintf(w, "%s\t%s\n", label, signature)
+		row(label, signature)
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("printing: %w", err)
+	if err := table.Print(w); err != nil {
+		return err
 	}
 	for _, d := range cli.FoldInfos(out.Problems) {
-		cli.PrintProblem(a.Stdout, d)
+		w.Problem("", d)
 	}
 	return nil
 }
@@ -497,21 +520,4 @@ func digest(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) {
 	}
 	defer dir.Close()
 	return dir.Digest(ctx, new(packfs.DigestCache))
-}
-
-// completePacks offers the ids of all packs to the shell.
-func (a *app) completePacks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	cfg, logger, err := a.Load()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	lib, err := a.Library(cmd.Context(), cfg, logger)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var ids []string
-	for _, p := range lib.Catalog(cmd.Context()).All() {
-		ids = append(ids, p.ID+"\t"+cli.OneLine(p.Description, 60))
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp
 }

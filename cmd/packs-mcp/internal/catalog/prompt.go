@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,8 +25,7 @@ const (
 )
 
 func (a *app) promptCommand() *cobra.Command {
-	format := blockPacks
-	formats := []string{blockPacks, blockAvailableSkills, blockSkills}
+	var format string
 	cmd := &cobra.Command{
 		Use:   "prompt",
 		Short: "Print the block about the attached packs, as models see it",
@@ -39,16 +37,10 @@ func (a *app) promptCommand() *cobra.Command {
 		Example: `  packs-mcp prompt --packs ~/packs
   packs-mcp prompt --format available_skills`,
 		Args: cli.Misuse(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(formats, format) {
-				return &cli.UsageError{Err: fmt.Errorf("--format is %q", format), Hint: "it must be packs, available_skills or skills"}
-			}
-			return a.prompt(cmd.Context(), format)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.prompt(cmd.Context(), format) },
 	}
 	a.PackFlags(cmd)
-	cmd.Flags().StringVar(&format, "format", format, "packs, available_skills or skills")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	cli.ChoiceVar(cmd, &format, "format", blockPacks, "packs, available_skills or skills", blockPacks, blockAvailableSkills, blockSkills)
 	return cmd
 }
 

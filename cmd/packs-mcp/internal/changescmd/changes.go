@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -50,9 +51,9 @@ What waits is kept for a day, or for limits.held_age. An ID may be shortened as 
 	show := &cobra.Command{
 		Use: "show ID [PATH...]", Short: "Show the changes of a set that wait for you, as a diff",
 		Example: "  packs-mcp changes show 20260110-1504 CLAUDE.md",
-		Args:    cli.Misuse(cobra.MinimumNArgs(1)),
+		Args:    cli.Needs(1, -1, "the id of a change set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.showChanges(cmd.Context(), args[0], args[1:])
+			return a.showChanges(cmd.Context(), args[0], args[1:], asJSON)
 		},
 	}
 	apply := &cobra.Command{
@@ -60,9 +61,9 @@ What waits is kept for a day, or for limits.held_age. An ID may be shortened as 
 		Long: `Apply changes that wait for you. A change whose file you have changed since is applied only
 with --shown, and what "show" printed for it: then it replaces exactly what you saw.`,
 		Example: "  packs-mcp changes apply 20260110-1504 CLAUDE.md",
-		Args:    cli.Misuse(cobra.MinimumNArgs(1)),
+		Args:    cli.Needs(1, -1, "the id of a change set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decideChanges(cmd.Context(), eventChangesApply, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
+			return a.decideChanges(cmd.Context(), asJSON, eventChangesApply, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
 				return s.Apply(cmd.Context(), id, shown, args[1:]...)
 			})
 		},
@@ -70,31 +71,108 @@ with --shown, and what "show" printed for it: then it replaces exactly what you 
 	apply.Flags().StringVar(&shown, "shown", "", "the `TOKEN` that show printed")
 	discard := &cobra.Command{
 		Use: "discard ID [PATH...]", Short: "Drop changes that wait for you", Example: "  packs-mcp changes discard 20260110-1504",
-		Args: cli.Misuse(cobra.MinimumNArgs(1)),
+		Args: cli.Needs(1, -1, "the id of a change set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decideChanges(cmd.Context(), eventChangesDiscard, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
+			return a.decideChanges(cmd.Context(), asJSON, eventChangesDiscard, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
 				return s.Discard(cmd.Context(), id, args[1:]...)
 			})
 		},
 	}
 	undo := &cobra.Command{
 		Use: "undo ID", Short: "Take applied changes back, where nothing changed since", Example: "  packs-mcp changes undo 20260110-1504",
-		Args: cli.Misuse(cobra.ExactArgs(1)),
+		Args: cli.Needs(1, 1, "the id of a change set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decideChanges(cmd.Context(), eventChangesUndo, args[0], nil, func(s *changes.Store, id string) (*changes.Set, error) {
+			return a.decideChanges(cmd.Context(), asJSON, eventChangesUndo, args[0], nil, func(s *changes.Store, id string) (*changes.Set, error) {
 				return s.Undo(cmd.Context(), id)
 			})
 		},
 	}
 	for _, c := range []*cobra.Command{cmd, listed, show, apply, discard, undo} {
-		c.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
-		_ = c.MarkFlagFilename("config", "yaml", "yml")
+		a.ConfigFlag(c)
 	}
 	for _, c := range []*cobra.Command{cmd, listed} {
-		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+		cli.JSONFlag[changeSets](a.Env, c, &asJSON)
 	}
+	cli.JSONFlag[shownChanges](a.Env, show, &asJSON)
+	for _, c := range []*cobra.Command{apply, discard, undo} {
+		cli.JSONFlag[changes.Set](a.Env, c, &asJSON)
+	}
+	for _, c := range []*cobra.Command{show, apply, discard, undo} {
+		c.ValidArgsFunction = a.completeChanges
+	}
+	_ = apply.RegisterFlagCompletionFunc("shown", cobra.NoFileCompletions)
 	cmd.AddCommand(listed, show, apply, discard, undo)
 	return cmd
+}
+
+// changeSets is what list --json prints.
+type changeSets struct {
+	Sets []*changes.Set `json:"sets"`
+}
+
+// shownChanges is what show --json prints.
+type shownChanges struct {
+	Set   *changes.Set `json:"set"`
+	Diff  string       `json:"diff"`            // of what waits; empty if nothing does
+	Cut   bool         `json:"cut"`             // not all of it is in diff
+	Token string       `json:"token,omitempty"` // for apply --shown; none if diff is not all
+}
+
+// tokenOf returns what stands for a view: nothing for one that does not show all.
+func tokenOf(v *changes.View) string {
+	if v.Cut || v.Text() == "" {
+		return ""
+	}
+	return v.Token
+}
+
+// styledDiff returns a diff with what was added and removed in colours. Its lines are not
+// broken: they are what the person agrees to.
+func styledDiff(s *cli.Screen, diff string) string {
+	if !s.Colors() {
+		return diff
+	}
+	var b strings.Builder
+	for line := range strings.Lines(diff) {
+		text := strings.TrimSuffix(line, "\n")
+		style := map[byte]cli.Style{'+': cli.Green, '-': cli.Red, '@': cli.Cyan}
+		if text != "" && style[text[0]] != "" {
+			line = s.Style(style[text[0]], text) + line[len(text):]
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// completeChanges offers the ids of the change sets, and then the paths of the one that
+// was named.
+func (a *app) completeChanges(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	a.Stderr = io.Discard // the shell would take a warning for an id
+	_, s, err := a.changes(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var words []string
+	if len(args) > 0 {
+		set, err := s.Get(args[0])
+		if err != nil || cmd.Name() == "undo" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, c := range set.Changes {
+			if c.State == changes.Held && safetext.Line(c.Path) == c.Path {
+				words = append(words, c.Path)
+			}
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+	sets, err := s.List()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, set := range sets {
+		words = append(words, set.ID+"\t"+cli.OneLine(set.Run.Tool+" of "+set.Run.Pack+" in "+set.Folder, 60))
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // changes opens the configured store of changes.
@@ -104,7 +182,7 @@ func (a *app) changes(ctx context.Context) (*config.Config, *changes.Store, erro
 		return nil, nil, err
 	}
 	s, err := a.ChangeStore(ctx, cfg, nil, func(h changes.Holder) {
-		fmt.Fprintln(a.Stderr, safetext.Line(fmt.Sprintf("Waiting for %s to end. Interrupt to leave everything as it is.", h)))
+		fmt.Fprintln(a.Screen(a.Stderr), safetext.Line(fmt.Sprintf("Waiting for %s to end. Interrupt to leave everything as it is.", h)))
 	})
 	return cfg, s, err
 }
@@ -122,75 +200,76 @@ func (a *app) listChanges(ctx context.Context, asJSON bool) error {
 		if sets == nil {
 			sets = []*changes.Set{}
 		}
-		return cli.PrintJSON(a.Stdout, struct {
-			Sets []*changes.Set `json:"sets"`
-		}{sets})
+		return cli.PrintJSON(a.Stdout, changeSets{sets})
 	}
 	for _, set := range sets {
 		a.printSet(set)
 	}
 	if len(sets) == 0 {
-		fmt.Fprintln(a.Stderr, "No changes: no run changed a folder of yours in the last days.")
+		fmt.Fprintln(a.Screen(a.Stderr), "No changes: no run changed a folder of yours in the last days.")
 	}
 	return nil
 }
 
 // printSet prints a set for a person. Packs and runs wrote most of the words.
 func (a *app) printSet(set *changes.Set) {
-	fmt.Fprintf(a.Stdout, "%s  %s  in %s\n", set.ID, set.Made.Local().Format(time.DateTime), safetext.Quote(set.Folder))
+	out := a.Screen(a.Stdout)
+	fmt.Fprintf(out, "%s  %s  in %s\n", out.Style(cli.Bold, set.ID), set.Made.Local().Format(time.DateTime), safetext.Quote(set.Folder))
 	switch {
 	case set.Undoes != "":
-		fmt.Fprintf(a.Stdout, "    you took %s back\n", set.Undoes)
+		fmt.Fprintf(out, "    you took %s back\n", set.Undoes)
 	case set.From != "":
-		fmt.Fprintf(a.Stdout, "    you applied changes of %s\n", set.From)
+		fmt.Fprintf(out, "    you applied changes of %s\n", set.From)
 	case set.Run.Pack != "":
-		fmt.Fprintf(a.Stdout, "    %s of %s, run %s\n", safetext.Line(set.Run.Tool), safetext.Line(set.Run.Pack), safetext.Line(set.Run.ID))
+		fmt.Fprintf(out, "    %s of %s, run %s\n", safetext.Line(set.Run.Tool), safetext.Line(set.Run.Pack), safetext.Line(set.Run.ID))
 	}
 	switch held := set.Count(changes.Held); {
 	case set.Expired:
-		fmt.Fprintln(a.Stdout, "    expired: what waited is gone")
+		fmt.Fprintln(out, "    expired: what waited is gone")
 	case held > 0:
-		fmt.Fprintf(a.Stdout, "    %s for you until %s\n", cli.Counted(held, "change waits", "changes wait"), set.Expires.Local().Format(time.DateTime))
+		fmt.Fprintf(out, "    %s for you until %s\n", cli.Counted(held, "change waits", "changes wait"), set.Expires.Local().Format(time.DateTime))
 	}
 	for _, c := range set.Changes {
-		fmt.Fprintf(a.Stdout, "    %-9s %-7s %s", c.State, c.Kind, safetext.Quote(c.Path))
+		fmt.Fprintf(out, "    %-9s %-7s %s", c.State, c.Kind, safetext.Quote(c.Path))
 		for _, why := range []string{c.Reason, c.Note} {
 			if why != "" {
-				fmt.Fprintf(a.Stdout, "  (%s)", safetext.Line(why))
+				fmt.Fprintf(out, "  (%s)", safetext.Line(why))
 			}
 		}
-		fmt.Fprintln(a.Stdout)
+		fmt.Fprintln(out)
 	}
 	if len(set.MadeRoom) > 0 {
-		fmt.Fprintf(a.Stdout, "    made room: %s cannot be undone any more\n", strings.Join(set.MadeRoom, ", "))
+		fmt.Fprintf(out, "    made room: %s cannot be undone any more\n", strings.Join(set.MadeRoom, ", "))
 	}
 	if set.UndoLost != "" && !set.Expired {
-		fmt.Fprintf(a.Stdout, "    cannot be undone wholly: %s\n", safetext.Line(set.UndoLost))
+		fmt.Fprintf(out, "    cannot be undone wholly: %s\n", safetext.Line(set.UndoLost))
 	}
 }
 
-func (a *app) showChanges(ctx context.Context, id string, paths []string) error {
+func (a *app) showChanges(ctx context.Context, id string, paths []string, asJSON bool) error {
 	_, s, err := a.changes(ctx)
 	if err != nil {
 		return err
 	}
-	set, err := s.Get(id)
+	set, err := found(s, id)
 	if err != nil {
-		return setHint(err, nil)
+		return err
 	}
 	v, err := s.Show(ctx, set.ID, paths...)
 	switch {
 	case err != nil:
 		return setHint(err, set)
+	case asJSON:
+		return cli.PrintJSON(a.Stdout, shownChanges{Set: set, Diff: v.Text(), Cut: v.Cut, Token: tokenOf(v)})
 	case v.Text() == "" && len(paths) > 0:
 		return setHint(fmt.Errorf("%w %s waits for you at %s", changes.ErrNothing, set.ID, quotedPaths(paths)), set)
 	case v.Text() == "":
-		fmt.Fprintln(a.Stderr, "Nothing of it waits for you.")
+		fmt.Fprintln(a.Screen(a.Stderr), "Nothing of it waits for you.")
 		return nil
 	}
-	_, err = fmt.Fprint(a.Stdout, v.Text())
+	_, err = fmt.Fprint(a.Stdout, styledDiff(a.Screen(a.Stdout), v.Text()))
 	if v.Cut { // what was not shown must not be applied as shown
-		fmt.Fprintf(a.Stderr, "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
+		fmt.Fprintf(a.Screen(a.Stderr), "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
 		return err
 	}
 	also := ""
@@ -211,14 +290,14 @@ func quotedPaths(paths []string) string {
 }
 
 // decideChanges carries out a person's decision from a terminal.
-func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, paths []string, do func(*changes.Store, string) (*changes.Set, error)) (err error) {
+func (a *app) decideChanges(ctx context.Context, asJSON bool, event audit.Event, id string, paths []string, do func(*changes.Store, string) (*changes.Set, error)) (err error) {
 	cfg, s, err := a.changes(ctx)
 	if err != nil {
 		return err
 	}
-	set, err := s.Get(id)
+	set, err := found(s, id)
 	if err != nil {
-		return setHint(err, nil)
+		return err
 	}
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
 	if err != nil {
@@ -229,8 +308,27 @@ func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, p
 	if err != nil {
 		return setHint(err, set)
 	}
-	a.printSet(done)
-	return left(event, set, done)
+	if asJSON {
+		err = cli.PrintJSON(a.Stdout, done)
+	} else {
+		a.printSet(done)
+	}
+	return errors.Join(err, left(event, set, done))
+}
+
+// found returns the change set with an id, or an error that says which one may be meant.
+func found(s *changes.Store, id string) (*changes.Set, error) {
+	set, err := s.Get(id)
+	if !errors.Is(err, changes.ErrNotFound) {
+		return set, setHint(err, nil)
+	}
+	var ids []string
+	if sets, err := s.List(); err == nil {
+		for _, set := range sets {
+			ids = append(ids, set.ID)
+		}
+	}
+	return nil, cli.WithHint(err, "%s", cli.Meant(id, ids, changesHint))
 }
 
 // setHint adds to an error about a change set what a person can do about it. set
@@ -239,7 +337,7 @@ func setHint(err error, set *changes.Set) error {
 	if errors.Is(err, changes.ErrNotFound) {
 		return cli.WithHint(err, changesHint)
 	}
-	if set == nil {
+	if set == nil || err == nil {
 		return err
 	}
 	_, gone := os.Stat(set.Folder)

@@ -8,7 +8,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
 )
 
 // An Env is one run of the program: its streams, its environment and its flags.
@@ -25,6 +26,8 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	Version        string // what this program calls itself
 	Flags          Flags
+
+	shapes map[*cobra.Command]Shape // of what --json prints
 }
 
 // Root returns the root command. It has the flags that every command has, and
@@ -32,16 +35,18 @@ type Env struct {
 func (env *Env) Root(below ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "packs-mcp",
-		Args:          Misuse(cobra.NoArgs),
+		Args:          Needs(0, 0, ""),
 		Version:       env.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &UsageError{Err: err, Hint: fmt.Sprintf("see: %s --help", cmd.CommandPath())}
-	})
-	root.PersistentFlags().StringVar(&env.Flags.LogLevel, "log-level", "", "debug, info, warn or error (default info)")
-	root.PersistentFlags().StringVar(&env.Flags.LogFormat, "log-format", "", "auto, pretty, text or json (default auto)")
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	addChoice(root, flags, &env.Flags.LogLevel, "log-level", "", "debug, info, warn or error (default info)", "debug", "info", "warn", "error")
+	addChoice(root, flags, &env.Flags.LogFormat, "log-format", "", "auto, pretty, text or json (default auto)", config.FormatAuto, config.FormatPretty, config.FormatText, config.FormatJSON)
+	addChoice(root, flags, &env.Flags.Color, "color", colorAuto, "auto, always or never", colorAuto, colorAlways, colorNever)
+	root.SetHelpCommand(env.helpCommand())
+	root.SetHelpFunc(env.help)
 	root.AddCommand(below...)
 	return root
 }
@@ -69,34 +74,29 @@ type Flags struct {
 	Bundled   bool
 	LogLevel  string
 	LogFormat string
+	Color     string
+	Plain     bool
+}
+
+// PlainFlag adds the flag for screen readers.
+func (env *Env) PlainFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&env.Flags.Plain, "plain", false, "for screen readers: a sentence a line, no colours, nothing drawn or written over")
+}
+
+// ConfigFlag adds the flag that names the configuration.
+func (env *Env) ConfigFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&env.Flags.Config, "config", "", "the configuration `FILE`")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 }
 
 // PackFlags adds the flags that select the folders of packs.
 func (env *Env) PackFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&env.Flags.Packs, "packs", nil, "a `DIR` that holds packs; their packs are attached (repeatable)")
-	f.StringVar(&env.Flags.Config, "config", "", "the configuration `FILE`")
+	env.ConfigFlag(cmd)
 	f.StringVar(&env.Flags.Project, "project", "", "the project `DIR` (default: the git root of the working folder; none for several people over HTTP)")
 	_ = cmd.MarkFlagDirname("packs")
 	_ = cmd.MarkFlagDirname("project")
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-}
-
-// Misuse marks the errors of an argument check as such.
-func Misuse(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			hint := fmt.Sprintf("see: %s --help", cmd.CommandPath())
-			if cmd.HasSubCommands() && len(args) > 0 {
-				cmd.SuggestionsMinimumDistance = 2
-				if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-					hint = fmt.Sprintf("did you mean %s? see: %s --help", strings.Join(near, " or "), cmd.CommandPath())
-				}
-			}
-			return &UsageError{Err: err, Hint: hint}
-		}
-		return nil
-	}
 }
 
 // IsTerminal reports whether a stream is a terminal.

@@ -73,11 +73,12 @@ func (env *Env) Report(err error) int {
 	} else if errors.Is(err, context.Canceled) {
 		hint = "it was interrupted"
 	}
+	screen := env.Screen(env.Stderr)
 	for line := range strings.SplitSeq(strings.TrimRight(safetext.Text(err.Error()), "\n"), "\n") {
-		fmt.Fprintf(env.Stderr, "packs-mcp: error: %s\n", line)
+		fmt.Fprintf(screen, "packs-mcp: %s %s\n", screen.Style(Red, "error:"), line)
 	}
 	if hint != "" {
-		fmt.Fprintf(env.Stderr, "packs-mcp: hint: %s\n", hint)
+		fmt.Fprintf(screen, "packs-mcp: %s %s\n", screen.Style(Cyan, "hint:"), hint)
 	}
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return 2

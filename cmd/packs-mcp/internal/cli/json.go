@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"unicode/utf16"
+
+	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -96,4 +99,36 @@ func visible(src []byte) []byte {
 		}
 	}
 	return out
+}
+
+// JSONFlag adds the flag --json to a command, which then prints one T: an object, or
+// with lines an object a line. The shape is kept for the documentation.
+func JSONFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "json", false, "print JSON")
+	env.shape(cmd, Shape{Type: reflect.TypeFor[T]()})
+}
+
+// JSONLinesFlag is JSONFlag for a command that prints one T a line.
+func JSONLinesFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "json", false, "print JSON, an object a line")
+	env.shape(cmd, Shape{Type: reflect.TypeFor[T](), Lines: true})
+}
+
+// A Shape is what a command prints with --json.
+type Shape struct {
+	Type  reflect.Type
+	Lines bool // one a line
+}
+
+func (env *Env) shape(cmd *cobra.Command, s Shape) {
+	if env.shapes == nil {
+		env.shapes = make(map[*cobra.Command]Shape)
+	}
+	env.shapes[cmd] = s
+}
+
+// ShapeOf returns what a command prints with --json; ok is false if it has no such flag.
+func (env *Env) ShapeOf(cmd *cobra.Command) (s Shape, ok bool) {
+	s, ok = env.shapes[cmd]
+	return s, ok
 }

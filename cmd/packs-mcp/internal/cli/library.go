@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
@@ -179,4 +181,38 @@ func buildName(version string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s, %d bytes of %d", version, info.Size(), info.ModTime().UnixNano())
+}
+
+// CompletePacks offers the ids of all packs to the shell.
+func (env *Env) CompletePacks(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cfg, logger, err := env.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	lib, err := env.Library(cmd.Context(), cfg, logger)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var ids []string
+	for _, p := range lib.Catalog(cmd.Context()).All() {
+		if !slices.Contains(given, p.ID) {
+			ids = append(ids, p.ID+"\t"+OneLine(p.Description, 60))
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// First makes a completion offer values for the first argument only.
+func First(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, begun)
+	}
+}
+
+// Folders has the shell complete names of folders.
+func Folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }

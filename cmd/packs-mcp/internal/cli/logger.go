@@ -17,10 +17,10 @@ import (
 // Logger returns a logger that writes only to standard error, since standard
 // output is for the protocol. It removes secrets from what it writes.
 func (env *Env) Logger(l config.Log, secrets ...string) *slog.Logger {
-	return newLogger(env.Stderr, l, IsTerminal(env.Stderr), secrets...)
+	return newLogger(env.Stderr, l, IsTerminal(env.Stderr), env.Screen(env.Stderr).Colors(), secrets...)
 }
 
-func newLogger(w io.Writer, l config.Log, terminal bool, secrets ...string) *slog.Logger {
+func newLogger(w io.Writer, l config.Log, terminal, colors bool, secrets ...string) *slog.Logger {
 	format := l.Format
 	if format == config.FormatAuto {
 		format = config.FormatText
@@ -33,7 +33,7 @@ func newLogger(w io.Writer, l config.Log, terminal bool, secrets ...string) *slo
 	case config.FormatJSON:
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.Level})
 	case config.FormatPretty:
-		h = tint.NewTextHandler(w, &tint.Options{Level: l.Level, TimeFormat: time.TimeOnly, NoColor: !terminal})
+		h = tint.NewTextHandler(w, &tint.Options{Level: l.Level, TimeFormat: time.TimeOnly, NoColor: !colors})
 	default:
 		h = slog.NewTextHandler(w, &slog.HandlerOptions{Level: l.Level})
 	}

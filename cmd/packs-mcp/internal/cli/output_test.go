@@ -18,7 +18,7 @@ const hostile = "a\x1b]0;PWN\x07b\u202ec\u009bd\U000e0041e\u3164f"
 func TestLogsCannotDriveATerminal(t *testing.T) {
 	for _, format := range []string{config.FormatPretty, config.FormatText, config.FormatJSON} {
 		var b bytes.Buffer
-		log := newLogger(&b, config.Log{Format: format}, false)
+		log := newLogger(&b, config.Log{Format: format}, false, false)
 		log.With("with", hostile).WithGroup("g").Info(hostile, "text", hostile, "err", errors.New(hostile), slog.Group("in", "x", hostile))
 		if n := strings.Count(b.String(), "\n"); n != 1 {
 			t.Errorf("%s: one message has %d lines", format, n)
@@ -36,7 +36,7 @@ func TestLogsLeaveTokensOut(t *testing.T) {
 	const token = "s3cret-s3cret-s3cret"
 	for _, format := range []string{config.FormatPretty, config.FormatText, config.FormatJSON} {
 		var b bytes.Buffer
-		log := newLogger(&b, config.Log{Format: format}, false, "another", token)
+		log := newLogger(&b, config.Log{Format: format}, false, false, "another", token)
 		log.With("with", token).WithGroup(token).Info("a "+token, token, "x", "text", "x"+token+"x", "err", errors.New(token), slog.Group("in", "x", token))
 		if n := strings.Count(b.String(), "[redacted]"); n < 6 || strings.Contains(b.String(), token) {
 			t.Errorf("%s: %q", format, b.String())

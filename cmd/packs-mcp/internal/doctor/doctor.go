@@ -158,7 +158,7 @@ status is 1 when something that must be refused was not.`,
 		},
 	}
 	a.PackFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag[checkup](a.Env, cmd, &asJSON)
 	cmd.Flags().BoolVar(&attack, "attack", false, "try what a hostile program would, at each level, and print what came of it")
 	return cmd
 }
@@ -171,7 +171,7 @@ func (a *app) doctor(ctx context.Context, o runner.Options, asJSON bool) error {
 	if asJSON {
 		err = cli.PrintJSON(a.Stdout, c)
 	} else {
-		err = printCheckup(a.Stdout, c)
+		err = printCheckup(a.Screen(a.Stdout), c)
 	}
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -64,7 +63,7 @@ func (a *app) attack(ctx context.Context, asJSON bool) error {
 	if asJSON {
 		err = errors.Join(cli.PrintJSON(a.Stdout, out), err)
 	} else {
-		err = errors.Join(printAttack(a.Stdout, out), err)
+		err = errors.Join(printAttack(a.Screen(a.Stdout), out), err)
 	}
 	if err == nil && !out.OK {
 		err = cli.ErrSaid
@@ -108,7 +107,7 @@ func attackedOf(d *drill.Drill) *attacked {
 }
 
 func printAttack(w io.Writer, a *attacked) error {
-	p := doctorPrinter{bufio.NewWriter(w)}
+	p := printerTo(w)
 	p.section("packs-mcp", "%s on %s", a.Version, a.System)
 	p.section("attack", "a program tries what a hostile one would, on a key, sockets and a process made for it; "+
 		"\"open\" is what a level does not promise to refuse")

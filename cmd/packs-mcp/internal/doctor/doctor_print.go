@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -22,11 +23,35 @@ const (
 )
 
 // A doctorPrinter prints sections with a label on their left.
-type doctorPrinter struct{ w *bufio.Writer }
+type doctorPrinter struct {
+	w      *bufio.Writer
+	screen *cli.Screen // of the terminal; nil if there is none
+}
+
+func printerTo(w io.Writer) doctorPrinter {
+	screen, _ := w.(*cli.Screen)
+	return doctorPrinter{bufio.NewWriter(w), screen}
+}
+
+// width is how long a line may be.
+func (p doctorPrinter) width() int {
+	if p.screen == nil || p.screen.Width() == 0 {
+		return doctorWidth
+	}
+	return min(doctorWidth, p.screen.Width())
+}
+
+// style returns text in a style, if there is a terminal that has any.
+func (p doctorPrinter) style(style cli.Style, text string) string {
+	if p.screen == nil {
+		return text
+	}
+	return p.screen.Style(style, text)
+}
 
 // section prints the first line of a section.
 func (p doctorPrinter) section(label, format string, args ...any) {
-	p.print(fmt.Sprintf("%-*s", labelWidth, label), strings.Repeat(" ", labelWidth), fmt.Sprintf(format, args...))
+	p.print(p.style(cli.Bold, fmt.Sprintf("%-*s", labelWidth, label)), strings.Repeat(" ", labelWidth), fmt.Sprintf(format, args...))
 }
 
 // item prints a line of a section, after a name in a column of its own.
@@ -49,11 +74,11 @@ func (p doctorPrinter) path(path string) {
 // print breaks text into lines, the first after one indentation, the others
 // after another.
 func (p doctorPrinter) print(first, rest, text string) {
-	line, n := first, utf8.RuneCountInString(first)
-	begun := false
+	line, n := first, cli.Columns(first)
+	begun, width := false, p.width()
 	for _, word := range words(safetext.Line(text)) {
 		size := utf8.RuneCountInString(word)
-		if begun && n+1+size > doctorWidth {
+		if begun && n+1+size > width {
 			fmt.Fprintln(p.w, strings.TrimRight(line, " "))
 			line, n, begun = rest, utf8.RuneCountInString(rest), false
 		}
@@ -92,7 +117,7 @@ func words(text string) []string {
 }
 
 func printCheckup(w io.Writer, c *checkup) error {
-	p := doctorPrinter{bufio.NewWriter(w)}
+	p := printerTo(w)
 	p.section("packs-mcp", "%s on %s", c.Version, c.System)
 	p.sandbox(&c.Sandbox)
 	if c.Approval != nil {
@@ -117,9 +142,9 @@ func printCheckup(w io.Writer, c *checkup) error {
 		p.finding("stops runs", f)
 	}
 	if c.OK {
-		p.print("", "", "An approved call can run here.")
+		fmt.Fprintln(p.w, p.style(cli.Green, "An approved call can run here."))
 	} else {
-		p.print("", "", "No call can run here as it is now.")
+		fmt.Fprintln(p.w, p.style(cli.Red, "No call can run here as it is now."))
 	}
 	if err := p.w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -128,9 +153,13 @@ func printCheckup(w io.Writer, c *checkup) error {
 }
 
 func (p doctorPrinter) finding(kind string, f finding) {
-	p.print(kind+": ", "  ", f.Message)
+	style := cli.Yellow
+	if kind == "stops runs" {
+		style = cli.Red
+	}
+	p.print(p.style(style, kind+":")+" ", "  ", f.Message)
 	if f.Hint != "" {
-		p.print("  hint: ", "  ", f.Hint)
+		p.print("  "+p.style(cli.Cyan, "hint:")+" ", "  ", f.Hint)
 	}
 }
 

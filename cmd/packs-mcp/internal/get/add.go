@@ -40,15 +40,11 @@ SOURCE is
 		Example: `  packs-mcp add anthropics/skills --list
   packs-mcp add anthropics/skills pdf xlsx --attach
   packs-mcp add ./my-pack`,
-		Args: cli.Misuse(func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("add needs the address of packs")
-			}
-			return nil
-		}),
+		Args: cli.Needs(1, -1, "the address of packs"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.add(cmd.Context(), args[0], args[1:], s) },
 	}
 	a.flags(cmd, &s.settings, true)
+	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
 	f := cmd.Flags()
 	f.StringVar(&s.ref, "ref", "", "the branch, tag or commit of the repository")
 	f.StringVar(&s.under, "as", "", "what goes before the packs' names in their ids (default: whose the source is)")
@@ -57,6 +53,9 @@ SOURCE is
 	f.BoolVar(&s.attach, "attach", false, "attach them: models see them from now on")
 	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…")
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
+	for _, flag := range []string{"ref", "as", "signer"} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
+	}
 	return cmd
 }
 
@@ -192,7 +191,7 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 		for _, p := range found {
 			all = append(all, listed(p))
 		}
-		return cli.PrintJSON(a.Stdout, map[string]any{"packs": all})
+		return cli.PrintJSON(a.Stdout, foundPacks{all})
 	}
 	for _, p := range found {
 		fmt.Fprintf(a.Stdout, "%s  %s\n", safetext.Line(p.Name), cli.OneLine(p.Description, 100))

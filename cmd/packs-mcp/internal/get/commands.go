@@ -49,8 +49,7 @@ func (a *app) flags(cmd *cobra.Command, s *settings, asks bool) {
 	f := cmd.Flags()
 	f.StringVar(&s.scope, "scope", "user", "user, for your own packs, or project, for those in its .packs and packs.lock.json")
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"user", "project"}, cobra.ShellCompDirectiveNoFileComp))
-	f.StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
-	f.BoolVar(&s.json, "json", false, "print JSON")
+	a.ConfigFlag(cmd)
 	if asks {
 		f.BoolVarP(&s.yes, "yes", "y", false, "do what is shown without asking")
 	}

@@ -152,7 +152,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 		results = append(results, r)
 	}
 	if h.json {
-		return cli.PrintJSON(a.Stdout, map[string]any{"packs": results})
+		return cli.PrintJSON(a.Stdout, changedPacks{results})
 	}
 	return nil
 }

@@ -23,11 +23,12 @@ func (a *app) removeCommand() *cobra.Command {
 		Aliases:           []string{"delete"},
 		Short:             "Remove added packs",
 		Example:           "  packs-mcp remove anthropics/pdf",
-		Args:              cli.Misuse(cobra.MinimumNArgs(1)),
+		Args:              cli.Needs(1, -1, "a pack's id"),
 		ValidArgsFunction: a.completeIDs,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.remove(cmd.Context(), args, s) },
 	}
 	a.flags(cmd, &s, false)
+	cli.JSONFlag[removedPacks](a.Env, cmd, &s.json)
 	return cmd
 }
 
@@ -59,7 +60,7 @@ func (a *app) remove(ctx context.Context, named []string, s settings) error {
 		return nil
 	})
 	if err == nil && s.json {
-		err = cli.PrintJSON(a.Stdout, map[string]any{"removed": ids})
+		err = cli.PrintJSON(a.Stdout, removedPacks{ids})
 	}
 	return err
 }
@@ -85,6 +86,7 @@ exit status is 2 when one is missing or has other bytes.`,
 		},
 	}
 	a.flags(cmd, &s, false)
+	cli.JSONFlag[syncedPacks](a.Env, cmd, &s.json)
 	return cmd
 }
 
@@ -108,6 +110,7 @@ not change, so a CI job and a colleague get the same bytes.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.sync(cmd.Context(), args, s) },
 	}
 	a.flags(cmd, &s.settings, false)
+	cli.JSONFlag[syncedPacks](a.Env, cmd, &s.json)
 	cmd.Flags().BoolVar(&s.check, "check", false, "fetch nothing; the exit status is 2 if something is missing or has other bytes")
 	return cmd
 }
@@ -149,7 +152,7 @@ func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
 		}
 	}
 	if s.json {
-		if err := cli.PrintJSON(a.Stdout, map[string]any{"packs": states}); err != nil {
+		if err := cli.PrintJSON(a.Stdout, syncedPacks{states}); err != nil {
 			return err
 		}
 	}

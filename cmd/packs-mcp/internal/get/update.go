@@ -99,6 +99,7 @@ status is 2 when something is newer.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.outdated(cmd.Context(), args, s) },
 	}
 	a.flags(cmd, &s, false)
+	cli.JSONFlag[outdatedPacks](a.Env, cmd, &s.json)
 	return cmd
 }
 
@@ -127,7 +128,7 @@ func (a *app) outdated(ctx context.Context, named []string, s settings) error {
 		return nil
 	})
 	if s.json {
-		err = errors.Join(cli.PrintJSON(a.Stdout, map[string]any{"outdated": newer}), err)
+		err = errors.Join(cli.PrintJSON(a.Stdout, outdatedPacks{newer}), err)
 	} else {
 		for _, l := range newer {
 			fmt.Fprintf(a.Stdout, "%s  %s → %s\n", safetext.Line(l.ID), short(l.Pin), short(l.Now))
@@ -153,13 +154,14 @@ func (a *app) diffCommand() *cobra.Command {
 		Long: `Show what an update would change: the files, what the tools would run and may do, and the lasting
 answers that would end. Nothing changes. The exit status is 2 when something differs.`,
 		Example:           "  packs-mcp diff anthropics/pdf",
-		Args:              cli.Misuse(cobra.ExactArgs(1)),
+		Args:              cli.Needs(1, 1, "a pack's id"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.update(cmd.Context(), args, updateSettings{settings: s, preview: true})
 		},
 	}
 	a.flags(cmd, &s, false)
+	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
 	return cmd
 }
 
@@ -189,6 +191,7 @@ With --undo, the version before comes back.`,
 		},
 	}
 	a.flags(cmd, &s.settings, true)
+	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
 	f := cmd.Flags()
 	f.BoolVar(&s.preview, "preview", false, "show what would change, and change nothing; the exit status is 2 if something would")
 	f.BoolVar(&s.undo, "undo", false, "give the version before its place back")
@@ -268,7 +271,7 @@ func (a *app) preview(items []*item, asJSON bool) error {
 	}
 	var err error
 	if asJSON {
-		err = cli.PrintJSON(a.Stdout, map[string]any{"packs": differ})
+		err = cli.PrintJSON(a.Stdout, changedPacks{differ})
 	}
 	if err == nil && len(differ) > 0 {
 		return &cli.StatusError{Err: cli.ErrSaid, Status: statusDiffers}

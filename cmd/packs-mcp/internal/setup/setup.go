@@ -34,6 +34,11 @@ type outcome struct {
 	Error  string   `json:"error,omitempty"`
 }
 
+// connected is what --json prints.
+type connected struct {
+	Clients []outcome `json:"clients"`
+}
+
 func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 	if err := s.check(); err != nil {
 		return err
@@ -64,7 +69,7 @@ func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 	var results []outcome
 	if s.json {
 		results = a.carryOut(ctx, cfg, plans, server, s, func(string, ...any) {})
-		if err := cli.PrintJSON(a.Stdout, map[string]any{"clients": results}); err != nil {
+		if err := cli.PrintJSON(a.Stdout, connected{results}); err != nil {
 			return err
 		}
 	} else {

@@ -1,0 +1,9 @@
+//go:build !windows
+
+package cli
+
+import "os"
+
+// hasStyles reports whether a terminal understands escape sequences. name is what the
+// environment calls it.
+func hasStyles(_ *os.File, name string) bool { return name != "" && name != "dumb" }

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/tour"
+)
+
+// terminal is the guide of a tour: it prints, and asks on the terminal.
+type terminal struct {
+	out     *cli.Screen
+	in      *bufio.Reader
+	approve bool                   // every call, without asking
+	ask     bool                   // there is a person
+	pending func() []queue.Pending // the questions of the server
+
+	called  string   // the tool of the call under way
+	failed  []string // what failed, and was not denied
+	unasked bool     // a call was denied because there was nobody to ask
+}
+
+// begin says what the person is about to see.
+func (t *terminal) begin() {
+	fmt.Fprintln(t.out, "This is a client, and it uses packs the way a model would. You are asked as you would be.")
+}
+
+// end says what to do next, and returns an error if the tour was not what it should be.
+func (t *terminal) end() error {
+	if len(t.failed) > 0 {
+		return cli.WithHint(fmt.Errorf("this failed: %s", strings.Join(t.failed, ", ")),
+			"what is printed above says why; packs-mcp doctor looks at the rest of this machine")
+	}
+	if t.unasked {
+		return cli.WithHint(errors.New("calls were denied, since there is no terminal to ask on"), "--yes approves every call")
+	}
+	t.Tell("")
+	fmt.Fprintf(t.out, "Now connect it to your client: %s\n", t.out.Style(cli.Bold, "packs-mcp setup"))
+	return nil
+}
+
+func (t *terminal) heading(text string) {
+	switch {
+	case t.out.Plain():
+		fmt.Fprintf(t.out, "%s.\n", text)
+	case t.out.Colors():
+		fmt.Fprintf(t.out, "\n%s\n", t.out.Style(cli.Bold, text))
+	default:
+		fmt.Fprintf(t.out, "\n== %s\n", text)
+	}
+}
+
+func (t *terminal) Stage(number int, title string) {
+	if t.out.Plain() {
+		t.heading(fmt.Sprintf("Step %d of 5. %s", number, title))
+		return
+	}
+	t.heading(fmt.Sprintf("%d. %s", number, title))
+}
+
+// Tell prints a sentence of ours; none is an empty line.
+func (t *terminal) Tell(text string) {
+	if text != "" || !t.out.Plain() {
+		fmt.Fprintln(t.out, safetext.Text(text))
+	}
+}
+
+func (t *terminal) Met(protocol string, tools []string, instructions string) {
+	t.Tell(fmt.Sprintf("Connected with MCP %s. The model has %d tools, and %d characters of instructions.", protocol, len(tools), len(instructions)))
+}
+
+// shownLines is how much of a result is printed, and shownLine of a line of it.
+const (
+	shownLines = 8
+	shownLine  = 200
+)
+
+func (t *terminal) Calling(tool string, arguments map[string]any) {
+	t.called = safetext.Line(tool)
+	args, err := json.Marshal(arguments)
+	if err != nil {
+		args = []byte("?")
+	}
+	if t.out.Plain() {
+		fmt.Fprintf(t.out, "The model calls %s with %s.\n", tool, safetext.Line(string(args)))
+		return
+	}
+	fmt.Fprintf(t.out, "%s %s\n", t.out.Style(cli.Cyan, "-> "+tool), safetext.Line(string(args)))
+}
+
+func (t *terminal) Result(result map[string]any, failed bool) {
+	code := ""
+	if e, ok := result["error"].(map[string]any); ok {
+		code, _ = e["code"].(string)
+	}
+	status, isRun := result["exit_code"].(float64)
+	switch {
+	case code == "denied" && t.ask:
+	case code == "denied" && !t.approve:
+		t.unasked = true
+	case failed || isRun && status != 0:
+		failed = true
+		t.failed = append(t.failed, t.called)
+	}
+	if failed {
+		t.line(t.out.Style(cli.Red, "<- failed:"), "It failed:")
+	}
+	switch {
+	case code == "denied":
+		t.lines(`"code": "denied"`)
+	case !failed && result["packs"] != nil:
+		t.packs(result)
+	case !failed && result["tools"] != nil && content(result) == "":
+	case content(result) != "":
+		t.lines(content(result))
+	default:
+		raw, err := json.MarshalIndent(result, "", "  ")
+		if err != nil {
+			raw = []byte("?")
+		}
+		t.lines(string(raw))
+	}
+}
+
+// packs prints the packs of a list, as a model has them.
+func (t *terminal) packs(result map[string]any) {
+	list, _ := result["packs"].([]any)
+	var table cli.Table
+	const shown, about = 10, 90
+	for _, p := range list[:min(len(list), shown)] {
+		p, _ := p.(map[string]any)
+		id, _ := p["pack_id"].(string)
+		description, _ := p["description"].(string)
+		if t.out.Plain() {
+			fmt.Fprintf(t.out, "%s: %s\n", safetext.Line(id), cli.OneLine(description, len(description)))
+			continue
+		}
+		table.Row(t.indent()+t.out.Style(cli.Bold, safetext.Line(id)), cli.OneLine(description, about))
+	}
+	_ = table.Print(t.out)
+	if more := len(list) - shown; more > 0 {
+		fmt.Fprintf(t.out, "%sand %d more\n", t.indent(), more)
+	}
+}
+
+// indent is before what others wrote, unless a person hears it.
+func (t *terminal) indent() string {
+	if t.out.Plain() {
+		return ""
+	}
+	return "   "
+}
+
+// line prints one of two texts: the second to a person who hears it.
+func (t *terminal) line(drawn, said string) {
+	if t.out.Plain() {
+		drawn = said
+	}
+	fmt.Fprintln(t.out, drawn)
+}
+
+// lines prints the beginning of a text of somebody else.
+func (t *terminal) lines(text string) {
+	indent := t.indent()
+	all := strings.Split(strings.Trim(safetext.Text(text), "\n"), "\n")
+	all = slices.DeleteFunc(all, func(line string) bool { return strings.TrimSpace(line) == "" })
+	for _, line := range all[:min(len(all), shownLines)] {
+		if r := []rune(line); len(r) > shownLine {
+			line = string(r[:shownLine-1]) + "…"
+		}
+		if t.out.Plain() {
+			line = strings.TrimSpace(line)
+		}
+		fmt.Fprintln(t.out, indent+strings.TrimRight(line, " "))
+	}
+	if more := len(all) - shownLines; more > 0 {
+		fmt.Fprintln(t.out, indent+t.out.Style(cli.Faint, fmt.Sprintf("and %s", cli.Counted(more, "more line", "more lines"))))
+	}
+}
+
+// content returns the text of a result that a person wants to see: a document, a
+// file, or a program's output.
+func content(result map[string]any) string {
+	if entry, ok := result["entry_doc"].(map[string]any); ok {
+		result = entry
+	}
+	for _, key := range []string{"content", "output", "stdout", "stderr"} {
+		if text, ok := result[key].(string); ok && text != "" {
+			return strings.TrimRight(text, "\n")
+		}
+	}
+	return ""
+}
+
+// Ask shows the question as the command approvals does: short, but for a run, whose
+// facts are all there. Enter shows everything of the others, too.
+func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choice) string {
+	asked := t.asked(question)
+	t.question(asked, question, asked != nil && asked.Kind == call.KindRun)
+	if t.approve {
+		t.line("   "+t.out.Style(cli.Green, "approved: once"), "It is approved once, without asking.")
+		return string(queue.Once)
+	}
+	if !t.ask {
+		const why = "denied: there is no terminal to ask on; --yes approves every call"
+		t.line("   "+t.out.Style(cli.Yellow, why), "It is "+why+".")
+		return ""
+	}
+	for i, c := range choices {
+		t.line(fmt.Sprintf("   [%d] %s", i+1, safetext.Line(c.Title)), fmt.Sprintf("Type %d for this: %s.", i+1, safetext.Line(c.Title)))
+	}
+	for {
+		answer, ok := t.read(ctx, fmt.Sprintf("%sYour decision, 1 to %d, or Enter to see everything: ", t.indent(), len(choices)))
+		if !ok {
+			return ""
+		}
+		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
+			return choices[n-1].Value
+		}
+		if answer == "" {
+			t.question(asked, question, true)
+		}
+	}
+}
+
+// asked returns the server's question that a client shows as text; nil if it is not
+// known any more.
+func (t *terminal) asked(text string) *queue.Pending {
+	if t.pending == nil {
+		return nil
+	}
+	all := slices.DeleteFunc(t.pending(), func(p queue.Pending) bool { return !strings.Contains(text, p.Card.Title) })
+	if len(all) != 1 {
+		return nil
+	}
+	return &all[0]
+}
+
+func (t *terminal) question(asked *queue.Pending, text string, whole bool) {
+	columns := t.out.Width()
+	if columns == 0 {
+		columns = 100
+	}
+	begin := t.indent()
+	switch {
+	case asked == nil: // the client's own text says all
+	case t.out.Plain():
+		text = asked.Card.Sentences(whole)
+	case whole:
+		text = asked.Card.Text(columns - len(begin))
+	default:
+		text = asked.Card.Title + "\n" + asked.Card.Summary(columns-len(begin), 0)
+	}
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		if i == 0 {
+			line = t.out.Style(cli.Bold, line) // a plain screen has no styles
+		}
+		fmt.Fprintln(t.out, strings.TrimRight(begin+line, " "))
+	}
+}
+
+func (t *terminal) Value(ctx context.Context, name, about string) (string, bool) {
+	if !t.ask {
+		return "", false
+	}
+	if about != "" {
+		fmt.Fprintf(t.out, "   %s\n", safetext.Line(about))
+	}
+	return t.read(ctx, fmt.Sprintf("   value for %s: ", safetext.Line(name)))
+}
+
+// read reads what the person types; ok is false once input has ended.
+func (t *terminal) read(ctx context.Context, prompt string) (text string, ok bool) {
+	fmt.Fprint(t.out.Unbroken(), prompt)
+	type read struct {
+		text string
+		err  error
+	}
+	got := make(chan read, 1)
+	go func() { // ends with the next line, or with the program
+		text, err := t.in.ReadString('\n')
+		got <- read{text, err}
+	}()
+	select {
+	case r := <-got:
+		return strings.TrimSpace(r.text), r.err == nil
+	case <-ctx.Done():
+		return "", false
+	}
+}

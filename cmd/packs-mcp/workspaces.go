@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/workspaces"
+)
+
+// sweepWorkspaces removes old workspaces, and says which and why.
+func sweepWorkspaces(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
+	limits := workspaces.Limits{Age: cfg.Limits.WorkspacesAge, Bytes: cfg.Limits.Workspaces}
+	removed, err := workspaces.Sweep(ctx, cfg.Paths.Workspaces, limits)
+	for _, r := range removed {
+		why := "limits.workspaces_age"
+		if r.Room {
+			why = "limits.workspaces"
+		}
+		days := int(time.Since(r.Used) / (24 * time.Hour))
+		logger.Info("removed an old workspace", "dir", r.Dir, "bytes", r.Bytes, "unchanged", fmt.Sprintf("%d days", days), "because", why)
+	}
+	if err != nil && ctx.Err() == nil {
+		logger.Warn("old workspaces are not all removed", "err", err)
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
+)
+
+// A workspace that was not changed for long is removed, and the log says which and why.
+func TestOldWorkspacesAreRemoved(t *testing.T) {
+	cfg := config.Default()
+	cfg.Paths.Workspaces = filepath.Join(t.TempDir(), "workspaces")
+	old := filepath.Join(cfg.Paths.Workspaces, strings.Repeat("a1", 16))
+	young := filepath.Join(cfg.Paths.Workspaces, strings.Repeat("b2", 16))
+	for _, dir := range []string{old, young} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	then := time.Now().Add(-40 * 24 * time.Hour)
+	if err := os.Chtimes(old, then, then); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	sweepWorkspaces(t.Context(), cfg, slog.New(slog.NewTextHandler(&log, nil)))
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the old workspace is still there")
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error("the young one is gone:", err)
+	}
+	for _, part := range []string{"removed an old workspace", filepath.Base(old), "40 days", "limits.workspaces_age"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log does not say %q: %s", part, &log)
+		}
+	}
+	if strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("the log has more than one line: %s", &log)
+	}
+}

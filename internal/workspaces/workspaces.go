@@ -1,0 +1,275 @@
+// Package workspaces keeps the folders that runs write to, one for each chat, and
+// removes old ones.
+//
+// Programs of packs fill these folders, and a person may want what is in them. So
+// they outlive their chat, and are removed when they are old, or to make room. One
+// that any server uses stays. No link is followed.
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// A workspace is in use as long as its server holds the lock named by its handle, which
+// ends with the server at the latest. The locks are in a folder beside that of the
+// workspaces, which no run can write to.
+const (
+	locksSuffix = "-in-use"
+	sweepLock   = "sweep" // held by the server that removes old workspaces
+)
+
+func lockOf(dir, name string) *flock.Flock {
+	return flock.New(filepath.Join(dir+locksSuffix, name))
+}
+
+// handleLength is how many hexadecimal digits a handle has.
+const handleLength = 32
+
+// A Use is a workspace in use.
+type Use struct {
+	dir  string
+	lock *flock.Flock
+}
+
+// Make makes the workspace with a new handle in dir, and marks it as in use. The
+// handle has 32 hexadecimal digits.
+func Make(dir, handle string) (*Use, error) {
+	if !isHandle(handle) {
+		return nil, fmt.Errorf("making a workspace: %q is not a handle", handle)
+	}
+	dir = filepath.Clean(dir)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(dir+locksSuffix, 0o700)); err != nil {
+		return nil, fmt.Errorf("making a workspace: %w", err)
+	}
+	u := &Use{dir: filepath.Join(dir, handle), lock: lockOf(dir, handle)}
+	locked, err := u.lock.TryLock()
+	if err == nil && !locked {
+		err = errors.New("it is in use")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making the workspace %q: %w", u.dir, errors.Join(err, u.lock.Close()))
+	}
+	if err := os.Mkdir(u.dir, 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("making a workspace: %w", err), u.unlock())
+	}
+	return u, nil
+}
+
+// Dir returns the folder.
+func (u *Use) Dir() string { return u.dir }
+
+// Leave ends the use. A folder with something in it stays for the person; an empty one
+// is removed.
+func (u *Use) Leave() error {
+	_ = os.Remove(u.dir) // fails if something is in it
+	return u.unlock()
+}
+
+func (u *Use) unlock() error { return unlock(u.lock) }
+
+// unlock removes a lock. If another server tries it just now, the file may stay; a later
+// sweep removes it.
+func unlock(lock *flock.Flock) error {
+	err := lock.Unlock()
+	_ = os.Remove(lock.Path())
+	return err
+}
+
+// Limits are what workspaces may take that nobody uses.
+type Limits struct {
+	Age   time.Duration // since anything in one was changed
+	Bytes int64         // of all together
+}
+
+// recent is for how long a workspace is never removed to make room.
+const recent = 24 * time.Hour
+
+// maxMeasured is how many names of a workspace are looked at to measure it.
+const maxMeasured = 100_000
+
+// Removed is a workspace that was removed.
+type Removed struct {
+	Dir   string
+	Bytes int64
+	Used  time.Time // when something in it was changed last
+	Room  bool      // to make room, though it was not old
+}
+
+// found is a workspace that nobody uses. Its lock is held.
+type found struct {
+	Removed
+	handle string
+	lock   *flock.Flock
+}
+
+// Sweep removes from dir the workspaces that nobody uses and that were not changed for
+// longer than l.Age, and then, least recently changed first, as many as it takes to keep
+// the bound on bytes. One that was changed within a day stays in any case. It does
+// nothing if another server sweeps. The error is about those that could not be removed;
+// the others are.
+func Sweep(ctx context.Context, dir string, l Limits) (removed []Removed, err error) {
+	now := time.Now()
+	dir = filepath.Clean(dir)
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for old workspaces: %w", err)
+	}
+	defer root.Close()
+	if err := os.MkdirAll(dir+locksSuffix, 0o700); err != nil {
+		return nil, fmt.Errorf("looking for old workspaces: %w", err)
+	}
+	sweeping := lockOf(dir, sweepLock)
+	if locked, err := sweeping.TryLock(); err != nil || !locked {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sweeping.Unlock()) }()
+	all, err := unused(ctx, root, dir)
+	defer func() {
+		for _, f := range all {
+			err = errors.Join(err, unlock(f.lock))
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	var bytes int64
+	for _, f := range all {
+		bytes += f.Bytes
+	}
+	slices.SortFunc(all, func(a, b found) int { return a.Used.Compare(b.Used) })
+	var problems []error
+	for _, f := range all {
+		unchanged := now.Sub(f.Used)
+		if unchanged <= l.Age {
+			if bytes <= l.Bytes || unchanged <= recent {
+				break // and so are all that follow
+			}
+			f.Room = true
+		}
+		if err := remove(root, f.handle); err != nil {
+			problems = append(problems, fmt.Errorf("removing the workspace %q: %w", f.Dir, err))
+			continue
+		}
+		bytes -= f.Bytes
+		removed = append(removed, f.Removed)
+	}
+	return removed, errors.Join(problems...)
+}
+
+// unused returns the workspaces that no server uses, and holds their locks. Locks without
+// a workspace, which killed servers leave, are removed.
+func unused(ctx context.Context, root *os.Root, dir string) (all []found, err error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, fmt.Errorf("looking for old workspaces: %w", err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return all, err
+		}
+		handle := e.Name()
+		if !isHandle(handle) || !e.IsDir() {
+			continue // a link, or nothing of ours
+		}
+		lock, err := taken(dir, handle)
+		if err != nil {
+			return all, err
+		}
+		if lock == nil {
+			continue
+		}
+		used, bytes := measure(root, handle)
+		all = append(all, found{Removed{Dir: filepath.Join(dir, handle), Bytes: bytes, Used: used}, handle, lock})
+	}
+	locks, err := os.ReadDir(dir + locksSuffix)
+	if err != nil {
+		return all, fmt.Errorf("looking for old workspaces: %w", err)
+	}
+	for _, e := range locks {
+		if _, err := root.Lstat(e.Name()); !isHandle(e.Name()) || !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		lock, err := taken(dir, e.Name())
+		if lock != nil {
+			err = unlock(lock)
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// taken takes the lock of a workspace; nil if a server uses it.
+func taken(dir, handle string) (*flock.Flock, error) {
+	lock := lockOf(dir, handle)
+	locked, err := lock.TryLock()
+	if err == nil && locked {
+		return lock, nil
+	}
+	if err = errors.Join(err, lock.Close()); err != nil {
+		err = fmt.Errorf("looking for old workspaces: %w", err)
+	}
+	return nil, err
+}
+
+// measure returns when anything in a workspace was changed last, and how many bytes it
+// holds, as far as that can be read.
+func measure(root *os.Root, handle string) (used time.Time, bytes int64) {
+	n := 0
+	_ = fs.WalkDir(root.FS(), handle, func(_ string, d fs.DirEntry, err error) error {
+		if n++; n > maxMeasured {
+			return fs.SkipAll
+		}
+		if d == nil {
+			return nil
+		}
+		info, infoErr := d.Info()
+		if infoErr != nil {
+			return nil
+		}
+		if info.ModTime().After(used) {
+			used = info.ModTime()
+		}
+		if info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		if err != nil {
+			return fs.SkipDir // a program took the right to read it away
+		}
+		return nil
+	})
+	return used, bytes
+}
+
+// remove removes a workspace, even if a program took our rights to parts of it.
+func remove(root *os.Root, handle string) error {
+	err := root.RemoveAll(handle)
+	if err == nil {
+		return nil
+	}
+	_ = fs.WalkDir(root.FS(), handle, func(name string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = root.Chmod(name, 0o700) // RemoveAll reports what is left
+		}
+		return nil
+	})
+	return root.RemoveAll(handle)
+}
+
+func isHandle(name string) bool {
+	return len(name) == handleLength && strings.Trim(name, "0123456789abcdef") == ""
+}

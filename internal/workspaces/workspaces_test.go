@@ -1,0 +1,185 @@
+package workspaces
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func handle(n int) string { return fmt.Sprintf("%032x", n) }
+
+// aged makes a workspace that a server left with so many bytes in it, so long ago.
+func aged(t *testing.T, dir string, n, bytes int, age time.Duration) string {
+	t.Helper()
+	u, err := Make(dir, handle(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(u.Dir(), "sub", "file")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, make([]byte, bytes), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	then := time.Now().Add(-age)
+	for _, path := range []string{file, filepath.Dir(file), u.Dir()} {
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := u.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	return u.Dir()
+}
+
+// left returns the workspaces, and the locks, that are there.
+func left(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	for _, d := range []string{dir, dir + locksSuffix} {
+		entries, err := os.ReadDir(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Name() != sweepLock {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	return names
+}
+
+func TestSweep(t *testing.T) {
+	const day = 24 * time.Hour
+	limits := Limits{Age: 30 * day, Bytes: 1000}
+	for _, test := range []struct {
+		name  string
+		bytes []int
+		ages  []time.Duration
+		want  []int // that go, in their order
+	}{
+		{"young and small", []int{100, 100}, []time.Duration{time.Hour, 29 * day}, nil},
+		{"old", []int{1, 1, 1}, []time.Duration{31 * day, time.Hour, 40 * day}, []int{2, 0}},
+		{"too much", []int{600, 600, 600}, []time.Duration{5 * day, 3 * day, 4 * day}, []int{0, 2}},
+		{"too much, but recent", []int{2000, 2000}, []time.Duration{time.Hour, 2 * time.Hour}, nil},
+		{"old ones make the room", []int{900, 900}, []time.Duration{31 * day, 2 * day}, []int{0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "workspaces")
+			var dirs, want, got []string
+			for i := range test.bytes {
+				dirs = append(dirs, aged(t, dir, i, test.bytes[i], test.ages[i]))
+			}
+			removed, err := Sweep(t.Context(), dir, limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range test.want {
+				want = append(want, dirs[i])
+			}
+			for _, r := range removed {
+				got = append(got, r.Dir)
+				if r.Bytes == 0 || r.Used.IsZero() || r.Room != (time.Since(r.Used) < limits.Age) {
+					t.Errorf("removed %+v", r)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("Sweep() removes %q, want %q", got, want)
+			}
+			if n := len(left(t, dir)); n != len(dirs)-len(want) {
+				t.Errorf("%d are left, want %d: %q", n, len(dirs)-len(want), left(t, dir))
+			}
+		})
+	}
+}
+
+// What a server uses stays, however old it is; so does what is not ours.
+func TestSweepLeavesAlone(t *testing.T) {
+	dir, outside := filepath.Join(t.TempDir(), "workspaces"), t.TempDir()
+	u, err := Make(dir, handle(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(u.Dir(), "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "a folder of the user"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := 3
+	if err := os.Symlink(outside, filepath.Join(dir, handle(2))); err == nil {
+		want++
+	}
+	inside := aged(t, dir, 3, 10, time.Hour)
+	_ = os.Symlink(outside, filepath.Join(inside, "link")) // nothing to test where links need a right
+	removed, err := Sweep(t.Context(), dir, Limits{Age: -time.Hour})
+	if err != nil || len(removed) != 1 || removed[0].Dir != inside {
+		t.Errorf("Sweep() = %v, %v, want the one that nobody uses", removed, err)
+	}
+	if got := left(t, dir); len(got) != want {
+		t.Errorf("left are %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+		t.Errorf("a link was followed: %v", err)
+	}
+	if err := u.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := Sweep(t.Context(), dir, Limits{Age: -time.Hour}); err != nil || len(removed) != 1 {
+		t.Errorf("Sweep() = %v, %v once it is not used", removed, err)
+	}
+}
+
+// A program may have taken the rights to its folders away, and a killed server leaves
+// its locks.
+func TestSweepOfWhatWasLeft(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workspaces")
+	closed := aged(t, dir, 1, 10, time.Hour)
+	if runtime.GOOS != "windows" {
+		if err := os.Chmod(filepath.Join(closed, "sub"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir+locksSuffix, handle(2)), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Sweep(t.Context(), dir, Limits{Age: -time.Hour}); err != nil {
+		t.Error(err)
+	}
+	if got := left(t, dir); len(got) > 0 {
+		t.Errorf("left are %q", got)
+	}
+}
+
+func TestMakeAndLeave(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workspaces")
+	for _, bad := range []string{"", "..", strings.Repeat("g", 32), strings.Repeat("A", 32), handle(1) + "0"} {
+		if _, err := Make(dir, bad); err == nil {
+			t.Errorf("Make(%q) works", bad)
+		}
+	}
+	u, err := Make(dir, handle(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(dir, handle(1)); err == nil {
+		t.Error("a workspace can be made twice")
+	}
+	if err := u.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, dir); len(got) > 0 {
+		t.Errorf("an empty workspace leaves %q", got)
+	}
+	if removed, err := Sweep(t.Context(), filepath.Join(dir, "none"), Limits{}); err != nil || removed != nil {
+		t.Errorf("Sweep() of nothing = %v, %v", removed, err)
+	}
+}
