@@ -181,7 +181,7 @@ type reply struct {
 func (w *world) call(name string, args map[string]any) <-chan reply {
 	done := make(chan reply, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(w.t.Context(), 2*patience)
+		ctx, cancel := context.WithTimeout(w.t.Context(), 10*patience) // longer than a page takes to be opened again
 		defer cancel()
 		result, err := w.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
 		if err != nil {
