@@ -75,6 +75,7 @@ func theMap() []row {
 		{dir: "internal/sources/trust", may: []string{"internal/sources/lock"}},
 		{dir: "internal/sources/change", may: []string{"internal/packs"}},
 		{dir: "internal/sources", may: []string{"internal/packs", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust"}},
+		{dir: "internal/sarif"},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "internal/strictjson", "schemas"}},
 		{dir: "internal/sandbox/changes/protect"},
 		{dir: "internal/sandbox/changes/tree"},
