@@ -1,0 +1,202 @@
+package scan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/tokens"
+)
+
+// A Severity says how much a finding matters. The zero value is the highest, so
+// that nobody lets something pass by forgetting to say.
+type Severity int
+
+// The severities.
+const (
+	Critical Severity = iota // nothing but an attack looks like this
+	High                     // a person must look at it before the pack is used
+	Medium                   // worth a look; often there is a good reason
+	Low                      // a habit that could be better
+	Info                     // what the pack asks for
+)
+
+// Severities returns the names of all severities, the highest first.
+func Severities() []string { return []string{"critical", "high", "medium", "low", "info"} }
+
+func (s Severity) String() string { return Severities()[s] }
+
+// MarshalText makes JSON have the name.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// ParseSeverity returns the severity with a name.
+func ParseSeverity(name string) (s Severity, ok bool) {
+	i := slices.Index(Severities(), name)
+	return Severity(max(i, 0)), i >= 0
+}
+
+// AtLeast reports whether s matters as much as other, or more.
+func (s Severity) AtLeast(other Severity) bool { return s <= other }
+
+// A Finding is one thing in a pack that a person should know of. Its texts are safe
+// to show: they went through package safetext, and known tokens are removed.
+type Finding struct {
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	Path     string   `json:"path"`            // in the folder, with slashes; shown with safetext
+	Line     int      `json:"line,omitempty"`  // from 1; 0 when it is about the whole file
+	Tool     string   `json:"tool,omitempty"`  // the declared tool that it is about
+	Quote    string   `json:"quote,omitempty"` // what was found there
+	Why      string   `json:"why"`
+	Fix      string   `json:"fix"`
+	Hash     string   `json:"hash"` // see [Report]
+	// Accepted is why a person accepted it; empty when nobody did.
+	Accepted string `json:"accepted,omitempty"`
+}
+
+// Bounds of what is kept of one rule.
+const (
+	maxOfFile = 20  // findings in one file
+	maxOfPack = 200 // findings in all files
+	maxQuote  = 160 // characters of a quotation
+)
+
+// A collector gathers the findings of one folder. What is above a bound is not lost:
+// one more finding, with a hash over all of the rest, stands for it. So findings that
+// were accepted cannot hide new ones.
+type collector struct {
+	found []Finding
+	seen  map[string]bool // :: hash of a finding that was there
+	count map[string]int  // :: rule, or rule and path → findings
+	rest  map[string]*rest
+}
+
+type rest struct {
+	first Finding
+	hash  []byte // of all hashes so far
+	n     int
+}
+
+func newCollector() *collector {
+	return &collector{seen: make(map[string]bool), count: make(map[string]int), rest: make(map[string]*rest)}
+}
+
+// A hit is what a check found, before it becomes a Finding.
+type hit struct {
+	rule     string
+	severity Severity
+	path     string
+	line     int
+	tool     string
+	quote    string // as it is in the file
+	matched  []byte // what the hash is of; quote when nil
+	note     string // goes before the rule's own sentence; for facts of this place
+}
+
+// add turns a hit into a finding, unless one with the same hash is there.
+func (c *collector) add(h hit) {
+	r := ruleOf(h.rule)
+	matched := h.matched
+	if matched == nil {
+		matched = []byte(h.quote)
+	}
+	f := Finding{
+		Rule: h.rule, Severity: h.severity, Path: h.path, Line: h.line, Tool: safetext.Line(h.tool),
+		Quote: quote(h.quote), Why: r.Why, Fix: r.Fix, Hash: hashOf(h.rule, h.path, matched),
+	}
+	if h.note != "" {
+		f.Why = h.note + " " + f.Why
+	}
+	if c.seen[f.Hash] {
+		c.raise(f)
+		return
+	}
+	c.seen[f.Hash] = true
+	key := h.rule + "\x00" + h.path
+	if c.count[key] < maxOfFile && c.count[h.rule] < maxOfPack {
+		c.count[key]++
+		c.count[h.rule]++
+		c.found = append(c.found, f)
+		return
+	}
+	if c.count[key] < maxOfFile {
+		key = h.rule // the pack's bound
+	}
+	more := c.rest[key]
+	if more == nil {
+		more = &rest{first: f}
+		c.rest[key] = more
+	}
+	if f.Severity < more.first.Severity {
+		more.first.Severity = f.Severity
+	}
+	sum := sha256.Sum256(append(more.hash, f.Hash...))
+	more.hash = sum[:]
+	more.n++
+}
+
+// raise gives the finding with the hash of f the severity of f, if that is higher: the
+// same words can stand in an example, and below it in earnest.
+func (c *collector) raise(f Finding) {
+	for i := range c.found {
+		if c.found[i].Hash == f.Hash && f.Severity < c.found[i].Severity {
+			c.found[i].Severity, c.found[i].Line = f.Severity, f.Line
+		}
+	}
+}
+
+// findings returns all of them, the worst first, and then by place.
+func (c *collector) findings() []Finding {
+	for _, more := range c.rest {
+		f := more.first
+		if more.n > 1 {
+			f.Quote = fmt.Sprintf("%s … and %d more of this rule", f.Quote, more.n-1)
+			f.Hash = hashOf(f.Rule, f.Path, more.hash)
+		}
+		c.found = append(c.found, f)
+	}
+	c.rest = make(map[string]*rest)
+	sortFindings(c.found)
+	return c.found
+}
+
+// sortFindings puts the worst first, and then orders by place.
+func sortFindings(all []Finding) {
+	slices.SortFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Hash, b.Hash))
+	})
+}
+
+// hashOf is the hash by which a person accepts a finding. Each part is written with
+// its length, so that no two findings have the same bytes.
+func hashOf(rule, path string, matched []byte) string {
+	h := sha256.New()
+	for _, part := range []string{rule, path} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		io.WriteString(h, part)
+	}
+	h.Write(matched)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// quote makes a text of a pack fit to be shown.
+func quote(s string) string {
+	s = tokens.Hide(strings.ToValidUTF8(cut(s, 4*maxQuote), "\ufffd"))
+	s = strings.Join(strings.Fields(s), " ")
+	if utf8.RuneCountInString(s) > maxQuote {
+		s = string([]rune(s)[:maxQuote-1]) + "…"
+	}
+	return safetext.Line(s)
+}
+
+// cut returns at most n bytes of s.
+func cut(s string, n int) string { return s[:min(n, len(s))] }

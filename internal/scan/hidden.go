@@ -1,0 +1,268 @@
+package scan
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// invisible reports whether a character does not show, or acts instead.
+func invisible(r rune) bool {
+	switch {
+	case r < ' ' || 0x7f <= r && r < 0xa0:
+		return true
+	case r < 0xad:
+		return false
+	case unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+		return true
+	}
+	return r == 0x2800 || r == 0x3164 || r == 0xffa0 || r == 0x115f || r == 0x1160
+}
+
+func isTag(r rune) bool      { return 0xe0000 <= r && r <= 0xe007f }
+func isSelector(r rune) bool { return 0xfe00 <= r && r <= 0xfe0d || 0xe0100 <= r && r <= 0xe01ef }
+func isBidi(r rune) bool     { return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 }
+func isZeroWidth(r rune) bool {
+	return 0x200b <= r && r <= 0x200d || 0x2060 <= r && r <= 0x2064 || r == 0xfeff || r == 0x180e
+}
+
+// leastRun is how many invisible characters in a row can only be a message: each of
+// them has a bit or more, and no script has so many joiners.
+const leastRun = 8
+
+// hidden looks for characters that do not show, line by line. inText says that the file
+// is one that people read.
+func (s *scanner) hidden(f *file) {
+	blank := 0
+	for i, line := range f.lines {
+		if strings.TrimSpace(line) == "" {
+			blank++
+			continue
+		}
+		if blank >= maxBlank && i > blank {
+			s.report(f, hit{rule: ruleHiddenMargin, line: i + 1, quote: line})
+		}
+		blank = 0
+		if at := margin(line); at > 0 {
+			s.report(f, hit{rule: ruleHiddenMargin, line: i + 1, quote: line[at:]})
+		}
+		ascii := true
+		for k := range len(line) {
+			if c := line[k]; c >= utf8.RuneSelf || c == 0x1b || c == 0x08 {
+				ascii = false
+				break
+			}
+		}
+		if !ascii {
+			s.hiddenLine(f, i+1, line)
+		}
+	}
+}
+
+// Blanks, and blank lines, before a text that is pushed out of view.
+const (
+	maxMargin = 160
+	maxBlank  = 80
+)
+
+// margin returns where a text begins behind more blanks than anybody scrolls; 0 when
+// there is none. Tables and art are padded.
+func margin(line string) int {
+	blanks, seen := 0, false
+	for i := range len(line) {
+		switch line[i] {
+		case ' ':
+			blanks++
+		case '\t':
+			blanks += 8
+		case '|':
+			return 0
+		default:
+			if blanks >= maxMargin && seen && len(strings.TrimSpace(line[i:])) >= 8 {
+				return i
+			}
+			blanks, seen = 0, true
+		}
+	}
+	return 0
+}
+
+// hiddenLine looks at a line with characters outside of ASCII.
+func (s *scanner) hiddenLine(f *file, n int, line string) {
+	var (
+		tags, run, bidi, inside, controls int
+		spelt                             strings.Builder
+		rtl                               bool
+		before                            rune
+		inFlag                            bool
+		longest                           int
+	)
+	for i, r := range line {
+		switch {
+		case r == 0x1f3f4:
+			inFlag = true
+		case isTag(r):
+			if !inFlag {
+				tags++
+				if 0xe0020 <= r && r < 0xe007f {
+					spelt.WriteByte(byte(r - 0xe0000))
+				}
+			} else if r == 0xe007f {
+				inFlag = false
+			}
+		default:
+			inFlag = false
+		}
+		switch {
+		case isZeroWidth(r) || isSelector(r):
+			run++
+			longest = max(longest, run)
+		case !isTag(r):
+			run = 0
+		}
+		switch {
+		case isBidi(r):
+			bidi++
+			if r == 0x202d || r == 0x202e {
+				bidi += 100 // an override is never needed
+			}
+		case unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko):
+			rtl = true
+		case r == 0x1b || r == 0x9b || r == 0x08:
+			controls++
+		case isZeroWidth(r) && r != 0xfeff || r == 0xad || r == 0x3164 || r == 0x2800:
+			after, _ := utf8.DecodeRuneInString(line[i+utf8.RuneLen(r):])
+			if isASCIILetter(before) && isASCIILetter(after) {
+				inside++
+			}
+		}
+		before = r
+	}
+	if tags > 0 || longest >= leastRun {
+		note := ""
+		if text := strings.TrimSpace(spelt.String()); text != "" {
+			note = fmt.Sprintf("They spell %q.", cut(text, maxQuote))
+		}
+		s.report(f, hit{rule: ruleHiddenMessage, line: n, quote: line, note: note})
+	}
+	if bidi > 100 || bidi > 0 && !rtl {
+		s.report(f, hit{rule: ruleHiddenOrder, line: n, quote: line})
+	}
+	if inside > 0 && longest < leastRun {
+		s.report(f, hit{rule: ruleHiddenChars, line: n, quote: line})
+	}
+	if controls > 0 {
+		s.report(f, hit{rule: ruleTerminal, line: n, quote: line})
+	}
+	if word := lookalike(line); word != "" {
+		s.report(f, hit{rule: ruleLookalike, line: n, quote: word, note: fmt.Sprintf("Its bytes are %+q.", cut(word, 60))})
+	}
+}
+
+func isASCIILetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+
+// twins are letters of Cyrillic and Greek that look like Latin ones.
+const twins = "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοαρυνΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
+
+// lookalike returns the first word in which letters that look like Latin ones stand
+// among Latin ones; empty when there is none. A word with other letters of that alphabet
+// is a word of its language.
+func lookalike(line string) string {
+	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return !unicode.IsLetter(r) && r != utf8.RuneError }) {
+		latin, twin, other := 0, 0, 0
+		for _, r := range word {
+			switch {
+			case isASCIILetter(r):
+				latin++
+			case strings.ContainsRune(twins, r):
+				twin++
+			default:
+				other++
+			}
+		}
+		if twin > 0 && other == 0 && latin >= 2 && latin > twin && !strings.ContainsAny(word, "αρνΑΝ") {
+			return word
+		}
+	}
+	return ""
+}
+
+// saysTwins matches a line that says that it shows letters which look alike.
+var saysTwins = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)homoglyph|look-?alike|confusable|cyrillic|typosquat`)
+})
+
+// Encoded texts: long enough for a short command.
+var (
+	base64Text = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9+/_-]{24,}={0,2}`) })
+	hexText    = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:\\x[0-9a-fA-F]{2}){12,}|\b(?:[0-9a-fA-F]{2}){20,}\b`)
+	})
+	// commandLike matches what a decoded text has when it is a command.
+	commandLike = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(curl|wget)\s+(-\S+\s+)*["']?(https?://|\$)|/bin/(ba|z|)sh\b|\bbash -[ci]\b|\b(eval|exec)\(|\bimport (os|socket|subprocess)\b|\bos\.system\(|subprocess\.|/dev/tcp/|\bnc -\w*e|invoke-expression|\biex\b|downloadstring|new-object net\.|powershell|child_process|rm -rf [/~]|\bchmod \+x|ignore (all |the )*previous instructions`)
+	})
+)
+
+// encoded looks for texts that are commands when they are decoded.
+func (s *scanner) encoded(f *file) {
+	for i, line := range f.lines {
+		if len(line) < 24 || strings.Contains(line, "data:image/") || strings.Contains(line, "data:font/") {
+			continue
+		}
+		for _, found := range base64Text().FindAllString(line, maxMatches) {
+			if text, ok := decoded(found); ok && commandLike().MatchString(text) {
+				s.report(f, hit{rule: ruleEncodedCommand, line: i + 1, quote: found, note: fmt.Sprintf("It says %q.", quote(text))})
+			}
+		}
+		for _, found := range hexText().FindAllString(line, maxMatches) {
+			raw, err := hex.DecodeString(strings.ReplaceAll(found, `\x`, ""))
+			if err == nil && isASCII(raw) && commandLike().Match(raw) {
+				s.report(f, hit{rule: ruleEncodedCommand, line: i + 1, quote: found, note: fmt.Sprintf("It says %q.", quote(string(raw)))})
+			}
+		}
+	}
+}
+
+// decoded returns what a text is in base64, if that is text: ASCII, or UTF-16 as
+// PowerShell takes it.
+func decoded(s string) (string, bool) {
+	s = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
+	s = s[:len(s)-btoi(len(s)%4 == 1)]
+	raw, err := base64.RawStdEncoding.DecodeString(s)
+	if err != nil || len(raw) < 8 {
+		return "", false
+	}
+	if raw[1] == 0 {
+		var b strings.Builder
+		for i := 0; i+1 < len(raw); i += 2 {
+			if raw[i+1] != 0 {
+				return "", false
+			}
+			b.WriteByte(raw[i])
+		}
+		raw = []byte(b.String())
+	}
+	return string(raw), isASCII(raw)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func isASCII(raw []byte) bool {
+	for _, c := range raw {
+		if c >= utf8.RuneSelf || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,305 @@
+package scan
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// markdown cuts a document into units: paragraphs, list items and cells of tables as
+// prose, comments, and fenced blocks and block quotes as quotations. first is the
+// number of lines before the body.
+func (f *file) markdown(first int) {
+	m := &markdownReader{f: f}
+	open := -1 // the line that began a fence which nothing ends
+	for i := first; i < len(f.lines); i++ {
+		if m.fence == "" {
+			open = i
+		}
+		m.line(normal(f.lines[i]), i+1)
+	}
+	if m.fence != "" {
+		// It would make a quotation of all the rest, so that one line hides it.
+		m.body, m.fence, m.block = joiner{}, "", nil
+		m.noFence = true
+		for i := open; i < len(f.lines); i++ {
+			m.line(normal(f.lines[i]), i+1)
+		}
+	}
+	m.endParagraph()
+	if !m.note.empty() {
+		m.put(m.note.take(comment))
+	}
+	f.units = append(f.units, m.units...)
+	f.aside = make(map[int]bool)
+	for _, u := range m.units {
+		for _, line := range u.lines {
+			if u.aside || u.bad {
+				f.aside[line] = true
+			}
+		}
+	}
+}
+
+type markdownReader struct {
+	f     *file
+	units []unit
+
+	headings [7]bool // :: level of a heading that is in force → it announces what should not be
+	intro    string  // the last line of prose, in lower case
+	table    bool    // the heading of the table announces what should not be
+	inTable  bool
+
+	body      joiner // the paragraph
+	quote     bool   // the paragraph is a block quote
+	note      joiner // the comment that is open
+	inComment bool
+
+	noFence bool
+	fence   string // the fence that is open
+	lang    string
+	block   []blockLine
+}
+
+type blockLine struct {
+	text string
+	line int
+}
+
+// line takes the next line.
+func (m *markdownReader) line(s string, n int) {
+	if m.fence != "" {
+		mark, rest := fenceOf(s)
+		if strings.HasPrefix(mark, m.fence) && rest == "" {
+			m.endFence()
+			return
+		}
+		m.block = append(m.block, blockLine{s, n})
+		return
+	}
+	if m.inComment {
+		if before, after, ok := strings.Cut(s, "-->"); ok {
+			m.note.add(before, n)
+			m.put(m.note.take(comment))
+			m.inComment = false
+			s = after
+		} else {
+			m.note.add(s, n)
+			return
+		}
+	}
+	for {
+		before, after, ok := strings.Cut(s, "<!--")
+		if !ok || strings.Count(before, "`")%2 == 1 {
+			break
+		}
+		inside, rest, closed := strings.Cut(after, "-->")
+		m.note.add(inside, n)
+		if !closed {
+			m.inComment = true
+			s = before
+			break
+		}
+		m.put(m.note.take(comment))
+		s = before + " " + rest
+	}
+	trimmed := strings.TrimSpace(s)
+	if mark, lang := fenceOf(s); mark != "" && !m.noFence && (mark[0] == '~' || !strings.Contains(lang, "`")) {
+		m.endParagraph()
+		m.fence, m.lang = mark, lowered(firstWord(lang))
+		return
+	}
+	switch {
+	case trimmed == "":
+		m.endParagraph()
+		m.inTable = false
+		return
+	case strings.HasPrefix(trimmed, "#"):
+		m.endParagraph()
+		level := len(trimmed) - len(strings.TrimLeft(trimmed, "#"))
+		if level <= 6 {
+			for i := level; i < len(m.headings); i++ {
+				m.headings[i] = false
+			}
+			m.headings[level] = announces().MatchString(lowered(trimmed))
+		}
+	case strings.HasPrefix(trimmed, ">"):
+		if !m.quote {
+			m.endParagraph()
+			m.quote = true
+		}
+		m.body.add(strings.TrimSpace(strings.TrimLeft(trimmed, "> ")), n)
+		return
+	case strings.HasPrefix(trimmed, "|"):
+		m.endParagraph()
+		if !m.inTable {
+			m.inTable, m.table = true, announces().MatchString(lowered(trimmed))
+		}
+		for _, cell := range cells(trimmed) {
+			m.body.add(cell, n)
+			m.endParagraph()
+		}
+		return
+	case listItem().MatchString(trimmed):
+		m.endParagraph()
+	case m.quote:
+		m.endParagraph()
+	}
+	m.body.add(trimmed, n)
+	m.intro = lowered(trimmed)
+	if strings.HasPrefix(trimmed, "#") {
+		m.endParagraph()
+	}
+}
+
+// isAside reports whether a heading above announces what should not be.
+func (m *markdownReader) isAside() bool {
+	for _, announced := range m.headings {
+		if announced {
+			return true
+		}
+	}
+	return m.inTable && m.table
+}
+
+func (m *markdownReader) endParagraph() {
+	if !m.body.empty() {
+		z := prose
+		if m.quote {
+			z = quoted
+		}
+		m.put(m.body.take(z))
+	}
+	m.quote = false
+}
+
+func (m *markdownReader) put(u unit) {
+	u.aside = u.zone != comment && m.isAside()
+	m.units = append(m.units, u)
+}
+
+// endFence makes units of a fenced block: paragraphs of a text, logical lines of code.
+func (m *markdownReader) endFence() {
+	bad := labels().MatchString(m.intro) || forbids().MatchString(strings.TrimRight(m.intro, ": "))
+	aside := m.isAside()
+	lines := m.block
+	m.fence, m.block, m.intro = "", nil, ""
+	isText := isTextLang(m.lang)
+	var j joiner
+	above := false // a remark above the line says that it is bad
+	end := func() {
+		if j.empty() {
+			return
+		}
+		u := j.take(quoted)
+		u.lang, u.bad, u.aside = m.lang, bad || above, aside
+		m.units = append(m.units, u)
+	}
+	for _, l := range lines {
+		trimmed := strings.TrimSpace(l.text)
+		switch {
+		case trimmed == "":
+			end()
+			above = false
+			continue
+		case isRemark(trimmed, m.lang):
+			end()
+			above = labels().MatchString(lowered(trimmed))
+		}
+		j.add(trimmed, l.line)
+		if !isText && !continues(trimmed) {
+			end()
+		}
+	}
+	end()
+}
+
+func isTextLang(lang string) bool {
+	switch lang {
+	case "", "text", "txt", "markdown", "md", "prompt", "xml", "html", "plaintext":
+		return true
+	}
+	return false
+}
+
+// continues reports whether a command goes on in the next line.
+func continues(s string) bool {
+	return strings.HasSuffix(s, `\`) || strings.HasSuffix(s, "|") || strings.HasSuffix(s, "&&") || strings.HasSuffix(s, "`") && strings.Count(s, "`") == 1
+}
+
+// cells returns the cells of a row of a table.
+func cells(row string) []string {
+	const bar = "\x00"
+	row = strings.ReplaceAll(row, `\|`, bar)
+	var out []string
+	inCode := false
+	from := 0
+	for i := range len(row) {
+		switch row[i] {
+		case '`':
+			inCode = !inCode
+		case '|':
+			if inCode && strings.Contains(row[i:], "`") {
+				continue
+			}
+			if cell := strings.TrimSpace(strings.ReplaceAll(row[from:i], bar, "|")); cell != "" {
+				out = append(out, cell)
+			}
+			from = i + 1
+		}
+	}
+	if cell := strings.TrimSpace(strings.ReplaceAll(row[from:], bar, "|")); cell != "" {
+		out = append(out, cell)
+	}
+	return out
+}
+
+// fenceOf returns the fence that a line begins with, and what is behind it; an
+// empty one when it has none.
+func fenceOf(line string) (fence, info string) {
+	rest := strings.TrimLeft(line, " \t>")
+	for _, c := range []string{"`", "~"} {
+		if behind := strings.TrimLeft(rest, c); len(rest)-len(behind) >= 3 {
+			return rest[:len(rest)-len(behind)], strings.TrimSpace(behind)
+		}
+	}
+	return "", ""
+}
+
+func firstWord(s string) string {
+	if i := strings.IndexAny(s, " \t{,:"); i >= 0 {
+		return s[:i]
+	}
+	return s
+}
+
+var listItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([-*+]|\d{1,9}[.)])\s`) })
+
+// announces matches a heading that says: below are things that should not be, or what
+// others do.
+var announces = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`❌|✗|✘|🚫|⛔|🛑|👎|\b(bad|wrong|incorrect|insecure|vulnerable|vulnerabilit(y|ies)|unsafe|dangerous|malicious|hostile|suspicious|forbidden|prohibited|disallowed|blocked|denied|` +
+		`anti-?patterns?|attacks?|attackers?|exploits?|exploitation|injections?|payloads?|threats?|red flags?|pitfalls?|mistakes?|not to do|never do|do not|don't|not allowed|to avoid|to flag|to detect|detection|indicators?|risks?|rationali[sz]ations?|obfuscat(ion|ed)|evasion|jailbreaks?|critical rules|reverse shells?)\b`)
+})
+
+// labels matches a line before an example, or a remark in it, that says: this is what
+// must not be. It does not match a condition, as in "if you don't have it".
+var labels = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`❌|✗|✘|🚫|⛔|🛑|👎|` +
+		`^\W*(bad|wrong|incorrect|insecure|vulnerable|unsafe|dangerous|malicious|forbidden|prohibited|anti-?patterns?|attacks?|exploits?|payloads?)\b[^.]{0,60}$|` +
+		`^\W*(don't|do not|never|avoid|no)( do this| this)?\W*$|` +
+		`\b(vulnerable|malicious|hostile|attackers?('s)?|attacks?|insecure|unsafe|dangerous|suspicious|blocked|denied|forbidden)\b( \w+){0,4} (examples?|code|patterns?|commands?|inputs?|payloads?|scripts?|samples?|texts?|strings?|skills?|packs?|values?)\b[^.]{0,40}$`)
+})
+
+// forbids matches what stands before something that is not to be done. Between the word
+// that forbids and its object, only words are allowed that do not turn the meaning
+// around: "to avoid errors, run" forbids nothing.
+var forbids = sync.OnceValue(func() *regexp.Regexp {
+	const between = `((ever|just|blindly|any|all|a|an|the|commands?|things?|patterns?|something|anything|stuff|destructive|dangerous|malicious|hidden|suspicious|raw|direct|such|as|like|with|or|and|of|to|it|e\.g\.|following|these|those|shell|scripts?|code|text|texts|that|says?|saying|tells?|containing|contains?|which|inputs?|instructions?|phrases?|prompts?|words?|wording|requests?|attempts?|strings?|files?|from|in|on|user|tools?|output|documents?|content|you|ask|asks|asking|"|'|\(|,|:)\s*)*$`
+	const acts = `((run|running|use|using|execute|executing|pipe|piping|suggest|suggesting|recommend|call|calling|type|add|adding|commit|write|writing|do|doing|allow|allowing|follow|following|obey|accept|believe|say|paste|pasting|put|putting|store|send|print)\s+)?`
+	return regexp.MustCompile(`\b((never|do not|don't|must not|mustn't|should not|shouldn't|may not|avoid|refuse to|refuses to|refuse|reject|rejects|instead of|rather than|beware of|not to|forbidden to|must never|will not|not)\s+(ever\s+|just\s+|blindly\s+)?` + acts + between +
+		`|(block|blocks|blocked|flag|flags|flagged|detect|detects|detecting|deny|denies|forbid|forbids|prohibit|prohibits|disallow|looks? for|watch for|watch out for|search(es)? for|scans? for|checks? for|catch|catches|report|reports|treat|strip|ignore)\s+` + between + `)`)
+})
+
+// codeSpans are what a sentence quotes as code.
+var codeSpans = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`[^`]*`") })

@@ -1,0 +1,140 @@
+package scan
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// prompts are patterns of what a model is told. They are about wording, and in English:
+// they miss what is worded otherwise.
+func prompts() []pattern {
+	const (
+		who     = `(the |your |any |a )?(user|users|human|humans|person|operator|owner|developer|victim)\b`
+		secrets = `(conversations?\b|chat (history|logs?|transcripts?)|transcripts?\b|system prompts?|entire context|full context|context window|environment variables|env vars|private keys?|ssh keys?|passwords\b|all (\w+ )?(secrets|credentials|tokens|api keys)|(user'?s?|their|found|discovered|any|available) (secrets|credentials|tokens|api keys|passwords|cookies|files)|\.env\b|~/\.ssh|id_rsa|\.aws/credentials|session cookies|browser cookies|seed phrases?|wallet)`
+		places  = `(https?://|to (the |this |our |my |an? )?(following |remote |external )?(server|endpoint|url|webhook|address|host|collector|attacker)\b|webhook|\w@[\w-]+\.\w|telegram|discord|pastebin)`
+		keys    = `(~/\.ssh|\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|mcp\.json|\.netrc|/etc/passwd|/etc/shadow|\.git-credentials|\.kube/config|\.docker/config|\.config/gcloud|keychain|\.npmrc|\.pypirc)`
+		ours    = `(this (skill|pack|plugin|instruction|prompt|text|message|document|rule)s?|these (instructions|rules|lines|words)|itself|yourself)`
+		spots   = `(every|all|each|any|other)\b( of)?( the)?( other)?( \w+){0,2} (skills?|packs?|plugins?|repositor(y|ies)|repos?|projects?|agents?|readmes?|workspaces?|machines?|servers?|directories|folders|sessions|contacts|skill\.md|readme\.md|agents\.md|claude\.md)`
+	)
+	return []pattern{
+		said(ruleOverride, Critical, High, `ignore|disregard|forget|override|bypass|set aside|follow`,
+			`\b(ignore|disregard|forget|override|bypass|set aside|do not follow|don't follow|stop following)\s+((all|any|every|each|the|your|my|of|these|those|other|and|prior|previous)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|initial|developer)(\s+(or|and)\s+\w+)?\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety|context|guardrail|constraint)`),
+		said(ruleOverride, Critical, High, `forget|ignore|disregard`,
+			`\b(forget|ignore|disregard)\s+(everything|anything|all)\s+((that\s+)?you\s+(were|have been|'ve been|know|learned|was)|(said |written )?(above|before|earlier|previously))\b`),
+		said(ruleOverride, Critical, High, `instructions|directives`,
+			`\b(the|these|following|new)\s+(instructions|directives)\s+(below\s+|here\s+)?(override|replace|supersede|take (precedence|priority) over)\s+(all|any|every|your|the|previous|other|system)\b`),
+
+		said("prompt-secrecy", High, Medium, `tell|inform|notify|alert|mention|reveal|disclose|report|show|let|say`,
+			`\b(do not|don't|never|must not|should not|avoid)\s+(ever\s+)?(tell(ing)?|inform(ing)?|notify(ing)?|alert(ing)?|(mention|reveal|disclose|report|show|say)(ing)?\s+((this|that|it|these|them|anything|any of this|this \w+|these \w+|the \w+)\s+)?to|let(ting)?)\s+`+who).but(instructing),
+		said("prompt-secrecy", High, Medium, `without|keep|hide|hidden|conceal|must|should|may`,
+			`\b(without\s+(the\s+)?(user|human)('s)?\s+(knowledge|knowing|noticing|awareness)|without\s+(telling|informing|notifying|alerting)\s+`+who+`|(keep|hide|conceal)\s+(this|it|these|that|them|all of this|the \w+|your \w+)\s+(a\s+)?(secret\s+|hidden\s+)?from\s+`+who+`|(user|human)s?\s+(must|should|may)\s+(not|never)\s+(know|notice|see this|find out|be\s+(told|informed|aware)))`),
+		said("prompt-secrecy", High, Medium, `silently|secretly|quietly|covertly|background`,
+			`\b(silently|secretly|quietly|covertly)\s+(\w+\s+)?(send|upload|post|transmit|forward|copy|exfiltrat\w*|install|download|fetch|append|collect|read|execute|run)\b(?:[^.!?]|\.\w)*?\b(file|key|data|secret|credential|token|command|script|user|content|conversation|password|http|~/)`),
+
+		said("prompt-approval", Medium, Low, `without`,
+			`\b(run|execute|install|delete|remove|send|push|deploy|upload|publish|overwrite|proceed|act|apply|approve)\b(?:[^.!?]|\.\w)*?\bwithout\s+(first\s+)?(asking|prompting|waiting for|requesting|getting|seeking|confirming with|checking with)\s+(for\s+)?((the|your|any|user)\s+)*(user|human|permission|confirmation|approval|consent|them)\b`),
+		said("prompt-approval", High, Medium, `approve|bypass|disable|suppress|turn off|switch off|skip|permission`,
+			`\b(auto-?approve|always approve|bypass|disable|suppress|turn off|switch off|skip|click through|dismiss)\s+(all\s+|any\s+|the\s+|every\s+|user\s+|your\s+)*(permissions?|approvals?|consent|sandbox(ing)?|safety (prompts?|filters?|guardrails?)|security (prompts?|warnings?|dialogs?|questions?))[- ]?(prompts?|checks?|dialogs?|dialogues?|requests?|warnings?|confirmations?|restrictions?|questions?|filters?|guardrails?|mode)?\b`).but(ofThisPerson),
+		said("prompt-approval", High, Low, `dangerously|bypasspermissions|--yolo|approval_policy`,
+			`--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox|--dangerously-disable-sandbox|--yolo\b|bypasspermissions|approval_policy\s*=\s*["']?never`).at(code, prose, comment, meta).softer(prose),
+		said("prompt-approval", High, Medium, `consent|permission|authorized|authorised|approved|agreed`,
+			`\b(the )?user (has|have) (already |previously |implicitly )?(given|granted|provided|consented|agreed|authori[sz]ed|approved)\b(?:[^.!?]|\.\w)*?\b(all|any|every|everything|full|blanket|no need)\b`),
+
+		said("prompt-role", High, Medium, `<|im_|[inst]|[/inst]|<<sys>>|<</sys>>|<|system|<|assistant|<|user|<|start_header`,
+			`<\|im_(start|end)\|>|\[/?inst\]|<</?sys>>|<\|(system|assistant|user)\|>|<\|start_header_id\|>`).at(prose, comment, meta, remark),
+		said("prompt-role", High, Medium, `<system|</system|<important|<instruction|<secret|<admin`,
+			`<\s*/?\s*(important|system|system[-_ ]?(prompt|message|reminder|instructions?)|instructions?|secret|admin)\s*>`).at(comment, meta),
+		said("prompt-role", High, Medium, `you are now|you are no longer|act as|pretend|mode|restrictions|jailb`,
+			`\byou are (now|no longer) (dan\b|in (developer|god|jailbreak|admin|debug|maintenance|unrestricted) mode|jailbroken|unrestricted|unfiltered|free (of|from) (all |any )?(restrictions|rules|limits)|bound by|restricted by|subject to)|\b(developer|god|jailbreak|unrestricted|dan) mode (is )?(now )?(enabled|activated|active|on)\b|\b(pretend|act as if|assume) (that )?(you|there) (have|has|are|is) (no|not bound|unrestricted|without) ?(restrictions|rules|limits|guidelines|safety|by)|\byou have no (restrictions|rules|limits|limitations|ethical|safety)\b`),
+
+		said("prompt-send", Critical, High, `send|post|upload|transmit|forward|exfiltrate|email|submit|leak|deliver|append|encode|include`,
+			`\b(send|post|upload|transmit|forward|exfiltrate|e-?mail|submit|leak|deliver|append|encode|include)\b[^!?]*?\b?`+secrets+`[^!?]*?`+places),
+		said("prompt-send", Critical, High, `.ssh|id_rsa|id_ed25519|.aws|.env|mcp.json|.netrc|/etc/|.git-c|.kube|.docker|gcloud|keychain|.npmrc|.pypirc`,
+			`\b(read|open|cat|load|fetch|get|access|find|collect)\b(?:[^.!?]|\.\w)*?`+keys+`[^!?]*?\b(pass|send|put|append|supply|post|upload|attach|forward|transmit|exfiltrate)(es|s|ing)?\b (it|its|them|the|that|this|as|to|in|all)`).at(prose, comment, meta, quoted),
+
+		said("prompt-spread", Critical, High, `this|these|itself|yourself`,
+			`\b(copy|add|append|install|insert|propagate|spread|replicate|inject|paste|embed)\b(?:[^.!?]|\.\w)*?\b`+ours+`(?:[^.!?]|\.\w)*?\b(to|into|in|on|across|at)\b(?:[^.!?]|\.\w)*?\b`+spots),
+		said("prompt-spread", Critical, High, `infect|propagate|self-replicat|spread`,
+			`\b(infect|self-replicat\w*|propagate yourself|spread (yourself|itself|this skill|this pack))\b(?:[^.!?]|\.\w)*?\b(skill|pack|agent|project|repo|machine|system)`),
+
+		said("prompt-memory", Medium, Low, `claude.md|agents.md|gemini.md|.cursorrules|copilot-instructions|memory|system prompt`,
+			`\b(add|write|save|append|store|put|insert|persist)\b(?:[^.!?]|\.\w)*?\b(to|into|in)\b(?:[^.!?]|\.\w)*?(\bclaude\.md|\bagents\.md|\bgemini\.md|\.cursorrules|copilot-instructions\.md|your (long-term |persistent )?memory|your system prompt)`),
+
+		said("prompt-decode", High, Medium, `decode|decrypt|deobfuscate|unscramble|rot13|base64`,
+			`\b(decode|decrypt|deobfuscate|unscramble|rot13|base64)\b(?:[^.!?]|\.\w)*?\b(and|then)\s+(follow|execute|run|obey|perform|carry out|do what|act on)\b`),
+
+		said("prompt-other-tool", Medium, Low, `mcp__`, `\bmcp__[a-z0-9-]+(_[a-z0-9-]+)*__[a-z0-9_*-]+`).at(meta),
+		said("prompt-other-tool", Medium, Low, `before|instead of|whenever`,
+			`\b(before|instead of|whenever)\s+(using|calling|invoking|you use|you call)\s+(any|every|all|another|other|the other)\s+(other\s+)?(tool|skill|server)s?\b`).at(meta),
+
+		said("prompt-image", High, Medium, `](http`,
+			`!\[[^\]]*?\]\(https?://[^)\s]*?[?&=][^)\s]*?(\{[^)}]+?\}|\$\{?[a-z_]{2}|<[a-z_ -]+?>|%s|\[[a-z_ -]+?\])`),
+
+		said(ruleHiddenComment, High, High, `assistant|agent|model|llm|claude|gpt|copilot|chatbot|system|instruction|ai`,
+			`\b(ai|ais|assistants?|agents?|models?|llms?|claude|gpt|chatgpt|copilot|chatbots?|codex|gemini)\b[^.]*?\b(you must|must|shall|please|always|execute|run|send|fetch|secretly|silently|ignore)\b|^\s*(system|hidden|secret|admin)( (prompt|instructions?|note|message))?\s*:|\b(when|if|as) (you|an? (ai|agent|assistant|model|llm))\b[^.]*?\b(read|reads|see|sees|process|processes|load|loads)\b`).at(comment).but(maintaining),
+	}
+}
+
+// said is a pattern of what a model is told. words are separated by bars.
+func said(rule string, base, inData Severity, words, expr string) pattern {
+	return pattern{rule: rule, prompt: true, code: base, doc: inData, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr)}
+}
+
+// at makes a pattern count in some zones only.
+func (p pattern) at(zones ...zone) pattern {
+	p.only = zones
+	return p
+}
+
+// but gives a pattern somebody who has the last word.
+func (p pattern) but(judge func(u *unit, match string, s Severity) (Severity, bool)) pattern {
+	p.judge = judge
+	return p
+}
+
+// softer makes a match in some zones worth one less.
+func (p pattern) softer(zones ...zone) pattern {
+	p.judge = func(u *unit, _ string, s Severity) (Severity, bool) {
+		if slices.Contains(zones, u.zone) {
+			s++
+		}
+		return s, true
+	}
+	return p
+}
+
+// instructing leaves out what is about how to speak with the user: "don't tell the user
+// to restart", "never tell the user it works".
+func instructing(u *unit, match string, s Severity) (Severity, bool) {
+	i := strings.Index(u.text, match)
+	behind := strings.TrimLeft(u.lower[i+len(match):], " *_")
+	for _, word := range []string{"to ", "you ", "how ", "it ", "it's", "they ", "there", "\"", "'", "`", "what to", "which ", "when ", "where ", "work", "\"the", "wait", "type", "do ", "run ", "choose", "pick", "guess"} {
+		if strings.HasPrefix(behind, word) {
+			return s, false
+		}
+	}
+	return s, true
+}
+
+// ofThisPerson leaves out what a program does with approvals of others: "turn off
+// permissions on the bucket" is about something else.
+func ofThisPerson(u *unit, match string, s Severity) (Severity, bool) {
+	lower := lowered(match)
+	for _, word := range []string{"prompt", "dialog", "confirm", "request", "warning", "question", "check", "filter", "guardrail", "sandbox"} {
+		if strings.Contains(lower, word) {
+			return s, true
+		}
+	}
+	return Medium, true
+}
+
+// maintaining leaves out comments for whoever keeps the document.
+func maintaining(u *unit, _ string, s Severity) (Severity, bool) {
+	for _, word := range []string{"maintainer", "todo", "fixme", "contributor", "generated by", "prettier", "markdownlint", "begin:", "end:"} {
+		if strings.Contains(u.lower, word) {
+			return Low, true
+		}
+	}
+	return s, true
+}

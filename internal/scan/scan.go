@@ -1,0 +1,253 @@
+// Package scan looks at a folder with packs and says what a person should know before
+// they use it: texts aimed at a model, hidden text, commands that attack, what the
+// packs' tools declare, and files that cannot be read.
+//
+// It reads and judges. It runs nothing, fetches nothing, asks nobody and stops nothing:
+// whoever calls it decides what a finding means, with a [Policy] or without. It follows
+// no links, and its time and memory are bounded; what a bound leaves out is a finding.
+// It knows wordings and shapes, so a clean result is no proof that a pack is harmless:
+// a text in another language than English, a new trick, or a program that computes what
+// it does are not found. The calls of packs need approval, and are confined, for that
+// reason.
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// Bounds of one folder. They are far above what packs have: those that can be added have
+// at most 1,000 files and 100 MiB.
+const (
+	maxEntries = 50_000    // names below the folder
+	maxDepth   = 64        // levels; no deeper tree has a digest
+	maxBytes   = 256 << 20 // of files that are read
+	maxText    = 4 << 20   // bytes of one text
+	headSize   = 8 << 10   // what is read of a file to see what it is
+)
+
+// A Report is what was found in one folder.
+type Report struct {
+	Path  string   // of the folder, or of the file of a single tool, as it was named
+	Packs []string // the names of the packs in it; never empty
+	Files int      // how many files were looked at
+	// Findings, the worst first. The hash of each is of the rule, the path in the folder
+	// and the bytes of the lines, the file or the declaration that it is about: it stays
+	// the same until one of these changes, wherever the folder is.
+	Findings []Finding
+}
+
+// Worst returns the highest severity of a finding that nobody accepted; ok is false when
+// there is none.
+func (r Report) Worst() (s Severity, ok bool) {
+	for _, f := range r.Findings {
+		if f.Accepted == "" && (!ok || f.Severity < s) {
+			s, ok = f.Severity, true
+		}
+	}
+	return s, ok
+}
+
+// ErrNoPack means that there is nothing to scan: a folder without packs is not clean.
+var ErrNoPack = errors.New("no pack here")
+
+// Folder scans all packs in and below a folder, or the *.tool.json at path. A pack
+// inside of another is part of that one's report, since it is part of its digest. The
+// error wraps [ErrNoPack] when there is none.
+func Folder(ctx context.Context, path string) ([]Report, error) {
+	root := packs.Root{Dir: path, Source: "named", Named: true, Tools: true}
+	catalog, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Patient: true})
+	if err != nil {
+		return nil, err
+	}
+	all := catalog.All()
+	if len(all) == 0 {
+		for _, d := range catalog.Problems() {
+			return nil, fmt.Errorf("scanning %q: %w: %s", path, ErrNoPack, d.Message)
+		}
+		return nil, fmt.Errorf("scanning %q: %w", path, ErrNoPack)
+	}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b *packs.Pack) int { return strings.Compare(a.Dir, b.Dir) })
+	actual, err := filepath.Abs(path)
+	if err == nil {
+		actual, err = filepath.EvalSymlinks(actual)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var reports []Report
+	for len(all) > 0 {
+		n := 1 // this pack, and those inside of it
+		for n < len(all) && !all[0].Loose && strings.HasPrefix(all[n].Dir, all[0].Dir+string(filepath.Separator)) {
+			n++
+		}
+		r, err := Packs(ctx, all[:n])
+		if err != nil {
+			return nil, err
+		}
+		r.Path = path
+		if rel, err := filepath.Rel(actual, all[0].Dir); err == nil {
+			r.Path = filepath.Join(path, rel)
+		}
+		if len(reports) == 0 {
+			r.add(problems(catalog))
+		}
+		reports = append(reports, r)
+		all = all[n:]
+	}
+	return reports, nil
+}
+
+// Of scans a pack of a catalog, with the packs that are inside of it.
+func Of(ctx context.Context, catalog *packs.Catalog, p *packs.Pack) (Report, error) {
+	all := []*packs.Pack{p}
+	for _, other := range catalog.All() {
+		if !p.Loose && strings.HasPrefix(other.Dir, p.Dir+string(filepath.Separator)) {
+			all = append(all, other)
+		}
+	}
+	return Packs(ctx, all)
+}
+
+// problems are findings about what the search for packs left out.
+func problems(catalog *packs.Catalog) []Finding {
+	c := newCollector()
+	for _, d := range catalog.Problems() {
+		switch d.Code {
+		case packs.CodeRootUnreadable, packs.CodeTooManyDirs, packs.CodeTooDeep:
+			c.add(hit{rule: ruleIncomplete, severity: ruleOf(ruleIncomplete).Severity, path: ".", quote: d.Message})
+		}
+	}
+	return c.findings()
+}
+
+func (r *Report) add(more []Finding) { r.Findings = append(r.Findings, more...) }
+
+// Packs scans the folder of the first of some packs, in which the others are. The error
+// is that the folder cannot be opened, or that ctx ended.
+func Packs(ctx context.Context, all []*packs.Pack) (Report, error) {
+	dir, err := all[0].OpenDir()
+	if err != nil {
+		return Report{}, fmt.Errorf("scanning %q: %w", all[0].Dir, err)
+	}
+	defer dir.Close()
+	s := &scanner{ctx: ctx, root: dir, collector: newCollector(), search: newSearch(), entries: make(map[string]bool), toolFiles: make(map[string]bool)}
+	r := Report{Path: all[0].Dir}
+	for _, p := range all {
+		r.Packs = append(r.Packs, p.ID)
+		below := ""
+		if !p.Loose && p.Dir != all[0].Dir {
+			if rel, err := filepath.Rel(all[0].Dir, p.Dir); err == nil {
+				below = filepath.ToSlash(rel) + "/"
+			}
+		}
+		if !p.Loose && p.Entry != "" {
+			s.entries[below+p.Entry] = true
+		}
+		for _, name := range p.ToolFiles {
+			s.toolFiles[below+name] = true
+		}
+		s.declared(p, below)
+	}
+	if all[0].Loose {
+		s.loose(dir, filepath.Base(all[0].Dir))
+	} else {
+		s.folder(dir, "", 0)
+	}
+	if err := ctx.Err(); err != nil {
+		return Report{}, err
+	}
+	if s.search.over {
+		s.incomplete(".", "the texts take more steps than are allowed")
+	}
+	r.Files, r.Findings = s.files, s.findings()
+	return r, nil
+}
+
+// A scanner looks at one folder. It is for one call.
+type scanner struct {
+	ctx context.Context // of the one call that made this
+	*collector
+	root      *packfs.Dir
+	search    *search
+	entries   map[string]bool // :: path of an entry document
+	toolFiles map[string]bool // :: path of a file that declares tools
+
+	names int   // entries so far
+	files int   // files that were looked at
+	bytes int64 // of them
+}
+
+// report adds a finding about lines of a file.
+func (s *scanner) report(f *file, h hit) {
+	h.path = f.path
+	if h.severity == Critical { // the zero value: that of the rule
+		h.severity = ruleOf(h.rule).Severity
+	}
+	if f.aside[h.line] && (h.rule == ruleEncodedCommand || h.rule == ruleLookalike || h.rule == ruleHiddenChars) {
+		h.severity = Low
+	}
+	if h.rule == ruleLookalike && h.line > 0 && saysTwins().MatchString(f.lines[h.line-1]) {
+		h.severity = Low // it is what the line is about
+	}
+	if h.matched == nil {
+		h.matched = f.bytesOf(h.line, h.line)
+	}
+	s.add(h)
+}
+
+// about adds a finding about a file as a whole.
+func (s *scanner) about(path, rule string, severity Severity, quote string, matched []byte) {
+	s.add(hit{rule: rule, severity: severity, path: path, quote: quote, matched: matched})
+}
+
+func (s *scanner) incomplete(path, why string) {
+	s.about(path, ruleIncomplete, ruleOf(ruleIncomplete).Severity, why, nil)
+}
+
+// declared looks at what a pack declares; below is its folder with a slash, or empty.
+func (s *scanner) declared(p *packs.Pack, below string) {
+	set, wrong, err := packs.NewToolFiles(tools.Limits{}, "").Load(p)
+	if err != nil {
+		s.incomplete(below+p.Entry, "the tools cannot be read: "+err.Error())
+		return
+	}
+	for _, d := range wrong {
+		s.refused(d, below)
+	}
+	if set == nil {
+		return
+	}
+	for _, t := range set.Tools {
+		s.tool(t, below)
+	}
+}
+
+// metadata looks at the frontmatter of an entry document, and returns how many lines it
+// has.
+func (s *scanner) metadata(f *file, text []byte, isEntry bool) (lines int) {
+	block, state := frontmatter.Find(text)
+	if state != frontmatter.Closed {
+		return 0
+	}
+	lines = strings.Count(string(text[:block.Body]), "\n")
+	doc, _ := frontmatter.Inspect(f.path, text, frontmatter.MaxSize)
+	if doc == nil || !isEntry {
+		for i := range min(lines, len(f.lines)) {
+			f.units = append(f.units, unit{zone: meta, text: normal(f.lines[i]), lower: lowered(normal(f.lines[i])), offsets: []int{0}, lines: []int{i + 1}})
+		}
+		return lines
+	}
+	s.keys(f, doc)
+	return lines
+}

@@ -1,0 +1,84 @@
+package scan
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/packs-mcp/packs-mcp/internal/tokens"
+)
+
+// secrets looks for keys and tokens that are no examples.
+func (s *scanner) secrets(f *file) {
+	inKey := false
+	for i, line := range f.lines {
+		if strings.Contains(line, "PRIVATE KEY-----") {
+			if strings.Contains(line, "-----BEGIN") {
+				inKey = true
+				continue
+			}
+			inKey = false
+		}
+		if inKey {
+			// The first line of a key: an example has dots, or words, there.
+			if key := strings.Trim(line, " \t\"'`+#*>"); len(key) >= 40 && keyLine().MatchString(key) && !isExample(key) {
+				s.report(f, hit{rule: ruleSecret, line: i + 1, quote: "-----BEGIN PRIVATE KEY----- [redacted]", matched: f.bytesOf(i+1, i+1)})
+			}
+			inKey = false
+			continue
+		}
+		if !mayHoldToken().MatchString(line) {
+			continue
+		}
+		hidden := tokens.Hide(line)
+		if hidden == line || isExample(removed(line, hidden)) || saysExample().MatchString(line) {
+			continue
+		}
+		if bearer().MatchString(line) && !known().MatchString(line) {
+			continue // anything may follow that word
+		}
+		s.report(f, hit{rule: ruleSecret, line: i + 1, quote: hidden, matched: f.bytesOf(i+1, i+1)})
+	}
+}
+
+var (
+	keyLine      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+/=]+(\\n.*)?$`) })
+	mayHoldToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9_/+.=-]{16,}`) })
+	bearer       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(bearer|authorization)\b`) })
+	// saysExample matches a line that says that its token is none.
+	saysExample = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(example|sample|placeholder|dummy|fake|revoked|invalid)\b`)
+	})
+	known = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(gh[opsur]_|github_pat_|gl[a-z]+-|sk-|AKIA|ASIA|xox[a-z]-|xapp-|npm_|pypi-|AIza|hf_|SG\.|dop_v1_|[srp]k_live_|eyJ)`)
+	})
+)
+
+// removed returns what Hide took out of a line, and a little around it.
+func removed(line, hidden string) string {
+	before, _, _ := strings.Cut(hidden, tokens.Mark)
+	_, after, _ := strings.Cut(hidden, tokens.Mark)
+	if len(before)+len(after) > len(line) {
+		return line
+	}
+	if i := strings.LastIndex(hidden, tokens.Mark); i >= 0 {
+		after = hidden[i+len(tokens.Mark):]
+	}
+	return line[len(before) : len(line)-len(after)]
+}
+
+// isExample reports whether a token is one that people write in documents: with a word
+// that says so, in order of the alphabet, or of few letters.
+func isExample(token string) bool {
+	lower := lowered(token)
+	for _, word := range []string{"example", "xxxx", "your", "placeholder", "abcdef", "123456", "sample", "dummy", "test", "fake", "redacted", "changeme", "secret", "000000", "...", "demo", "here", "<", "{", "$"} {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	letters := map[rune]bool{}
+	for _, r := range token {
+		letters[r] = true
+	}
+	return len(letters) < 10
+}

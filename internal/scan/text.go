@@ -1,0 +1,183 @@
+package scan
+
+import (
+	"crypto/sha256"
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
+)
+
+// A zone says what a piece of text is for, which decides what its words mean.
+type zone int
+
+const (
+	prose   zone = iota // a document's text: the model does what it says
+	comment             // an HTML comment: the model reads it, and a person does not
+	quoted              // a fenced block or block quote of a document
+	code                // what runs: a script, a declared command
+	remark              // a comment in code: nothing runs it, and the model may read it
+	meta                // a description or schema, which models see before anything is opened
+	data                // any other text
+)
+
+// A unit is a piece of text that is searched as one: a paragraph, a logical line of
+// code, a value.
+type unit struct {
+	zone  zone
+	text  string // as a model or a shell reads it: see normal
+	lower string // text with ASCII letters in lower case; the same offsets
+
+	offsets, lines []int // where in text which line of the file begins
+
+	tool string // the declared tool that it is of
+	lang string // of a script or a fenced block
+	bad  bool   // the words before it say that this must not be
+	// aside says that a heading announces what should not be, which anybody can write.
+	aside bool
+}
+
+// lineAt returns the line of the file at an offset in the text.
+func (u *unit) lineAt(offset int) int {
+	i := sort.SearchInts(u.offsets, offset+1) - 1
+	return u.lines[max(i, 0)]
+}
+
+// A joiner puts lines together to a unit.
+type joiner struct {
+	b              strings.Builder
+	offsets, lines []int
+}
+
+func (j *joiner) add(s string, line int) {
+	if j.b.Len() > 0 {
+		j.b.WriteByte(' ')
+	}
+	j.offsets, j.lines = append(j.offsets, j.b.Len()), append(j.lines, line)
+	j.b.WriteString(s)
+}
+
+func (j *joiner) empty() bool { return len(j.lines) == 0 }
+
+// take returns what was added, and starts anew.
+func (j *joiner) take(z zone) unit {
+	u := unit{zone: z, text: j.b.String(), offsets: j.offsets, lines: j.lines}
+	u.lower = lowered(u.text)
+	*j = joiner{}
+	return u
+}
+
+// A file is a text while it is looked at.
+type file struct {
+	path  string
+	lines []string   // of the file as it is, without their ends
+	sums  [][32]byte // of lines, made when they are wanted
+	known []bool
+	units []unit
+	aside map[int]bool // :: line of a document below a heading that announces what should not be
+}
+
+func newFile(path string, text []byte) *file {
+	f := &file{path: path}
+	for line := range strings.Lines(string(text)) {
+		f.lines = append(f.lines, strings.TrimRight(line, "\r\n"))
+	}
+	f.sums, f.known = make([][32]byte, len(f.lines)), make([]bool, len(f.lines))
+	return f
+}
+
+// bytesOf returns what the hash of a finding in these lines is of: the digests of the
+// lines. A line may be as long as the file, and have many findings.
+func (f *file) bytesOf(from, to int) []byte {
+	var out []byte
+	for i := max(from, 1); i <= min(to, len(f.lines)); i++ {
+		if !f.known[i-1] {
+			f.sums[i-1], f.known[i-1] = sha256.Sum256([]byte(strings.TrimSpace(f.lines[i-1]))), true
+		}
+		out = append(out, f.sums[i-1][:]...)
+	}
+	return out
+}
+
+// decode returns a text as UTF-8. UTF-16 without a mark is taken for what it is when
+// every other byte at its beginning is NUL.
+func decode(src []byte) []byte {
+	if set := charset.Of(src); set != charset.UTF8 {
+		return set.Decode(src)
+	}
+	const look = 64
+	if len(src) < 8 {
+		return src
+	}
+	var nul [2]int
+	head := src[:min(look, len(src))&^1]
+	for i, c := range head {
+		if c == 0 {
+			nul[i%2]++
+		}
+	}
+	switch half := len(head) / 2; {
+	case nul[1] > half*3/4 && nul[0] == 0:
+		return charset.UTF16LE.Decode(src)
+	case nul[0] > half*3/4 && nul[1] == 0:
+		return charset.UTF16BE.Decode(src)
+	}
+	return src
+}
+
+// normal returns a line as a model or a shell reads it: without characters that do not
+// show, tag characters as the letters that they stand for, one form of each letter and
+// quotation mark.
+func normal(line string) string {
+	plain := true
+	for i := range len(line) {
+		if c := line[i]; c >= utf8.RuneSelf || c < ' ' || c == 0x7f {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return line
+	}
+	var b strings.Builder
+	b.Grow(len(line))
+	for i, r := range line {
+		switch {
+		case r == utf8.RuneError && line[i] != 0xef: // not UTF-8
+		case r == '\t' || unicode.Is(unicode.Zs, r) || r == 0x2028 || r == 0x2029 || r == '\r' || r == '\v' || r == '\f':
+			b.WriteByte(' ')
+		case 0xe0020 <= r && r < 0xe007f:
+			b.WriteByte(byte(r - 0xe0000))
+		case invisible(r):
+		case r == '“' || r == '”' || r == '„' || r == '«' || r == '»':
+			b.WriteByte('"')
+		case r == '‘' || r == '’' || r == '‚':
+			b.WriteByte('\'')
+		case r == '‐' || r == '‑' || r == '−':
+			b.WriteByte('-')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return norm.NFKC.String(b.String())
+}
+
+// lowered is s with ASCII letters in lower case, byte for byte.
+func lowered(s string) string {
+	for i := range len(s) {
+		if c := s[i]; 'A' <= c && c <= 'Z' {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				if 'A' <= b[i] && b[i] <= 'Z' {
+					b[i] += 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}
