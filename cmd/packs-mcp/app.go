@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/doctor"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/scancmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/setup"
 )
 
@@ -21,7 +22,7 @@ type app struct{ *cli.Env }
 func (a *app) command() *cobra.Command {
 	root := a.Root(a.serveCommand(), a.tryCommand(), a.callCommand(), a.testCommand(), a.versionCommand(), a.manCommand())
 	for _, commands := range []func(*cli.Env) []*cobra.Command{
-		catalog.Commands, approve.Commands, author.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands, get.Commands,
+		catalog.Commands, approve.Commands, author.Commands, scancmd.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands, get.Commands,
 	} {
 		root.AddCommand(commands(a.Env)...)
 	}

@@ -37,6 +37,7 @@ func (a *app) validateCommand() *cobra.Command {
 	var opts lint.Options
 	var how showing
 	var fix fixing
+	var security bool
 	cmd := &cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Say everything that is wrong with packs",
@@ -57,6 +58,9 @@ its line ends become those of Unix. With --dry-run that is printed, and nothing 
 
 Infos of one kind are one line, unless --verbose.
 
+With --security, packs are scanned too, as scan does (docs/reference/scan.md): a finding that
+is critical or high is an error, one that is medium a warning.
+
 The configuration plays no part, so that a pack is as valid here as anywhere. The exit
 status is 0 when everything is valid, 1 when something is not, and 2 for misuse.`,
 		Example: `  packs-mcp validate ./my-pack
@@ -76,7 +80,7 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 				return &cli.UsageError{Err: errors.New("--dry-run is for --fix"), Hint: "without --fix nothing is changed"}
 			}
 			opts.Installed = a.installed()
-			return a.validate(cmd.Context(), args, opts, fix, how)
+			return a.validate(cmd.Context(), args, opts, fix, security, how)
 		},
 	}
 	cmd.Flags().StringVar(&profile, "profile", "", "hold packs to one specification: agent-skills, skill-md, tool-pack, capability-pack or skillkit")
@@ -86,6 +90,7 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 	cli.JSONFlag[validatedPacks](a.Env, cmd, &how.json)
 	cmd.Flags().BoolVar(&how.sarif, "sarif", false, "print SARIF 2.1.0, for code scanning")
 	cmd.Flags().BoolVar(&how.verbose, "verbose", false, "print every info in a line of its own")
+	cmd.Flags().BoolVar(&security, "security", false, "look for attacks as well, as scan does")
 	var profiles []string
 	for _, p := range lint.Profiles() {
 		profiles = append(profiles, string(p))
@@ -97,7 +102,7 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 // showing says how the results are printed.
 type showing struct{ json, sarif, verbose bool }
 
-func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fix fixing, how showing) error {
+func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fix fixing, security bool, how showing) error {
 	checker := lint.New(opts)
 	results := []validatedPack{}
 	seen := map[string]bool{}
@@ -125,6 +130,11 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 				}
 				seen[r.Path] = true
 				results = append(results, validatedPack{r.Path, r.Valid, r.Name, r.Description, r.Problems})
+			}
+			if security {
+				if results, err = addSecurity(ctx, path, results); err != nil {
+					return err
+				}
 			}
 		}
 	}

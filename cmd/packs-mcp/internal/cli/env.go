@@ -52,7 +52,7 @@ func (env *Env) Root(below ...*cobra.Command) *cobra.Command {
 }
 
 // Run runs the command line args and returns the exit status: 0 done, 1 failed, 2
-// misuse.
+// misuse, 4 refused by a policy.
 func (env *Env) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	root.SetIn(env.Stdin)

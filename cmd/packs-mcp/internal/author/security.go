@@ -1,0 +1,68 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/scan"
+)
+
+// addSecurity adds what a scan of path finds to the results of the same packs, and a
+// result for what has none. The scan's hashes and policy are for scan itself.
+func addSecurity(ctx context.Context, path string, results []validatedPack) ([]validatedPack, error) {
+	reports, err := scan.Folder(ctx, scanned(path))
+	if errors.Is(err, scan.ErrNoPack) {
+		return results, nil // which was said, as a problem
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, report := range reports {
+		i := slices.IndexFunc(results, func(r validatedPack) bool {
+			return filepath.Clean(r.Path) == filepath.Clean(report.Path) || filepath.Clean(scanned(r.Path)) == filepath.Clean(report.Path)
+		})
+		if i < 0 {
+			results = append(results, validatedPack{Path: report.Path, Valid: true})
+			i = len(results) - 1
+		}
+		for _, f := range report.Findings {
+			d := securityProblem(report, f)
+			if d.Severity == diag.Error {
+				results[i].Valid = false
+			}
+			results[i].Problems = append(results[i].Problems, d)
+		}
+		diag.Sort(results[i].Problems)
+	}
+	return results, nil
+}
+
+// scanned returns the folder of a document: a scan is of the whole pack.
+func scanned(path string) string {
+	if ext := filepath.Ext(path); ext == ".md" || filepath.Base(path) == "tools.json" {
+		return filepath.Dir(path)
+	}
+	return path
+}
+
+func securityProblem(report scan.Report, f scan.Finding) diag.Diagnostic {
+	severity := diag.Info
+	switch {
+	case f.Severity.AtLeast(scan.High):
+		severity = diag.Error
+	case f.Severity.AtLeast(scan.Medium):
+		severity = diag.Warning
+	}
+	file := filepath.Join(report.Path, filepath.FromSlash(f.Path))
+	if filepath.Base(report.Path) == f.Path {
+		file = report.Path
+	}
+	message := f.Why
+	if f.Quote != "" {
+		message += " Found: " + f.Quote
+	}
+	return diag.Diagnostic{Code: f.Rule, Severity: severity, File: file, Line: f.Line, Message: message, Hint: f.Fix}
+}
