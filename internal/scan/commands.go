@@ -3,6 +3,7 @@ package scan
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -14,7 +15,7 @@ func commands() []pattern {
 		sh      = `(/\S*?/)?(ba|z|da|k|fi|c|tc|)sh\b`
 		get     = `\b(curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|aria2c|fetch)\b`
 		end     = `\s*($|[;&|)"'\x60#])`
-		private = `(\.ssh/(id_(rsa|dsa|ecdsa|ed25519)|identity|\*)|\.aws/credentials|\.netrc\b|\.git-credentials|\.config/gh/hosts\.yml|\.docker/config\.json|\.kube/config\b|\.config/gcloud/(credentials\.db|access_tokens|application_default_credentials|legacy_credentials)|\.azure/(accesstokens|msal_token_cache)|(~|home\}?|homedir\(\))[/"', ]{1,4}\.(npmrc|pypirc)|\.pgpass|\.my\.cnf|\.gnupg/(private|secring)|/etc/g?shadow\b|chrome/[^"' ]*?/(login data|cookies)|\blogin data\b|logins\.json|key4\.db|login\.keychain|wallet\.dat|\.electrum/wallets|\.config/solana/id\.json|exodus\.wallet|\.claude/\.credentials\.json|\.codex/auth\.json|\.gemini/oauth_creds|claude_desktop_config\.json)`
+		private = `(\.ssh/(id_(rsa|dsa|ecdsa|ed25519)|identity|\*)|\.aws/credentials|["'/~]\.netrc\b|\.git-credentials|\.config/gh/hosts\.yml|\.docker/config\.json|\.kube/config\b|\.config/gcloud/(credentials\.db|access_tokens|application_default_credentials|legacy_credentials)|\.azure/(accesstokens|msal_token_cache)|(~|home\}?|homedir\(\))[/"', ]{1,4}\.(npmrc|pypirc)|\.pgpass|\.my\.cnf|\.gnupg/(private|secring)|/etc/g?shadow\b|chrome/[^"' ]*?/(login data|cookies)|\blogin data\b|logins\.json|key4\.db|login\.keychain|wallet\.dat|\.electrum/wallets|\.config/solana/id\.json|exodus\.wallet|\.claude/\.credentials\.json|\.codex/auth\.json|\.gemini/oauth_creds|claude_desktop_config\.json)`
 		privies = `.ssh|.aws|.netrc|.git-cred|gh/hosts|.docker|.kube|gcloud|.azure|npmrc|pypirc|.pgpass|.my.cnf|.gnupg|shadow|login data|cookies|logins.json|key4.db|keychain|wallet|solana|.claude|.codex|.gemini|claude_desktop`
 		agents  = `(\.claude/(settings(\.local)?\.json|claude\.md|skills/|agents/|commands/|hooks)|\bclaude\.md|\bagents\.md|\bgemini\.md|\.cursorrules|\.cursor/(rules|mcp\.json)|\.mcp\.json|\.codex/(config\.toml|agents\.md)|\.gemini/settings\.json|copilot-instructions\.md|\.vscode/(tasks|settings|mcp)\.json|\.windsurfrules|claude_desktop_config\.json)`
 		agentsW = `.claude|claude.md|agents.md|gemini.md|.cursor|.mcp.json|.codex|.gemini|copilot-instr|.vscode|.windsurf|claude_desktop`
@@ -40,7 +41,7 @@ func commands() []pattern {
 			`(https?://|download).*?(\.(zip|rar|7z|exe|dmg|pkg|msi|iso)\b|\barchive\b).*?\b(pass(word|code|phrase)?|pw)\b\s*(is\b|:|=|\x60|"|')`),
 		run("locked-download", Critical, Critical, `extract|unzip|unpack|unrar`,
 			`\b(extract|unzip|unpack|unrar)\b.*?\b(with|using)\b.*?\b(pass(word|code)?|pw)\b\s*(is\b|:|=|\x60|"|').*?\b(run|execute|install|open|start|launch)\b`),
-		run("locked-download", High, High, `unzip|7z|unrar`, `\bunzip\s+(-\w+\s+)*-p\s*\S+\s+\S+|\b7z\s+[xe]\s.*?-p\S+|\bunrar\s+[xe]\s+(-\S+\s+)*-p\S+`).at(code),
+		run("locked-download", High, High, `unzip|7z|unrar`, `\bunzip\s+(-\w+\s+)*-p\s*\S+\s+\S+|\b7z\s+[xe]\s.*?-p\S+|\bunrar\s+[xe]\s+(-\S+\s+)*-p\S+`).at(code).but(withPassword),
 		run("stealth-run", High, High, `mshta|osascript|rundll32|regsvr32|certutil|bitsadmin|hidden`,
 			`\bmshta(\.exe)?\s+["']?(https?:|javascript:|vbscript:)|\bosascript\s.*?(do shell script|display dialog.*?(password|hidden answer))|\bregsvr32.*?/i:https?:|\bcertutil(\.exe)?\s.*?-urlcache|\bbitsadmin(\.exe)?\s.*?/transfer|\brundll32(\.exe)?\s+(javascript|url\.dll|\S*\\temp\\)|\b(powershell|pwsh)(\.exe)?\s.*?-w(indowstyle)?\s+hidden|-windowstyle\s+hidden`),
 
@@ -48,7 +49,7 @@ func commands() []pattern {
 		run("reverse-shell", Critical, High, `/dev/tcp|/dev/udp`, `\bsh\s+-i\b.*?/dev/(tcp|udp)/|/dev/(tcp|udp)/\S+\s+0?[<>]&\d|\bexec\s+\d+<>\s*/dev/(tcp|udp)/.*?(\bsh\b|\beval\b|while\s+read)|0<&\d+;\s*exec\s+\d+<>\s*/dev/tcp`),
 		run("reverse-shell", Critical, High, `nc |nc.|ncat|netcat|mkfifo|sh -i`, `\b(nc|ncat|netcat|nc\.traditional)(\.exe)?\s([^|;]*?\s)?-\w{0,4}[ec]\s*["']?(/\S+/)?(ba|z|)(sh|cmd(\.exe)?|powershell)\b|\bmkfifo\b.*?\|\s*(/\S+/)?\w*sh\b.*?\|\s*\w*(nc|ncat|netcat|openssl|telnet)\b|\|\s*(/bin/)?(ba|)sh\s+-i.*?\|\s*(nc|ncat|openssl|telnet)\b`),
 		run("reverse-shell", Critical, High, `socat|dup2|pty.spawn|tcpclient|fsockopen|meterpreter|msfvenom|tcpsocket|createconnection|net.connect|socket`,
-			`\bsocat\s.*?\bexec:|\bos\.dup2\(\s*\w+\.fileno\(\)|\bsocket\b.*?\bpty\.spawn\(|new-object\s+(system\.)?net\.sockets\.tcpclient|\bfsockopen\(.*?\b(exec|proc_open|shell_exec|popen)\(|\bmeterpreter/reverse|\bmsfvenom\s+-p|\btcpsocket\.(new|open)\(.*?\b(exec|popen|spawn)\b|\bnet\.(connect|createconnection)\(.*?\b(stdin|spawn)\b|use\s+socket\s*;.*?open\(\s*stdin`),
+			`\bsocat\s.*?\bexec:|\bos\.dup2\(\s*(s|so?ck\w*|conn\w*|client\w*)\.fileno\(\)\s*,|\bsocket\b.*?\bpty\.spawn\(|new-object\s+(system\.)?net\.sockets\.tcpclient|\bfsockopen\(.*?\b(exec|proc_open|shell_exec|popen)\(|\bmeterpreter/reverse|\bmsfvenom\s+-p|\btcpsocket\.(new|open)\(.*?\b(exec|popen|spawn)\b|\bnet\.(connect|createconnection)\(.*?\b(stdin|spawn)\b|use\s+socket\s*;.*?open\(\s*stdin`),
 
 		// Decoded and run.
 		run("obfuscated-exec", Critical, High, `base64|xxd|openssl|uudecode|base32`,
@@ -57,7 +58,7 @@ func commands() []pattern {
 		run("obfuscated-exec", Critical, High, `b64decode|b32decode|a85decode|decompress|marshal|fromhex|unhexlify|codecs|__import__|rot13`,
 			`\b(exec|eval)\s*\(.*?(b64decode|b32decode|a85decode|b85decode|zlib\.decompress|lzma\.decompress|marshal\.loads|bytes\.fromhex|unhexlify|codecs\.decode|decompress\()|\b(exec|eval)\s*\(\s*__import__|__import__\(\s*['"](base64|zlib|marshal|codecs|builtins)['"]\s*\)\s*\.\s*\w+\(|\b(os\.system|subprocess\.\w+|popen)\s*\(.*?(b64decode|fromhex|unhexlify|rot13)`),
 		run("obfuscated-exec", Critical, High, `atob|fromcharcode|unescape|buffer.from|function(p,a,c`,
-			`\b(eval|function|settimeout|setinterval|execsync|exec)\s*\(\s*.*?(\batob\s*\(|string\.fromcharcode\s*\(|\bunescape\s*\(|buffer\.from\s*\(.*?['"](base64|hex)['"])|\beval\(function\(p,a,c,k,e,`),
+			`\b(eval|function|settimeout|setinterval|execsync|exec)\s*\(\s*[^;{}]*?(\batob\s*\(|string\.fromcharcode\s*\(|\bunescape\s*\(|buffer\.from\s*\(.*?['"](base64|hex)['"])|\beval\(function\(p,a,c,k,e,`),
 		run("obfuscated-exec", Critical, High, `powershell|pwsh|frombase64string`,
 			`\b(powershell|pwsh)(\.exe)?["']?,?\s.*?-e(c|nc|ncodedcommand)?["']?,?\s+["']?[a-z0-9+/=]{20}|frombase64string.*?(\biex\b|invoke-expression|\[(system\.)?reflection\.assembly\]|\.invoke\()|(\biex\b|invoke-expression|reflection\.assembly\]::load).*?frombase64string`),
 		run("obfuscated-exec", Critical, High, `base64_decode|gzinflate|str_rot13|decode_base64|decode64|gzuncompress`, `\b(eval|assert)\s*\(?\s*(@?\s*(base64_decode|gzinflate|str_rot13|gzuncompress)\s*\(|decode_base64|base64\.(strict_)?decode64)`),
@@ -87,7 +88,7 @@ func commands() []pattern {
 		run("destructive", High, Medium, `del /|erase /|rd /s|rmdir /s|format |vssadmin|remove-item`,
 			`\b(del|erase)\s+(/[sqf]\s+)+["']?[a-z]:\\(\s|\*|["']|$)|\b(rd|rmdir)\s+(/[sq]\s+)+["']?[a-z]:\\?(\s|["']|$)|\bvssadmin(\.exe)?\s+delete\s+shadows|\bformat\s+[a-z]:\s*(/|$)|\bremove-item\s.*?-recurse.*?\s["']?([a-z]:\\(\s|["'*]|$)|\$home|\$env:userprofile)|\bremove-item\s+(-path\s+)?["']?([a-z]:\\["'*]?\s|\$home\s|\$env:userprofile\s).*?-recurse`),
 		run("destructive", High, Medium, `rmtree|rmsync|rimraf|fs.rm`, `\brmtree\(\s*(["']/["']|["']/(etc|usr|home|var)/?["']|os\.path\.expanduser\(\s*["']~/?["']\s*\)|(pathlib\.)?path\.home\(\)\s*[,)])|\b(rmsync|rmdirsync|rimraf|rm)\(\s*(["']/["']|os\.homedir\(\)\s*[,)]|process\.env\.home\s*[,)])`),
-		run("persistence", High, Medium, `crontab|/etc/cron|spool/cron`, `\|\s*crontab\b|\bcrontab\s+(-\s|-$|[^-\s]\S*\s*$)|(>>?|\btee\b(\s+-a)?|\bcp\s+\S+|\bmv\s+\S+)\s*["']?(/etc/cron|/var/spool/cron)`),
+		run("persistence", High, Medium, `crontab|/etc/cron|spool/cron`, `\|\s*crontab\b|\bcrontab\s+(-\s|-$|["']?[\w/$~][\w./$~-]*["']?\s*$)|(>>?|\btee\b(\s+-a)?|\bcp\s+\S+|\bmv\s+\S+)\s*["']?(/etc/cron|/var/spool/cron)`),
 		run("persistence", High, Low, `systemctl|systemd|launchctl|launchagents|launchdaemons`,
 			`\bsystemctl\s+(--\S+\s+)*enable\b|(>>?|\btee\b(\s+-a)?|\bcp\s+\S+)\s*["']?\S*(/etc/systemd/system|\.config/systemd/user)/|\blaunchctl\s+(load|bootstrap|submit|enable)\b|(>>?|\btee\b|\bcp\s+\S+|\bopen\(|writefile\w*\().*?library/launch(agents|daemons)/`),
 		run("persistence", High, Medium, `.bashrc|.zshrc|.profile|.bash_profile|.zprofile|.zshenv|.bash_login|config.fish`,
@@ -125,17 +126,36 @@ func run(rule string, inCode, inDoc Severity, words, expr string) pattern {
 	return pattern{rule: rule, code: inCode, doc: inDoc, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr)}
 }
 
-func allPatterns() []pattern { return append(prompts(), commands()...) }
+func allPatterns() []pattern { return slices.Concat(prompts(), commands(), halves()) }
+
+// halves are patterns of what is an attack together.
+func halves() []pattern {
+	half := func(is sign, words, expr string) pattern {
+		return pattern{sign: is, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr), only: []zone{code}}
+	}
+	return []pattern{
+		half(sendsData, `requests|httpx|session|urlopen|urllib|http.client|fetch(|axios|curl|nc |.connect(|create_connection|smtplib|invoke-|wget|.request(`,
+			`\b(requests|httpx|session)\.(post|put)\(|\burlopen\(.*data|\burllib\.request\.request\(|\bhttp\.client\.|\bfetch\(|\baxios\b|\bcurl\s.*(\s-d|--data|\s-f\s|--form|\s-t\s|--upload-file|-x post)|\b(nc|ncat)\s+\S+\s+\d|\.connect\(\s*\(|create_connection\(|\bsmtplib\b|invoke-(webrequest|restmethod)\b.*-method\s+post|\bwget\b.*--post|https?\.request\(`),
+		half(readsSecrets, `environ|process.env|printenv|$(env|env:`,
+			`\bjson\.(dumps|stringify)\(\s*(dict\(\s*)?(os\.environ|process\.env)\s*[,)]|\bdict\(\s*os\.environ\s*\)|object\.(entries|assign)\(\s*(\{\}\s*,\s*)?process\.env\s*\)|\bstr\(\s*os\.environ\s*\)|=\s*["']?\$\((env|printenv)\b|get-childitem\s+env:`),
+		half(readsSecrets, `.ssh|id_rsa|id_ed25519|id_ecdsa|.aws|.netrc|.git-cred|gh/hosts|.gnupg|shadow|login data|logins.json|key4.db|keychain|find-generic|wallet.dat|solana|.claude|.codex|gcloud`,
+			`\.ssh["'/, )]+(id_(rsa|dsa|ecdsa|ed25519)\b|\*)|["'/]id_(rsa|ed25519|ecdsa)["']|\.aws["'/, )]+credentials|["'/~]\.netrc\b|\.git-credentials|gh/hosts\.yml|\.gnupg/|/etc/shadow|login data|logins\.json|key4\.db|login\.keychain|find-generic-password|wallet\.dat|solana/id\.json|\.claude/\.credentials|\.codex/auth\.json|gcloud/(application_default_credentials|credentials\.db)`).but(uses),
+		half(connects, `.connect(|create_connection|net.connect|net.createconnection|net.socket|tcpsocket|net.dial`,
+			`\.connect\(\s*\(|create_connection\(|\bnet\.(connect|createconnection)\(|\bnew net\.socket\(|\btcpsocket\.(new|open)\b|\bnet\.dial\(`),
+		half(givesShell, `pty.spawn|os.dup2|call(|run(|popen(|check_output(|spawn(|command(|.stdout.pipe`,
+			`\bpty\.spawn\(|\bos\.dup2\(\s*\w+\.fileno\(\)\s*,\s*[012]\b|\b(call|run|popen|check_output|spawn|command)\(\s*\[?\s*["'](/bin/)?(ba|z|)sh["']\s*,\s*\[?\s*["']-i["']|\bspawn\(\s*["'](/bin/)?(ba|z|)sh["']\s*(,\s*\[\s*\]\s*)?\)|\.stdout\.pipe\(\s*(client|socket|sock|conn)`),
+	}
+}
 
 // fetched makes a download in a document count as much as in a script when it comes from
 // where nobody answers for it.
-func fetched(u *unit, match string, s Severity) (Severity, bool) {
+func fetched(u *unit, from, to int, s Severity) (Severity, bool) {
 	if u.zone == code || u.zone == comment {
 		return s, true
 	}
-	lower := lowered(match)
+	lower := u.lower[from:to]
 	for _, host := range addresses().FindAllString(lower, 4) {
-		if _, public := publicAddress(u, host, s); public {
+		if isPublic(host) {
 			return High, true
 		}
 	}
@@ -156,44 +176,46 @@ var (
 )
 
 // notLocal leaves out addresses on this machine, in private networks, and of examples.
-func notLocal(_ *unit, match string, s Severity) (Severity, bool) {
-	return s, !localHTTP().MatchString(lowered(match))
+func notLocal(u *unit, from, to int, s Severity) (Severity, bool) {
+	return s, !localHTTP().MatchString(u.lower[from:to])
 }
 
 // publicAddress leaves out addresses that nobody on the internet has.
-func publicAddress(_ *unit, match string, s Severity) (Severity, bool) {
-	_, rest, _ := strings.Cut(match, "://")
+func publicAddress(u *unit, from, to int, s Severity) (Severity, bool) {
+	return s, isPublic(u.lower[from:to])
+}
+
+// isPublic reports whether the host of a URL is an address on the internet. One that is
+// written as a single number hides itself.
+func isPublic(address string) bool {
+	_, rest, _ := strings.Cut(address, "://")
 	if i := strings.IndexByte(rest, '@'); i >= 0 {
 		rest = rest[i+1:]
 	}
 	rest = strings.TrimRight(rest, ":/ \"'`)")
 	if !strings.Contains(rest, ".") {
-		return s, true // an address in one number hides itself
+		return true
 	}
 	addr, err := netip.ParseAddr(rest)
 	if err != nil || addr.IsPrivate() || addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.IsMulticast() {
-		return s, false
+		return false
 	}
 	for _, reserved := range []string{"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4", "1.2.3.4/32", "1.1.1.1/32", "8.8.8.8/32", "0.0.0.0/8"} {
 		if netip.MustParsePrefix(reserved).Contains(addr) {
-			return s, false
+			return false
 		}
 	}
-	return s, true
+	return true
 }
 
 // uses leaves out public keys, and programs that log in with a key.
-func uses(u *unit, match string, s Severity) (Severity, bool) {
-	i := strings.Index(u.text, match)
-	behind := u.lower[i+len(match):]
-	if strings.HasPrefix(behind, ".pub") {
+func uses(u *unit, from, to int, s Severity) (Severity, bool) {
+	if strings.HasPrefix(u.behind(to), ".pub") || logsIn().MatchString(u.around(from, to)) {
 		return s, false
 	}
-	if logsIn().MatchString(u.lower) {
-		return s, false
-	}
-	for _, weak := range []string{".kube/config", ".docker/config", "npmrc", "pypirc", "claude_desktop_config", "id_rsa.pub"} {
-		if strings.HasSuffix(lowered(match), weak) || strings.Contains(lowered(match), weak) {
+	match := u.lower[from:to]
+	for _, weak := range []string{".kube/config", ".docker/config", "npmrc", "pypirc", "claude_desktop_config"} {
+		if strings.Contains(match, weak) {
 			return max(s, Medium), true
 		}
 	}
@@ -206,10 +228,16 @@ var logsIn = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\$ )?(sudo )?(ssh|scp|sftp|ssh-add|ssh-keygen|ssh-copy-id|chmod|kubectl|helm|ansible\S*|autossh)\s[^|;&]*$|^(export\s+)?(kubeconfig|git_ssh_command)=`)
 })
 
+// withPassword leaves out unzip -p, which writes to a pipe: -P is for a password.
+func withPassword(u *unit, from, to int, s Severity) (Severity, bool) {
+	match := u.text[from:to]
+	return s, !strings.HasPrefix(match, "unzip") || strings.Contains(match, "-P")
+}
+
 // onlyPath makes a line that puts a folder on the search path, or sets up completion,
 // matter less in a document: that is how programs are installed.
-func onlyPath(u *unit, _ string, s Severity) (Severity, bool) {
-	if u.zone != code && harmlessRC().MatchString(u.lower) {
+func onlyPath(u *unit, from, to int, s Severity) (Severity, bool) {
+	if u.zone != code && harmlessRC().MatchString(u.around(from, to)) {
 		return Low, true
 	}
 	return s, true

@@ -110,7 +110,7 @@ func (s *scanner) argv(t *tools.Tool, below, line string) {
 	text := normal(line)
 	u := &unit{zone: code, text: text, lower: lowered(text), offsets: []int{0}, lines: []int{t.Line}, tool: t.Name}
 	s.search.find(u, func(p *pattern, from, to int, severity Severity) {
-		if p.rule == "dynamic-exec" || p.rule == "as-root" || p.prompt {
+		if p.rule == "dynamic-exec" || p.rule == "as-root" || p.prompt || p.sign != noSign {
 			return // rules about tools say it
 		}
 		s.add(hit{rule: p.rule, severity: severity, path: below + t.File, line: t.Line, tool: t.Name, quote: line, matched: t.Definition()})

@@ -251,17 +251,22 @@ func (s *scanner) text(full, name, ext string, src []byte, executable bool) {
 	s.encoded(f)
 	s.secrets(f)
 	s.units(f)
-	if lang != "" || executable {
-		s.flow(f)
-	}
 }
 
 // units searches all units of a file.
 func (s *scanner) units(f *file) {
+	var seen signs
+	defer s.flow(f, &seen)
 	for i := range f.units {
 		u := &f.units[i]
 		s.search.find(u, func(p *pattern, from, to int, severity Severity) {
 			first, last := u.lineAt(from), u.lineAt(max(from, to-1))
+			if p.sign != noSign {
+				if seen[p.sign] == 0 {
+					seen[p.sign] = first
+				}
+				return
+			}
 			around := u.text[max(0, from-20):min(len(u.text), to+60)]
 			s.add(hit{rule: p.ruleIn(u), severity: severity, path: f.path, line: first, tool: u.tool, quote: around, matched: f.bytesOf(first, last)})
 		})
@@ -281,36 +286,19 @@ func (p *pattern) ruleIn(u *unit) string {
 }
 
 // flow looks for a script that reads secrets in one line, and sends something in
-// another.
-func (s *scanner) flow(f *file) {
-	from, quote := 0, ""
-	sends := false
-	for i := range f.units {
-		u := &f.units[i]
-		if u.zone != code {
-			continue
-		}
-		sends = sends || sendsData().MatchString(u.lower)
-		if from == 0 && (readsAll().MatchString(u.lower) || readsKeys().MatchString(u.lower) && !logsIn().MatchString(u.lower)) {
-			from, quote = u.lines[0], u.text
-		}
+// another; or connects to a host, and gives that a shell.
+func (s *scanner) flow(f *file, seen *signs) {
+	say := func(rule string, at sign) {
+		line := seen[at]
+		s.add(hit{rule: rule, severity: Critical, path: f.path, line: line, quote: f.lines[line-1], matched: f.bytesOf(line, line)})
 	}
-	if from > 0 && sends {
-		s.add(hit{rule: ruleCredentialSend, severity: Critical, path: f.path, line: from, quote: quote, matched: f.bytesOf(from, from)})
+	if seen[readsSecrets] > 0 && seen[sendsData] > 0 {
+		say(ruleCredentialSend, readsSecrets)
+	}
+	if seen[givesShell] > 0 && seen[connects] > 0 {
+		say(ruleReverseShell, givesShell)
 	}
 }
-
-var (
-	sendsData = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\b(requests|httpx|session)\.(post|put)\(|\burlopen\(.*data|\burllib\.request\.request\(|\bhttp\.client\.|\bfetch\(|\baxios\b|\bcurl\s.*(\s-d|--data|\s-f\s|--form|\s-t\s|--upload-file|-x post)|\b(nc|ncat)\s+\S+\s+\d|\.connect\(\s*\(|create_connection\(|\bsmtplib\b|invoke-(webrequest|restmethod)\b.*-method\s+post|\bwget\b.*--post|https?\.request\(`)
-	})
-	readsAll = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\bjson\.(dumps|stringify)\(\s*(dict\(\s*)?(os\.environ|process\.env)\s*[,)]|\bdict\(\s*os\.environ\s*\)|object\.(entries|assign)\(\s*(\{\}\s*,\s*)?process\.env\s*\)|\bstr\(\s*os\.environ\s*\)|=\s*["']?\$\((env|printenv)\b|\bos\.environ\.items\(\)|get-childitem\s+env:`)
-	})
-	readsKeys = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\.ssh["'/, )]+(id_(rsa|dsa|ecdsa|ed25519)\b|\*)|["'/]id_(rsa|ed25519|ecdsa)["']|\.aws["'/, )]+credentials|\.netrc\b|\.git-credentials|gh/hosts\.yml|\.gnupg/|/etc/shadow|login data|logins\.json|key4\.db|login\.keychain|find-generic-password|wallet\.dat|solana/id\.json|\.claude/\.credentials|\.codex/auth\.json|gcloud/(application_default_credentials|credentials\.db)`)
-	})
-)
 
 // A kind is what the first bytes of a file say.
 type kind int

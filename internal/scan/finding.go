@@ -73,8 +73,8 @@ const (
 // were accepted cannot hide new ones.
 type collector struct {
 	found []Finding
-	seen  map[string]bool // :: hash of a finding that was there
-	count map[string]int  // :: rule, or rule and path → findings
+	seen  map[string]int // :: hash of a finding that was there → its index in found, or -1
+	count map[string]int // :: rule, or rule and path → findings
 	rest  map[string]*rest
 }
 
@@ -85,7 +85,7 @@ type rest struct {
 }
 
 func newCollector() *collector {
-	return &collector{seen: make(map[string]bool), count: make(map[string]int), rest: make(map[string]*rest)}
+	return &collector{seen: make(map[string]int), count: make(map[string]int), rest: make(map[string]*rest)}
 }
 
 // A hit is what a check found, before it becomes a Finding.
@@ -114,15 +114,19 @@ func (c *collector) add(h hit) {
 	if h.note != "" {
 		f.Why = h.note + " " + f.Why
 	}
-	if c.seen[f.Hash] {
-		c.raise(f)
+	if i, there := c.seen[f.Hash]; there {
+		if i >= 0 && f.Severity < c.found[i].Severity {
+			// The same words can stand in an example, and below it in earnest.
+			c.found[i].Severity, c.found[i].Line = f.Severity, f.Line
+		}
 		return
 	}
-	c.seen[f.Hash] = true
+	c.seen[f.Hash] = -1
 	key := h.rule + "\x00" + h.path
 	if c.count[key] < maxOfFile && c.count[h.rule] < maxOfPack {
 		c.count[key]++
 		c.count[h.rule]++
+		c.seen[f.Hash] = len(c.found)
 		c.found = append(c.found, f)
 		return
 	}
@@ -140,16 +144,6 @@ func (c *collector) add(h hit) {
 	sum := sha256.Sum256(append(more.hash, f.Hash...))
 	more.hash = sum[:]
 	more.n++
-}
-
-// raise gives the finding with the hash of f the severity of f, if that is higher: the
-// same words can stand in an example, and below it in earnest.
-func (c *collector) raise(f Finding) {
-	for i := range c.found {
-		if c.found[i].Hash == f.Hash && f.Severity < c.found[i].Severity {
-			c.found[i].Severity, c.found[i].Line = f.Severity, f.Line
-		}
-	}
 }
 
 // findings returns all of them, the worst first, and then by place.

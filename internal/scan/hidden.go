@@ -197,42 +197,68 @@ var saysTwins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)homoglyph|look-?alike|confusable|cyrillic|typosquat`)
 })
 
-// Encoded texts: long enough for a short command.
-var (
-	base64Text = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9+/_-]{24,}={0,2}`) })
-	hexText    = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?:\\x[0-9a-fA-F]{2}){12,}|\b(?:[0-9a-fA-F]{2}){20,}\b`)
-	})
-	// commandLike matches what a decoded text has when it is a command.
-	commandLike = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(curl|wget)\s+(-\S+\s+)*["']?(https?://|\$)|/bin/(ba|z|)sh\b|\bbash -[ci]\b|\b(eval|exec)\(|\bimport (os|socket|subprocess)\b|\bos\.system\(|subprocess\.|/dev/tcp/|\bnc -\w*e|invoke-expression|\biex\b|downloadstring|new-object net\.|powershell|child_process|rm -rf [/~]|\bchmod \+x|ignore (all |the )*previous instructions`)
-	})
-)
+// leastCode is how many letters a short command takes in base64.
+const leastCode = 24
+
+// commandLike matches what a decoded text has when it is a command.
+var commandLike = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(curl|wget)\s+(-\S+\s+)*["']?(https?://|\$)|/bin/(ba|z|)sh\b|\bbash -[ci]\b|\b(eval|exec)\(|\bimport (os|socket|subprocess)\b|\bos\.system\(|subprocess\.|/dev/tcp/|\bnc -\w*e|invoke-expression|\biex\b|downloadstring|new-object net\.|powershell|child_process|rm -rf [/~]|\bchmod \+x|ignore (all |the )*previous instructions`)
+})
 
 // encoded looks for texts that are commands when they are decoded.
 func (s *scanner) encoded(f *file) {
 	for i, line := range f.lines {
-		if len(line) < 24 || strings.Contains(line, "data:image/") || strings.Contains(line, "data:font/") {
+		if len(line) < leastCode || strings.Contains(line, "data:image/") || strings.Contains(line, "data:font/") {
 			continue
 		}
-		for _, found := range base64Text().FindAllString(line, maxMatches) {
-			if text, ok := decoded(found); ok && commandLike().MatchString(text) {
-				s.report(f, hit{rule: ruleEncodedCommand, line: i + 1, quote: found, note: fmt.Sprintf("It says %q.", quote(text))})
+		from := 0
+		for k := 0; k <= len(line); k++ {
+			if k < len(line) && isCodeByte(line[k]) {
+				continue
+			}
+			if k-from >= leastCode {
+				s.encodedWord(f, i+1, line[from:k])
+			}
+			from = k + 1
+		}
+		if strings.Contains(line, `\x`) {
+			for _, found := range hexText().FindAllString(line, -1) {
+				raw, err := hex.DecodeString(strings.ReplaceAll(found, `\x`, ""))
+				s.decoded(f, i+1, found, string(raw), err == nil && isASCII(raw))
 			}
 		}
-		for _, found := range hexText().FindAllString(line, maxMatches) {
-			raw, err := hex.DecodeString(strings.ReplaceAll(found, `\x`, ""))
-			if err == nil && isASCII(raw) && commandLike().Match(raw) {
-				s.report(f, hit{rule: ruleEncodedCommand, line: i + 1, quote: found, note: fmt.Sprintf("It says %q.", quote(string(raw)))})
-			}
-		}
+	}
+}
+
+var hexText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\\x[0-9a-fA-F]{2}){12,}`) })
+
+// isCodeByte reports whether a byte is of base64, in either alphabet, and so of
+// hexadecimal.
+func isCodeByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
+}
+
+func (s *scanner) encodedWord(f *file, line int, word string) {
+	if raw, err := hex.DecodeString(word); err == nil {
+		s.decoded(f, line, word, string(raw), isASCII(raw))
+		return
+	}
+	text, ok := decoded(word)
+	s.decoded(f, line, word, text, ok)
+}
+
+func (s *scanner) decoded(f *file, line int, word, text string, ok bool) {
+	if ok && commandLike().MatchString(text) {
+		s.report(f, hit{rule: ruleEncodedCommand, line: line, quote: word, note: fmt.Sprintf("It says %q.", quote(text))})
 	}
 }
 
 // decoded returns what a text is in base64, if that is text: ASCII, or UTF-16 as
 // PowerShell takes it.
 func decoded(s string) (string, bool) {
-	s = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
+	if strings.ContainsAny(s, "-_") {
+		s = strings.ReplaceAll(strings.ReplaceAll(s, "-", "+"), "_", "/")
+	}
 	s = s[:len(s)-btoi(len(s)%4 == 1)]
 	raw, err := base64.RawStdEncoding.DecodeString(s)
 	if err != nil || len(raw) < 8 {

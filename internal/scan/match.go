@@ -17,9 +17,25 @@ type pattern struct {
 	words     []string
 	expr      *regexp.Regexp
 	// judge has the last word about a match; nil: it counts.
-	judge func(u *unit, match string, s Severity) (Severity, bool)
+	judge func(u *unit, from, to int, s Severity) (Severity, bool)
 	only  []zone // nil: everywhere
+	sign  sign   // not a finding by itself, but together with another in the same script
 }
+
+// A sign is half of an attack.
+type sign int
+
+const (
+	noSign sign = iota
+	readsSecrets
+	sendsData
+	connects
+	givesShell
+	numSigns
+)
+
+// signs are where a file has each, the first time; 0: nowhere.
+type signs [numSigns]int
 
 // none is no severity.
 const none = Info + 1
@@ -116,9 +132,9 @@ const (
 	overlap = 1 << 10
 	// maxMatches is how many matches of one pattern are looked at in one window.
 	maxMatches = 50
-	// maxWork is how many bytes the patterns are given of one folder, in all. No pack that
-	// anybody wrote takes a tenth of it.
-	maxWork = 1 << 30
+	// maxWork is how many bytes the patterns are given of one folder, in all: some seconds.
+	// The largest of 259 real packs takes a fiftieth of it.
+	maxWork = 64 << 20
 )
 
 // A search is of one folder.
@@ -168,7 +184,7 @@ func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, Sev
 			is := severity
 			if p.judge != nil {
 				var counts bool
-				if is, counts = p.judge(u, u.text[from:to], severity); !counts {
+				if is, counts = p.judge(u, from, to, severity); !counts {
 					continue
 				}
 			}
@@ -209,6 +225,21 @@ func (p *pattern) severity(u *unit) Severity {
 	return p.doc
 }
 
+// maxLook is how far a judge looks around a match: a unit may be as long as the file, and
+// have many.
+const maxLook = 400
+
+// before returns what is before an offset, at most maxLook bytes, in lower case.
+func (u *unit) before(at int) string { return u.lower[max(0, at-maxLook):at] }
+
+// behind returns what is from an offset on, at most maxLook bytes, in lower case.
+func (u *unit) behind(at int) string { return u.lower[at:min(at+maxLook, len(u.lower))] }
+
+// around returns a match in lower case, with what is around it.
+func (u *unit) around(from, to int) string {
+	return u.before(from) + u.lower[from:to] + u.behind(to)
+}
+
 // excused says what a match is when its author does not mean it: it is quoted, or the
 // words before it forbid it.
 func (u *unit) excused(p *pattern, from, to int, s Severity) Severity {
@@ -224,8 +255,7 @@ func (u *unit) excused(p *pattern, from, to int, s Severity) Severity {
 	if u.bad {
 		return none
 	}
-	const look = 300
-	before := u.lower[max(0, from-look):from]
+	before := u.before(from)
 	if i := strings.LastIndexAny(before, ".!?;"); i >= 0 && i+1 < len(before) && before[i+1] == ' ' {
 		before = before[i+1:]
 	}
@@ -237,12 +267,12 @@ func (u *unit) excused(p *pattern, from, to int, s Severity) Severity {
 	if forbids().MatchString(plain + " ") {
 		return none
 	}
-	if behind := u.lower[to:min(to+100, len(u.lower))]; u.zone == quoted && !isTextLang(u.lang) {
+	if behind := u.behind(to); u.zone == quoted && !isTextLang(u.lang) {
 		if _, said, ok := strings.Cut(behind, "#"); ok && labels().MatchString(strings.TrimSpace(said)) {
 			return none
 		}
 	}
-	if p.prompt && u.zone == prose && isQuoted(before, u.lower[to:min(to+look, len(u.lower))]) {
+	if p.prompt && u.zone == prose && isQuoted(before, u.behind(to)) {
 		return Low
 	}
 	if u.aside {
@@ -265,19 +295,16 @@ func isQuoted(before, behind string) bool {
 // isSaid reports whether a match in code is inside of a text that is only printed. In
 // double quotes, a shell runs what is in $(…).
 func isSaid(u *unit, from, to int) bool {
-	if !says().MatchString(u.lower) {
+	if from > maxLook || !says().MatchString(u.lower[:min(len(u.lower), maxLook)]) {
 		return false
 	}
 	before := u.text[:from]
-	if len(before) > 2000 {
-		return false
-	}
 	for _, q := range []byte{'"', '\''} {
 		to := to
 		if u.text[to-1] == q {
 			to-- // a pattern looks at what is behind
 		}
-		behind := u.text[to:]
+		behind := u.text[to:min(to+maxLook, len(u.text))]
 		i := strings.IndexByte(before, q)
 		if i < 0 || strings.Count(before, string(q))%2 == 0 {
 			continue

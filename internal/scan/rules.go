@@ -68,6 +68,7 @@ const (
 	ruleIncomplete      = "scan-incomplete"
 	ruleOverride        = "prompt-override"
 	ruleCredentialRead  = "credential-read"
+	ruleReverseShell    = "reverse-shell"
 	ruleInjectionFenced = "prompt-quoted"
 )
 
@@ -114,7 +115,7 @@ var table = sync.OnceValue(func() []Rule {
 		{"drop-host", classCommands, High, "It speaks to a service that collects what strangers send, or hides who they are.", "Use a host that the pack's author answers for."},
 		{"locked-download", classCommands, Critical, "It wants the user to fetch a program or an archive that opens with a password, which no scanner can look into.", "Publish the program openly, with its digest."},
 		{"stealth-run", classCommands, High, "It starts a program in a way that hides it, or by a program that only seems to do something else.", "Start the program itself, in the open."},
-		{"reverse-shell", classCommands, Critical, "It gives somebody on the network a shell on this machine.", "Remove it."},
+		{ruleReverseShell, classCommands, Critical, "It gives somebody on the network a shell on this machine.", "Remove it."},
 		{"obfuscated-exec", classCommands, Critical, "It decodes a text and runs it, so nobody sees what runs.", "Put the code in the pack as it is."},
 		{ruleEncodedCommand, classCommands, Critical, "A text in base64 or hexadecimal is a command when it is decoded.", "Write the command in the open."},
 		{"dynamic-exec", classCommands, Medium, "It runs a text that it puts together while it runs.", "Call the function or program that is meant."},

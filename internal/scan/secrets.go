@@ -27,9 +27,6 @@ func (s *scanner) secrets(f *file) {
 			inKey = false
 			continue
 		}
-		if !mayHoldToken().MatchString(line) {
-			continue
-		}
 		hidden := tokens.Hide(line)
 		if hidden == line || isExample(removed(line, hidden)) || saysExample().MatchString(line) {
 			continue
@@ -42,9 +39,8 @@ func (s *scanner) secrets(f *file) {
 }
 
 var (
-	keyLine      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+/=]+(\\n.*)?$`) })
-	mayHoldToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9_/+.=-]{16,}`) })
-	bearer       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(bearer|authorization)\b`) })
+	keyLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+/=]+(\\n.*)?$`) })
+	bearer  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(bearer|authorization)\b`) })
 	// saysExample matches a line that says that its token is none.
 	saysExample = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(example|sample|placeholder|dummy|fake|revoked|invalid)\b`)

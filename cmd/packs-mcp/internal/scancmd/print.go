@@ -146,7 +146,7 @@ type unusedAccept struct {
 // sarifLog returns a log for code hosts. It names every rule, so that one that finds
 // nothing closes what it found before.
 func sarifLog(version string, r result) *sarif.Log {
-	tool := sarif.Tool{Name: "packs-mcp scan", Version: version, URI: "https://github.com/packs-mcp/packs-mcp/blob/main/docs/scan.md"}
+	tool := sarif.Tool{Name: "packs-mcp scan", Version: version, URI: "https://github.com/packs-mcp/packs-mcp/blob/main/docs/reference/scan.md"}
 	for _, rule := range scan.Rules() {
 		tool.Rules = append(tool.Rules, sarif.Rule{ID: rule.ID, Short: rule.Why, Help: rule.Fix, Level: level(rule.Severity), Score: score(rule.Severity)})
 	}

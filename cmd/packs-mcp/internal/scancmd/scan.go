@@ -48,7 +48,7 @@ func (a *app) scanCommand() *cobra.Command {
 		Long: `Look at packs before you use them: texts aimed at a model, hidden text, commands that
 attack, what tools declare, and files that nobody can read. PATH is a folder that is or holds
 packs, or a *.tool.json; what is no path is the ID of a pack that list --all shows. Every
-finding has a rule, a place, what was found, why it matters and what to do; docs/scan.md
+finding has a rule, a place, what was found, why it matters and what to do; docs/reference/scan.md
 explains the rules. Nothing is run, and nothing is sent anywhere. A scan knows shapes and
 wordings: that it finds nothing is no proof that a pack is harmless.
 
