@@ -35,7 +35,8 @@ type Rule struct {
 	ID    string
 	Short string // what it finds, in a sentence
 	Help  string // what to do about it
-	Level Level  // of a result, unless that says otherwise
+	URI   string // where it is explained; empty for nowhere
+	Level Level  // of a result, unless that says otherwise; empty: that always does
 	// Score is from 0.0 to 10.0 for a rule about security, which code hosts sort by;
 	// empty for any other.
 	Score string
@@ -48,7 +49,7 @@ type Result struct {
 	Message string
 	File    string // as the user would name it from the working folder; empty for none
 	Line    int    // from 1; 0 when the result is about the whole file
-	Column  int    // from 1; 0 when it is not known
+	Column  int    // from 1, in units of UTF-16; 0 when it is not known
 	Snippet string // what was found there
 	// Fingerprint tells the result from others, whatever line it moves to; empty for
 	// none.
@@ -82,9 +83,10 @@ type driver struct {
 
 type rule struct {
 	ID            string         `json:"id"`
-	Short         message        `json:"shortDescription"`
+	URI           string         `json:"helpUri,omitempty"`
+	Short         *message       `json:"shortDescription,omitempty"`
 	Help          *message       `json:"help,omitempty"`
-	Configuration configuration  `json:"defaultConfiguration"`
+	Configuration *configuration `json:"defaultConfiguration,omitempty"`
 	Properties    map[string]any `json:"properties,omitempty"`
 }
 
@@ -136,16 +138,20 @@ const fingerprint = "packsMcp/v1"
 // New makes the log of one run of a tool.
 func New(t Tool, results []Result) *Log {
 	r := run{
-		Tool:    tool{driver{Name: t.Name, Version: t.Version, URI: t.URI, Rules: []rule{}}},
-		Results: []result{}, // a run without results has an empty list; without a list, it failed
-		// Columns count bytes here, for which the format has no word. In ASCII, the two
-		// are the same.
-		ColumnKind: "unicodeCodePoints",
+		Tool:       tool{driver{Name: t.Name, Version: t.Version, URI: t.URI, Rules: []rule{}}},
+		Results:    []result{}, // a run without results has an empty list; without a list, it failed
+		ColumnKind: "utf16CodeUnits",
 	}
 	for _, of := range t.Rules {
-		made := rule{ID: of.ID, Short: message{of.Short}, Configuration: configuration{of.Level}}
+		made := rule{ID: of.ID, URI: of.URI}
+		if of.Short != "" {
+			made.Short = &message{of.Short}
+		}
 		if of.Help != "" {
 			made.Help = &message{of.Help}
+		}
+		if of.Level != "" {
+			made.Configuration = &configuration{of.Level}
 		}
 		if of.Score != "" {
 			made.Properties = map[string]any{"tags": []string{"security"}, "security-severity": of.Score}

@@ -14,7 +14,7 @@ func TestLog(t *testing.T) {
 	log := New(Tool{
 		Name: "packs-mcp scan", Version: "1.2.3", URI: "https://example.com/docs",
 		Rules: []Rule{
-			{ID: "one", Short: "The first.", Level: Note},
+			{ID: "one", Short: "The first.", Level: Note, URI: "https://example.com/docs#one"},
 			{ID: "two", Short: "The second.", Help: "Remove it.", Level: Error, Score: "9.5"},
 		},
 	}, []Result{
@@ -39,6 +39,7 @@ func TestLog(t *testing.T) {
      "rules": [
       {
        "id": "one",
+       "helpUri": "https://example.com/docs#one",
        "shortDescription": {
         "text": "The first."
        },
@@ -126,7 +127,7 @@ func TestLog(t *testing.T) {
      }
     }
    ],
-   "columnKind": "unicodeCodePoints"
+   "columnKind": "utf16CodeUnits"
   }
  ]
 }`

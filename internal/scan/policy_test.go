@@ -93,7 +93,9 @@ func TestBrokenPolicies(t *testing.T) {
 }
 
 func TestApply(t *testing.T) {
-	finding := func(rule string, s Severity, hash string) Finding { return Finding{Rule: rule, Severity: s, Hash: hash} }
+	finding := func(rule string, s Severity, hash string) Finding {
+		return Finding{Rule: rule, Severity: s, Hash: hash}
+	}
 	reports := []Report{{Findings: []Finding{finding("fetch-pipe", High, "a"), finding("tool-network", Info, "b"), finding("miner", Critical, "c"), finding("tls-off", Medium, "d")}}}
 	p := &Policy{
 		Rules: map[string]Severity{"fetch-pipe": Low, "tls-off": Critical}, Off: map[string]bool{"tool-network": true},
