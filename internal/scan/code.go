@@ -24,6 +24,9 @@ func (f *file) code(lang string) {
 	block := "" // what ends the block of remarks, or the text, that is open
 	for i, raw := range f.lines {
 		s := strings.TrimSpace(normal(raw))
+		if lang == "shell" {
+			s = unsplit(s)
+		}
 		n := i + 1
 		if block != "" {
 			before, after, ends := strings.Cut(s, block)
@@ -68,6 +71,27 @@ func (f *file) code(lang string) {
 	}
 	flush()
 	endNote()
+}
+
+// unsplit takes out of a shell's line what splits a word and changes nothing: c\url and
+// cu""rl are curl. Escapes that printf reads stay.
+func unsplit(s string) string {
+	if !strings.ContainsAny(s, `\'"`) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	isLetter := func(i int) bool { return 0 <= i && i < len(s) && isASCIILetter(rune(s[i])) }
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && isLetter(i-1) && isLetter(i+1) && strings.IndexByte("xntr", s[i+1]) < 0:
+			continue
+		case (s[i] == '"' || s[i] == '\'') && i+1 < len(s) && s[i+1] == s[i] && isLetter(i-1) && isLetter(i+2):
+			i++
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
 }
 
 // plain makes each line a unit.

@@ -288,15 +288,18 @@ func (p *pattern) ruleIn(u *unit) string {
 // flow looks for a script that reads secrets in one line, and sends something in
 // another; or connects to a host, and gives that a shell.
 func (s *scanner) flow(f *file, seen *signs) {
-	say := func(rule string, at sign) {
+	say := func(rule string, severity Severity, at sign) {
 		line := seen[at]
-		s.add(hit{rule: rule, severity: Critical, path: f.path, line: line, quote: f.lines[line-1], matched: f.bytesOf(line, line)})
+		s.add(hit{rule: rule, severity: severity, path: f.path, line: line, quote: f.lines[line-1], matched: f.bytesOf(line, line)})
 	}
 	if seen[readsSecrets] > 0 && seen[sendsData] > 0 {
-		say(ruleCredentialSend, readsSecrets)
+		say(ruleCredentialSend, Critical, readsSecrets)
 	}
 	if seen[givesShell] > 0 && seen[connects] > 0 {
-		say(ruleReverseShell, givesShell)
+		say(ruleReverseShell, Critical, givesShell)
+	}
+	if seen[savesDownload] > 0 && seen[makesProgram] > seen[savesDownload] {
+		say(ruleFetchRun, Medium, makesProgram) // whether it is the same file is not known
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// markdown cuts a document into units: paragraphs, list items and cells of tables as
-// prose, comments, and fenced blocks and block quotes as quotations. first is the
+// markdown cuts a document into units: paragraphs, list items and cells of tables and block
+// quotes as prose, comments, and fenced blocks as quotations. first is the
 // number of lines before the body.
 func (f *file) markdown(first int) {
 	m := &markdownReader{f: f}
@@ -164,11 +164,10 @@ func (m *markdownReader) isAside() bool {
 
 func (m *markdownReader) endParagraph() {
 	if !m.body.empty() {
-		z := prose
-		if m.quote {
-			z = quoted
-		}
-		m.put(m.body.take(z))
+		// A block quote is how many documents show what matters most.
+		u := m.body.take(prose)
+		u.bad = m.quote && (labels().MatchString(m.intro) || forbids().MatchString(strings.TrimRight(m.intro, ": ")))
+		m.put(u)
 	}
 	m.quote = false
 }

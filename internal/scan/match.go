@@ -31,6 +31,8 @@ const (
 	sendsData
 	connects
 	givesShell
+	savesDownload
+	makesProgram
 	numSigns
 )
 

@@ -51,7 +51,7 @@ func prompts() []pattern {
 		said("prompt-send", Critical, High, `send|post|upload|transmit|forward|exfiltrate|email|submit|leak|deliver|append|encode|include`,
 			`\b(send|post|upload|transmit|forward|exfiltrate|e-?mail|submit|leak|deliver|append|encode|include)\b[^!?]*?\b?`+secrets+`[^!?]*?`+places),
 		said("prompt-send", Critical, High, `.ssh|id_rsa|id_ed25519|.aws|.env|mcp.json|.netrc|/etc/|.git-c|.kube|.docker|gcloud|keychain|.npmrc|.pypirc`,
-			`\b(read|open|cat|load|fetch|get|access|find|collect)\b(?:[^.!?]|\.\w)*?`+keys+`[^!?]*?\b(pass|send|put|append|supply|post|upload|attach|forward|transmit|exfiltrate)(es|s|ing)?\b (it|its|them|the|that|this|as|to|in|all)`).at(prose, comment, meta, quoted),
+			`\b(read|open|cat|load|fetch|get|access|find|collect|gather|grab|copy|take)\b(?:[^.!?]|\.\w)*?`+keys+`[^!?]*?\b(pass|send|put|append|supply|post|upload|attach|forward|transmit|exfiltrate|include)(es|s|ing)?\b (it|its|them|the|that|this|as|to|in|all)`).at(prose, comment, meta, quoted),
 
 		said("prompt-spread", Critical, High, `this|these|itself|yourself`,
 			`\b(copy|add|append|install|insert|propagate|spread|replicate|inject|paste|embed)\b(?:[^.!?]|\.\w)*?\b`+ours+`(?:[^.!?]|\.\w)*?\b(to|into|in|on|across|at)\b(?:[^.!?]|\.\w)*?\b`+spots),

@@ -68,6 +68,7 @@ const (
 	ruleIncomplete      = "scan-incomplete"
 	ruleOverride        = "prompt-override"
 	ruleCredentialRead  = "credential-read"
+	ruleFetchRun        = "fetch-run"
 	ruleReverseShell    = "reverse-shell"
 	ruleInjectionFenced = "prompt-quoted"
 )
@@ -109,7 +110,7 @@ var table = sync.OnceValue(func() []Rule {
 		{ruleLookalike, classHidden, High, "A word mixes Latin letters with others that look the same, so it is not the word that it seems.", "Write the word in one alphabet."},
 
 		{"fetch-pipe", classCommands, High, "It fetches a program and runs it at once, whatever the other side sends that day.", "Fetch a fixed version, compare its digest, and run it in a second step; or put it in the pack."},
-		{"fetch-run", classCommands, High, "It fetches a file, makes it a program and runs it.", "Compare the digest of a fixed version before it runs; or put the program in the pack."},
+		{ruleFetchRun, classCommands, High, "It fetches a file, makes it a program and runs it.", "Compare the digest of a fixed version before it runs; or put the program in the pack."},
 		{"fetch-exec", classCommands, Critical, "It runs what it got from the network as code.", "Put the code in the pack."},
 		{"fetch-address", classCommands, High, "It speaks to a bare address on the internet, which no name vouches for.", "Use a host with a name, over https."},
 		{"drop-host", classCommands, High, "It speaks to a service that collects what strangers send, or hides who they are.", "Use a host that the pack's author answers for."},

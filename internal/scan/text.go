@@ -18,7 +18,7 @@ type zone int
 const (
 	prose   zone = iota // a document's text: the model does what it says
 	comment             // an HTML comment: the model reads it, and a person does not
-	quoted              // a fenced block or block quote of a document
+	quoted              // a fenced block of a document
 	code                // what runs: a script, a declared command
 	remark              // a comment in code: nothing runs it, and the model may read it
 	meta                // a description or schema, which models see before anything is opened
