@@ -46,16 +46,12 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sandbox/program", "internal/sarif", "internal/scan", "schemas"}},
-		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/scan"}},
 		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
 		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate/queue", "internal/safetext", "internal/sandbox/changes"}},
 		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/configedit", "internal/packs", "internal/safetext", "internal/sandbox", "internal/sandbox/drill", "internal/sandbox/runner"}}, // it tries each level
 		{dir: "cmd/packs-mcp/internal/clients", may: []string{"cmd/packs-mcp/internal/cli", "internal/configedit", "internal/launch"}},
 		{dir: "cmd/packs-mcp/internal/setup", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/private", "internal/redact", "internal/safetext"}},
-		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox", "internal/sandbox/drill", "internal/sandbox/runner"}}, // it tries each level
-		{dir: "cmd/packs-mcp/internal/clients", may: []string{"cmd/packs-mcp/internal/cli", "internal/configedit"}},
-		{dir: "cmd/packs-mcp/internal/scancmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sarif", "internal/scan", "schemas"}},
-		{dir: "cmd/packs-mcp/internal/setup", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/scancmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sarif", "internal/scan"}},
 		{dir: "cmd/packs-mcp", may: []string{"*"}},
 		// The wire knows no tool and no pack: of gate/call and sandbox it has one name each,
 		// where a client is and why a call ends.
