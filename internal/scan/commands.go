@@ -57,7 +57,7 @@ func commands() []pattern {
 		run("obfuscated-exec", Critical, High, `rev|tr |printf|echo -e`, `(\brev\b|\btr\s+\S+\s+\S+|\bprintf\s+["']?(\\x[0-9a-f]{2}|\\[0-7]{3}){4}\S*|echo\s+-e\s+["']?(\\x[0-9a-f]{2}){4}\S*)["']?\s*\|\s*(sudo\s+)?`+sh+`(\s|$|["'])`),
 		run("obfuscated-exec", Critical, High, `b64decode|b32decode|a85decode|decompress|marshal|fromhex|unhexlify|codecs|__import__|rot13`,
 			`\b(exec|eval)\s*\(.*?(b64decode|b32decode|a85decode|b85decode|zlib\.decompress|lzma\.decompress|marshal\.loads|bytes\.fromhex|unhexlify|codecs\.decode|decompress\()|\b(exec|eval)\s*\(\s*__import__|__import__\(\s*['"](base64|zlib|marshal|codecs|builtins)['"]\s*\)\s*\.\s*\w+\(|\b(os\.system|subprocess\.\w+|popen)\s*\(.*?(b64decode|fromhex|unhexlify|rot13)`),
-		run("obfuscated-exec", High, Medium, `__builtins__|builtins`, `\bgetattr\(\s*(__builtins__|builtins)\b|__builtins__\s*\[|\["__builtins__"\]`),
+		run("obfuscated-exec", High, Medium, `__builtins__|builtins`, `\bgetattr\(\s*(__builtins__|builtins)\s*,\s*["']|__builtins__\s*\[|\["__builtins__"\]`),
 		run("obfuscated-exec", Critical, High, `atob|fromcharcode|unescape|buffer.from|function(p,a,c`,
 			`\b(eval|function|settimeout|setinterval|execsync|exec)\s*\(\s*[^;{}]*?(\batob\s*\(|string\.fromcharcode\s*\(|\bunescape\s*\(|buffer\.from\s*\(.*?['"](base64|hex)['"])|\beval\(function\(p,a,c,k,e,`),
 		run("obfuscated-exec", Critical, High, `powershell|pwsh|frombase64string`,

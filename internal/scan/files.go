@@ -73,15 +73,10 @@ func (s *scanner) link(full string) {
 // name looks at the name of a file or folder.
 func (s *scanner) name(full, name string, isDir bool) {
 	deceives := safetext.Line(name) != name || !utf8.ValidString(name) || lookalike(name) != ""
-	for i := len(name); !isDir && !deceives && i > 0; {
+	if i := strings.LastIndexByte(name, '.'); !isDir && i > 0 {
 		// A program that is named like a document: report.pdf.exe, notes.txt   .sh
-		i = strings.LastIndexByte(name[:i], '.')
-		if i <= 0 {
-			break
-		}
 		inner := strings.ToLower(path.Ext(strings.TrimRight(name[:i], " ")))
-		deceives = programExt().MatchString(strings.ToLower(name[i:])) && documentExt().MatchString(inner)
-		break
+		deceives = deceives || programExt().MatchString(strings.ToLower(name[i:])) && documentExt().MatchString(inner)
 	}
 	if deceives {
 		s.about(full, ruleName, High, safetext.Quote(cut(name, maxQuote)), []byte(name))
