@@ -73,6 +73,9 @@ const (
 	ruleInjectionFenced = "prompt-quoted"
 )
 
+// RulesVersion says which rules a pack was scanned with. It changes when a rule does.
+const RulesVersion = "2026.11"
+
 // Rules returns all rules, by class and id.
 func Rules() []Rule { return slices.Clone(table()) }
 

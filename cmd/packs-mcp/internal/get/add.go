@@ -21,6 +21,7 @@ import (
 type addSettings struct {
 	settings
 	ref, under, signer          string
+	accept                      []string
 	list, attach, all, unsigned bool
 }
 
@@ -52,6 +53,7 @@ SOURCE is
 	f.BoolVar(&s.all, "all", false, "add all packs of the source")
 	f.BoolVar(&s.attach, "attach", false, "attach them: models see them from now on")
 	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…")
+	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
 	for _, flag := range []string{"ref", "as", "signer"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
@@ -107,7 +109,7 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 			return &cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(it.id), signedBy(it.entry), safetext.Line(s.signer)), Status: statusRefused}
 		}
 	}
-	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, attach: s.attach, verb: "Add"})
+	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, accept: s.accept, attach: s.attach, verb: "Add"})
 }
 
 // local makes a path of here one that means the same from the lock file's folder.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/scan"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/change"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
@@ -31,6 +34,7 @@ type item struct {
 	staged *store.Staged
 	change *change.Change
 	ends   []string // the grants that no longer hold
+	found  []scan.Finding
 }
 
 func (it *item) close() error { return it.staged.Close() }
@@ -77,6 +81,13 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 		}
 	}
 	it.change = change.Between(old, now)
+	reports, err := scan.Folder(ctx, it.staged.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reports {
+		it.found = append(it.found, r.Findings...)
+	}
 	it.ends, err = p.grantsOf(id)
 	return it, err
 }
@@ -99,7 +110,8 @@ func (p *place) grantsOf(id string) ([]string, error) {
 // how a plan is carried out.
 type how struct {
 	settings
-	unsigned bool // packs without a signature may be added
+	unsigned bool     // packs without a signature may be added
+	accept   []string // hashes of findings that a person accepts
 	attach   bool
 	verb     string // what the question asks
 }
@@ -114,6 +126,7 @@ type result struct {
 	Signer   string         `json:"signer,omitempty"`
 	Change   *change.Change `json:"change"`
 	Ends     []string       `json:"grants_that_end,omitempty"`
+	Findings []scan.Finding `json:"findings"`
 	Done     bool           `json:"done"`
 }
 
@@ -126,6 +139,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 			fmt.Fprintf(a.Stderr, "%s is as it was\n", safetext.Line(it.id))
 			continue
 		}
+		it.accept(h.accept)
 		todo = append(todo, it)
 		a.show(it)
 	}
@@ -142,7 +156,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 				return err
 			}
 		}
-		r := result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Change: it.change, Ends: it.ends, Done: yes}
+		r := result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Change: it.change, Ends: it.ends, Findings: orEmpty(it.found), Done: yes}
 		if it.before != nil {
 			r.Before = it.before.Digest
 		}
@@ -202,6 +216,7 @@ func (a *app) show(it *item) {
 			fmt.Fprintf(w, "             %s\n", cli.OneLine(fact, 400))
 		}
 	}
+	it.showFindings(w)
 	if it.before != nil && len(it.ends) > 0 {
 		fmt.Fprintf(w, "  answers  %s to this pack no longer hold: it is asked about again\n", cli.Counted(len(it.ends), "lasting answer", "lasting answers"))
 	}
@@ -217,11 +232,81 @@ func sign(k change.Kind) string {
 	return "~"
 }
 
+// accept notes which findings a person accepts: those named now, and those accepted of
+// the version before. A finding is named by a hash of what was found, so the same words
+// in another place, or other words in the same place, are not accepted.
+func (it *item) accept(hashes []string) {
+	if it.before != nil && it.before.Scan != nil {
+		hashes = append(slices.Clone(hashes), it.before.Scan.Accepted...)
+	}
+	s := &lock.Scan{Rules: scan.RulesVersion}
+	for i := range it.found {
+		if slices.Contains(hashes, it.found[i].Hash) {
+			it.found[i].Accepted = "by hash"
+			s.Accepted = append(s.Accepted, it.found[i].Hash)
+		}
+	}
+	slices.Sort(s.Accepted)
+	s.Accepted = slices.Compact(s.Accepted)
+	it.entry.Scan = s
+}
+
+// attacks refuses a pack with a finding that only attacks have, unless a person accepted
+// it.
+func (it *item) attacks() error {
+	if !slices.ContainsFunc(it.found, func(f scan.Finding) bool { return f.Severity == scan.Critical && f.Accepted == "" }) {
+		return nil
+	}
+	err := fmt.Errorf("nothing was changed: the scan of %s found what looks like an attack", safetext.Line(it.id))
+	return cli.WithHint(&cli.StatusError{Err: err, Status: statusRefused}, "look at it; if it is harmless, accept it by its hash, with --accept")
+}
+
+// showFindings prints how much the scan found, and what of it matters most.
+func (it *item) showFindings(w io.Writer) {
+	counts := make([]int, len(scan.Severities()))
+	for _, f := range it.found {
+		if f.Accepted == "" {
+			counts[f.Severity]++
+		}
+	}
+	var parts []string
+	for i, name := range scan.Severities() {
+		if counts[i] > 0 && scan.Severity(i) != scan.Info {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[i], name))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"nothing found"}
+	}
+	fmt.Fprintf(w, "  scan     %s\n", strings.Join(parts, ", "))
+	n := 0
+	for _, f := range it.found {
+		if f.Accepted != "" || !f.Severity.AtLeast(scan.High) {
+			continue
+		}
+		if n++; n > shown {
+			fmt.Fprintln(w, "           and more; packs-mcp scan shows all")
+			break
+		}
+		fmt.Fprintf(w, "           %s: %s:%d: %s\n             %s\n             to accept it: --accept %s\n", f.Severity, safetext.Line(f.Path), f.Line, cli.OneLine(f.Quote, 160), cli.OneLine(f.Why, 200), f.Hash)
+	}
+}
+
+func orEmpty(found []scan.Finding) []scan.Finding {
+	if found == nil {
+		return []scan.Finding{}
+	}
+	return found
+}
+
 // agrees asks whether what was shown is to be done. That nobody signed a pack is a
 // question of its own, which --yes does not answer.
 func (a *app) agrees(todo []*item, h how) (bool, error) {
 	unsigned := 0
 	for _, it := range todo {
+		if err := it.attacks(); err != nil {
+			return false, err
+		}
 		if it.entry.Unsigned && (it.before == nil || !it.before.Unsigned) {
 			unsigned++
 		}

@@ -187,6 +187,10 @@ func (a *app) restore(ctx context.Context, p *place, id string) error {
 	if err := trust.Check(&e, it.entry.Signature); err != nil {
 		return err
 	}
+	if it.accept(nil); it.attacks() != nil {
+		it.showFindings(a.Stderr)
+		return it.attacks()
+	}
 	return p.Change(ctx, func(tx *store.Tx) error {
 		if now, ok := tx.Lock().Packs[id]; !ok || now.Digest != e.Digest {
 			return errors.New("the lock file was changed meanwhile; run the command again")

@@ -169,6 +169,7 @@ answers that would end. Nothing changes. The exit status is 2 when something dif
 type updateSettings struct {
 	settings
 	preview, undo, signer, source bool
+	accept                        []string
 }
 
 func (a *app) updateCommand() *cobra.Command {
@@ -195,6 +196,7 @@ With --undo, the version before comes back.`,
 	f := cmd.Flags()
 	f.BoolVar(&s.preview, "preview", false, "show what would change, and change nothing; the exit status is 2 if something would")
 	f.BoolVar(&s.undo, "undo", false, "give the version before its place back")
+	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	f.BoolVar(&s.signer, "allow-signer-change", false, "also take what another one signed, or nobody")
 	f.BoolVar(&s.source, "allow-source-change", false, "also take what a tag names that named something else before")
 	return cmd
@@ -240,7 +242,7 @@ func (a *app) update(ctx context.Context, named []string, s updateSettings) erro
 	if s.preview {
 		return errors.Join(a.preview(items, s.json), failed)
 	}
-	return errors.Join(a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.signer, verb: "Update"}), failed)
+	return errors.Join(a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.signer, accept: s.accept, verb: "Update"}), failed)
 }
 
 // unrelated refuses what does not come after the version that was added: a tag that was
@@ -264,10 +266,11 @@ func (a *app) preview(items []*item, asJSON bool) error {
 		if it.before.Digest == it.entry.Digest {
 			continue
 		}
+		it.accept(nil)
 		if !asJSON {
 			a.show(it)
 		}
-		differ = append(differ, result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Before: it.before.Digest, Change: it.change, Ends: it.ends})
+		differ = append(differ, result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Before: it.before.Digest, Change: it.change, Ends: it.ends, Findings: orEmpty(it.found)})
 	}
 	var err error
 	if asJSON {
