@@ -226,12 +226,35 @@ func (b *tab) faint() []string {
 }
 
 // press clicks the button with this text on the card with this title, with the
-// mouse. It opens the card first if that is closed.
+// mouse. It opens the card first if that is closed. On a busy machine the card may move
+// between the look and the click, which then counts for nothing, as it would of a
+// person: it is clicked again.
 func (b *tab) press(card, button string) {
 	b.t.Helper()
-	b.open(card)
-	b.settled()
-	b.pressNow(card, button)
+	for range 20 {
+		b.open(card)
+		b.settled()
+		eval[bool](b, fmt.Sprintf(`(() => {
+			window.heard = '';
+			document.addEventListener('click', (e) => {
+				const on = e.target.closest('button'), name = on && (on.innerText.trim() || on.getAttribute('aria-label'));
+				window.heard = e.isTrusted && name === %q && !on.closest('.settling') ? 'counts' : 'does not count';
+			}, {capture: true, once: true});
+			return true;
+		})()`, button))
+		ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+		_ = chromedp.Do(ctx, chromedp.Click(onCard(card, button)))
+		cancel()
+		if eval[string](b, `window.heard`) == "counts" {
+			return
+		}
+	}
+	b.t.Fatalf("%q on the card %q could not be pressed: %s", button, card, b.look())
+}
+
+// onCard is the path of a button with this text on the card with this title.
+func onCard(card, button string) string {
+	return fmt.Sprintf(`//article[.//h2[normalize-space()=%q]]//button[normalize-space()=%q]`, card, button)
 }
 
 // open opens the card with this title if it is closed.
@@ -277,6 +300,5 @@ func (b *tab) opens(file, text string) {
 
 func (b *tab) pressNow(card, button string) {
 	b.t.Helper()
-	path := fmt.Sprintf(`//article[.//h2[normalize-space()=%q]]//button[normalize-space()=%q]`, card, button)
-	b.do(chromedp.Click(path))
+	b.do(chromedp.Click(onCard(card, button)))
 }

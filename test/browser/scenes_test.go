@@ -281,7 +281,7 @@ func TestPictures(t *testing.T) {
 	b.until(`document.querySelector('figure img')?.naturalWidth === 320`)
 	b.has("A run made this picture")
 	show("out/false.png")
-	b.has("This file is no picture that can be shown.")
+	b.has("This file is not a picture that can be shown.")
 	show("out/x.svg")
 	b.has("document.title='ran'</script></svg>")
 	show("out/a.txt")
