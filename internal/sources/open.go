@@ -17,6 +17,10 @@ func Open(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 		return OpenGit(ctx, w, r)
 	case OCI:
 		return OpenOCI(ctx, w, r)
+	case Site:
+		return OpenSite(ctx, w, r)
+	case Stakpak:
+		return OpenRulebook(ctx, w, r)
 	}
 	return nil, fmt.Errorf("packs do not come from a %s yet", r.Kind)
 }

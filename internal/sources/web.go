@@ -33,6 +33,7 @@ type Web struct {
 	Private     []string                                  // hosts that may have a private address, and may be asked over http
 	Credentials func(host string) (user, password string) // nil, or two empty texts: none; a password without a user is a bearer token
 	Logins      *Logins                                   // for registries; nil: none
+	Rulebooks   string                                    // where the API of rulebooks is, such as https://host; "": nowhere
 	UserAgent   string
 }
 

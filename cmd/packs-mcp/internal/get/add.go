@@ -161,6 +161,7 @@ func choose(found []sources.Pack, names []string, all bool) ([]sources.Pack, err
 		}
 		chosen = append(chosen, found[i])
 	}
+	found = slices.DeleteFunc(slices.Clone(found), func(p sources.Pack) bool { return p.Elsewhere })
 	switch {
 	case len(names) > 0:
 	case len(found) == 0:
@@ -185,6 +186,8 @@ type listed struct {
 	Description string   `json:"description"`
 	Valid       bool     `json:"valid"`
 	Problems    []string `json:"problems,omitempty"`
+	Plugin      string   `json:"plugin,omitempty"`
+	Elsewhere   bool     `json:"elsewhere,omitempty"`
 }
 
 func (a *app) listFound(found []sources.Pack, asJSON bool) error {
@@ -196,7 +199,11 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 		return cli.PrintJSON(a.Stdout, foundPacks{all})
 	}
 	for _, p := range found {
-		fmt.Fprintf(a.Stdout, "%s  %s\n", safetext.Line(p.Name), cli.OneLine(p.Description, 100))
+		text := p.Description
+		if !p.Valid {
+			text = "not to be had here: " + strings.Join(p.Problems, "; ")
+		}
+		fmt.Fprintf(a.Stdout, "%s  %s\n", safetext.Line(p.Name), cli.OneLine(text, 100))
 	}
 	return nil
 }
