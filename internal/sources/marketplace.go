@@ -45,18 +45,18 @@ func merge(dir string, found []Pack) []Pack {
 		return append(found, Pack{Name: marketplaceFile, Elsewhere: true, Problems: []string{"the list of plugins cannot be read: " + err.Error()}})
 	}
 	folders := make([]string, len(found)) // of the plugins that have them
-	here := found
+	var others []Pack
 	for _, p := range m.Plugins {
 		at, err := p.inside(m.Metadata.PluginRoot)
 		if err != nil {
-			found = append(found, Pack{Name: p.Name, Plugin: p.Name, Description: p.Description, Elsewhere: true, Problems: []string{err.Error()}})
+			others = append(others, Pack{Name: p.Name, Plugin: p.Name, Description: p.Description, Elsewhere: true, Problems: []string{err.Error()}})
 			continue
 		}
-		if !p.claim(here, folders, at) {
-			found = append(found, Pack{Name: p.Name, Plugin: p.Name, Description: p.Description, Elsewhere: true, Problems: []string{"there is no pack in its folder " + at}})
+		if !p.claim(found, folders, at) {
+			others = append(others, Pack{Name: p.Name, Plugin: p.Name, Description: p.Description, Elsewhere: true, Problems: []string{"there is no pack in its folder " + at}})
 		}
 	}
-	return found
+	return append(found, others...)
 }
 
 func readMarketplace(dir string) (*marketplace, error) {
@@ -115,7 +115,7 @@ func (p *plugin) named(at string) []string {
 func (p *plugin) inside(root string) (string, error) {
 	var at string
 	if json.Unmarshal(p.Source, &at) == nil {
-		if !strings.HasPrefix(at, "./") && at != "." {
+		if !strings.HasPrefix(at, "./") && at != "." && !path.IsAbs(at) {
 			at = path.Join(root, at)
 		}
 		clean := path.Clean(at)

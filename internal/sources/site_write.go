@@ -27,10 +27,10 @@ func WriteIndex(ctx context.Context, s Snapshot, out string) (_ []Pack, err erro
 	if err != nil {
 		return nil, err
 	}
+	found = slices.DeleteFunc(found, func(p Pack) bool { return p.Elsewhere })
 	if len(found) == 0 {
 		return nil, fmt.Errorf("there is no pack in %s", s.Resolved())
 	}
-	slices.SortFunc(found, func(a, b Pack) int { return strings.Compare(a.Name+"\x00"+a.Path, b.Name+"\x00"+b.Path) })
 	if p, ok := holds(s, found, out); ok {
 		return nil, fmt.Errorf("the site at %q would be inside the pack %q; write it elsewhere", out, p.Name)
 	}
@@ -118,17 +118,21 @@ func writeSite(ctx context.Context, s Snapshot, found []Pack, root *os.Root, dir
 		Schema string  `json:"$schema"`
 		Skills []entry `json:"skills"`
 	}{Schema: discoverySchema}
-	for i, p := range found {
-		if !isSkillName(p.Name) {
-			return fmt.Errorf("the pack at %q has the name %q, and a site's skills have names of lower-case letters, digits and hyphens", p.Path, p.Name)
-		}
-		if i > 0 && found[i-1].Name == p.Name {
-			return fmt.Errorf("the packs at %q and %q have the same name, %q", found[i-1].Path, p.Path, p.Name)
-		}
-		b, err := newBundle(ctx, s, p.Path)
+	paths := map[string]string{} // :: name → the path of the pack that has it
+	for i := range found {
+		b, err := newBundle(ctx, s, found[i].Path)
 		if err != nil {
 			return err
 		}
+		p := b.pack // by the name that it says itself, whatever its folder's
+		if !isSkillName(p.Name) {
+			return fmt.Errorf("the pack at %q has the name %q, and a site's skills have names of lower-case letters, digits and hyphens", p.Path, p.Name)
+		}
+		if other, ok := paths[p.Name]; ok {
+			return fmt.Errorf("the packs at %q and %q have the same name, %q", other, p.Path, p.Name)
+		}
+		paths[p.Name] = p.Path
+		found[i] = p
 		e := entry{Name: p.Name, Type: "archive", Description: p.Description, URL: p.Name + ".tar.gz"}
 		data := b.tgz
 		if b.single != nil {
@@ -143,6 +147,7 @@ func writeSite(ctx context.Context, s Snapshot, found []Pack, root *os.Root, dir
 		}
 		list.Skills = append(list.Skills, e)
 	}
+	slices.SortFunc(list.Skills, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
 	var index bytes.Buffer
 	enc := json.NewEncoder(&index)
 	enc.SetEscapeHTML(false)

@@ -201,7 +201,7 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 	for _, p := range found {
 		text := p.Description
 		if !p.Valid {
-			text = "not to be had here: " + strings.Join(p.Problems, "; ")
+			text = "cannot be added: " + strings.Join(p.Problems, "; ")
 		}
 		fmt.Fprintf(a.Stdout, "%s  %s\n", safetext.Line(p.Name), cli.OneLine(text, 100))
 	}
