@@ -37,7 +37,7 @@ func newBundle(ctx context.Context, s Snapshot, under string) (_ *bundle, err er
 		return nil, err
 	}
 	defer root.Close()
-	st := stage.New(root, stage.Limits{})
+	st := stage.NewLoose(root, stage.Limits{})
 	if err := Fill(ctx, s, under, st); err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		return nil, err
 	}
 	defer root.Close()
-	st := stage.New(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
+	st := stage.NewLoose(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
 	err = s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
 		if e.Kind != stage.File {
 			return nil

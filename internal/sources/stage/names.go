@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,8 +35,12 @@ func checkName(name string) error {
 		return errors.New("its path is absolute")
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return errors.New("its name has control characters")
+	case strings.ContainsFunc(name, unseen):
+		return errors.New("its name has characters that nobody sees")
 	case strings.ContainsAny(name, `\:`):
 		return errors.New("its name has a backslash or a colon, which mean a folder or a drive elsewhere")
+	case strings.ContainsAny(name, `<>"|?*`):
+		return errors.New("its name has a character that Windows allows in none")
 	}
 	segments := strings.Split(name, "/")
 	if len(segments) > maxDepth {
@@ -67,7 +72,23 @@ func checkSegment(s string) error {
 	if device(plain) {
 		return errors.New("a name in its path is a device on Windows")
 	}
+	if shortName.MatchString(plain) {
+		return errors.New("a name in its path is one that Windows makes up for another file (a short name)")
+	}
 	return nil
+}
+
+// shortName matches the names of eight characters and three that Windows gives to files
+// with longer ones.
+var shortName = regexp.MustCompile(`^[^.~]{1,6}~[0-9]{1,6}(\.[^.]{0,3})?$`)
+
+// unseen reports whether a character is not shown, or turns others around. The two
+// joiners are allowed, which some scripts and emoji need.
+func unseen(r rune) bool {
+	if r == '\u200c' || r == '\u200d' {
+		return false
+	}
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // visible is a name as file systems compare it that ignore letter case and characters
