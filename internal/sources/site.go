@@ -208,7 +208,7 @@ func readIndex(w *Web, at *url.URL, data []byte) ([]*offer, error) {
 
 // isSkillName reports whether a name is one as the Agent Skills specification has it.
 func isSkillName(s string) bool {
-	return len(s) <= 64 && s != "" && slug(s) == s && !strings.Contains(s, "--")
+	return len(s) <= 64 && s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && strings.Trim(s, "-") == s && !strings.Contains(s, "--")
 }
 
 // now returns how a skill of 0.2 is fetched.

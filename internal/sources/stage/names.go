@@ -3,7 +3,6 @@ package stage
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -72,15 +71,19 @@ func checkSegment(s string) error {
 	if device(plain) {
 		return errors.New("a name in its path is a device on Windows")
 	}
-	if shortName.MatchString(plain) {
+	if isShort(plain) {
 		return errors.New("a name in its path is one that Windows makes up for another file (a short name)")
 	}
 	return nil
 }
 
-// shortName matches the names of eight characters and three that Windows gives to files
-// with longer ones.
-var shortName = regexp.MustCompile(`^[^.~]{1,6}~[0-9]{1,6}(\.[^.]{0,3})?$`)
+// isShort reports whether a name is like those that Windows gives to files with longer
+// ones: up to eight characters with a tilde and a number, and three after a dot.
+func isShort(s string) bool {
+	base, ending, _ := strings.Cut(s, ".")
+	start, number, ok := strings.Cut(base, "~")
+	return ok && start != "" && len(base) <= 8 && number != "" && strings.Trim(number, "0123456789") == "" && len(ending) <= 3
+}
 
 // unseen reports whether a character is not shown, or turns others around. The two
 // joiners are allowed, which some scripts and emoji need.
