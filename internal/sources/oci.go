@@ -37,9 +37,9 @@ const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // Bounds of what a registry sends.
 const (
-	maxManifest = 1 << 20
-	maxBundle   = 1 << 20
-	maxBundles  = 32
+	maxManifest  = 1 << 20
+	maxBundle    = 1 << 20
+	maxReferrers = 64
 )
 
 // tokenHost returns the other host that a registry's tokens come from, and that may know
@@ -227,6 +227,7 @@ type manifest struct {
 	ArtifactType string               `json:"artifactType"`
 	Manifests    []ocispec.Descriptor `json:"manifests"`
 	Layers       []ocispec.Descriptor `json:"layers"`
+	Subject      *ocispec.Descriptor  `json:"subject"`
 }
 
 // manifest fetches what a tag or digest names, and returns its digest: that of the
@@ -305,9 +306,10 @@ func (o *ociRegistry) bundles(ctx context.Context, pin string) ([][]byte, error)
 		return nil, fmt.Errorf("%q is no digest", pin)
 	}
 	var found []ocispec.Descriptor
-	err := o.repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(pin)}, bundleType, func(page []ocispec.Descriptor) error {
-		if found = append(found, page...); len(found) > maxBundles {
-			return fmt.Errorf("it has more than %d signatures", maxBundles)
+	// All of them, whatever their type: some registries list that of the config instead.
+	err := o.repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(pin)}, "", func(page []ocispec.Descriptor) error {
+		if found = append(found, page...); len(found) > maxReferrers {
+			return fmt.Errorf("more than %d artifacts refer to it", maxReferrers)
 		}
 		return nil
 	})
@@ -323,7 +325,10 @@ func (o *ociRegistry) bundles(ctx context.Context, pin string) ([][]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		if m.ArtifactType != bundleType || len(m.Layers) != 1 || !isSHA256(m.Layers[0].Digest.String()) {
+		if m.ArtifactType != bundleType { // a list of parts, an attestation of another kind
+			continue
+		}
+		if m.Subject == nil || m.Subject.Digest.String() != pin || len(m.Layers) != 1 || !isSHA256(m.Layers[0].Digest.String()) {
 			return nil, fmt.Errorf("the signature %s is not one bundle", d.Digest)
 		}
 		var data bytes.Buffer

@@ -114,6 +114,10 @@ func TestPublish(t *testing.T) {
 			if err != nil || len(all) != 1 || string(all[0]) != `{"signs":"`+pin+`"}` {
 				t.Errorf("bundles = %q, %v", all, err)
 			}
+			g.configs = true
+			if all, err := Bundles(t.Context(), w, parse(t, g.ref("")), pin); err != nil || len(all) != 1 {
+				t.Errorf("bundles by the types of configs = %q, %v", all, err)
+			}
 			if all, err := Bundles(t.Context(), w, parse(t, g.ref("")), sumOf([]byte("x"))); err != nil || len(all) > 0 {
 				t.Errorf("bundles of nothing = %q, %v", all, err)
 			}
@@ -344,5 +348,47 @@ func TestHostileRegistry(t *testing.T) {
 				t.Errorf("%s is left", left[0].Name())
 			}
 		})
+	}
+}
+
+// Signatures that are for something else, or are not what their digest says, are
+// errors; what else refers to an artifact is no signature.
+func TestHostileBundles(t *testing.T) {
+	pin := sumOf([]byte("x"))
+	for name, tt := range map[string]struct {
+		change func(g *testRegistry, m, layer map[string]any)
+		want   string // "": none, and no error
+		pin    bool
+	}{
+		"a list of parts":  {change: func(_ *testRegistry, m, _ map[string]any) { m["artifactType"] = "application/spdx+json" }},
+		"two layers":       {change: func(_ *testRegistry, m, layer map[string]any) { m["layers"] = []any{layer, layer} }, want: "is not one bundle"},
+		"another bundle":   {change: func(g *testRegistry, _, layer map[string]any) { g.blobs[layer["digest"].(string)] = []byte("{ }") }, pin: true, want: "not what it should be"},
+		"a large bundle":   {change: func(g *testRegistry, _, layer map[string]any) { g.blobs[layer["digest"].(string)] = make([]byte, maxBundle+1) }, want: "more than"},
+		"a digest of text": {change: func(_ *testRegistry, _, layer map[string]any) { layer["digest"] = "sha256:x" }, want: "is not one bundle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newTestRegistry(t)
+			layer := with(g.put([]byte("{}")), "mediaType", bundleType)
+			m := map[string]any{"mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": bundleType, "layers": []any{layer}, "subject": map[string]any{"digest": pin}}
+			tt.change(g, m, layer)
+			g.tag(t, "signature", m)
+			all, err := Bundles(t.Context(), here(), parse(t, g.ref("")), pin)
+			if tt.want == "" && (err != nil || len(all) > 0) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) || tt.pin && !errors.As(err, new(*PinError)) {
+				t.Errorf("%q, %v, want %q", all, err, tt.want)
+			}
+		})
+	}
+	g := newTestRegistry(t)
+	d := g.tag(t, "signature", map[string]any{"mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": bundleType, "layers": []any{with(g.put([]byte("{}")), "mediaType", bundleType)}, "subject": map[string]any{"digest": sumOf([]byte("y"))}})
+	g.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if !referrerPath.MatchString(r.URL.Path) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
+		fmt.Fprintf(w, `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":%q,"digest":%q,"size":%d}]}`, bundleType, d, len(g.mans[d]))
+		return true
+	}
+	if all, err := Bundles(t.Context(), here(), parse(t, g.ref("")), pin); err == nil {
+		t.Errorf("the signature of something else was taken: %q", all)
 	}
 }

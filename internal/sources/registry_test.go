@@ -24,7 +24,8 @@ type testRegistry struct {
 	basic     bool   // it wants the password itself, and not a token
 	realm     string // where tokens are; "": here
 	answer    func(w http.ResponseWriter, r *http.Request) bool
-	referrers bool
+	referrers bool // it lists them
+	configs   bool // it lists the types of their configs, as some do
 
 	mu    sync.Mutex
 	blobs map[string][]byte
@@ -186,6 +187,9 @@ func (g *testRegistry) refer(w http.ResponseWriter, subject string) {
 			Subject                 *struct{ Digest string }
 		}
 		if strings.Contains(ref, ":") && json.Unmarshal(data, &m) == nil && m.Subject != nil && m.Subject.Digest == subject {
+			if g.configs {
+				m.ArtifactType = "application/vnd.oci.empty.v1+json"
+			}
 			all = append(all, map[string]any{"mediaType": m.MediaType, "artifactType": m.ArtifactType, "digest": ref, "size": len(data)})
 		}
 	}
