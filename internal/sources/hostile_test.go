@@ -395,3 +395,46 @@ func TestHarmlessArchives(t *testing.T) {
 		t.Errorf("no archive: %v", err)
 	}
 }
+
+// Whatever an archive has in it, all that comes in is what its tree says, and what is
+// refused is an error.
+func FuzzArchive(f *testing.F) {
+	for _, h := range hostileTars() {
+		if len(h.data) < 64<<10 {
+			f.Add(h.data)
+		}
+	}
+	for _, h := range hostileZips() {
+		if len(h.data) < 64<<10 {
+			f.Add(h.data)
+		}
+	}
+	f.Add(gz(tarOf(skill0)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := filepath.Join(t.TempDir(), "archive")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := OpenArchive(file, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer snap.Close()
+		dir := filepath.Join(t.TempDir(), "pack")
+		tree, _, err := fillIn(t.Context(), dir, snap, "")
+		if err != nil {
+			return
+		}
+		var there []string
+		err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				rel, _ := filepath.Rel(dir, p)
+				there = append(there, filepath.ToSlash(rel))
+			}
+			return err
+		})
+		if err != nil || len(there) != len(tree.Files) {
+			t.Errorf("%q is there, %v; the tree has %q", there, err, paths(tree))
+		}
+	})
+}

@@ -152,6 +152,11 @@ type ociRegistry struct {
 
 func newRegistry(ctx context.Context, w *Web, r Reference) (*ociRegistry, error) {
 	ref, err := registry.ParseReference(r.At)
+	if err == nil && r.Ref != "" {
+		named := ref
+		named.Reference = r.Ref
+		err = named.ValidateReference()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%q is no address of an artifact: %w", "oci://"+r.At, err)
 	}

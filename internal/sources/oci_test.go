@@ -360,10 +360,12 @@ func TestHostileBundles(t *testing.T) {
 		want   string // "": none, and no error
 		pin    bool
 	}{
-		"a list of parts":  {change: func(_ *testRegistry, m, _ map[string]any) { m["artifactType"] = "application/spdx+json" }},
-		"two layers":       {change: func(_ *testRegistry, m, layer map[string]any) { m["layers"] = []any{layer, layer} }, want: "is not one bundle"},
-		"another bundle":   {change: func(g *testRegistry, _, layer map[string]any) { g.blobs[layer["digest"].(string)] = []byte("{ }") }, pin: true, want: "not what it should be"},
-		"a large bundle":   {change: func(g *testRegistry, _, layer map[string]any) { g.blobs[layer["digest"].(string)] = make([]byte, maxBundle+1) }, want: "more than"},
+		"a list of parts": {change: func(_ *testRegistry, m, _ map[string]any) { m["artifactType"] = "application/spdx+json" }},
+		"two layers":      {change: func(_ *testRegistry, m, layer map[string]any) { m["layers"] = []any{layer, layer} }, want: "is not one bundle"},
+		"another bundle":  {change: func(g *testRegistry, _, layer map[string]any) { g.blobs[layer["digest"].(string)] = []byte("{ }") }, pin: true, want: "not what it should be"},
+		"a large bundle": {change: func(g *testRegistry, _, layer map[string]any) {
+			g.blobs[layer["digest"].(string)] = make([]byte, maxBundle+1)
+		}, want: "more than"},
 		"a digest of text": {change: func(_ *testRegistry, _, layer map[string]any) { layer["digest"] = "sha256:x" }, want: "is not one bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {

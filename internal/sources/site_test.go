@@ -208,7 +208,7 @@ func fillIn(ctx context.Context, dir string, s Snapshot, under string) (*stage.T
 		return nil, dir, err
 	}
 	defer root.Close()
-	st := stage.New(root, stage.Limits{})
+	st := stage.NewLoose(root, stage.Limits{})
 	if err := Fill(ctx, s, under, st); err != nil {
 		return nil, dir, err
 	}

@@ -55,6 +55,7 @@ func (w *Web) clientFor(to func(*http.Request) bool) *http.Client {
 		TLSHandshakeTimeout:   connectTime,
 		ResponseHeaderTimeout: time.Minute,
 		ForceAttemptHTTP2:     true,
+		DisableCompression:    true, // bytes are what their digest is for
 		MaxIdleConnsPerHost:   4,
 	}
 	return &http.Client{Transport: &guard{w, t, to}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
