@@ -30,6 +30,12 @@ func logins(t *testing.T, files ...string) *Logins {
 	return l
 }
 
+// loginsOf is what a [Web] calls for these.
+func loginsOf(t *testing.T, files ...string) func() (*Logins, error) {
+	l := logins(t, files...)
+	return func() (*Logins, error) { return l, nil }
+}
+
 func TestLogins(t *testing.T) {
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	l := logins(t,
@@ -97,7 +103,8 @@ func TestWhoAsks(t *testing.T) {
 			g.login, other.login = "user:secret", "user:secret"
 			g.tag(t, "v1", map[string]any{"mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": ArtifactType, "layers": []any{with(g.put(pack), "mediaType", layerType)}})
 			w := here()
-			w.Logins = tt.set(g, other)
+			l := tt.set(g, other)
+			w.Logins = func() (*Logins, error) { return l, nil }
 			w.Credentials = func(string) (string, string) { return "not", "this" }
 			s, err := OpenOCI(t.Context(), w, parse(t, g.ref(":v1")))
 			if err == nil {

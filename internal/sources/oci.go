@@ -144,6 +144,7 @@ func isSHA256(digest string) bool {
 type ociRegistry struct {
 	at     string // oci://REGISTRY/REPOSITORY
 	w      *Web
+	logins *Logins
 	repo   *remote.Repository
 	client *http.Client
 	auth   *auth.Client
@@ -162,7 +163,12 @@ func newRegistry(ctx context.Context, w *Web, r Reference) (*ociRegistry, error)
 	}
 	o := &ociRegistry{at: "oci://" + r.At, w: w}
 	host := ref.Host()
-	login := w.Logins.of(host, ref.Repository)
+	if w.Logins != nil {
+		if o.logins, err = w.Logins(); err != nil {
+			return nil, err
+		}
+	}
+	login := o.logins.of(host, ref.Repository)
 	o.client = w.clientFor(func(req *http.Request) bool {
 		if at := strings.ToLower(req.URL.Host); at == strings.ToLower(host) || at == tokenHost(host) {
 			return true
@@ -276,10 +282,10 @@ func (o *ociRegistry) explain(err error) error {
 	host := o.repo.Reference.Host()
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, errors.Is(err, auth.ErrBasicCredentialNotFound):
-		switch helper := o.w.Logins.helper(host); {
+		switch helper := o.logins.helper(host); {
 		case o.other != "":
 			return fmt.Errorf("%s wants to know who asks, and names %s for it: a password is sent to no other host than its own", o.at, o.other)
-		case helper != "" && o.w.Logins.of(host, o.repo.Reference.Repository) == auth.EmptyCredential:
+		case helper != "" && o.logins.of(host, o.repo.Reference.Repository) == auth.EmptyCredential:
 			return fmt.Errorf("%s wants to know who asks, and %s keeps the password: packs-mcp starts no such program, and reads passwords only where they are in \"auths\" of the file itself", o.at, helper)
 		}
 		return fmt.Errorf("%s wants to know who asks, or there is nothing for who does", o.at)

@@ -68,7 +68,7 @@ func TestPublish(t *testing.T) {
 			g := newTestRegistry(t)
 			g.login, g.referrers = "user:secret", referrers
 			w := here()
-			w.Logins = logins(t, `{"auths":{"`+g.host()+`":{"auth":"`+base64.StdEncoding.EncodeToString([]byte(g.login))+`"}}}`)
+			w.Logins = loginsOf(t, `{"auths":{"`+g.host()+`":{"auth":"`+base64.StdEncoding.EncodeToString([]byte(g.login))+`"}}}`)
 			dir := packFolder(t)
 			before, _, err := fill(t, openFolder(t, dir), "")
 			if err != nil {

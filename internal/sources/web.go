@@ -32,7 +32,7 @@ const (
 type Web struct {
 	Private     []string                                  // hosts that may have a private address, and may be asked over http
 	Credentials func(host string) (user, password string) // nil, or two empty texts: none; a password without a user is a bearer token
-	Logins      *Logins                                   // for registries; nil: none
+	Logins      func() (*Logins, error)                   // for registries, which call it when one is asked; nil: none
 	Rulebooks   string                                    // where the API of rulebooks is, such as https://host; "": nowhere
 	UserAgent   string
 }

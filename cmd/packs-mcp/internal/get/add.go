@@ -37,6 +37,9 @@ nothing of it runs without a question.
 SOURCE is
   owner/repo[/path][@ref]                  a repository at GitHub
   https://host/x.git[@ref][#path]          a repository; also ssh://, file:// and user@host:x
+  oci://registry/repository[:tag]          an artifact of a registry; also @sha256:…
+  https://host[/path]                      a site's index of skills, an archive or a SKILL.md; #sha256=… pins it
+  stakpak:[URI]                            a rulebook, or the list of them
   ./folder  x.tar.gz  x.zip  x.skill       what is here`,
 		Example: `  packs-mcp add anthropics/skills --list
   packs-mcp add anthropics/skills pdf xlsx --attach
