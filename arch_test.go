@@ -75,7 +75,7 @@ func theMap() []row {
 		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
 		{dir: "internal/sources/trust", may: []string{"internal/sources/lock"}},
 		{dir: "internal/sources/change", may: []string{"internal/packs"}},
-		{dir: "internal/sources", may: []string{"internal/packs", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust"}},
+		{dir: "internal/sources", may: []string{"internal/packs", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "internal/sarif"},
 		{dir: "internal/scan", may: []string{"internal/packs", "internal/redact", "internal/safetext", "internal/strictjson", "internal/tokens"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "internal/strictjson", "schemas"}},

@@ -189,7 +189,8 @@ type Audit struct {
 
 // Sources says where packs may be fetched from.
 type Sources struct {
-	Private []string // hosts that may have a private address, and may be asked over http, in lower case
+	Private   []string // hosts that may have a private address, and may be asked over http, in lower case
+	Rulebooks string   // the URL of the API that has rulebooks, without a slash at its end
 }
 
 // Log configures the log on standard error.
@@ -227,6 +228,7 @@ func Default() *Config {
 			Pending:  10 * time.Minute,
 		},
 		Sandbox: Sandbox{Require: RequirePartial, TimeoutMax: 300 * time.Second},
+		Sources: Sources{Rulebooks: "https://apiv2.stakpak.dev"},
 		Limits: Limits{
 			EntryDoc:       mib,
 			Frontmatter:    64 * kib,

@@ -78,6 +78,7 @@ sandbox:
     - {tool: acme/*/open_*, kind: [run], home: true, review: all}
   protect: [deploy/**, "*.secret"]
   unprotect: [CODEOWNERS]
+sources: {private: [127.0.0.1, Git.Example.org], rulebooks: "https://rules.example.org/api/"}
 context: {url: "https://example.com", number: 5, flag: true}
 limits: &l
   read_page: 20000
@@ -128,6 +129,7 @@ expose: skills
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
 		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},
 	}, []string{"deploy/**", "*.secret"}, []string{"CODEOWNERS"}}
+	want.Sources = Sources{[]string{"127.0.0.1", "git.example.org"}, "https://rules.example.org/api"}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
@@ -205,6 +207,8 @@ func TestFileProblems(t *testing.T) {
 	for _, tc := range []struct {
 		name, content, want string // FILE stands for the file
 	}{
+		{"rulebooks over ftp", "sources:\n  rulebooks: ftp://example.org\n", `FILE:2:14: sources.rulebooks: is "ftp://example.org"; want a URL such as https://host, without a user, a query or a fragment`},
+		{"a private URL", "sources:\n  private: [https://example.org]\n", `FILE:2:13: sources.private[0]: is "https://example.org"; want the name or address of a host, without a scheme`},
 		{"unknown key", "moode: x\n", `FILE:1:1: moode: unknown key; did you mean mode?`},
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
@@ -605,6 +609,7 @@ func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	values := map[string]string{
 		"project": "/p", "audit.path": "/p", "http.tls_cert": "/p", "http.tls_key": "/p", "http.addr": ":0", "http.token": "s3cret-s3cret-s3cret",
 		"expose": "skills", "http.public_url": "https://packs.example", "http.issuer": "https://login.example",
+		"sources.rulebooks": "https://rules.example",
 	}
 	for _, k := range keys() {
 		value := values[k.path]

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,7 @@ func keys() []key {
 		duration("sandbox.timeout_max", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Sandbox.TimeoutMax }),
 
 		privateHosts(),
+		rulebooks(),
 
 		size("limits.entry_doc", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.EntryDoc }),
 		size("limits.frontmatter", 256, 16*mib, func(c *Config) *int64 { return &c.Limits.Frontmatter }),
@@ -276,7 +278,20 @@ func maxSize() key {
 	})
 }
 
-// channels returns the key for the list of approval channels; set adds one.
+// rulebooks returns the key for the server of rulebooks.
+func rulebooks() key {
+	const want = "want a URL such as https://host, without a user, a query or a fragment"
+	return key{path: "sources.rulebooks", want: want, tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return want
+		}
+		c.Sources.Rulebooks = strings.TrimRight(s, "/")
+		return ""
+	}}
+}
+
+// privateHosts returns the key for the hosts with private addresses; set adds one.
 func privateHosts() key {
 	return key{path: "sources.private", want: "want the name or address of a host", list: ",", none: true, set: func(c *Config, s string, _ place) string {
 		s = strings.ToLower(s)
@@ -291,6 +306,7 @@ func privateHosts() key {
 	}}
 }
 
+// channels returns the key for the list of approval channels; set adds one.
 func channels() key {
 	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal, ChannelApp}
 	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {

@@ -40,7 +40,7 @@ type archive struct {
 // OpenArchive opens an archive here. sum are the 64 hexadecimal digits that it must
 // have, or "".
 func OpenArchive(name, sum string) (Snapshot, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|openFlags&^linkFlags, 0) // a person named it
 	if err != nil {
 		return nil, fmt.Errorf("opening the archive: %w", err)
 	}
@@ -129,8 +129,15 @@ func (a *archive) Walk(ctx context.Context, under string, do func(stage.Entry, i
 			return err
 		}
 		e.Path = strings.TrimPrefix(e.Path, "./")
-		rel, ok := below(strings.TrimSuffix(e.Path, "/"), under)
-		if !ok || rel == "" || rel == "." {
+		name := strings.TrimSuffix(e.Path, "/")
+		if e.Kind == stage.Folder && (name == "" || name == ".") {
+			return nil // the folder that all of it is in
+		}
+		rel, ok := below(e.Path, under)
+		if !ok || e.Kind == stage.Folder && rel == "" {
+			if e.Kind != stage.Folder && (name == under || strings.HasPrefix(under, name+"/")) {
+				return &stage.RefusedError{Path: e.Path, Reason: errors.New("it has the place of a folder, and is none")}
+			}
 			return nil
 		}
 		e.Path = rel
@@ -184,9 +191,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+var errEnd = errors.New("its end is not where it should be")
+
 func walkTar(r io.Reader, do func(stage.Entry, io.Reader) error) error {
 	in := &bounded{r, maxUnpacked}
+	read := func() int64 { return maxUnpacked - in.left }
 	t := tar.NewReader(in)
+	end := int64(0) // of the last entry
 	for n := 0; ; n++ {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -198,14 +209,24 @@ func walkTar(r io.Reader, do func(stage.Entry, io.Reader) error) error {
 		if n >= maxEntries {
 			return fmt.Errorf("%w: it has more than %d entries", stage.ErrTooLarge, maxEntries)
 		}
-		if h.Typeflag == tar.TypeXGlobalHeader { // a comment
+		end = read()
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			if err := checkGlobal(h); err != nil {
+				return err
+			}
 			continue
+		}
+		if h.Typeflag == tar.TypeReg {
+			end += (h.Size + 511) / 512 * 512
 		}
 		if err := do(tarEntry(h), t); err != nil {
 			return err
 		}
 	}
-	// What pads the last block is zero.
+	// The end is two blocks of zeros, right behind the last entry. What follows is zero, too.
+	if read() != end+1024 {
+		return errEnd
+	}
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := in.Read(buf)
@@ -221,8 +242,38 @@ func walkTar(r io.Reader, do func(stage.Entry, io.Reader) error) error {
 	}
 }
 
+// checkGlobal refuses a header for all entries that says more than git's comment: not
+// all programs heed it.
+func checkGlobal(h *tar.Header) error {
+	for key := range h.PAXRecords {
+		if key != "comment" {
+			return &stage.RefusedError{Path: h.Name, Reason: fmt.Errorf("it says %q of all entries, which not all programs heed", key)}
+		}
+	}
+	return nil
+}
+
+// oddTar returns why programs could disagree about an entry, or "".
+func oddTar(h *tar.Header) string {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return "a file with holes (sparse)"
+		}
+		if key == "size" {
+			return "of a size that not all programs read"
+		}
+	}
+	if h.Typeflag != tar.TypeReg && h.Size != 0 {
+		return "not a file, and has bytes"
+	}
+	return ""
+}
+
 func tarEntry(h *tar.Header) stage.Entry {
 	e := stage.Entry{Path: h.Name, Kind: stage.Other}
+	if e.Target = oddTar(h); e.Target != "" {
+		return e
+	}
 	switch h.Typeflag {
 	case tar.TypeReg:
 		return regular(h.Name, h.FileInfo().Mode())
@@ -236,6 +287,8 @@ func tarEntry(h *tar.Header) stage.Entry {
 		e.Target = special(fs.ModeDevice)
 	case tar.TypeFifo:
 		e.Target = special(fs.ModeNamedPipe)
+	case tar.TypeGNUSparse:
+		e.Target = "a file with holes (sparse)"
 	}
 	return e
 }

@@ -60,6 +60,8 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	if u.Scheme == "file" {
 		return openHere(r, filepath.FromSlash(u.Path))
 	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
 	ep, err := transport.NewEndpoint(r.At)
 	if err != nil {
 		return nil, err

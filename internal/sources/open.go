@@ -15,6 +15,12 @@ func Open(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 		return OpenArchive(r.At, r.Sum)
 	case Git:
 		return OpenGit(ctx, w, r)
+	case OCI:
+		return OpenOCI(ctx, w, r)
+	case Site:
+		return OpenSite(ctx, w, r)
+	case Stakpak:
+		return OpenRulebook(ctx, w, r)
 	}
 	return nil, fmt.Errorf("packs do not come from a %s yet", r.Kind)
 }

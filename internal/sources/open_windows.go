@@ -1,3 +1,6 @@
 package sources
 
-const openFlags = 0
+const (
+	openFlags = 0
+	linkFlags = 0
+)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // A Kind is where a source is.
@@ -18,13 +19,14 @@ const (
 	Archive Kind = "archive" // a file here
 	Git     Kind = "git"
 	OCI     Kind = "oci"
-	Site    Kind = "site" // a site's index of skills, or an archive there
+	Site    Kind = "site"     // a site's index of skills, or an archive there
+	Stakpak Kind = "rulebook" // of an API as Stakpak has it
 )
 
 // A Reference is what a person wrote, taken apart.
 type Reference struct {
 	Kind Kind
-	At   string // a path here; the URL of a repository or site; REGISTRY/REPOSITORY
+	At   string // a path here; the URL of a repository or site; REGISTRY/REPOSITORY; the URI of a rulebook, or "" for all
 	Ref  string // of git: a branch, tag or commit; of OCI: a tag or digest; "" for the source's own default
 	Path string // of a folder inside, with slashes; "" for all of it
 	Sum  string // 64 hexadecimal digits that an archive must have; "" for any
@@ -44,6 +46,8 @@ func (r Reference) Owner() string {
 		}
 	case OCI:
 		parts = strings.Split(r.At, "/")
+	case Stakpak:
+		return "stakpak"
 	}
 	if len(parts) < 2 {
 		return ""
@@ -82,11 +86,15 @@ func isArchive(name string) bool {
 //	https://host/x.git[@ref][#path]  ssh://…  file://…  user@host:x  git://host/org/repo@ref#path
 //	oci://registry/repository[:tag|@sha256:…]
 //	https://host[/path][#sha256=…]                    a site's index, or an archive
+//	stakpak:[URI]                                     a rulebook, or the list of them
 //
 // A path here begins with "./", "../", "/", "~" or a drive, or ends like an archive.
 func Parse(text string) (Reference, error) {
 	if text == "" || strings.ContainsAny(text, "\x00\r\n") {
 		return Reference{}, fmt.Errorf("%q is no address of packs", text)
+	}
+	if uri, ok := strings.CutPrefix(text, rulebookScheme); ok {
+		return rulebookReference(text, uri)
 	}
 	scheme, _, hasScheme := strings.Cut(text, "://")
 	switch {
@@ -161,6 +169,21 @@ func checked(text string, r Reference) (Reference, error) {
 		return Reference{}, fmt.Errorf("%q is no path inside a repository", r.Path)
 	}
 	return r, nil
+}
+
+// rulebookScheme begins the address of a rulebook.
+const rulebookScheme = "stakpak:"
+
+// rulebookReference reads the URI of a rulebook. Many of them begin with the scheme
+// themselves.
+func rulebookReference(text, uri string) (Reference, error) {
+	if strings.HasPrefix(uri, "//") {
+		uri = text
+	}
+	if len(uri) > 1024 || strings.ContainsFunc(uri, unicode.IsControl) {
+		return Reference{}, fmt.Errorf("%q is no address of a rulebook", text)
+	}
+	return Reference{Kind: Stakpak, At: uri}, nil
 }
 
 func ociReference(text string) (Reference, error) {

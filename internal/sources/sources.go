@@ -56,6 +56,8 @@ type Pack struct {
 	Description string
 	Valid       bool
 	Problems    []string // why not
+	Plugin      string   // of the repository's own list that it belongs to, or ""
+	Elsewhere   bool     // the list names it, and it is not in this source; it is never valid
 }
 
 // Bounds of a look for packs: they are found in what is small enough to be read for it.
@@ -66,8 +68,12 @@ const (
 )
 
 // Survey finds the packs of a source, at and below a folder of it. What may not come in
-// is left out here: it counts when a pack with it is chosen.
+// is left out here: it counts when a pack with it is chosen. A source that lists its
+// packs is believed until then.
 func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
+	if c, ok := s.(*catalog); ok {
+		return c.packs(under), nil
+	}
 	dir, err := os.MkdirTemp("", "packs-look-")
 	if err != nil {
 		return nil, err
@@ -78,7 +84,7 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		return nil, err
 	}
 	defer root.Close()
-	st := stage.New(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
+	st := stage.NewLoose(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
 	err = s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
 		if e.Kind != stage.File {
 			return nil
@@ -96,7 +102,11 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	return packsIn(ctx, dir, under)
+	found, err := packsIn(ctx, dir, under)
+	if err == nil && under == "" {
+		found = merge(dir, found)
+	}
+	return found, err
 }
 
 // packsIn finds the packs of a folder here.

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,24 +10,30 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
 // Bounds of what is asked of servers.
 const (
 	connectTime  = 10 * time.Second
 	maxRedirects = 5
-	maxAnswer    = 512 << 20 // bytes of one answer
+	maxAnswer    = 512 << 20       // bytes of one answer
+	fetchTime    = 2 * time.Minute // for all that one address stands for
 )
 
 // Web says which servers may be asked, and as whom. Its zero value asks public
 // servers, over https, as nobody.
 type Web struct {
 	Private     []string                                  // hosts that may have a private address, and may be asked over http
-	Credentials func(host string) (user, password string) // nil, or two empty texts: none
+	Credentials func(host string) (user, password string) // nil, or two empty texts: none; a password without a user is a bearer token
+	Logins      func() (*Logins, error)                   // for registries, which call it when one is asked; nil: none
+	Rulebooks   string                                    // where the API of rulebooks is, such as https://host; "": nowhere
 	UserAgent   string
 }
 
@@ -37,16 +44,21 @@ func (e *HostError) Error() string { return fmt.Sprintf("%s is not asked: %s", e
 
 // client asks servers as w says. Every connection is checked when its address is
 // known, so no name and no redirect leads to a private address.
-func (w *Web) client() *http.Client {
+func (w *Web) client() *http.Client { return w.clientFor(nil) }
+
+// clientFor is client, where the caller says itself who asks: an Authorization header
+// goes where to allows it. A nil to leaves it to w.
+func (w *Web) clientFor(to func(*http.Request) bool) *http.Client {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           w.dial,
 		TLSHandshakeTimeout:   connectTime,
 		ResponseHeaderTimeout: time.Minute,
 		ForceAttemptHTTP2:     true,
+		DisableCompression:    true, // bytes are what their digest is for
 		MaxIdleConnsPerHost:   4,
 	}
-	return &http.Client{Transport: &guard{w, t}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	return &http.Client{Transport: &guard{w, t, to}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
 			return fmt.Errorf("more than %d redirects", maxRedirects)
 		}
@@ -61,6 +73,7 @@ func (w *Web) isPrivate(host string) bool { return slices.Contains(w.Private, st
 type guard struct {
 	w    *Web
 	next http.RoundTripper
+	to   func(*http.Request) bool // nil: w.Credentials counts
 }
 
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -71,15 +84,24 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if ip, err := netip.ParseAddr(host); err == nil && !g.w.isPrivate(host) && !public(ip) {
 		return nil, &HostError{host, privateReason}
 	}
+	known := g.to != nil && g.to(req)
+	if g.to != nil && !known && req.Method == http.MethodPost { // its body can be a password
+		return nil, &HostError{host, "another server named it for the password, which is sent to no other host than its own"}
+	}
 	req = req.Clone(req.Context())
-	req.Header.Del("Authorization")
+	if !known {
+		req.Header.Del("Authorization")
+	}
 	req.Header.Del("Cookie")
 	if g.w.UserAgent != "" {
 		req.Header.Set("User-Agent", g.w.UserAgent)
 	}
-	if g.w.Credentials != nil {
-		if user, password := g.w.Credentials(host); user != "" || password != "" {
+	if g.w.Credentials != nil && g.to == nil {
+		switch user, password := g.w.Credentials(host); {
+		case user != "":
 			req.SetBasicAuth(user, password)
+		case password != "":
+			req.Header.Set("Authorization", "Bearer "+password)
 		}
 	}
 	res, err := g.next.RoundTrip(req)
@@ -155,25 +177,55 @@ func public(ip netip.Addr) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" && !specialRange(ip)
 }
 
-// get asks for a document of at most max bytes.
-func (w *Web) get(ctx context.Context, at string, max int64) ([]byte, error) {
+// get asks for a document of at most max bytes, and returns the address that it came
+// from after redirects as well.
+func (w *Web) get(ctx context.Context, at string, max int64) ([]byte, *url.URL, error) {
+	var data bytes.Buffer
+	from, err := w.copy(ctx, at, max, &data)
+	return data.Bytes(), from, err
+}
+
+// download puts what is at an address into a file of its own, which the caller removes.
+func (w *Web) download(ctx context.Context, at string, max int64) (*os.File, *url.URL, error) {
+	f, err := os.CreateTemp("", "packs-fetch-")
+	if err != nil {
+		return nil, nil, err
+	}
+	from, err := w.copy(ctx, at, max, f)
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f, from, nil
+}
+
+func (w *Web) copy(ctx context.Context, at string, max int64, to io.Writer) (*url.URL, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return nil, err
 	}
-	res, err := w.client().Do(req)
+	client := w.client()
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, fmt.Errorf("asking for %s: %w", at, plainError(err))
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return nil, &StatusError{at, res.StatusCode}
 	}
-	data, err := io.ReadAll(io.LimitReader(res.Body, max+1))
-	if err == nil && int64(len(data)) > max {
-		err = fmt.Errorf("%s answers with more than %d bytes", at, max)
+	if err := copyAtMost(to, res.Body, max); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", at, err)
 	}
-	return data, err
+	return res.Request.URL, nil
+}
+
+// copyAtMost copies all of r, which has at most max bytes.
+func copyAtMost(to io.Writer, r io.Reader, max int64) error {
+	n, err := io.Copy(to, io.LimitReader(r, max+1))
+	if err == nil && n > max {
+		err = fmt.Errorf("%w: it has more than %d bytes", stage.ErrTooLarge, max)
+	}
+	return err
 }
 
 // A StatusError is an answer that is not what was asked for.
@@ -191,6 +243,9 @@ func (e *StatusError) Error() string {
 func plainError(err error) error {
 	if he, ok := errors.AsType[*HostError](err); ok {
 		return he
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		return ue.Err
 	}
 	return err
 }

@@ -34,8 +34,12 @@ func checkName(name string) error {
 		return errors.New("its path is absolute")
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return errors.New("its name has control characters")
+	case strings.ContainsFunc(name, unseen):
+		return errors.New("its name has characters that nobody sees")
 	case strings.ContainsAny(name, `\:`):
 		return errors.New("its name has a backslash or a colon, which mean a folder or a drive elsewhere")
+	case strings.ContainsAny(name, `<>"|?*`):
+		return errors.New("its name has a character that Windows allows in none")
 	}
 	segments := strings.Split(name, "/")
 	if len(segments) > maxDepth {
@@ -67,7 +71,27 @@ func checkSegment(s string) error {
 	if device(plain) {
 		return errors.New("a name in its path is a device on Windows")
 	}
+	if isShort(plain) {
+		return errors.New("a name in its path is one that Windows makes up for another file (a short name)")
+	}
 	return nil
+}
+
+// isShort reports whether a name is like those that Windows gives to files with longer
+// ones: up to eight characters with a tilde and a number, and three after a dot.
+func isShort(s string) bool {
+	base, ending, _ := strings.Cut(s, ".")
+	start, number, ok := strings.Cut(base, "~")
+	return ok && start != "" && len(base) <= 8 && number != "" && strings.Trim(number, "0123456789") == "" && len(ending) <= 3
+}
+
+// unseen reports whether a character is not shown, or turns others around. The two
+// joiners are allowed, which some scripts and emoji need.
+func unseen(r rune) bool {
+	if r == '\u200c' || r == '\u200d' {
+		return false
+	}
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // visible is a name as file systems compare it that ignore letter case and characters

@@ -7,6 +7,7 @@
 package stage
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -68,11 +69,12 @@ var ErrTooLarge = errors.New("too large")
 type Stage struct {
 	root   *os.Root
 	limits Limits
-	names  map[string]string // :: folded path → the path that has it
+	names  map[string]string // :: path as some system compares it → the path that has it
 	kinds  map[string]Kind   // :: path → what is there, parents included
 	files  []Stored
 	links  []Entry
 	bytes  int64
+	loose  bool // nothing waits for the disk
 }
 
 // Stored is one file or link that was taken in.
@@ -89,15 +91,25 @@ func New(root *os.Root, limits Limits) *Stage {
 	return &Stage{root: root, limits: limits.withDefaults(), names: map[string]string{}, kinds: map[string]Kind{}}
 }
 
+// NewLoose is New for what is only looked at: it can be lost when the system ends.
+func NewLoose(root *os.Root, limits Limits) *Stage {
+	s := New(root, limits)
+	s.loose = true
+	return s
+}
+
 // Add takes in one entry; r has the bytes of a file. The error is a [*RefusedError],
 // the reader's, or the disk's. After one, the stage is of no more use.
 func (s *Stage) Add(e Entry, r io.Reader) error {
-	e.Path = strings.TrimSuffix(e.Path, "/")
-	refuse := func(reason error) error { return &RefusedError{e.Path, reason} }
+	as := e.Path
+	refuse := func(reason error) error { return &RefusedError{as, reason} }
+	if e.Kind == Folder || e.Kind == Other {
+		e.Path = strings.TrimSuffix(e.Path, "/")
+	}
 	if err := checkName(e.Path); err != nil {
 		return refuse(err)
 	}
-	if e.Kind == Folder && s.kinds[e.Path] == Folder && s.names[fold(e.Path)] == e.Path {
+	if e.Kind == Folder && s.kinds[e.Path] == Folder && s.names[visible(e.Path)] == e.Path {
 		return nil // many archives name a folder after what is in it
 	}
 	if err := s.claim(e.Path, e.Kind); err != nil {
@@ -135,7 +147,7 @@ func (s *Stage) claim(name string, kind Kind) error {
 }
 
 func (s *Stage) take(name string, kind Kind) error {
-	key := fold(name)
+	key := visible(name)
 	if other, ok := s.names[key]; ok {
 		if other == name {
 			return errors.New("it is there twice")
@@ -166,19 +178,48 @@ func (s *Stage) file(e Entry, r io.Reader) error {
 	defer f.Close()
 	sum := sha256.New()
 	left := s.limits.Bytes - s.bytes
-	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(r, left+1))
+	head := &beginning{}
+	n, err := io.Copy(io.MultiWriter(f, sum, head), io.LimitReader(r, left+1))
 	if err != nil {
 		return fmt.Errorf("reading %q: %w", e.Path, err)
+	}
+	if n > maxNested && head.isArchive() {
+		return &RefusedError{e.Path, fmt.Errorf("%w: it is an archive of more than %s, and nobody looks at what is in it", ErrTooLarge, size(maxNested))}
 	}
 	if n > left {
 		return &RefusedError{e.Path, fmt.Errorf("%w: with it, the files have more than %s", ErrTooLarge, size(s.limits.Bytes))}
 	}
 	s.bytes += n
-	if err := f.Sync(); err != nil {
-		return err
+	if !s.loose {
+		if err := f.Sync(); err != nil {
+			return err
+		}
 	}
 	s.files = append(s.files, Stored{Path: e.Path, Exec: e.Exec, Size: n, Digest: hex.EncodeToString(sum.Sum(nil))})
 	return f.Close()
+}
+
+// maxNested is the largest archive that comes in as a file of a pack, in bytes. It is
+// never unpacked here, so it is not bounded by what is in it; but neither a person nor
+// a scan sees that. Documents of offices, which are zip files as well, are smaller.
+const maxNested = 4 << 20
+
+// beginning keeps what a file begins with.
+type beginning struct{ data []byte }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.data = append(b.data, p[:min(len(p), 262-len(b.data))]...)
+	return len(p), nil
+}
+
+// isArchive reports whether the file is an archive, or compressed.
+func (b *beginning) isArchive() bool {
+	for _, mark := range []string{"PK\x03\x04", "PK\x05\x06", "\x1f\x8b", "BZh", "\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "7z\xbc\xaf\x27\x1c", "Rar!\x1a\x07", "!<arch>\n"} {
+		if bytes.HasPrefix(b.data, []byte(mark)) {
+			return true
+		}
+	}
+	return len(b.data) == 262 && string(b.data[257:]) == "ustar"
 }
 
 func size(n int64) string {
@@ -190,6 +231,9 @@ func size(n int64) string {
 
 // checkTarget refuses a link that cannot lead to something in the same folder.
 func checkTarget(e Entry) error {
+	if e.Target == "" || len(e.Target) > maxPath {
+		return fmt.Errorf("it is a link whose target has %d bytes", len(e.Target))
+	}
 	out := errors.New("it is a link that leads out")
 	if path.IsAbs(e.Target) {
 		return out

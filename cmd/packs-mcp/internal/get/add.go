@@ -37,6 +37,9 @@ nothing of it runs without a question.
 SOURCE is
   owner/repo[/path][@ref]                  a repository at GitHub
   https://host/x.git[@ref][#path]          a repository; also ssh://, file:// and user@host:x
+  oci://registry/repository[:tag]          an artifact of a registry; also @sha256:…
+  https://host[/path]                      a site's index of skills, an archive or a SKILL.md; #sha256=… pins it
+  stakpak:[URI]                            a rulebook, or the list of them
   ./folder  x.tar.gz  x.zip  x.skill       what is here`,
 		Example: `  packs-mcp add anthropics/skills --list
   packs-mcp add anthropics/skills pdf xlsx --attach
@@ -161,6 +164,7 @@ func choose(found []sources.Pack, names []string, all bool) ([]sources.Pack, err
 		}
 		chosen = append(chosen, found[i])
 	}
+	found = slices.DeleteFunc(slices.Clone(found), func(p sources.Pack) bool { return p.Elsewhere })
 	switch {
 	case len(names) > 0:
 	case len(found) == 0:
@@ -185,6 +189,8 @@ type listed struct {
 	Description string   `json:"description"`
 	Valid       bool     `json:"valid"`
 	Problems    []string `json:"problems,omitempty"`
+	Plugin      string   `json:"plugin,omitempty"`
+	Elsewhere   bool     `json:"elsewhere,omitempty"`
 }
 
 func (a *app) listFound(found []sources.Pack, asJSON bool) error {
@@ -196,7 +202,11 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 		return cli.PrintJSON(a.Stdout, foundPacks{all})
 	}
 	for _, p := range found {
-		fmt.Fprintf(a.Stdout, "%s  %s\n", safetext.Line(p.Name), cli.OneLine(p.Description, 100))
+		text := p.Description
+		if !p.Valid {
+			text = "cannot be added: " + strings.Join(p.Problems, "; ")
+		}
+		fmt.Fprintf(a.Stdout, "%s  %s\n", safetext.Line(p.Name), cli.OneLine(text, 100))
 	}
 	return nil
 }

@@ -6,9 +6,11 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -86,7 +88,11 @@ func (a *app) place(s settings) (*place, error) {
 
 // web says which servers may be asked, and as whom.
 func (a *app) web(cfg *config.Config) *sources.Web {
-	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Credentials: func(host string) (string, string) {
+	rules, _ := url.Parse(cfg.Sources.Rulebooks) // checked by the configuration
+	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
+		if key := cli.Getenv(a.Environ, "STAKPAK_API_KEY"); key != "" && rules != nil && host == rules.Hostname() {
+			return "", key
+		}
 		switch host {
 		case "github.com", "api.github.com":
 			if token := cli.Getenv(a.Environ, "GITHUB_TOKEN"); token != "" {
@@ -99,6 +105,24 @@ func (a *app) web(cfg *config.Config) *sources.Web {
 		}
 		return "", ""
 	}}
+}
+
+// logins reads who asks registries, from where Podman and Docker keep it.
+func (a *app) logins(cfg *config.Config) func() (*sources.Logins, error) {
+	return func() (*sources.Logins, error) {
+		var files []string
+		add := func(dir string, name ...string) {
+			if filepath.IsAbs(dir) {
+				files = append(files, filepath.Join(append([]string{dir}, name...)...))
+			}
+		}
+		home := cfg.Paths.Home
+		add(cli.Getenv(a.Environ, "REGISTRY_AUTH_FILE"))
+		add(cli.Getenv(a.Environ, "XDG_RUNTIME_DIR"), "containers", "auth.json")
+		add(cmp.Or(cli.Getenv(a.Environ, "XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "containers", "auth.json")
+		add(cmp.Or(cli.Getenv(a.Environ, "DOCKER_CONFIG"), filepath.Join(home, ".docker")), "config.json")
+		return sources.ReadLogins(files...)
+	}
 }
 
 // completeIDs completes the packs of the lock file.

@@ -62,8 +62,12 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	if err != nil {
 		return nil, &trust.Refusal{Reason: id + ": " + err.Error(), Old: "a signature", New: "one that does not fit"}
 	}
+	pin, err := sources.PinOf(ctx, snap, pack.Path)
+	if err != nil {
+		return nil, err
+	}
 	it.entry = lock.Entry{
-		Source: source, Resolved: snap.Resolved(), Pin: snap.Pin(), Path: pack.Path,
+		Source: source, Resolved: snap.Resolved(), Pin: pin, Path: pack.Path,
 		Digest: it.staged.Tree.Digest(), ContentDigest: it.staged.Tree.ContentDigest(),
 		Signature: signature, Unsigned: signature == nil, Explicit: true,
 	}

@@ -65,8 +65,12 @@ func (a *app) each(ctx context.Context, p *place, ids []string, do func(look) er
 				snaps[e.Source] = snap
 			}
 		}
+		now := ""
 		if err == nil {
-			err = do(look{ID: id, Pin: e.Pin, Now: snap.Pin(), snap: snap})
+			now, err = sources.PinOf(ctx, snap, e.Path)
+		}
+		if err == nil {
+			err = do(look{ID: id, Pin: e.Pin, Now: now, snap: snap})
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

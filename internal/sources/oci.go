@@ -1,0 +1,428 @@
+package sources
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// ArtifactType is that of a pack in a registry: a manifest with one layer, the tar.gz of
+// the pack's folder.
+const ArtifactType = "application/vnd.packs-mcp.pack.v1"
+
+// toolhiveType is ToolHive's for a skill. It is packed in the same way.
+const toolhiveType = "dev.toolhive.skills.v1"
+
+// bundleType is that of a Sigstore bundle which refers to an artifact.
+const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// Bounds of what a registry sends.
+const (
+	maxManifest  = 1 << 20
+	maxBundle    = 1 << 20
+	maxReferrers = 64
+)
+
+// tokenHost returns the other host that a registry's tokens come from, and that may know
+// the password, or "".
+func tokenHost(host string) string {
+	switch host {
+	case dockerHub:
+		return "auth.docker.io"
+	case "registry.gitlab.com":
+		return "gitlab.com"
+	}
+	return ""
+}
+
+// artifact is a pack in a registry.
+type artifact struct {
+	Snapshot // its layer
+	at, pin  string
+}
+
+func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
+
+// Pin is the digest of the manifest, or of the index that a tag named.
+func (a *artifact) Pin() string { return a.pin }
+
+// Signer is nobody: signatures are beside the artifact, and [Bundles] returns them.
+func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
+
+// OpenOCI fetches one artifact of a registry.
+func OpenOCI(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	o, err := newRegistry(ctx, w, r)
+	if err != nil {
+		return nil, err
+	}
+	defer o.client.CloseIdleConnections()
+	s, err := o.open(ctx, r)
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	return s, nil
+}
+
+func (o *ociRegistry) open(ctx context.Context, r Reference) (Snapshot, error) {
+	ref := r.Ref
+	if ref == "" {
+		ref = "latest"
+	}
+	m, pin, err := o.manifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if m.MediaType == ocispec.MediaTypeImageIndex {
+		// ToolHive has the same layer for every processor.
+		if len(m.Manifests) == 0 {
+			return nil, fmt.Errorf("%s is an empty index", o.at)
+		}
+		first := m.Manifests[0].Digest.String()
+		if !isSHA256(first) {
+			return nil, fmt.Errorf("%s is an index of %q, which is no SHA-256 digest", o.at, first)
+		}
+		if m, _, err = o.manifest(ctx, first); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case m.ArtifactType != ArtifactType && m.ArtifactType != toolhiveType:
+		return nil, fmt.Errorf("%s is not a pack: its artifact type is %q, and a pack's is %q or %q", o.at, m.ArtifactType, ArtifactType, toolhiveType)
+	case len(m.Layers) != 1:
+		return nil, fmt.Errorf("%s has %d layers, and a pack has one", o.at, len(m.Layers))
+	}
+	layer := m.Layers[0]
+	switch {
+	case layer.MediaType != ocispec.MediaTypeImageLayerGzip:
+		return nil, fmt.Errorf("the layer of %s is %q, and a pack's is %q", o.at, layer.MediaType, ocispec.MediaTypeImageLayerGzip)
+	case !isSHA256(layer.Digest.String()):
+		return nil, fmt.Errorf("the layer of %s has no SHA-256 digest", o.at)
+	case layer.Size < 0 || layer.Size > maxArchive:
+		return nil, fmt.Errorf("the layer of %s: %w: it has %d MiB, and %d is the limit", o.at, stage.ErrTooLarge, layer.Size>>20, maxArchive>>20)
+	}
+	f, err := os.CreateTemp("", "packs-fetch-")
+	if err != nil {
+		return nil, err
+	}
+	if err := o.get(ctx, "blobs/"+layer.Digest.String(), "", func(res *http.Response) error { return copyAtMost(f, res.Body, layer.Size) }); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	a, err := newArchive(f, o.at, layer.Digest.Encoded(), nil, true)
+	if err != nil {
+		return nil, err
+	}
+	return &artifact{a, o.at, pin}, nil
+}
+
+func isSHA256(digest string) bool {
+	sum, ok := strings.CutPrefix(digest, "sha256:")
+	return ok && isSum(sum)
+}
+
+// ociRegistry is one repository of a registry.
+type ociRegistry struct {
+	at     string // oci://REGISTRY/REPOSITORY
+	w      *Web
+	logins *Logins
+	repo   *remote.Repository
+	client *http.Client
+	auth   *auth.Client
+	other  string // the host that the password was not sent to
+}
+
+func newRegistry(ctx context.Context, w *Web, r Reference) (*ociRegistry, error) {
+	ref, err := registry.ParseReference(r.At)
+	if err == nil && r.Ref != "" {
+		named := ref
+		named.Reference = r.Ref
+		err = named.ValidateReference()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address of an artifact: %w", "oci://"+r.At, err)
+	}
+	o := &ociRegistry{at: "oci://" + r.At, w: w}
+	host := ref.Host()
+	if w.Logins != nil {
+		if o.logins, err = w.Logins(); err != nil {
+			return nil, err
+		}
+	}
+	login := o.logins.of(host, ref.Repository)
+	o.client = w.clientFor(func(req *http.Request) bool {
+		if at := strings.ToLower(req.URL.Host); at == strings.ToLower(host) || at == tokenHost(host) {
+			return true
+		}
+		if req.Header.Get("Authorization") != "" {
+			o.other = req.URL.Host
+		}
+		return false
+	})
+	o.auth = &auth.Client{Client: o.client, Cache: auth.NewCache(), Credential: func(_ context.Context, at string) (auth.Credential, error) {
+		if at != host {
+			return auth.EmptyCredential, nil
+		}
+		return login, nil
+	}}
+	o.repo = &remote.Repository{Client: o.auth, Reference: ref, MaxMetadataBytes: maxManifest}
+	return o, o.scheme(ctx)
+}
+
+// scheme finds out whether a registry at a host that may be asked over http has to be.
+func (o *ociRegistry) scheme(ctx context.Context) error {
+	at := url.URL{Scheme: "https", Host: o.repo.Reference.Host(), Path: "/v2/"}
+	if !o.w.isPrivate(at.Hostname()) {
+		return nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return err
+	}
+	res, err := o.client.Do(req)
+	if err == nil {
+		return res.Body.Close()
+	}
+	o.repo.PlainHTTP = errors.Is(err, http.ErrSchemeMismatch)
+	return nil // another error comes again, where it is told
+}
+
+// get asks for something of the repository.
+func (o *ociRegistry) get(ctx context.Context, what, accept string, do func(*http.Response) error) error {
+	scheme := "https"
+	if o.repo.PlainHTTP {
+		scheme = "http"
+	}
+	ctx = auth.AppendRepositoryScope(ctx, o.repo.Reference, auth.ActionPull)
+	at := url.URL{Scheme: scheme, Host: o.repo.Reference.Host(), Path: "/v2/" + o.repo.Reference.Repository + "/" + what}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return err
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	res, err := o.auth.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return &StatusError{at.String(), res.StatusCode}
+	}
+	return do(res)
+}
+
+// manifest is an image's manifest or an index: each has what the other has not.
+type manifest struct {
+	MediaType    string               `json:"mediaType"`
+	ArtifactType string               `json:"artifactType"`
+	Manifests    []ocispec.Descriptor `json:"manifests"`
+	Layers       []ocispec.Descriptor `json:"layers"`
+	Subject      *ocispec.Descriptor  `json:"subject"`
+}
+
+// manifest fetches what a tag or digest names, and returns its digest: that of the
+// bytes, whatever the registry says.
+func (o *ociRegistry) manifest(ctx context.Context, ref string) (*manifest, string, error) {
+	var data bytes.Buffer
+	var said string
+	err := o.get(ctx, "manifests/"+ref, ocispec.MediaTypeImageManifest+", "+ocispec.MediaTypeImageIndex, func(res *http.Response) error {
+		said = res.Header.Get("Docker-Content-Digest")
+		return copyAtMost(&data, res.Body, maxManifest)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(data.Bytes())
+	found := "sha256:" + hex.EncodeToString(sum[:])
+	for _, want := range []string{ref, said} {
+		if strings.Contains(want, ":") && want != found {
+			return nil, "", &PinError{At: o.at, Want: want, Got: found}
+		}
+	}
+	m := &manifest{}
+	if err := unmarshal(data.Bytes(), m); err != nil {
+		return nil, "", fmt.Errorf("the manifest of %s: %w", o.at, err)
+	}
+	if m.MediaType != ocispec.MediaTypeImageManifest && m.MediaType != ocispec.MediaTypeImageIndex {
+		return nil, "", fmt.Errorf("%s is %q, and neither a manifest nor an index of OCI", o.at, m.MediaType)
+	}
+	return m, found, nil
+}
+
+// explain says what happened most often in words.
+func (o *ociRegistry) explain(err error) error {
+	status := 0
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		status = e.Status
+	}
+	if e, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		status = e.StatusCode
+	}
+	host := o.repo.Reference.Host()
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, errors.Is(err, auth.ErrBasicCredentialNotFound):
+		switch helper := o.logins.helper(host); {
+		case o.other != "":
+			return fmt.Errorf("%s wants to know who asks, and names %s for it: a password is sent to no other host than its own", o.at, o.other)
+		case helper != "" && o.logins.of(host, o.repo.Reference.Repository) == auth.EmptyCredential:
+			return fmt.Errorf("%s wants to know who asks, and %s keeps the password: packs-mcp starts no such program, and reads passwords only where they are in \"auths\" of the file itself", o.at, helper)
+		}
+		return fmt.Errorf("%s wants to know who asks, or there is nothing for who does", o.at)
+	case status == http.StatusNotFound:
+		return fmt.Errorf("there is nothing at %s under this tag or digest", o.at)
+	}
+	return fmt.Errorf("asking for %s: %w", o.at, plainError(err))
+}
+
+// Bundles returns the Sigstore bundles that a registry has for an artifact: signatures
+// of its digest, which nobody has verified yet.
+func Bundles(ctx context.Context, w *Web, r Reference, pin string) ([][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	o, err := newRegistry(ctx, w, r)
+	if err != nil {
+		return nil, err
+	}
+	defer o.client.CloseIdleConnections()
+	all, err := o.bundles(ctx, pin)
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	return all, nil
+}
+
+func (o *ociRegistry) bundles(ctx context.Context, pin string) ([][]byte, error) {
+	if !isSHA256(pin) {
+		return nil, fmt.Errorf("%q is no digest", pin)
+	}
+	var found []ocispec.Descriptor
+	// All of them, whatever their type: some registries list that of the config instead.
+	err := o.repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(pin)}, "", func(page []ocispec.Descriptor) error {
+		if found = append(found, page...); len(found) > maxReferrers {
+			return fmt.Errorf("more than %d artifacts refer to it", maxReferrers)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all [][]byte
+	for _, d := range found {
+		if !isSHA256(d.Digest.String()) {
+			return nil, fmt.Errorf("a signature has the name %q, which is no SHA-256 digest", d.Digest)
+		}
+		m, _, err := o.manifest(ctx, d.Digest.String())
+		if err != nil {
+			return nil, err
+		}
+		if m.ArtifactType != bundleType { // a list of parts, an attestation of another kind
+			continue
+		}
+		if m.Subject == nil || m.Subject.Digest.String() != pin || len(m.Layers) != 1 || !isSHA256(m.Layers[0].Digest.String()) {
+			return nil, fmt.Errorf("the signature %s is not one bundle", d.Digest)
+		}
+		var data bytes.Buffer
+		want := m.Layers[0].Digest
+		err = o.get(ctx, "blobs/"+want.String(), "", func(res *http.Response) error { return copyAtMost(&data, res.Body, maxBundle) })
+		if err != nil {
+			return nil, err
+		}
+		if got := digest.FromBytes(data.Bytes()); got != want {
+			return nil, &PinError{At: o.at, Want: want.String(), Got: got.String()}
+		}
+		all = append(all, data.Bytes())
+	}
+	return all, nil
+}
+
+// Publish puts the pack at a path of a source into a registry, and returns the digest
+// of its manifest. What sign makes of the digest, a Sigstore bundle, goes with it; a nil
+// sign signs nothing. The tag comes last, so it never names what is not complete.
+func Publish(ctx context.Context, w *Web, s Snapshot, under string, r Reference, sign func(ctx context.Context, digest string) ([]byte, error)) (string, error) {
+	if strings.HasPrefix(r.Ref, "sha256:") {
+		return "", errors.New("a pack is published under a tag, and not under a digest")
+	}
+	b, err := newBundle(ctx, s, under)
+	if err != nil {
+		return "", err
+	}
+	o, err := newRegistry(ctx, w, r)
+	if err != nil {
+		return "", err
+	}
+	defer o.client.CloseIdleConnections()
+	d, err := o.publish(ctx, b, r.Ref, sign)
+	if err != nil {
+		return "", o.explain(err)
+	}
+	return d, nil
+}
+
+func (o *ociRegistry) publish(ctx context.Context, b *bundle, tag string, sign func(context.Context, string) ([]byte, error)) (string, error) {
+	notes := map[string]string{ocispec.AnnotationTitle: b.pack.Name, ocispec.AnnotationDescription: b.pack.Description}
+	m, data, err := o.push(ctx, ArtifactType, ocispec.MediaTypeImageLayerGzip, b.tgz, notes, nil)
+	if err != nil {
+		return "", err
+	}
+	if sign != nil {
+		signature, err := sign(ctx, m.Digest.String())
+		if err != nil {
+			return "", fmt.Errorf("signing %s: %w", m.Digest, err)
+		}
+		if _, _, err := o.push(ctx, bundleType, bundleType, signature, nil, &m); err != nil {
+			return "", err
+		}
+	}
+	if tag == "" {
+		tag = "latest"
+	}
+	return m.Digest.String(), o.repo.Manifests().PushReference(ctx, m, bytes.NewReader(data), tag)
+}
+
+// push puts a manifest with one layer into the registry, under its digest.
+func (o *ociRegistry) push(ctx context.Context, kind, layerType string, layer []byte, notes map[string]string, subject *ocispec.Descriptor) (ocispec.Descriptor, []byte, error) {
+	blob := ocispec.Descriptor{MediaType: layerType, Digest: digest.FromBytes(layer), Size: int64(len(layer))}
+	data, err := json.Marshal(ocispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind,
+		Config: ocispec.DescriptorEmptyJSON, Layers: []ocispec.Descriptor{blob}, Annotations: notes, Subject: subject,
+	})
+	if err != nil {
+		return ocispec.Descriptor{}, nil, err
+	}
+	for _, b := range []struct {
+		ocispec.Descriptor
+		data []byte
+	}{{blob, layer}, {ocispec.DescriptorEmptyJSON, []byte("{}")}} {
+		b.Data = nil
+		there, err := o.repo.Blobs().Exists(ctx, b.Descriptor)
+		if err == nil && !there {
+			err = o.repo.Blobs().Push(ctx, b.Descriptor, bytes.NewReader(b.data))
+		}
+		if err != nil {
+			return ocispec.Descriptor{}, nil, err
+		}
+	}
+	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind, Digest: digest.FromBytes(data), Size: int64(len(data))}
+	return d, data, o.repo.Manifests().Push(ctx, d, bytes.NewReader(data))
+}
