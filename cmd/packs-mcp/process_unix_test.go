@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -266,7 +268,7 @@ func TestChildCannotWriteToTheProtocol(t *testing.T) {
 	}
 }
 
-const prompt = "your decision, 1 to 3: "
+const prompt = "Your decision, 1 to 3, or Enter to see everything: "
 
 // A person at a terminal is asked about each call, and each answer does what it
 // says.
@@ -303,7 +305,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s.Until("walk__go")
 
 	question = s.Until(prompt)
-	for _, want := range []string{"go.sh", "sandbox", "stops: after 30 seconds"} {
+	for _, want := range []string{"go.sh", "sandbox", "after 30 seconds at the latest"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question about the run does not have %q:\n%s", want, question)
 		}
@@ -372,4 +374,43 @@ func TestTryInterrupted(t *testing.T) {
 	if len(all["run.start"]) != 0 || len(all["server.stop"]) != 1 {
 		t.Errorf("the log has %v, want the server's end and no run", all)
 	}
+}
+
+// Ctrl-C at a question about files ends the command at once, and nothing is written.
+func TestStoppedQuestion(t *testing.T) {
+	for name, args := range map[string][]string{
+		"setup": {"setup", "claude-code"},
+		"add":   {"add", "./from/walk", "--allow-unsigned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, env := home(t)
+			plantPack(t, filepath.Join(dir, "from"), "walk", "echo it went\n")
+			before := paths(t, dir)
+			s := screen.Start(t, env, dir, args...)
+			s.Until("[y/N] ")
+			s.Enter("\x03")
+			s.Until("nothing was changed")
+			if code := s.Ended(); code != 1 {
+				t.Errorf("the command ended with status %d, want 1\n%s", code, s.Screen())
+			}
+			for _, p := range paths(t, dir) {
+				if !slices.Contains(before, p) && (strings.Contains(p, "claude") || strings.Contains(p, "walk")) {
+					t.Errorf("%s was written", p)
+				}
+			}
+		})
+	}
+}
+
+// paths are all paths below a folder.
+func paths(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		all = append(all, p)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

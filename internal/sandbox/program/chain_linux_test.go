@@ -125,12 +125,14 @@ func (w *chainWorld) real(t *testing.T, path string, args ...string) (s started,
 	}
 	given := slices.Clone(cmd.Env)
 	out, err := cmd.CombinedOutput()
-	if err != nil || json.Unmarshal(out, &s) != nil {
+	var is said
+	if err != nil || json.Unmarshal(out, &is) != nil {
 		if err != nil {
 			out = append(out, err.Error()...)
 		}
 		return started{}, string(out)
 	}
+	s = is.started()
 	s.Env = slices.DeleteFunc(s.Env, func(kv string) bool { return slices.Contains(given, kv) })
 	return s, string(out)
 }

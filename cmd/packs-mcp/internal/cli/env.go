@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"os"
@@ -28,6 +29,7 @@ type Env struct {
 	Flags          Flags
 
 	shapes map[*cobra.Command]Shape // of what --json prints
+	lines  *bufio.Reader            // of Stdin, for Confirm
 }
 
 // Root returns the root command. It has the flags that every command has, and

@@ -1,7 +1,6 @@
 package get
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +149,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 	yes := len(todo) > 0
 	if yes {
 		var err error
-		if yes, err = a.agrees(todo, h); err != nil {
+		if yes, err = a.agrees(ctx, todo, h); err != nil {
 			return err
 		}
 	}
@@ -305,7 +304,7 @@ func orEmpty(found []scan.Finding) []scan.Finding {
 
 // agrees asks whether what was shown is to be done. That nobody signed a pack is a
 // question of its own, which --yes does not answer.
-func (a *app) agrees(todo []*item, h how) (bool, error) {
+func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	unsigned := 0
 	for _, it := range todo {
 		if err := it.attacks(); err != nil {
@@ -329,19 +328,16 @@ func (a *app) agrees(todo []*item, h how) (bool, error) {
 	if unsigned > 0 && !h.unsigned {
 		question = fmt.Sprintf("Nobody signed this. %s %s all the same?", h.verb, cli.Counted(len(todo), "pack", "packs"))
 	}
-	return a.ask(question), nil
+	return a.ask(ctx, question)
 }
 
-// ask asks on the terminal; anything but a yes is a no.
-func (a *app) ask(question string) bool {
-	fmt.Fprintf(a.Stderr, "\n%s [y/N] ", question)
-	line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true
+// ask asks on the terminal.
+func (a *app) ask(ctx context.Context, question string) (bool, error) {
+	yes, err := a.Confirm(ctx, question)
+	if err == nil && !yes {
+		fmt.Fprintln(a.Stderr, "Nothing was changed.")
 	}
-	fmt.Fprintln(a.Stderr, "Nothing was changed.")
-	return false
+	return yes, err
 }
 
 // install gives one pack its place, with a line in the log before.

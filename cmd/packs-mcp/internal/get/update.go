@@ -303,8 +303,8 @@ func (a *app) undo(ctx context.Context, named []string, s settings) error {
 		if !cli.IsTerminal(a.Stdin) {
 			return cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
 		}
-		if !a.ask(fmt.Sprintf("Give the version before of %s its place back?", safetext.Line(strings.Join(ids, ", ")))) {
-			return nil
+		if yes, err := a.ask(ctx, fmt.Sprintf("Give the version before of %s its place back?", safetext.Line(strings.Join(ids, ", ")))); !yes {
+			return err
 		}
 	}
 	return p.Change(ctx, func(tx *store.Tx) error {

@@ -1,12 +1,10 @@
 package setup
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
@@ -75,7 +73,7 @@ func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 	} else {
 		show(a.Stdout, plans, s)
 		if !s.dryRun && !s.yes {
-			if yes, err := a.ask(plans); !yes {
+			if yes, err := a.ask(ctx, plans); !yes {
 				return err
 			}
 		}
@@ -111,16 +109,12 @@ func choose(ids []string, p *clients.Place) (chosen []clients.Client, err error)
 
 // ask asks the person whether to write, and about each offer, which it adds to the edits
 // of its plan or drops.
-func (a *app) ask(plans []plan) (write bool, err error) {
-	in := bufio.NewReader(a.Stdin)
+func (a *app) ask(ctx context.Context, plans []plan) (write bool, err error) {
 	sure := func(question string) (bool, error) {
 		if !cli.IsTerminal(a.Stdin) {
 			return false, cli.WithHint(errors.New("nothing was written: there is no terminal to ask on"), "add --yes to write it")
 		}
-		fmt.Fprintf(a.Stderr, "\n%s [y/N] ", question)
-		line, _ := in.ReadString('\n')
-		line = strings.ToLower(strings.TrimSpace(line))
-		return line == "y" || line == "yes", nil
+		return a.Confirm(ctx, question)
 	}
 	if slices.ContainsFunc(plans, func(p plan) bool { return len(p.edits) > 0 }) {
 		if yes, err := sure("Write this?"); !yes {
