@@ -51,7 +51,7 @@ const packsCard = (() => {
     if (letters.length <= LONG) return draw(text);
     const hidden = letters.length - HEAD - TAIL;
     const more = el('button', {type: 'button', className: 'unfold'}, `Show all: ${hidden.toLocaleString('en')} more characters`);
-    const node = el('span', {}, ...draw(letters.slice(0, HEAD).join('')), '\u2026 ', more, ' \u2026', ...draw(letters.slice(-TAIL).join('')));
+    const node = el('span', {}, ...draw(letters.slice(0, HEAD).join('')), '\u2026 ', more, '\u2026', ...draw(letters.slice(-TAIL).join('')));
     more.addEventListener('click', () => {
       node.replaceChildren(...draw(text));
       node.tabIndex = -1;
@@ -118,6 +118,7 @@ const packsCard = (() => {
     const parts = [];
     if (card.command) parts.push(el('p', {className: 'command'}, el('code', {}, ...folded(card.command, typed))));
     if (card.marks && card.marks.length) parts.push(drawMarks(card.marks));
+    const marked = parts.length;
 
     const inputs = [];
     for (const field of question.answered ? [] : question.fields || []) {
@@ -145,25 +146,27 @@ const packsCard = (() => {
     parts.push(group);
     if (about.childElementCount) parts.push(about);
 
-    const details = el('div', {className: 'details'});
-    const add = (name, content, className, byItself) => {
+    const changed = el('div', {className: 'details changed'}), details = el('div', {className: 'details'});
+    const add = (to, name, content, className, byItself) => {
       const node = section(name, content, className, open.has(name) || byItself && !open.has(`not ${name}`));
       node.addEventListener('toggle', () => {
         open.delete(node.open ? `not ${name}` : name);
         open.add(node.open ? name : `not ${name}`);
       });
-      details.append(node);
+      to.append(node);
     };
     const facts = (key) => (card.facts || []).filter((f) => (Object.hasOwn(SECTIONS, f.section) ? f.section : '') === key);
     const quotes = () => {
-      for (const q of card.quotes || []) add(q.who, el('blockquote', {}, ...plain(q.text)), 'quote', false);
+      for (const q of card.quotes || []) add(details, q.who, el('blockquote', {}, ...plain(q.text)), 'quote', false);
     };
     for (const [key, name] of Object.entries(SECTIONS)) {
       if (key === 'run') quotes();
       const these = facts(key);
-      // What changed since an answer is why the question is asked again.
-      if (these.length) add(name, drawFacts(these), '', key === 'change');
+      // What changed since an answer is why the question is asked again, so it is read
+      // before the next one.
+      if (these.length) add(key === 'change' ? changed : details, name, drawFacts(these), '', key === 'change');
     }
+    if (changed.childElementCount) parts.splice(marked, 0, changed);
     if (details.childElementCount) parts.push(details);
     return {parts, inputs};
   }

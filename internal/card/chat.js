@@ -165,7 +165,7 @@
     if (isText(question.limit) && question.limit) parts.push(el('p', {className: 'limit'}, ...plain(question.limit)));
     const after = drawn.parts.findIndex((p) => p.className === 'answers') + 1;
     node.append(...parts, ...drawn.parts.slice(0, after), problem, ...drawn.parts.slice(after));
-    if (isText(question.see) && question.see) node.append(el('p', {className: 'see'}, 'Elsewhere: ', el('code', {}, ...plain(question.see))));
+    if (isText(question.see) && question.see) node.append(el('p', {className: 'see'}, 'In a terminal: ', el('code', {}, ...plain(question.see))));
     if (node.querySelectorAll('.facts dd').length !== question.card.facts.length) {
       // Not one fact is left out without a word.
       for (const button of node.querySelectorAll('.answers button:not(.deny)')) button.remove();
@@ -189,6 +189,7 @@
   function complain(card, words) {
     card.problem.replaceChildren(...plain(words));
     card.problem.hidden = !words;
+    settle(); // what is below it moves
   }
 
   // press takes an answer, and only from a person: a script's click is not trusted.

@@ -34,7 +34,8 @@ func inCard[T any](b *tab, expression string) (T, error) {
 		if err != nil {
 			continue // it is gone
 		}
-		in := func(p *runtime.EvaluateParams) { p.ContextID = world.ExecutionContextID }
+		wait := true
+		in := func(p *runtime.EvaluateParams) { p.ContextID, p.AwaitPromise = world.ExecutionContextID, &wait }
 		if is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.title === 'Approval \u2013 packs-mcp' || Boolean(document.querySelector('main#cards'))`, in)); err != nil || !is {
 			continue
 		}

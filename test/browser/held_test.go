@@ -176,10 +176,24 @@ func TestChangesLook(t *testing.T) {
 	w.write(".envrc", "export A=1\nexport B=2\n"+strings.Repeat("# a comment that goes on for longer than a narrow screen is wide\n", 3))
 	b := w.enabled()
 	w.does(b, `echo new >plain; sed -i 's/B=2/B=3/' .envrc; printf '\0\1' >.npmrc`)
+	b.judge("changes that wait")
 	b.picture(t, "list")
 	b.set("Show what changes")
 	b.has("+export B=3")
+	b.judge("the changes, shown")
 	b.picture(t, "diff")
+
+	// A person who looks at the calls alone is led to them; nothing that comes under the
+	// pointer is pressed.
+	b.do(chromedp.EmulateViewport(375, 300), chromedp.Evaluate[chromedp.Void](`scrollTo(0, 0)`))
+	b.until(`!document.querySelector('.settling')`)
+	const jumped = `document.activeElement.id === 'held' && Math.abs(document.getElementById('changes').getBoundingClientRect().top) < 50`
+	b.do(chromedp.Click(`//button[.="Changes of 1 run wait below"]`))
+	b.until(jumped)
+	b.until(`!document.querySelector('.settling')`)
+	if !eval[bool](b, `(document.getElementById('below').click(), document.querySelector('#sets .card').classList.contains('settling'))`) {
+		t.Error("after a jump to the changes, a click counts at once")
+	}
 }
 
 // Two pages show the same set, and one decision counts.
@@ -236,18 +250,24 @@ func (b *tab) picture(t *testing.T, name string) {
 			if got := b.faint(); len(got) > 0 {
 				t.Errorf("%s at %d pixels is not readable:\n%s", scheme, width, strings.Join(got, "\n"))
 			}
-			dir := os.Getenv("CHANGES_PICTURES")
-			if dir == "" {
-				continue
-			}
-			b.until(`!document.querySelector('.settling')`)
-			shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), shot, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			b.shoot(fmt.Sprintf("%s-%s-%d", name, scheme, width))
 		}
+	}
+}
+
+// shoot keeps a picture of the page as it is where CHANGES_PICTURES says.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("CHANGES_PICTURES")
+	if dir == "" {
+		return
+	}
+	b.until(`!document.querySelector('.settling')`)
+	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o600); err != nil {
+		b.t.Fatal(err)
 	}
 }

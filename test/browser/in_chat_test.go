@@ -243,7 +243,7 @@ func TestChatCardElicited(t *testing.T) {
 	c := newChatCard(t, false)
 	c.elicits(0, typical(greetCard()), "")
 	c.cardHas("Run tool greet of pack triage?")
-	c.cardHas("Elsewhere: packs-mcp approvals show K7QM-2F9X")
+	c.cardHas("In a terminal: packs-mcp approvals show K7QM-2F9X")
 	c.cardUntil(`!document.querySelector('.settling')`)
 	cardEval[bool](c.tab, `(() => {
 		for (const n of document.querySelectorAll('.answers button')) { n.click(); n.dispatchEvent(new MouseEvent('click', {bubbles: true})); }
@@ -493,6 +493,8 @@ func TestChatCardLooks(t *testing.T) {
 	c.elicits(0, typical(asCard(t, filepath.Join("..", "..", "internal", "gate", "testdata", "prompts", "card", "changed_several.json"))), "")
 	c.elicits(1, typical(asCard(t, filepath.Join("..", "..", "internal", "gate", "testdata", "prompts", "card", "run_full.json"))), "")
 	c.cardUntil(`document.querySelectorAll('.card').length === 2`)
+	judge, noAxe := axe()
+	c.do(chromedp.EmulateViewport(720, 1300), chromedp.Evaluate[chromedp.Void](`card.style.height = '1290px'`))
 	for _, system := range []string{"light", "dark"} {
 		c.scheme(system)
 		for _, theme := range []string{"light", "dark"} {
@@ -505,6 +507,12 @@ func TestChatCardLooks(t *testing.T) {
 				if got := cardEval[[]string](c.tab, faint); len(got) > 0 {
 					t.Errorf("system %s, client %s, %d pixels: not readable:\n%s", system, theme, width, strings.Join(got, "\n"))
 				}
+				if system == theme && noAxe == nil {
+					if got := cardEval[[]string](c.tab, judge+"; "+violations); len(got) > 0 {
+						t.Errorf("client %s, %d pixels: axe-core finds\n%s", theme, width, strings.Join(got, "\n"))
+					}
+				}
+				c.shoot(fmt.Sprintf("chat-%s-%s-%d", system, theme, width))
 			}
 		}
 	}

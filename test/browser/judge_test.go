@@ -30,8 +30,13 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(script), err
 })
 
-// judge checks that axe-core finds nothing on the page as it is, light and dark. Where
-// it cannot be installed, a test of its own is skipped, by the name "axe".
+// violations is what axe-core finds, once its script is there.
+const violations = `axe.run(document, {resultTypes: ['violations']}).then((r) =>
+	r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + v.help + ': ' + n.target.join(' ') + ': ' + n.failureSummary)))`
+
+// judge checks that axe-core finds nothing on the page as it is, on a telephone and on
+// a wider screen, light and dark. Where it cannot be installed, a test of its own is
+// skipped, by the name "axe".
 func (b *tab) judge(what string) {
 	b.t.Helper()
 	script, err := axe()
@@ -40,13 +45,14 @@ func (b *tab) judge(what string) {
 		return
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](script + "; undefined"))
-	for _, scheme := range []string{"light", "dark"} {
-		b.scheme(scheme)
-		b.until(`!document.querySelector('.settling')`)
-		found := eval[[]string](b, `axe.run(document, {resultTypes: ['violations']}).then((r) =>
-			r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + v.help + ': ' + n.target.join(' ') + ': ' + n.failureSummary)))`)
-		if len(found) > 0 {
-			b.t.Errorf("%s, %s: axe-core finds\n%s", what, scheme, strings.Join(found, "\n"))
+	for _, width := range []int64{375, 1200} {
+		b.do(chromedp.EmulateViewport(width, 900))
+		for _, scheme := range []string{"light", "dark"} {
+			b.scheme(scheme)
+			b.until(`!document.querySelector('.settling')`)
+			if found := eval[[]string](b, violations); len(found) > 0 {
+				b.t.Errorf("%s, %d pixels, %s: axe-core finds\n%s", what, width, scheme, strings.Join(found, "\n"))
+			}
 		}
 	}
 }

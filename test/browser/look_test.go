@@ -117,7 +117,7 @@ func TestLooks(t *testing.T) {
 			for (let i = 0; i < 1000; i++) clearInterval(i);
 			const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 			while (walk.nextNode()) walk.currentNode.data = walk.currentNode.data.replaceAll(%q, '/home/ada').replaceAll('cannot-ask 1.2', 'claude-desktop 1.4')
-				.replace(/\d\d:\d\d:\d\d( [AP]M)?/g, '14:03:27').replace(/waits \d:\d\d/g, 'waits 8:32').replace(/[2-9A-Z]{4}-[2-9A-Z]{4}/g, 'K7QM-2F9X').replace(/ \u00b7 [^ ]*(devel|[0-9a-f]{7}|v\d)[^ ]*$/, ' \u00b7 v0.1.0');
+				.replace(/\d\d:\d\d:\d\d( [AP]M)?/g, '14:03:27').replace(/waits \d:\d\d more/g, 'waits 8:32 more').replace(/[2-9A-Z]{4}-[2-9A-Z]{4}/g, 'K7QM-2F9X').replace(/ \u00b7 [^ ]*(devel|[0-9a-f]{7}|v\d)[^ ]*$/, ' \u00b7 v0.1.0');
 			scrollTo(0, 0);
 		})()`, root)))
 	}

@@ -34,7 +34,7 @@ func TestThreeAtOnce(t *testing.T) {
 	b.has("3 calls wait for you")
 	const openCards = `[...document.querySelectorAll('.card:not(.closed) h2')].map((n) => n.innerText).join('; ')`
 	b.wantEval(openCards, "Run tool greet of pack triage?")
-	b.wantEval(`[...document.querySelectorAll('.when')].map((n) => n.innerText.replace(/\d:\d\d/, 'T')).join('; ')`, "1 of 3 · waits T; 2 of 3 · T left; 3 of 3 · waits T")
+	b.wantEval(`[...document.querySelectorAll('.when')].map((n) => n.innerText.replace(/\d:\d\d/, 'T')).join('; ')`, "1 of 3 · client waits T more; 2 of 3 · T left; 3 of 3 · client waits T more")
 	// What must not be overlooked is on a closed card, too.
 	b.wantEval(`document.querySelector('.card.closed .marks').innerText.replace(/\s+/g, ' ').trim()`, "Careful: not trusted")
 	b.judge("three at once")
@@ -184,7 +184,7 @@ func TestRightToLeft(t *testing.T) {
 	b.do(chromedp.Navigate(open()))
 	b.settled()
 	b.set("Show what changes")
-	b.has("more")
+	b.has("end more")
 	// The position of each sign between the letters, from the left, in each place.
 	got := eval[[]string](b, `(() => {
 		const bad = [];

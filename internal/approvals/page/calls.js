@@ -1,5 +1,5 @@
 // The calls that wait: a list of cards, of which one is open.
-import {$, change, clock, complain, el, left as timeLeft, now, plain, plural, ready, say, send, sentence, server, settle, sync, tell, text, waits} from './ui.js';
+import {$, asked, change, clock, complain, el, left as timeLeft, now, plain, plural, ready, say, send, sentence, server, settle, sync, tell, text, waits} from './ui.js';
 
 export const DECISIONS = {
   once: 'allowed once', chat: 'allowed for the chat', always: 'allowed always',
@@ -119,7 +119,7 @@ function showTime(card) {
   if (call.answered && waitsFor > 0) line = 'The call goes on.';
   else if (call.answered && call.carried) line = `The client still shows its form: answer there, too, and the call goes on. Your answer holds for ${timeLeft(holds)}.`;
   else if (call.answered) line = `The client has not called again yet. Your answer holds for ${timeLeft(holds)}.`;
-  else if (waitsFor > 0) short = `waits ${timeLeft(waitsFor)}`;
+  else if (waitsFor > 0) short = `client waits ${timeLeft(waitsFor)} more`;
   else line = `The client stopped waiting. Answer within ${timeLeft(holds)}, then tell the model to go on.`;
   const isOpen = call.code === open;
   text(card.when, [place, short || (isOpen ? '' : call.answered ? 'answered' : `${timeLeft(holds)} left`)].filter(Boolean).join(' \u00b7 '));
@@ -180,7 +180,7 @@ async function decide(card, value) {
     let next = '';
     if (done.carried) next = value === 'deny' ? ' The client still shows its form; whatever is chosen there, the call stays denied.' : ' The client still shows its form: answer there, too, and the call goes on.';
     else if (done.held && value !== 'deny') next = ' Tell the model to go on: the client has to make the call again.';
-    say(`${value === 'deny' ? 'Denied' : 'Allowed'}: ${title}${next}`);
+    say(`${value === 'deny' ? 'Denied' : 'Allowed'}: ${asked(title)}.${next}`);
   } catch (err) {
     card.busy = card.mine = false;
     card.node.classList.remove('sent');

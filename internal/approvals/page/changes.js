@@ -1,6 +1,6 @@
 // What runs changed in the user's folders: sets that wait, as diffs to apply or
 // discard, and sets that were applied, to undo.
-import {$, change, clock, complain, el, plain, plural, quoted, ready, say, send, sentence, server, settle, sync, tell, text, waits} from './ui.js';
+import {$, change, clock, complain, el, plain, plural, quoted, ready, say, send, sentence, server, settle, settleAll, sync, tell, text, waits} from './ui.js';
 
 const until = (iso) => new Date(iso).toLocaleString([], {weekday: 'short', hour: '2-digit', minute: '2-digit'});
 const whose = (set) => [set.act || (set.tool ? `${set.tool} of pack ${set.pack}` : set.pack), `at ${clock(set.made)}`];
@@ -174,6 +174,14 @@ function makeApplied() {
   return node;
 }
 
+// The changes are below the calls, where a person need not look. What comes under the
+// pointer as the page scrolls is not pressed by a second click.
+$('below').addEventListener('click', () => {
+  settleAll();
+  $('changes').scrollIntoView();
+  $('held').focus({preventScroll: true});
+});
+
 let known = null; // IDs of the sets that waited when the page last heard; null: it has not
 
 export function showChanges(all) {
@@ -182,6 +190,8 @@ export function showChanges(all) {
     sync($('sets'), all.held, (s) => s.id, makeSet);
     sync($('applied').querySelector('ul'), all.applied, (s) => s.id, makeApplied);
     text($('held'), `Changes of ${plural(all.held.length, 'run wait', 'runs wait')} for you`);
+    text($('below'), `Changes of ${plural(all.held.length, 'run wait', 'runs wait')} below`);
+    $('below').hidden = !all.held.length;
     text($('trouble'), all.problem ? sentence(all.problem) : '');
     text($('more'), all.more ? `${plural(all.more, 'more set is', 'more sets are')} not shown here: packs-mcp changes` : '');
     $('changes').hidden = !all.held.length && !all.problem;

@@ -1,7 +1,7 @@
 // The chats beside the calls: their packs, the files that runs left, and what was
 // decided and run.
 import {DECISIONS} from './calls.js';
-import {$, change, clock, el, plain, ready, say, send, sentence, server, size, sync, text} from './ui.js';
+import {$, asked, change, clock, el, plain, ready, say, send, sentence, server, size, sync, text} from './ui.js';
 
 const CHANNELS = {
   elicitation: 'in the client', 'elicitation+app': 'in the client', app: 'on a card in the chat', page: 'on this page', terminal: 'in a terminal',
@@ -22,7 +22,7 @@ function makePast() {
   const node = el('li', {className: 'past'}, title, line);
   node.update = (p) => {
     node.dataset.how = p.decision === 'deny' ? 'no' : p.decision === 'pending' ? 'open' : 'yes';
-    text(title, p.title);
+    text(title, asked(p.title));
     const how = [DECISIONS[p.decision] || p.decision, CHANNELS[p.channel] || p.channel].filter(Boolean).join(' ');
     const outcome = p.outcome || (p.run ? 'running' : '');
     text(line, [clock(p.time), how, p.reason, outcome].filter(Boolean).join(' \u00b7 '));

@@ -48,6 +48,9 @@ export function sentence(s) {
   return /[.!?]$/.test(s) ? s : `${s}.`;
 }
 
+// asked is the title of a question that is answered.
+export const asked = (title) => title.replace(/\?( \(changed\))?$/, '$1');
+
 // left is a time that is left, as 4:32 or 1:04:32.
 export function left(ms) {
   const s = Math.max(0, Math.ceil(ms / 1000)), two = (n) => String(n).padStart(2, '0');
