@@ -262,7 +262,7 @@ func (b *tab) shoot(name string) {
 	if dir == "" {
 		return
 	}
-	b.until(`!document.querySelector('.settling')`)
+	b.still()
 	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		b.t.Fatal(err)

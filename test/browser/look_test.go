@@ -149,6 +149,7 @@ func TestLooks(t *testing.T) {
 // keep writes a picture of the page into docs/images.
 func (b *tab) keep(name string) {
 	b.t.Helper()
+	b.still()
 	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		b.t.Fatal(err)

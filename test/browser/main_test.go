@@ -217,6 +217,14 @@ func (b *tab) settled() {
 	b.until(`document.querySelector('.card') && !document.querySelector('.settling')`)
 }
 
+// still waits until the page has its size and nothing settles, for a picture. The page
+// hears of a new size with a frame.
+func (b *tab) still() {
+	b.t.Helper()
+	eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+	b.until(`!document.querySelector('.settling')`)
+}
+
 // faint returns the texts of the page that are hard to read, and what is too wide, as
 // soon as nothing settles. Both are of one state of the page.
 func (b *tab) faint() []string {
