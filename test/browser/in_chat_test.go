@@ -493,6 +493,9 @@ func TestChatCardLooks(t *testing.T) {
 	c.elicits(0, typical(asCard(t, filepath.Join("..", "..", "internal", "gate", "testdata", "prompts", "card", "changed_several.json"))), "")
 	c.elicits(1, typical(asCard(t, filepath.Join("..", "..", "internal", "gate", "testdata", "prompts", "card", "run_full.json"))), "")
 	c.cardUntil(`document.querySelectorAll('.card').length === 2`)
+	if !cardEval[bool](c.tab, `Boolean(document.querySelector('.changed').compareDocumentPosition(document.querySelector('.answers')) & Node.DOCUMENT_POSITION_FOLLOWING)`) {
+		t.Error("what changed is not before the answers")
+	}
 	judge, noAxe := axe()
 	c.do(chromedp.EmulateViewport(720, 1300), chromedp.Evaluate[chromedp.Void](`card.style.height = '1290px'`))
 	for _, system := range []string{"light", "dark"} {

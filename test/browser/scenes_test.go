@@ -154,6 +154,14 @@ func TestLongCommand(t *testing.T) {
 			t.Errorf("the folded command lacks %q: %q", want, shown)
 		}
 	}
+	// No other answer is in the row of "Deny".
+	if got := eval[string](b, `(() => {
+		const all = [...document.querySelectorAll('.answers button')].map((n) => [n.innerText, n.getBoundingClientRect()]);
+		const deny = all.find(([name]) => name === 'Deny')[1];
+		return all.filter(([, r]) => r.bottom > deny.top - 8).map(([name]) => name).join();
+	})()`); got != "Deny" {
+		t.Errorf("at 375 pixels %q are in one row", got)
+	}
 	b.picture(t, "long")
 	b.do(chromedp.EmulateViewport(375, 900))
 	b.settled()
