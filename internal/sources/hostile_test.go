@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
@@ -96,7 +97,7 @@ func hostileTars() map[string]hostile {
 		if len(name) <= 100 && !strings.HasSuffix(name, "/") {
 			add("a file "+name, name, want, tarRaw{name: name, body: "x"})
 		}
-		if !strings.ContainsAny(name, "\xff\xc0") {
+		if utf8.ValidString(name) {
 			add("a long name "+name, name, want, tarRaw{name: "././@LongLink", kind: 'L', body: name + "\x00"}, tarRaw{name: "short", body: "x"})
 		}
 	}
