@@ -291,7 +291,7 @@ func rulebooks() key {
 	}}
 }
 
-// privateHosts returns the key for the hosts with private addresses; set adds one.
+// privateHosts returns the key for the hosts that may have a private address; set adds one.
 func privateHosts() key {
 	return key{path: "sources.private", want: "want the name or address of a host", list: ",", none: true, set: func(c *Config, s string, _ place) string {
 		s = strings.ToLower(s)

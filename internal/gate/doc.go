@@ -10,10 +10,10 @@
 // was shown, expires, and works once. It may therefore travel through a client that
 // is not trusted.
 //
-// The runner is an unexported field of the Gate and takes only a Permit, so no
-// program can start without a decision. Every decision is in the audit log before
-// Check returns it. A run is on disk there, with its decision, before it starts,
-// and again after it ends.
+// The runner is an unexported field of the Gate, and only [Permit.Run] gives it a
+// program, so no pack's program can start without a decision. Every decision is in the
+// audit log before Check returns it. A run is on disk there, with its decision, before
+// it starts, and again after it ends.
 //
 // A person's own act, such as choosing a prompt in the client, need not be asked
 // about again. [Caller].Act marks one, for opening, attaching and detaching only.

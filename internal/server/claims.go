@@ -109,8 +109,8 @@ func (c *claims) blocked(own *claim) <-chan struct{} {
 	return c.changed
 }
 
-// touch counts that a run has changed what it changes, before its claim is given
-// back: its result is still to be written.
+// touch counts a run whose program has ended. Its claim is given back only when its
+// result is made. A call that goes on before that must notice what the run changed.
 func (c *claims) touch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,9 +7,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// toolsPrint tells one list of a chat's tools from another, as the packs' files are
-// since the last look at the packs. Where the chat has tools of its own, the whole
-// list is of one look at the files of packs; see [Server.fill].
+// toolsPrint returns a digest of the list of a chat's tools, by which two lists can be
+// told apart. For a chat that attached, detached and enabled nothing of its own it is
+// made once after each look at the packs, for all such chats; for any other it is made
+// from the packs' files as they are now.
 func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) string {
 	if c.hasOwn() || c.hasEnabled() {
 		return string(printOf(s.tools(catalog, c)))
@@ -17,8 +18,8 @@ func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) string {
 	return s.shared.tools(s, catalog)
 }
 
-// toolsPrintBefore is toolsPrint of a Catalog of before, as the packs' files were then
-// if somebody asked.
+// toolsPrintBefore is toolsPrint of an earlier Catalog. If a print of it is remembered,
+// it is of the packs' files as they were then; otherwise, as they are now.
 func (s *Server) toolsPrintBefore(catalog *packs.Catalog, c *chat) string {
 	if !c.hasOwn() && !c.hasEnabled() {
 		if have, ok := s.shared.toolsBefore(catalog); ok {
@@ -69,16 +70,15 @@ type sharedPrint struct {
 	tools string // see toolsPrint
 }
 
-// lookAgain says that the packs' files may be others by now.
+// lookAgain is called after a look at the packs: their files may be others than before.
 func (m *sharedLists) lookAgain() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looks++
 }
 
-// tools is the print of the tools of a chat that enabled none: of the packs' files as
-// they are, or as they were when somebody asked first about this Catalog since the
-// last look.
+// tools returns the print of the tools of a chat that enabled none. It is made when
+// somebody first asks about this Catalog after a look, and holds until the next look.
 func (m *sharedLists) tools(s *Server, catalog *packs.Catalog) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *sharedLists) tools(s *Server, catalog *packs.Catalog) string {
 	return m.prints[0].tools
 }
 
-// toolsBefore is the print that tools returned last for a Catalog of before.
+// toolsBefore returns the print that tools returned last for an earlier Catalog.
 func (m *sharedLists) toolsBefore(catalog *packs.Catalog) (tools string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

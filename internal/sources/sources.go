@@ -1,11 +1,15 @@
 // Package sources brings packs from elsewhere: it takes apart what a person wrote,
-// finds the packs in a repository, a registry, a site, an archive or a folder, and
-// puts one of them into a stage.
+// finds the packs in a repository, a registry, a site, a server of rulebooks, an archive
+// or a folder, and puts one of them into a stage.
 //
 // A kind of source is a [Snapshot]: the entries of one fixed state, and the name that
-// the source itself has for that state. What may come in is decided by package stage,
-// what has come in is kept by package store. This package asks nobody, and starts no
-// program.
+// the source itself has for that state. A site or a server that lists its packs is one,
+// too, and fetches each pack by itself. The marketplace of a repository only says more
+// about the packs that are found there. [Web] says which servers may be asked, and as
+// whom.
+//
+// What may come in is decided by package stage, what has come in is kept by package
+// store. This package asks no person, and starts no program.
 package sources
 
 import (

@@ -75,7 +75,8 @@ func (t *Tree) Kept(path string) (data []byte, ok bool) {
 	return t.kept, t.kept != nil && path == t.keep
 }
 
-// WithoutKept is the Tree for who holds it for longer.
+// WithoutKept returns the Tree without the bytes that [Tree.Kept] returns, so that whoever
+// keeps it does not keep these in memory.
 func (t *Tree) WithoutKept() *Tree {
 	return &Tree{Digest: t.Digest, Files: t.Files, Denied: t.Denied, Bytes: t.Bytes, links: t.links}
 }
@@ -169,9 +170,9 @@ func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
 	return d.walkTree(ctx, cache, nil)
 }
 
-// DigestKeeping is [Dir.Digest] that keeps what it read of the regular file at path,
-// for [Tree.Kept], if that has at most max bytes: who needs its content too need not
-// read it again, and has that of the digest.
+// DigestKeeping is [Dir.Digest], and keeps for [Tree.Kept] what it read of the regular
+// file at path, if that has at most max bytes. So a caller who needs the content does
+// not read it again, and has the bytes that were digested.
 func (d *Dir) DigestKeeping(ctx context.Context, cache *DigestCache, path string, max int64) (*Tree, error) {
 	return d.walk(&treeWalk{ctx: ctx, cache: cache, keepMax: max, tree: &Tree{keep: path}}, nil)
 }

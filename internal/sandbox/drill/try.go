@@ -65,7 +65,7 @@ func (a answer) Error() string { return string(a) }
 
 const (
 	notThere = "not there"
-	endedToo = "ended with the run" // not of the operation, but of who looks afterwards
+	endedToo = "ended with the run" // no operation says so: Run finds it out when the run is over
 )
 
 // Outcome returns the word for the result of [Try].

@@ -78,8 +78,8 @@ type Starter interface {
 	Places() bool
 
 	// Overlays says why a folder cannot be seen by a run through a layer that
-	// takes what the run writes; empty: it can. It does not look again at a folder
-	// that is as it was when an earlier call returned was.
+	// takes what the run writes; empty: it can. now is what to pass as was the next
+	// time: a folder that is still as was says is not looked at again.
 	Overlays(dir string, was sandbox.Look) (now sandbox.Look, why string)
 
 	// Start starts the program of l. Its error means that nothing was started,
