@@ -23,7 +23,7 @@ type step struct {
 
 var (
 	savesAs = regexp.MustCompile("(?s)Save this as\\s+`([^`]+)`:\\s*$")
-	answers = regexp.MustCompile(`^…(: )(\S+)$`) // the end of a question, and what the reader types
+	answers = regexp.MustCompile(`^(…|Your decision, .*|\[o\]nce .*)(: )(\S+)$`) // the end of a question, and what the reader types
 )
 
 // steps returns what the reader of a guide does. A block in sh is run, a block after
@@ -106,15 +106,17 @@ func TestGuidesWork(t *testing.T) {
 				t.Logf("%s:%d: %s", guide, s.line, s.text)
 				tty := screen.Program(t, env, home, "sh", "-e", "-c", s.text+"\necho 'that was all'")
 				for _, line := range s.shown {
-					if m := answers.FindStringSubmatch(line); m != nil {
-						tty.Until(m[1])
-						tty.Enter(m[2] + "\r")
-						continue
+					m := answers.FindStringSubmatch(line)
+					if m != nil {
+						line = m[1] + m[2]
 					}
 					for part := range strings.SplitSeq(line, "…") {
 						if part = strings.TrimSpace(part); part != "" {
 							tty.Until(part)
 						}
+					}
+					if m != nil {
+						tty.Enter(m[3] + "\r")
 					}
 				}
 				tty.Until("that was all")

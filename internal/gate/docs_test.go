@@ -19,7 +19,7 @@ func changelogRun() call.Request {
 	const pack, project, workspace = "/home/ada/packs/git-helper", "/home/ada/src/shop", "/home/ada/.local/share/packs-mcp/workspaces/4f1c"
 	r := toolRun()
 	r.Caller.Client = "claude-code 2.1.0"
-	r.Pack = call.Pack{ID: "git-helper", Dir: pack, Trust: call.TrustUser, Digest: "sha256:43905fe39b3805771c5d3f4e90ab", About: "Git, read only."}
+	r.Pack = call.Pack{ID: "git-helper", Dir: pack, Trust: call.TrustUser, Digest: "sha256:da783d41ce178b35", About: "Git, read only."}
 	r.Arguments = call.ParseArguments([]byte(`{"to":"HEAD"}`))
 	r.Workspace = workspace
 	r.Run = &call.Run{
