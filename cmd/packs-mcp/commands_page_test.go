@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,11 +144,9 @@ func sketch(b *strings.Builder, t reflect.Type, indent string, above []reflect.T
 	case reflect.Interface:
 		b.WriteString("anything")
 	case reflect.Struct:
-		for _, outer := range above {
-			if outer == t {
-				b.WriteString("the same again")
-				return
-			}
+		if slices.Contains(above, t) {
+			b.WriteString("the same again")
+			return
 		}
 		b.WriteString("{\n")
 		members(b, t, indent+"  ", append(above, t))
@@ -158,8 +157,7 @@ func sketch(b *strings.Builder, t reflect.Type, indent string, above []reflect.T
 }
 
 func members(b *strings.Builder, t reflect.Type, indent string, above []reflect.Type) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			members(b, f.Type, indent, above)

@@ -157,10 +157,8 @@ func fetched(u *unit, from, to int, s Severity) (Severity, bool) {
 		return s, true
 	}
 	lower := u.lower[from:to]
-	for _, host := range addresses().FindAllString(lower, 4) {
-		if isPublic(host) {
-			return High, true
-		}
+	if slices.ContainsFunc(addresses().FindAllString(lower, 4), isPublic) {
+		return High, true
 	}
 	if oddHosts().MatchString(lower) || strings.Contains(lower, "http://") && !localHTTP().MatchString(lower) {
 		return High, true

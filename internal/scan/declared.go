@@ -34,12 +34,11 @@ func (s *scanner) tool(t *tools.Tool, below string) {
 	if c == nil {
 		return
 	}
-	line := c.Program
 	args := make([]string, len(c.Args))
 	for i, a := range c.Args {
 		args[i] = a.String()
-		line += " " + args[i]
 	}
+	line := strings.Join(append([]string{c.Program}, args...), " ")
 	if strings.ContainsFunc(c.Program, func(r rune) bool { return r >= 0x80 }) {
 		say(ruleToolLookalike, High, fmt.Sprintf("%+q", c.Program))
 	}

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -200,10 +201,8 @@ func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, Sev
 // severity is what a match in a unit would have; none when there it is no finding.
 func (p *pattern) severity(u *unit) Severity {
 	if p.only != nil {
-		for _, z := range p.only {
-			if z == u.zone {
-				return p.code
-			}
+		if slices.Contains(p.only, u.zone) {
+			return p.code
 		}
 		return none
 	}

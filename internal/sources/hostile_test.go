@@ -276,7 +276,7 @@ func TestHostileArchives(t *testing.T) {
 		zips["tar.gz: "+name] = packed
 	}
 	good := tarOf(skill0)
-	for name, h := range map[string]hostile{
+	maps.Copy(zips, map[string]hostile{
 		"gzip: something after its end": {append(gz(good), "hidden"...), "", "after its end", ""},
 		"gzip: another one after it":    {append(gz(good), gz(tarOf(tarRaw{name: "../evil"}))...), "", "after its end", ""},
 		"gzip: a wrong checksum":        {func() []byte { z := gz(good); z[len(z)-6]++; return z }(), "", "checksum", ""},
@@ -289,9 +289,7 @@ func TestHostileArchives(t *testing.T) {
 		"text":                          {[]byte("text"), "", "unpacking", ""},
 		"nothing":                       {nil, "", "its end", ""},
 		"bzip2":                         {[]byte("BZh91AY&SY" + strings.Repeat("x", 600)), "", "unpacking", ""},
-	} {
-		zips[name] = h
-	}
+	})
 	if len(zips) < 80 {
 		t.Fatalf("%d archives", len(zips))
 	}

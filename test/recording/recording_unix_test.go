@@ -129,7 +129,7 @@ func (s *scene) save(name, title string) {
 		s.t.Errorf("the picture has the folder %s of this machine", s.home)
 	}
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
-		if _, err := d.Token(); err == io.EOF {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			s.t.Fatalf("the picture is not XML: %v", err)

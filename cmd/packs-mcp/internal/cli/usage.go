@@ -104,7 +104,7 @@ func Misuse(check cobra.PositionalArgs) cobra.PositionalArgs {
 		if len(args) == 0 {
 			return &UsageError{Err: fmt.Errorf("%s needs %s", nameOf(cmd), needed(cmd.Use)), Hint: seeHelp(cmd, "")}
 		}
-		for most := len(args) - 1; most >= 0; most-- {
+		for most := range slices.Backward(args) {
 			if check(cmd, args[:most]) == nil {
 				return tooMany(cmd, args, most)
 			}
