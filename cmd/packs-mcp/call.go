@@ -215,19 +215,32 @@ func (a *app) printProblems(catalog *packs.Catalog, dir string) {
 	}
 }
 
-// chosenTool returns a tool of a pack.
-func (a *app) chosenTool(cfg *config.Config, p *packs.Pack, name string) (*tools.Tool, error) {
+// toolsOf returns the tools of a pack; nil if it has none. If they cannot be read, it says
+// what is wrong with them. That of a pack without tools is said too.
+func (a *app) toolsOf(cfg *config.Config, p *packs.Pack) (*tools.Set, error) {
 	set, problems, err := cli.ToolFiles(cfg).Offered(p)
 	if err != nil {
 		return nil, err
 	}
-	if set == nil || len(set.Tools) == 0 {
-		for _, d := range problems {
-			cli.PrintProblem(a.Stderr, d)
-		}
-		if diag.HasErrors(problems) {
-			return nil, cli.WithHint(fmt.Errorf("the tools of pack %q cannot be read", p.ID), "mend what is named above")
-		}
+	if set != nil && len(set.Tools) > 0 {
+		return set, nil
+	}
+	for _, d := range problems {
+		cli.PrintProblem(a.Stderr, d)
+	}
+	if diag.HasErrors(problems) {
+		return nil, cli.WithHint(fmt.Errorf("the tools of pack %q cannot be read", p.ID), "mend what is named above")
+	}
+	return nil, nil
+}
+
+// chosenTool returns a tool of a pack.
+func (a *app) chosenTool(cfg *config.Config, p *packs.Pack, name string) (*tools.Tool, error) {
+	set, err := a.toolsOf(cfg, p)
+	if err != nil {
+		return nil, err
+	}
+	if set == nil {
 		return nil, cli.WithHint(fmt.Errorf("pack %q has no tools", p.ID), "packs-mcp show %s says what it has", p.ID)
 	}
 	if tool := set.Lookup(name); tool != nil {

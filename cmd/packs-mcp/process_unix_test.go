@@ -297,7 +297,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s.Until("capability_packs_read_file")
 	s.Until(prompt)
 	s.Enter("3\r")
-	s.Until(`"code": "denied"`)
+	s.Until("denied: ")
 
 	s.Until("Enable 1 tool of pack walk?")
 	s.Until(prompt)

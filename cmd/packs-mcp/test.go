@@ -58,7 +58,7 @@ type testedPack struct {
 	Passed   int               `json:"passed"`
 	Failed   int               `json:"failed"`
 	Cases    []testedCase      `json:"cases"`
-	Problems []diag.Diagnostic `json:"problems"` // of the files of cases
+	Problems []diag.Diagnostic `json:"problems"` // of the files of cases, and errors of the tools
 }
 
 // testedCase is what came of one case.
@@ -84,6 +84,7 @@ type tester struct {
 	yes      bool
 	json     bool
 	known    map[string]bool // see attempt
+	unread   []string        // the ids of packs with tools that cannot be read
 }
 
 func (a *app) test(ctx context.Context, args []string, yes, asJSON bool) (err error) {
@@ -180,12 +181,19 @@ func (t *tester) pack(ctx context.Context, p *packs.Pack) (*testedPack, error) {
 		return nil, nil
 	}
 	out := &testedPack{Pack: p.ID, Dir: p.Dir, Cases: []testedCase{}, Problems: []diag.Diagnostic{}}
-	set, _, err := cli.ToolFiles(t.cfg).Offered(p)
+	set, ofTools, err := cli.ToolFiles(t.cfg).Offered(p)
 	if err != nil {
 		return nil, err
 	}
+	ofTools = slices.DeleteFunc(slices.Clone(ofTools), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
 	has := func(name string) bool { return set != nil && set.Lookup(name) != nil }
-	problems = append(problems, cases.UnknownTools(all, toolNames(set), has)...)
+	if len(ofTools) > 0 {
+		// A tool that a case names may be one of these, so it is not called unknown.
+		problems = append(ofTools, problems...)
+		t.unread = append(t.unread, fmt.Sprintf("%q", p.ID))
+	} else {
+		problems = append(problems, cases.UnknownTools(all, toolNames(set), has)...)
+	}
 	for _, d := range problems {
 		d.File = fromHere(filepath.Join(p.Dir, filepath.FromSlash(d.File)))
 		out.Problems = append(out.Problems, d)
@@ -407,9 +415,19 @@ func (t *tester) report(all []testedPack, args []string) error {
 	if !t.json {
 		sum := fmt.Sprintf("%d passed, %d failed", passed, failed)
 		if wrong > 0 {
-			sum += ", " + cli.Counted(wrong, "problem", "problems") + " in the files of tests"
+			sum += ", " + cli.Counted(wrong, "problem", "problems")
+			if len(t.unread) == 0 {
+				sum += " in the files of tests"
+			}
 		}
 		fmt.Fprintln(t.Stderr, sum)
+	}
+	switch len(t.unread) {
+	case 0:
+	case 1:
+		return cli.WithHint(fmt.Errorf("the tools of pack %s cannot be read", t.unread[0]), "mend what is named above")
+	default:
+		return cli.WithHint(fmt.Errorf("the tools of the packs %s cannot be read", strings.Join(t.unread, ", ")), "mend what is named above")
 	}
 	if failed+wrong > 0 {
 		return cli.ErrSaid

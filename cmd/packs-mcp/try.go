@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/server/tour"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -143,10 +144,12 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 
 // toVisit returns the id of the pack to visit: the named one, or the first below
 // root with tools, or else the first below root. The user's own packs may be
-// attached too, but are not tried.
+// attached too, but are not tried. If a pack of root has tools that cannot be read, and
+// nothing else is to visit that has tools, it says what is wrong with them instead.
 func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root packs.Root, named string) (string, error) {
 	catalog := s.library.Catalog(ctx)
 	var ids []string
+	var unread *packs.Pack
 	first := ""
 	files := cli.ToolFiles(cfg)
 	for _, p := range catalog.Attached() {
@@ -154,8 +157,12 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 			continue
 		}
 		ids = append(ids, p.ID)
-		if first == "" && files.HasTools(p) {
+		has, problems, err := files.Look(p)
+		switch {
+		case has && first == "":
 			first = p.ID
+		case !has && unread == nil && (err != nil || diag.HasErrors(problems)):
+			unread = p
 		}
 	}
 	if len(ids) == 0 {
@@ -166,7 +173,12 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 		if err != nil {
 			return "", cli.WithHint(err, "the packs here are: %s", strings.Join(ids, ", "))
 		}
-		return p.ID, nil
+		_, err = a.toolsOf(cfg, p)
+		return p.ID, err
+	}
+	if first == "" && unread != nil {
+		_, err := a.toolsOf(cfg, unread)
+		return unread.ID, err
 	}
 	return cmp.Or(first, ids[0]), nil
 }

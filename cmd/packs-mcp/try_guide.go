@@ -99,9 +99,11 @@ func (t *terminal) Calling(tool string, arguments map[string]any) {
 }
 
 func (t *terminal) Result(result map[string]any, failed bool) {
-	code := ""
+	var code, message, hint string
 	if e, ok := result["error"].(map[string]any); ok {
 		code, _ = e["code"].(string)
+		message, _ = e["message"].(string)
+		hint, _ = e["hint"].(string)
 	}
 	status, isRun := result["exit_code"].(float64)
 	switch {
@@ -117,7 +119,10 @@ func (t *terminal) Result(result map[string]any, failed bool) {
 	}
 	switch {
 	case code == "denied":
-		t.lines(`"code": "denied"`)
+		fmt.Fprintln(t.out, t.indent()+"denied: "+safetext.Line(message))
+		if hint != "" {
+			fmt.Fprintln(t.out, t.indent()+"hint: "+safetext.Line(hint))
+		}
 	case !failed && result["packs"] != nil:
 		t.packs(result)
 	case !failed && result["tools"] != nil && content(result) == "":

@@ -2,7 +2,7 @@ package sources
 
 import (
 	"context"
-	"fmt"
+	"errors"
 )
 
 // Open opens a source in the state that it has now. What is fetched is gone with the
@@ -22,5 +22,5 @@ func Open(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	case Stakpak:
 		return OpenRulebook(ctx, w, r)
 	}
-	return nil, fmt.Errorf("packs do not come from a %s yet", r.Kind)
+	return nil, errors.New("packs cannot come from this kind of source yet")
 }

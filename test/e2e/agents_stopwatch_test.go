@@ -112,7 +112,7 @@ func TestStopwatch(t *testing.T) {
 	me.until(prompt)
 	me.command(setup)
 	me.answer("Write this?", "y\r")
-	me.answer("without asking itself?", "y\r")
+	me.answer("packs-mcp still asks.", "y\r")
 	me.until("Claude Code is set up: the server started and offers 6 tools")
 	me.until(prompt)
 	me.command("claude 'Write down the last five commits.'")

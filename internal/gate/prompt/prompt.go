@@ -98,6 +98,9 @@ func Title(r *call.Request) string {
 		if r.Pack.Dir == "" {
 			return fmt.Sprintf("Read %s from the workspace?", file)
 		}
+		if r.Path == "." {
+			return fmt.Sprintf("List the files of pack %s?", pack)
+		}
 		return fmt.Sprintf("Read %s from pack %s?", file, pack)
 	case call.KindEnable:
 		return fmt.Sprintf("Enable %s of pack %s?", plural(len(r.Tools), "tool"), pack)

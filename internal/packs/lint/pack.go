@@ -29,6 +29,7 @@ type subject struct {
 	src      []byte                // the entry document, nil when it could not be read
 	set      *tools.Set            // nil when there is none
 	wrong    bool                  // a file that declares tools, of those the profile reads, has errors
+	unread   bool                  // a file that declares tools has errors, whatever the profile
 	problems []diag.Diagnostic     // File is relative to folder
 }
 
@@ -60,7 +61,7 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 	if err != nil {
 		s.problems = append(s.problems, unreadable(formats.ToolsJSONFile, err))
 	}
-	s.set = set
+	s.set, s.unread = set, err != nil || diag.HasErrors(problems)
 	for _, d := range problems {
 		s.take(s.sourceOf(d, false), d)
 	}

@@ -62,8 +62,9 @@ func newRuler(from string, bound int) *ruler {
 }
 
 // distance returns how many letters must be added, removed or replaced to turn one text
-// into the other (Levenshtein). Above the bound, the result is only known to be above
-// it. Only a part of a long text is compared.
+// into the other (Levenshtein). Texts that differ only in the order of two neighboring
+// letters have distance 1, since that is one slip of the fingers. Above the bound, the
+// result is only known to be above it. Only a part of a long text is compared.
 func (r *ruler) distance(text string) int {
 	if d := len(r.all) - utf8.RuneCountInString(text); d > r.bound || -d > r.bound {
 		return r.bound + 1
@@ -73,6 +74,9 @@ func (r *ruler) distance(text string) int {
 		r.to = append(r.to, letter)
 	}
 	from, to := differing(r.all, r.to)
+	if len(from) == 2 && len(to) == 2 && from[0] == to[1] && from[1] == to[0] {
+		return 1
+	}
 	from, to = from[:min(len(from), maxNearLetters)], to[:min(len(to), maxNearLetters)]
 	r.row = r.row[:0]
 	for j := range len(to) + 1 {

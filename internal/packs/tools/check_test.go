@@ -52,7 +52,7 @@ func TestCheckRefuses(t *testing.T) {
 		`{}`:                              `missing "title"`,
 		``:                                `missing "title"`,
 		`{"title": ""}`:                   `/title: `,
-		`{"title": "x", "severity": 6}`:   `/severity: maximum`,
+		`{"title": "x", "severity": 6}`:   `/severity: must be at most 5`,
 		`{"title": "x", "severity": 1.5}`: `/severity: `,
 		`{"title": "x", "y": 1, "z": 1}`:  `unknown "y", "z"`,
 		`[]`:                              `must be an object, not a list`,

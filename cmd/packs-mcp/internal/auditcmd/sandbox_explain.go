@@ -418,7 +418,7 @@ func printRefused(w *cli.Screen, r refusedRun) {
 		all  []string
 	}{{"read", r.Reads}, {"change", r.Writes}} {
 		if len(list.all) > 0 {
-			line("  it could %s %s, beside parts of the system", list.name, strings.Join(list.all, ", "))
+			line("  it could %s %s, besides parts of the system", list.name, strings.Join(list.all, ", "))
 		}
 	}
 	if r.Review != "" {

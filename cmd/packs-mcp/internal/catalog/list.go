@@ -145,7 +145,8 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	case len(catalog.All()) == 0:
 		a.sayNoPacks(cfg)
 	case !all && rest > 0:
-		fmt.Fprintf(notes, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
+		hidden := cli.Counted(rest, "more pack is", "more packs are")
+		fmt.Fprintf(notes, "%s hidden (not attached, for another mode, shadowed, invalid or forbidden): packs-mcp list --all\n", hidden)
 	}
 	return nil
 }
@@ -180,7 +181,7 @@ func (a *app) sayNoPacks(cfg *config.Config) {
 	if dir, err := os.Getwd(); err == nil && cli.Project(cfg) == "" && !cli.SeveralPeople(cfg) && a.PacksFolder(cfg) == "" {
 		fmt.Fprintf(a.Screen(a.Stderr), "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
 	}
-	fmt.Fprintln(a.Screen(a.Stderr), "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
+	fmt.Fprintln(a.Screen(a.Stderr), "Name a folder of packs with: packs-mcp folders add DIR")
 }
 
 // whatIsIn says why no pack was found in a folder.

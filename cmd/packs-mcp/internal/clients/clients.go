@@ -81,7 +81,7 @@ func All() []Client {
 					File: p.or("CLAUDE_CONFIG_DIR", filepath.Join(p.Home, ".claude"), "settings.json"), Format: json(), Path: []string{"permissions", "allow"}, Word: "mcp__" + name,
 					// Its rules know servers by their names alone.
 					Why: "Claude Code asks about each call itself, besides packs-mcp. This ends that, for every server called \"" + name + "\", one that a project names so too",
-					Ask: "Let Claude Code call the tools of every server called \"" + name + "\" without asking itself?",
+					Ask: "Claude Code also asks before each call. Turn that off for every server named \"" + name + "\", including one that a project defines? packs-mcp still asks.",
 				}}
 			},
 		},

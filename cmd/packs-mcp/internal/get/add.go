@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -76,11 +77,15 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 		at, inside, _ := strings.Cut(source, "#")
 		source = strings.TrimSuffix(at+"@"+s.ref+"#"+inside, "#")
 	}
+	named := source
 	source, err = p.local(source)
 	if err != nil {
 		return &cli.UsageError{Err: err, Hint: "see: packs-mcp add --help"}
 	}
 	snap, r, err := p.open(ctx, source)
+	if (r.Kind == sources.Folder || r.Kind == sources.Archive) && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder or file %q", named)
+	}
 	if err != nil {
 		return refusal(err)
 	}

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,11 @@ type item struct {
 }
 
 func (it *item) close() error { return it.staged.Close() }
+
+// moved reports whether the version before is from another source.
+func (it *item) moved() bool {
+	return it.before != nil && (it.before.Source != it.entry.Source || it.before.Path != it.entry.Path)
+}
 
 // stage fetches a pack into the store, without a place there, and finds out what it
 // would change.
@@ -138,7 +144,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 	var todo []*item
 	results := []result{}
 	for _, it := range items {
-		if it.before != nil && it.before.Digest == it.entry.Digest && it.before.Resolved == it.entry.Resolved {
+		if it.before != nil && it.before.Digest == it.entry.Digest && it.before.Resolved == it.entry.Resolved && !it.moved() {
 			fmt.Fprintf(a.Stderr, "%s is as it was\n", safetext.Line(it.id))
 			continue
 		}
@@ -183,13 +189,26 @@ const shown = 20
 func (a *app) show(it *item) {
 	w := a.Stderr
 	state := "new"
-	if it.before != nil {
+	switch {
+	case it.moved():
+		state = "another source"
+	case it.before != nil:
 		state = "another version"
 	}
+	if it.before != nil && len(it.change.Files) == 0 {
+		state += ", the same files"
+	}
 	fmt.Fprintf(w, "%s (%s)\n", safetext.Line(it.id), state)
-	fmt.Fprintf(w, "  from     %s\n", safetext.Line(it.entry.Resolved))
-	if it.entry.Path != "" {
-		fmt.Fprintf(w, "  folder   %s\n", safetext.Line(it.entry.Path))
+	from, folder := safetext.Line(it.entry.Resolved), safetext.Line(it.entry.Path)
+	if it.moved() {
+		from += ", before: " + safetext.Line(it.before.Resolved)
+		if it.before.Path != it.entry.Path {
+			folder = fmt.Sprintf("%s, before: %s", cmp.Or(folder, "."), cmp.Or(safetext.Line(it.before.Path), "."))
+		}
+	}
+	fmt.Fprintf(w, "  from     %s\n", from)
+	if folder != "" {
+		fmt.Fprintf(w, "  folder   %s\n", folder)
 	}
 	fmt.Fprintf(w, "  signed   by %s\n", signedBy(it.entry))
 	for _, line := range it.change.Pack {
@@ -303,14 +322,15 @@ func orEmpty(found []scan.Finding) []scan.Finding {
 }
 
 // agrees asks whether what was shown is to be done. That nobody signed a pack is a
-// question of its own, which --yes does not answer.
+// question of its own, which --yes does not answer. The answer that was given for one
+// source does not hold for another.
 func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	unsigned := 0
 	for _, it := range todo {
 		if err := it.attacks(); err != nil {
 			return false, err
 		}
-		if it.entry.Unsigned && (it.before == nil || !it.before.Unsigned) {
+		if it.entry.Unsigned && (it.before == nil || !it.before.Unsigned || it.moved()) {
 			unsigned++
 		}
 	}
@@ -324,11 +344,31 @@ func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	if !terminal {
 		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
 	}
-	question := fmt.Sprintf("%s %s?", h.verb, cli.Counted(len(todo), "pack", "packs"))
+	question := toDo(todo, h.verb) + "?"
 	if unsigned > 0 && !h.unsigned {
-		question = fmt.Sprintf("Nobody signed this. %s %s all the same?", h.verb, cli.Counted(len(todo), "pack", "packs"))
+		question = fmt.Sprintf("Nobody signed this. %s all the same?", toDo(todo, h.verb))
 	}
 	return a.ask(ctx, question)
+}
+
+// toDo says what a yes does. It names the packs that others from elsewhere replace.
+func toDo(todo []*item, verb string) string {
+	var moved []string
+	for _, it := range todo {
+		if it.moved() {
+			moved = append(moved, safetext.Line(it.id))
+		}
+	}
+	rest := len(todo) - len(moved)
+	added := fmt.Sprintf("%s %s", verb, cli.Counted(rest, "pack", "packs"))
+	if len(moved) == 0 {
+		return added
+	}
+	replaced := strings.Join(moved, ", ") + " with what is from another source"
+	if rest == 0 {
+		return "Replace " + replaced
+	}
+	return added + ", and replace " + replaced
 }
 
 // ask asks on the terminal.
@@ -349,7 +389,7 @@ func (a *app) install(ctx context.Context, p *place, it *item, h how) error {
 	err = p.Change(ctx, func(tx *store.Tx) error {
 		// What was shown is what the lock file said then.
 		now, ok := tx.Lock().Packs[it.id]
-		if ok != (it.before != nil) || ok && now.Digest != it.before.Digest {
+		if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
 			return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
 		}
 		if err := a.record(p, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {

@@ -303,7 +303,7 @@ func (a *app) undo(ctx context.Context, named []string, s settings) error {
 		if !cli.IsTerminal(a.Stdin) {
 			return cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
 		}
-		if yes, err := a.ask(ctx, fmt.Sprintf("Give the version before of %s its place back?", safetext.Line(strings.Join(ids, ", ")))); !yes {
+		if yes, err := a.ask(ctx, fmt.Sprintf("Restore the version of %s from before?", safetext.Line(strings.Join(ids, ", ")))); !yes {
 			return err
 		}
 	}
@@ -319,7 +319,7 @@ func (a *app) undo(ctx context.Context, named []string, s settings) error {
 			if err := a.recordChange(p, id, e); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Stdout, "%s is that of %s again\n", safetext.Line(id), short(e.Pin))
+			fmt.Fprintf(a.Stdout, "%s is back at %s\n", safetext.Line(id), short(e.Pin))
 		}
 		return nil
 	})

@@ -102,7 +102,7 @@ func choose(ids []string, p *clients.Place) (chosen []clients.Client, err error)
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, cli.WithHint(errors.New("none of the clients that packs-mcp knows was found here"), "name one: packs-mcp setup claude-code; see: packs-mcp setup --help")
+		return nil, cli.WithHint(errors.New("no MCP client was found here"), "name one: packs-mcp setup claude-code; see: packs-mcp setup --help")
 	}
 	return chosen, nil
 }
@@ -126,6 +126,10 @@ func (a *app) ask(ctx context.Context, plans []plan) (write bool, err error) {
 	}
 	for i := range plans {
 		for _, e := range plans[i].offers {
+			if cli.IsTerminal(a.Stdin) {
+				fmt.Fprintf(a.Stderr, "\n%s\n", plans[i].client.Name)
+				showEdit(a.Stderr, e)
+			}
 			yes, err := sure(e.change.Ask)
 			if err != nil {
 				return false, err

@@ -36,10 +36,10 @@ func show(out io.Writer, plans []plan, s settings) {
 		for _, e := range p.edits {
 			showEdit(out, e)
 		}
-		for _, e := range p.offers {
-			fmt.Fprintf(out, "  %s:\n", e.change.Why)
-			showEdit(out, e)
-			if s.yes || s.dryRun {
+		if s.yes || s.dryRun { // or else each is shown with its own question
+			for _, e := range p.offers {
+				fmt.Fprintf(out, "  %s:\n", e.change.Why)
+				showEdit(out, e)
 				fmt.Fprintf(out, "  (left out; --allow writes it)\n")
 			}
 		}

@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -76,8 +77,8 @@ func (p *Parser) Template(n *strictjson.Node) (template.Arg, bool) {
 	return a, true
 }
 
-// meant begins a hint with the parameter that a placeholder may mean; empty if there
-// is none.
+// meant is a hint that names the parameter that a placeholder may mean; empty if there is
+// none.
 func meant(name string, t *tools.Tool) string {
 	if t.Input == nil || len(name) < 3 {
 		return ""
@@ -87,7 +88,7 @@ func meant(name string, t *tools.Tool) string {
 		known = append(known, param.Name)
 	}
 	if found := near.Names(name, known, 1); len(found) > 0 {
-		return fmt.Sprintf("did you mean {{%s}}? Otherwise ", phrase.Clip(found[0]))
+		return fmt.Sprintf("did you mean {{%s}}?", phrase.Clip(found[0]))
 	}
 	return ""
 }
@@ -110,7 +111,7 @@ func (p *Parser) Known(a template.Arg, n *strictjson.Node, t *tools.Tool) {
 			if template.IsContext(piece.Name) {
 				or = fmt.Sprintf(", or write {{context.%s}} for what the user's side knows", piece.Name)
 			}
-			p.Report(diag.Error, tools.CodePlaceholderUnknown, n, fmt.Sprintf("%s names no %s", piece, p.dialect.Parameter), meant(piece.Name, t)+p.dialect.Declare+or)
+			p.Report(diag.Error, tools.CodePlaceholderUnknown, n, fmt.Sprintf("%s names no %s", piece, p.dialect.Parameter), cmp.Or(meant(piece.Name, t), p.dialect.Declare+or))
 		}
 	}
 }

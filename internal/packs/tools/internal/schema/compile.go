@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/url"
 	"regexp"
 	"slices"
@@ -153,8 +154,17 @@ func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 			return
 		}
 		l := Leaf{Path: v.InstanceLocation, Text: v.ErrorKind.LocalizedString(printer), at: strictjson.Pointer(v.InstanceLocation)}
-		if slices.ContainsFunc(l.Path, func(tok string) bool { return IsSecret(secrets, tok) }) {
+		secret := slices.ContainsFunc(l.Path, func(tok string) bool { return IsSecret(secrets, tok) })
+		if secret {
 			l.Text = "not valid (the value is secret and not shown)"
+		}
+		limit := func(how string, want, got *big.Rat) {
+			if secret {
+				return // got is the value
+			}
+			w, _ := want.Float64()
+			g, _ := got.Float64()
+			l.Text = printer.Sprintf("must be %s %v, got %v", how, w, g)
 		}
 		switch k := v.ErrorKind.(type) {
 		case *kind.Required:
@@ -165,6 +175,14 @@ func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 			l.Text = "unknown " + phrase.Quoted(k.Properties)
 		case *kind.FalseSchema:
 			l.Text = "not allowed here"
+		case *kind.Minimum:
+			limit("at least", k.Want, k.Got)
+		case *kind.Maximum:
+			limit("at most", k.Want, k.Got)
+		case *kind.ExclusiveMinimum:
+			limit("more than", k.Want, k.Got)
+		case *kind.ExclusiveMaximum:
+			limit("less than", k.Want, k.Got)
 		}
 		l.Text = phrase.Cut(l.Text, maxText)
 		l.Text = phrase.Cut(printable(l.Text), maxText)
