@@ -113,6 +113,9 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 			return refusal(err)
 		}
 		items = append(items, it)
+		if err := trust.Check(it.before, it.entry.Signature); err != nil {
+			return cli.WithHint(refusal(err), "update --allow-signer-change takes it, or remove %s first", it.id)
+		}
 		if s.signer != "" && (it.entry.Signature == nil || it.entry.Signature.Key != s.signer && it.entry.Signature.Identity != s.signer) {
 			return &cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(it.id), signedBy(it.entry), safetext.Line(s.signer)), Status: statusRefused}
 		}

@@ -1,0 +1,82 @@
+package lock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const (
+	sum  = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	good = `{"source":"./x","resolved":"./x","pin":"` + sum + `","digest":"` + sum + `","contentDigest":"` + sum + `","unsigned":true}`
+)
+
+// What another version wrote stays, and a lock that was not changed is the same text.
+func TestRoundTrip(t *testing.T) {
+	src := `{"later": {"b": [1.50, "<"]}, "version": 1, "packs": {"acme/x": ` + strings.TrimSuffix(good, "}") + `, "mood": "fine"}}}`
+	l, err := Parse([]byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"mood": "fine"`, `1.50`, `"unsigned": true`} {
+		if !strings.Contains(string(first), want) {
+			t.Errorf("%q is gone:\n%s", want, first)
+		}
+	}
+	again, err := Parse(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := again.Marshal(); err != nil || string(second) != string(first) {
+		t.Errorf("written twice (%v):\n%s\n%s", err, first, second)
+	}
+	// What this version knows is not kept from before.
+	e := again.Packs["acme/x"]
+	e.Unsigned, e.Signature = false, &Signature{Kind: "ssh", Key: "SHA256:k"}
+	again.Packs["acme/x"] = e
+	signed, err := again.Marshal()
+	if err != nil || strings.Contains(string(signed), "unsigned") || !strings.Contains(string(signed), "mood") {
+		t.Errorf("signed (%v):\n%s", err, signed)
+	}
+}
+
+func TestParse(t *testing.T) {
+	entry := func(id, e string) string { return `{"version":1,"packs":{"` + id + `":` + e + `}}` }
+	for src, want := range map[string]string{
+		"":                          "",
+		" \n":                       "",
+		`{"version":1}`:             "",
+		entry("a", good):            "",
+		entry("a.b/c-d/e/f", good):  "",
+		`{"packs":{}}`:              `no "version"`,
+		`{"version":0}`:             `no "version"`,
+		`{"version":2}`:             ErrNewer.Error(),
+		`[]`:                        "cannot unmarshal",
+		`{"version":1,"version":1}`: "there twice",
+		`{"version":1,"packs":[]}`:  "not an object",
+		`{"version":1`:              "at byte",
+		entry("../a", good):         "not the id",
+		entry("A", good):            "not the id",
+		entry("a..b", good):         "not the id",
+		entry("", good):             "not the id",
+		entry("a/b/c/d/e", good):    "not the id",
+		entry("a", `{}`):            "where it comes from",
+		entry("a", `{"source":1}`):  "cannot unmarshal",
+		entry("a", strings.Replace(good, `"digest":"sha256:0`, `"digest":"sha256:X`, 1)):            "no digest",
+		entry("a", strings.Replace(good, `"pin":"sha256:`, `"pin":"md5:`, 1)):                       `"pin"`,
+		entry("a", strings.Replace(good, `"unsigned":true`, `"unsigned":false`, 1)):                 "neither who signed",
+		entry("a", strings.Replace(good, `"unsigned"`, `"signature":{"kind":"ssh"},"unsigned"`, 1)): "both signed and unsigned",
+	} {
+		_, err := Parse([]byte(src))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("Parse(%s) = %v, want %q", src, err, want)
+		}
+	}
+	if _, err := Parse([]byte(`{"version":9}`)); !errors.Is(err, ErrNewer) {
+		t.Errorf("a newer file: %v, want ErrNewer", err)
+	}
+}
