@@ -100,6 +100,7 @@ var early = map[string]string{
 	"golang.org/x/net/context":                                       "the same",
 	"github.com/gabriel-vasile/mimetype":                             "comes before us by its path; 0.03 ms",
 	"github.com/gabriel-vasile/mimetype/internal/json":               "comes before us by its path; 0.03 ms",
+	"github.com/opencontainers/image-spec/specs-go":                  "comes before us by its path; 0.05 ms",
 	"github.com/pelletier/go-toml/v2":                                "comes before us by its path; 0.006 ms",
 	"github.com/tailscale/hujson":                                    "comes before us by its path; 0.005 ms",
 	"github.com/pelletier/go-toml/v2/unstable":                       "comes before us by its path; 0.005 ms",

@@ -58,6 +58,7 @@ SOURCE is
 	f.BoolVar(&s.attach, "attach", false, "attach them: models see them from now on")
 	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…")
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
+	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
 	for _, flag := range []string{"ref", "as", "signer"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)

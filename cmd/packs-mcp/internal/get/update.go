@@ -201,6 +201,7 @@ With --undo, the version before comes back.`,
 	f.BoolVar(&s.preview, "preview", false, "show what would change, and change nothing; the exit status is 2 if something would")
 	f.BoolVar(&s.undo, "undo", false, "give the version before its place back")
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
+	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.signer, "allow-signer-change", false, "also take what another one signed, or nobody")
 	f.BoolVar(&s.source, "allow-source-change", false, "also take what a tag names that named something else before")
 	return cmd

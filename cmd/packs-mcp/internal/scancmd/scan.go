@@ -68,6 +68,10 @@ something is, 1 when something cannot be scanned, and 2 for misuse or a wrong po
   packs-mcp scan --format sarif ./skills > scan.sarif
   packs-mcp scan acme/triage`,
 		Args: cli.Misuse(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			ids, _ := a.CompletePacks(cmd, args, begun)
+			return ids, cobra.ShellCompDirectiveDefault // or a folder
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats(), format) {
 				return &cli.UsageError{Err: fmt.Errorf("--format is %q", format), Hint: "it must be text, json, sarif or markdown"}
