@@ -138,7 +138,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// Every value of a flag and every argument is completed, or known to be nobody's to guess.
+// The shell completes every argument and every flag's value, except those that only the
+// person can know.
 func TestEverythingCompletes(t *testing.T) {
 	free := []string{ // text that only the person knows
 		"approvals approve --set", "new --description", "new", "setup --name",

@@ -153,8 +153,8 @@ func isProxy(host string) bool {
 	return false
 }
 
-// special are the ranges that [netip.Addr] has no question for and that are not the
-// internet (IANA's registries of special-purpose addresses).
+// specialRange reports whether an address is in a range that is not part of the internet
+// and that [netip.Addr] has no method for (IANA's registries of special-purpose addresses).
 func specialRange(ip netip.Addr) bool {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",

@@ -115,8 +115,8 @@ func isBinary(head []byte) bool {
 	return false
 }
 
-// tests reports what is wrong with the pack's tests. A file in the folder that is none
-// of ours is another program's. If the tools cannot be read, it does not check which of
+// tests reports what is wrong with the pack's tests. It leaves out files in the folder
+// that belong to another program. If the tools cannot be read, it does not check which of
 // them the tests call.
 func (s *subject) tests() {
 	if s.dir == nil {

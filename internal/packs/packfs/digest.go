@@ -75,8 +75,8 @@ func (t *Tree) Kept(path string) (data []byte, ok bool) {
 	return t.kept, t.kept != nil && path == t.keep
 }
 
-// WithoutKept returns the Tree without the bytes that [Tree.Kept] returns, so that whoever
-// keeps it does not keep these in memory.
+// WithoutKept returns the Tree without the bytes that [Tree.Kept] returns, so that a
+// caller that keeps the Tree does not keep the bytes in memory.
 func (t *Tree) WithoutKept() *Tree {
 	return &Tree{Digest: t.Digest, Files: t.Files, Denied: t.Denied, Bytes: t.Bytes, links: t.links}
 }

@@ -57,7 +57,7 @@ type Version struct {
 	tools map[string]*tools.Tool
 }
 
-// Read reads a version. id is what it is called in errors.
+// Read reads the version of a pack that is in a folder.
 func Read(ctx context.Context, dir string) (*Version, error) {
 	found, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{{Dir: dir, Source: "change", Named: true}}, Patient: true})
 	if err != nil {

@@ -33,11 +33,7 @@ func (a *app) removeCommand() *cobra.Command {
 }
 
 func (a *app) remove(ctx context.Context, named []string, s settings) error {
-	p, err := a.place(s)
-	if err != nil {
-		return err
-	}
-	ids, err := p.ids(named)
+	p, ids, err := a.chosen(s, named)
 	if err != nil {
 		return err
 	}
@@ -116,11 +112,7 @@ not change, so a CI job and a colleague get the same bytes.`,
 }
 
 func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
-	p, err := a.place(s.settings)
-	if err != nil {
-		return err
-	}
-	ids, err := p.ids(named)
+	p, ids, err := a.chosen(s.settings, named)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,16 @@ func (p *place) ids(named []string) ([]string, error) {
 	return named, nil
 }
 
+// chosen opens the store, and returns the packs that are named, or all.
+func (a *app) chosen(s settings, named []string) (*place, []string, error) {
+	p, err := a.place(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids, err := p.ids(named)
+	return p, ids, err
+}
+
 // A look is what a source has now, beside what the lock file says.
 type look struct {
 	ID   string `json:"id"`
@@ -108,11 +118,7 @@ status is 2 when something is newer.`,
 }
 
 func (a *app) outdated(ctx context.Context, named []string, s settings) error {
-	p, err := a.place(s)
-	if err != nil {
-		return err
-	}
-	ids, err := p.ids(named)
+	p, ids, err := a.chosen(s, named)
 	if err != nil {
 		return err
 	}
@@ -208,11 +214,7 @@ With --undo, the version before comes back.`,
 }
 
 func (a *app) update(ctx context.Context, named []string, s updateSettings) error {
-	p, err := a.place(s.settings)
-	if err != nil {
-		return err
-	}
-	ids, err := p.ids(named)
+	p, ids, err := a.chosen(s.settings, named)
 	if err != nil {
 		return err
 	}
