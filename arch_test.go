@@ -58,10 +58,11 @@ func theMap() []row {
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
 		// HTTP knows a host, and not the server.
 		{dir: "internal/server/httpd/conns"},
-		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/httpd/conns", "internal/server/wire"}, mcp: true},
+		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/oidc", "internal/safetext", "internal/server/httpd/conns", "internal/server/wire"}, mcp: true},
 		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner", "testdata"}, free: true},
 		{dir: "internal/server", may: []string{"internal/card", "internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/capture", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans", "internal/strictjson", "internal/workspaces"}, mcp: true},
 		{dir: "internal/configedit"},
+		{dir: "internal/oidc", may: []string{"internal/safetext"}},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/card", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/gate/queue"}},
 		{dir: "internal/approvals", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},

@@ -271,5 +271,8 @@ func people(cfg *config.Config, who []httpd.Credential) int {
 	if cfg.HTTP.Addr == "" {
 		return 1 // the user of the client
 	}
+	if cfg.HTTP.OIDC.Issuer != "" {
+		return len(who) + cfg.HTTP.OIDC.People
+	}
 	return len(who)
 }

@@ -55,7 +55,7 @@ type Identity struct {
 	// Person is the person's name for other people, and a part of Key: a provider may
 	// give a name to somebody else later, or to two people.
 	Person string
-	// Until is when the token ends.
+	// Until is when the token is no longer accepted.
 	Until time.Time
 }
 
@@ -157,7 +157,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) 
 	if len(v.o.Allow) > 0 && !slices.ContainsFunc(groups(claims, v.o.Groups), func(g string) bool { return slices.Contains(v.o.Allow, g) }) {
 		return nil, fmt.Errorf("%w (%s)", ErrForbidden, name)
 	}
-	return &Identity{Key: key, Person: name + " " + key[:keyDigits], Until: id.Expiry}, nil
+	return &Identity{Key: key, Person: name + " " + key[:keyDigits], Until: id.Expiry.Add(skew)}, nil
 }
 
 // signed is the payload of a token whose signature was verified. The library would hide
