@@ -3,14 +3,12 @@ package packs
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 )
 
 // An edit of a pack's documents changes only that pack, as long as its name stays the
@@ -58,7 +56,7 @@ func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[st
 func isRemembered(memos []*memo, path string) bool {
 	return filepath.Base(path) == "tools" || slices.ContainsFunc(memos, func(m *memo) bool {
 		rel, below := strings.CutPrefix(path, m.dir+string(filepath.Separator))
-		return below && m.tree != "" && m.find(rel) != nil
+		return below && !m.isEmpty() && m.find(rel) != nil
 	})
 }
 
@@ -82,7 +80,7 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 	}
 	e.memo = -1
 	for i, m := range memos {
-		if m.tree == "" {
+		if m.isEmpty() {
 			continue
 		}
 		if _, below := strings.CutPrefix(dir, m.dir+string(filepath.Separator)); below {
@@ -96,30 +94,11 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 		return e, false
 	}
 	m := memos[e.memo]
-	if m.always || m.unread > 0 || len(m.links)+len(m.other) > 0 {
+	if m.always || m.unread > 0 || !m.isPlain() {
 		return e, false
 	}
 	e.at = m.find(dir[len(m.dir)+1:])
 	return e, e.at != nil
-}
-
-// find returns the offsets in the tree of a directory and those above it, the root
-// first, or nil if it is not there.
-func (m *memo) find(rel string) []int {
-	at := []int{0}
-	n := new(node)
-	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
-		below, ok := m.read(at[len(at)-1], n)
-		if !ok {
-			return nil
-		}
-		next, ok := below.find(name)
-		if !ok {
-			return nil
-		}
-		at = append(at, next)
-	}
-	return at
 }
 
 // look scans the directory of the pack old again. before is the memo of its root.
@@ -137,7 +116,7 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pac
 	}
 	s := &scanner{
 		ctx: ctx, root: root, origin: old.Origin, bounds: opts.bounds.withDefaults(), whole: true, clock: clock, touched: map[string]bool{old.Dir: true},
-		dir: before.dir, stamps: newStamper(before.dir, clock()), old: *before, names: make(map[string]string),
+		dir: before.dir, stamps: newStamper(before.dir, clock()), old: before, names: make(map[string]string),
 	}
 	top := &visit{s: s, place: place{at: ".", actual: "."}, full: before.dir}
 	defer top.close()
@@ -164,7 +143,7 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pac
 	p.Attached, p.AttachedSince = old.Attached, old.AttachedSince
 	p.Offered = offered(p.Modes(), cmp.Or(opts.Mode, modeGlobal))
 	diag.Sort(p.Problems)
-	m := before.with(e.at, v)
+	m := before.with(e.at, &v.now)
 	if m == nil {
 		return nil, nil, false
 	}
@@ -182,28 +161,4 @@ func inItself(problems []diag.Diagnostic) bool {
 		}
 		return false
 	})
-}
-
-// with returns the memo with what v found in one directory; at are the offsets of that
-// directory and those above it. The directories below it stay. It returns nil if the
-// result cannot be stored.
-func (m *memo) with(at []int, v *visit) *memo {
-	docs := slices.Clone(m.docs)
-	w := writer{differs: true, docs: docs[:v.old.docs[0].number]} // so that its document gets the same number
-	from := at[len(at)-1]
-	size := w.begin(&v.now) // offset of the node's size
-	w.b = append(w.b, v.subs.tree[v.subs.at:v.subs.end]...)
-	w.end(size)
-	if w.other != nil || len(m.tree)+len(w.b) > maxTree {
-		return nil
-	}
-	tree := make([]byte, 0, from+len(w.b)+len(m.tree)-v.subs.end)
-	tree = append(append(append(tree, m.tree[:from]...), w.b...), m.tree[v.subs.end:]...)
-	for _, above := range at[:len(at)-1] {
-		r := packed.From(m.tree[above:])
-		r.Text() // its name
-		place := len(m.tree) - len(r.Rest())
-		binary.LittleEndian.PutUint32(tree[place:], uint32(int(r.Fixed(4))+len(tree)-len(m.tree)))
-	}
-	return &memo{dir: m.dir, tree: string(tree), links: m.links, docs: docs, fresh: true, lasts: m.lasts}
 }

@@ -107,7 +107,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 	if v.quiet {
 		v.now.state = v.old.state
 	} else {
-		f := fingerprint{st: s.stamps}
+		f := newFingerprint(s.stamps)
 		if v.seen != nil && v.seenName == entry {
 			f.addInfo(v.seen)
 		} else {

@@ -63,12 +63,13 @@ func (x Index) file(dir string) private.File {
 }
 
 // key identifies what an index is valid for.
-func (x Index) key(root string, l Limits) string {
-	return fmt.Sprintf("%q %q %d %d %d", x.Version, root, l.EntryDoc, l.Frontmatter, l.ToolsFile)
+func (x Index) key(root, settings string) string {
+	return fmt.Sprintf("%q %q %s", x.Version, root, settings)
 }
 
-// load returns the memo of a root, or an error.
-func (x Index) load(dir string, l Limits) (*memo, error) {
+// load returns the memo of a root, or an error. settings are those that save was called
+// with: anything that decides what is read of the same files.
+func (x Index) load(dir, settings string) (*memo, error) {
 	file := x.file(dir)
 	f, info, err := file.Open() // fails if another user could have written it
 	if err != nil {
@@ -78,7 +79,7 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 	if info.Size() > maxIndex {
 		return nil, errIndex
 	}
-	m, err := decodeIndex(f, info.Size(), x.key(dir, l), dir)
+	m, err := decodeIndex(f, info.Size(), x.key(dir, settings), dir)
 	if err != nil && !errors.Is(err, errIndex) {
 		err = fmt.Errorf("reading the index of packs: %w", err)
 	}
@@ -90,10 +91,10 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 
 // save replaces the index of a root, unless another process is writing it just now.
 // Then, and after an error, done is false.
-func (x Index) save(m *memo, l Limits) (done bool, err error) {
+func (x Index) save(m *memo, settings string) (done bool, err error) {
 	file := x.file(m.dir)
 	done, err = file.TryLock(func() error {
-		data := encodeIndex(m, x.key(m.dir, l))
+		data := encodeIndex(m, x.key(m.dir, settings))
 		if len(data) > maxIndex {
 			return fmt.Errorf("writing the index of packs: it would have %d bytes, and the limit is %d", len(data), maxIndex)
 		}

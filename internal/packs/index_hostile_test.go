@@ -249,13 +249,13 @@ func TestPoisonedIndex(t *testing.T) {
 		lies.dir = m.dir
 		return lies
 	}
-	_, err := x.save(poisoned(), honest.opts.Limits)
+	_, err := x.save(poisoned(), honest.opts.Limits.settings())
 	must(t, err)
-	if _, err := x.load(dir, honest.opts.Limits); !errors.Is(err, errIndex) {
+	if _, err := x.load(dir, honest.opts.Limits.settings()); !errors.Is(err, errIndex) {
 		t.Errorf("an index with tools from elsewhere: %v, want %v", err, errIndex)
 	}
 	a.tools = nil
-	_, err = x.save(poisoned(), honest.opts.Limits)
+	_, err = x.save(poisoned(), honest.opts.Limits.settings())
 	must(t, err)
 
 	l := library(t, dir, x)

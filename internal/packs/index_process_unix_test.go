@@ -226,7 +226,7 @@ func TestIndexOfKilledProcesses(t *testing.T) {
 			})
 		}
 		both.Wait()
-		if _, err := x.load(dir, Limits{}.withDefaults()); err != nil {
+		if _, err := x.load(dir, Limits{}.withDefaults().settings()); err != nil {
 			t.Fatalf("after kill %d, the index: %v", i, err)
 		}
 		if _, err := os.Lstat(filepath.Join(x.Dir, "."+filepath.Base(indexFile(t, x))+".new")); err == nil {

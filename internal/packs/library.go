@@ -89,7 +89,7 @@ func (l *Library) remembered(root string) *memo {
 	if err != nil {
 		return nil // the scan reports it
 	}
-	m, err := l.opts.Index.load(dir, l.opts.Limits)
+	m, err := l.opts.Index.load(dir, l.opts.Limits.settings())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.opts.Logger.Info("the index of packs is made anew", "dir", dir, "err", err)
 	}
@@ -118,7 +118,7 @@ func (l *Library) SaveIndex(ctx context.Context) (wrote bool, err error) {
 		done, err := false, ctx.Err()
 		if err == nil {
 			tried = true
-			done, err = l.opts.Index.save(m, l.opts.Limits)
+			done, err = l.opts.Index.save(m, l.opts.Limits.settings())
 		}
 		wrote = wrote || done
 		errs = append(errs, err)
@@ -145,7 +145,7 @@ func (l *Library) takeUnsaved(i int) *memo {
 	defer l.scanning.Unlock()
 	m, unsaved := l.memos[i], l.unsaved[i]
 	l.unsaved[i] = false
-	if !unsaved || m.tree == "" || !m.lasts {
+	if !unsaved || m.isEmpty() || !m.lasts {
 		return nil
 	}
 	return m // immutable, so it can be written without the lock

@@ -103,7 +103,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		return
 	}
 	p.Problems = slices.Clone(d.problems)
-	f := fingerprint{st: s.stamps}
+	f := newFingerprint(s.stamps)
 	f.add(file)
 	p.state = f.value()
 	if !d.doc.IsZero() {

@@ -1,21 +1,16 @@
 package packs
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"io/fs"
 	"iter"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // A memo is what a scan of one root remembers for the next, so that the next reads
@@ -40,6 +35,16 @@ type memo struct {
 // maxTree is the largest tree in bytes, so that offsets fit in 32 bits. A larger one,
 // which would hardly fit in memory, is not remembered.
 const maxTree = 1 << 30
+
+// isEmpty reports whether nothing is remembered; m may be nil.
+func (m *memo) isEmpty() bool { return m == nil || m.tree == "" }
+
+// link returns where the directory is in the tree that a link led to. rel is relative
+// to the root.
+func (m *memo) link(rel string) (at int, ok bool) {
+	at, ok = m.links[rel]
+	return at, ok
+}
 
 // same reports whether both remember the same.
 func (m *memo) same(o *memo) bool {
@@ -160,43 +165,6 @@ func (l entries) find(name string) (entry, bool) {
 	return entry{}, false
 }
 
-// holdDirs reports whether one of them is a directory that could be looked at.
-func (l entries) holdDirs() bool {
-	for e := range l.all() {
-		if e.IsDir() && !skipped(e.name) {
-			return true
-		}
-	}
-	return false
-}
-
-// haveManifest reports whether one of them says that the directory is a plugin.
-func (l entries) haveManifest() bool {
-	for e := range l.all() {
-		if isManifest(e.name) {
-			return true
-		}
-	}
-	return false
-}
-
-// matters reports whether an entry may be part of a pack, or lead to one.
-func matters(name string, mode fs.FileMode) bool {
-	if mode.IsDir() || mode&fs.ModeSymlink != 0 {
-		return !skipped(name) || isDocument(name) || isToolFile(name) || isManifest(name)
-	}
-	return isDocument(name) || isToolFile(name) || isManifest(name)
-}
-
-func isDocument(name string) bool {
-	i := strings.LastIndexByte(name, '.')
-	return i >= 0 && strings.EqualFold(name[i:], ".md")
-}
-
-func isToolFile(name string) bool {
-	return formats.Of(name) != ""
-}
-
 // dirs yields every directory that was looked at.
 func (m *memo) dirs() iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -227,89 +195,4 @@ func (m *memo) below(dir string, at int, yield func(string) bool) bool {
 		tools = tools && name != "tools"
 	}
 	return !tools || yield(dir+string(filepath.Separator)+"tools")
-}
-
-// A stamper says which stamps can be relied on.
-type stamper struct {
-	device uint64    // of the root; 0: none, since its file system keeps no good ones
-	now    time.Time // before anything was read
-}
-
-func newStamper(dir string, now time.Time) stamper {
-	st := stamper{now: now}
-	if info, err := os.Lstat(dir); err == nil && packfs.Local(dir) {
-		st.device = packfs.StampOf(info).Device()
-	}
-	return st
-}
-
-// of returns the stamp of info, which was taken before what it describes is
-// read; zero when it cannot be relied on later.
-func (st stamper) of(info fs.FileInfo) packfs.Stamp {
-	stamp := packfs.StampOf(info)
-	if stamp.IsZero() || stamp.Device() != st.device || !stamp.Settled(st.now) {
-		return packfs.Stamp{}
-	}
-	return stamp
-}
-
-// same reports whether info describes what had the stamp.
-func (st stamper) same(stamp packfs.Stamp, info fs.FileInfo) bool {
-	return !stamp.IsZero() && stamp == packfs.StampOf(info) && stamp.Device() == st.device
-}
-
-// A fingerprint tells two states of some files apart.
-type fingerprint struct {
-	sum    uint64
-	st     stamper
-	doubt  bool // a file changes too fast for its stamp
-	linked bool // one is a link, so that it can change where nobody looks
-}
-
-// add takes the file at path as it is now; one that is not there counts as well,
-// and of a link, what it leads to.
-func (f *fingerprint) add(path string) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		info = nil
-	}
-	f.addInfo(info)
-	if info != nil && info.Mode()&fs.ModeSymlink != 0 {
-		f.linked = true
-		if info, err = os.Stat(path); err != nil {
-			info = nil
-		}
-		f.addInfo(info)
-	}
-}
-
-// addInfo takes a file of which info was said; nil: it is not there.
-func (f *fingerprint) addInfo(info os.FileInfo) {
-	h := fnv.New64a()
-	var b [8]byte
-	number := func(v uint64) {
-		binary.LittleEndian.PutUint64(b[:], v)
-		h.Write(b[:])
-	}
-	number(f.sum)
-	if info != nil {
-		stamp := packfs.StampOf(info)
-		number(uint64(info.Size()))
-		number(uint64(info.ModTime().UnixNano()))
-		raw, _ := stamp.AppendBinary(make([]byte, 0, 64))
-		h.Write(raw)
-		if f.st.device != 0 && f.st.of(info).IsZero() {
-			f.doubt = true
-		}
-	}
-	f.sum = h.Sum64()
-}
-
-// value returns a number for the state. If a stamp is in doubt, every scan gets
-// another number, even if the stamps are the same.
-func (f *fingerprint) value() uint64 {
-	if f.doubt {
-		return f.sum ^ uint64(f.st.now.UnixNano())
-	}
-	return f.sum
 }

@@ -9,6 +9,7 @@
 package packs
 
 import (
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -124,6 +125,12 @@ func (l Limits) withDefaults() Limits {
 		l.ToolsFile = 1 << 20
 	}
 	return l
+}
+
+// settings names the limits that decide what a scan reads of the same files; see
+// [Index].
+func (l Limits) settings() string {
+	return fmt.Sprintf("%d %d %d", l.EntryDoc, l.Frontmatter, l.ToolsFile)
 }
 
 // Options say what Scan looks at.

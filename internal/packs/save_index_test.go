@@ -216,7 +216,7 @@ func TestIndexUnderOtherLimits(t *testing.T) {
 	l := library(t, dir, x)
 	save(t, l)
 	usual := l.opts.Limits
-	if _, err := x.load(dir, usual); err != nil {
+	if _, err := x.load(dir, usual.settings()); err != nil {
 		t.Fatalf("load under the same limits: %v", err)
 	}
 	for name, less := range map[string]func(*Limits){
@@ -229,7 +229,7 @@ func TestIndexUnderOtherLimits(t *testing.T) {
 	} {
 		limits := usual
 		less(&limits)
-		if _, err := x.load(dir, limits); !errors.Is(err, errIndex) {
+		if _, err := x.load(dir, limits.settings()); !errors.Is(err, errIndex) {
 			t.Errorf("load under another limit %s = %v, want %v", name, err, errIndex)
 		}
 	}
@@ -264,7 +264,7 @@ func TestIndexThatIsTooLarge(t *testing.T) {
 	must(t, os.Truncate(file, size))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err = x.load(dir, Limits{}.withDefaults())
+	_, err = x.load(dir, Limits{}.withDefaults().settings())
 	runtime.ReadMemStats(&after)
 	if !errors.Is(err, errIndex) {
 		t.Errorf("load = %v, want %v", err, errIndex)

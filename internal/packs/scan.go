@@ -78,7 +78,7 @@ type scanner struct {
 	bounds    bounds
 	clock     func() time.Time
 	before    *memo           // of the scan before; nil: none
-	old       memo            // before, if it is of dir
+	old       *memo           // before, if it is of dir; otherwise an empty one
 	touched   map[string]bool // see rescan
 	dir       string          // the root's directory, absolute, symlinks resolved
 	stamps    stamper
@@ -101,7 +101,6 @@ type scanner struct {
 	found    []*Pack
 	problems []diag.Diagnostic
 	out      writer            // of the tree that is remembered
-	linked   map[string]int    // :: see [memo]
 	names    map[string]string // those that many packs have, once
 	places   arena             // absolute paths of packs
 	texts    arena             // of documents
@@ -110,16 +109,9 @@ type scanner struct {
 
 // remember returns what to remember for the next scan, and nothing else of s.
 func (s *scanner) remember() *memo {
-	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, unread: s.unread, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
-	if s.out.size() > maxTree {
-		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, unread: s.unread, always: true}
-	}
-	m.tree = s.out.tree()
-	if m.same(&s.old) {
-		m.docs, m.links, m.fresh = s.old.docs, s.old.links, false
-	} else {
-		m.docs = slices.Clone(m.docs) // with no room behind them
-	}
+	m := s.out.memo(s.dir)
+	m.reads, m.steps, m.unread = s.reads, s.steps, s.unread
+	m.lasts = s.stamps.last()
 	return m
 }
 
@@ -196,13 +188,13 @@ func (s *scanner) scan() error {
 		return s.ctx.Err()
 	}
 	s.stamps = newStamper(dir, s.clock())
-	s.linked, s.names = make(map[string]int), make(map[string]string)
+	s.names = make(map[string]string)
 	top := &visit{s: s, place: place{at: ".", actual: "."}, full: dir}
 	defer top.close()
-	if s.before != nil && s.before.dir == dir && s.before.tree != "" {
-		s.old = *s.before
-		s.out.old = s.old.tree
-		s.out.docs = make([]frontmatter.Summary, 0, len(s.old.docs)+len(s.old.docs)/16)
+	s.old = new(memo)
+	if !s.before.isEmpty() && s.before.dir == dir {
+		s.old = s.before
+		s.out = newWriter(s.old)
 		top.remember(0)
 	}
 	if err := s.walk(top); err != nil || s.out.size() == 0 {
@@ -326,7 +318,7 @@ func (s *scanner) walk(v *visit) error {
 		if err := s.below(v, p); err != nil {
 			return err
 		}
-	} else if v.now.entries.holdDirs() {
+	} else if holdDirs(v.now.entries) {
 		if s.deep++; s.deep == 1 {
 			s.deepAt = p
 		}
@@ -337,7 +329,7 @@ func (s *scanner) walk(v *visit) error {
 
 // below walks the directories in the one of v, whose place is p.
 func (s *scanner) below(v *visit, p place) error {
-	isPlugin := v.now.entries.haveManifest()
+	isPlugin := haveManifest(v.now.entries)
 	for e := range v.now.entries.all() {
 		if !e.IsDir() && e.mode&fs.ModeSymlink == 0 || skipped(e.name) {
 			continue
@@ -400,7 +392,7 @@ func (s *scanner) follow(top *visit, l place) error {
 	l.actual = rel
 	v := top.below(rel, l, target)
 	defer v.close()
-	if at, ok := s.old.links[rel]; ok {
+	if at, ok := s.old.link(rel); ok {
 		v.remember(at)
 	}
 	begin := s.out.size()
@@ -408,7 +400,7 @@ func (s *scanner) follow(top *visit, l place) error {
 		return err
 	}
 	if s.out.size() > begin {
-		s.linked[rel] = begin
+		s.out.link(rel, begin)
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func TestFingerprintInDoubt(t *testing.T) {
 		t.Helper()
 		var got [2]uint64
 		for i := range got {
-			f := fingerprint{st: newStamper(dir, now.Add(time.Duration(i)))}
+			f := newFingerprint(newStamper(dir, now.Add(time.Duration(i))))
 			f.add(filepath.Join(dir, "tools.json"))
 			got[i] = f.value()
 		}

@@ -25,14 +25,45 @@ const (
 // A writer makes the tree of a memo. It copies nothing as long as the output equals
 // old, since most scans find the same as the one before.
 type writer struct {
+	before  *memo  // nil: none
 	old     string // the tree before, which the new one may equal
 	same    int    // old[:same] is the first part of the output, and not in b
 	differs bool   // the output differs from old; then same is 0
 	b       []byte // the output after old[:same]
 	docs    []frontmatter.Summary
+	links   map[string]int // :: see [memo]
 	other   map[int]packfs.Which
 	// always is whether any node that was written has that.
 	always bool
+}
+
+// newWriter returns a writer that expects much the same as before has.
+func newWriter(before *memo) writer {
+	return writer{before: before, old: before.tree, docs: make([]frontmatter.Summary, 0, len(before.docs)+len(before.docs)/16)}
+}
+
+// memo returns what was written, for the root dir. If that is what was there before,
+// the two share everything. If it is too large, the memo is empty.
+func (w *writer) memo(dir string) *memo {
+	if w.size() > maxTree {
+		return &memo{dir: dir, always: true}
+	}
+	m := &memo{dir: dir, tree: w.tree(), links: w.links, docs: w.docs, other: w.other, fresh: true, always: w.always}
+	if w.before != nil && m.same(w.before) {
+		m.docs, m.links, m.fresh = w.before.docs, w.before.links, false
+	} else {
+		m.docs = slices.Clone(m.docs) // with no room behind them
+	}
+	return m
+}
+
+// link says that a link led to the directory rel, relative to the root, whose node
+// begins at the offset at.
+func (w *writer) link(rel string, at int) {
+	if w.links == nil {
+		w.links = make(map[string]int)
+	}
+	w.links[rel] = at
 }
 
 // size returns how many bytes are written.
@@ -245,6 +276,58 @@ func (m *memo) record(r *packed.Reader) record {
 		d.problems = append(d.problems, p)
 	}
 	return d
+}
+
+// find returns the offsets in the tree of a directory and those above it, the root
+// first, or nil if it is not there.
+func (m *memo) find(rel string) []int {
+	at := []int{0}
+	n := new(node)
+	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		below, ok := m.read(at[len(at)-1], n)
+		if !ok {
+			return nil
+		}
+		next, ok := below.find(name)
+		if !ok {
+			return nil
+		}
+		at = append(at, next)
+	}
+	return at
+}
+
+// isPlain reports whether nothing refers to a place in the tree, so that nodes may
+// change their size.
+func (m *memo) isPlain() bool { return len(m.links)+len(m.other) == 0 }
+
+// with returns the memo with another node in the place of one, which has one document
+// as before. at is what find returned for it. The directories below it stay. It returns
+// nil if the result cannot be stored.
+func (m *memo) with(at []int, now *node) *memo {
+	old := new(node)
+	below, ok := m.read(at[len(at)-1], old)
+	if !ok || len(old.docs) != 1 || len(now.docs) != 1 || !m.isPlain() {
+		return nil
+	}
+	docs := slices.Clone(m.docs)
+	w := writer{differs: true, docs: docs[:old.docs[0].number]} // so that its document gets the same number
+	from := at[len(at)-1]
+	size := w.begin(now) // offset of the node's size
+	w.b = append(w.b, below.tree[below.at:below.end]...)
+	w.end(size)
+	if w.other != nil || len(m.tree)+len(w.b) > maxTree {
+		return nil
+	}
+	tree := make([]byte, 0, from+len(w.b)+len(m.tree)-below.end)
+	tree = append(append(append(tree, m.tree[:from]...), w.b...), m.tree[below.end:]...)
+	for _, above := range at[:len(at)-1] {
+		r := packed.From(m.tree[above:])
+		r.Text() // its name
+		place := len(m.tree) - len(r.Rest())
+		binary.LittleEndian.PutUint32(tree[place:], uint32(int(r.Fixed(4))+len(tree)-len(m.tree)))
+	}
+	return &memo{dir: m.dir, tree: string(tree), links: m.links, docs: docs, fresh: true, lasts: m.lasts}
 }
 
 // isWhole reports whether a scan could have made the tree.

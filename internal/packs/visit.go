@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // A visit is one scan's look at one directory. It opens the directory only if
@@ -260,4 +262,41 @@ func unreadable(name string, err error) diag.Diagnostic {
 		Code: CodeEntryUnreadable, Severity: diag.Error, File: name,
 		Message: "the entry document cannot be read: " + causeOf(err), Hint: hint,
 	}
+}
+
+// holdDirs reports whether one of the entries is a directory that could be looked at.
+func holdDirs(l entries) bool {
+	for e := range l.all() {
+		if e.IsDir() && !skipped(e.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// haveManifest reports whether one of the entries says that the directory is a plugin.
+func haveManifest(l entries) bool {
+	for e := range l.all() {
+		if isManifest(e.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// matters reports whether an entry may be part of a pack, or lead to one.
+func matters(name string, mode fs.FileMode) bool {
+	if mode.IsDir() || mode&fs.ModeSymlink != 0 {
+		return !skipped(name) || isDocument(name) || isToolFile(name) || isManifest(name)
+	}
+	return isDocument(name) || isToolFile(name) || isManifest(name)
+}
+
+func isDocument(name string) bool {
+	i := strings.LastIndexByte(name, '.')
+	return i >= 0 && strings.EqualFold(name[i:], ".md")
+}
+
+func isToolFile(name string) bool {
+	return formats.Of(name) != ""
 }
