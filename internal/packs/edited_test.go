@@ -116,13 +116,11 @@ func TestEditedAlone(t *testing.T) {
 		if !found.same(whole) {
 			t.Errorf("%s: the Catalog is not that of a look at everything", test.name)
 		}
-		if !now.isWhole() {
-			t.Errorf("%s: what is remembered is no whole tree", test.name)
-		}
+		kept := indexOf(t, now)
 		if err := lib.Rescan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if m := lib.memos[0]; m.tree != now.tree || !slices.Equal(m.docs, now.docs) {
+		if again := indexOf(t, lib.memos[0]); again != kept {
 			t.Errorf("%s: a look at everything remembers something else", test.name)
 		}
 	}
@@ -154,4 +152,19 @@ func remove(t *testing.T, file string) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// indexOf returns the index of what is remembered. It fails if that is no whole tree.
+func indexOf(t *testing.T, m *memo) string {
+	t.Helper()
+	x := indexIn(t)
+	if _, err := x.save(m, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.load(m.dir, ""); err != nil {
+		t.Errorf("what is remembered is no whole tree: %v", err)
+	}
+	data, err := os.ReadFile(indexFile(t, x))
+	must(t, err)
+	return string(data)
 }

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 // A process of these tests is this test binary, started again with what it is to
@@ -77,7 +79,7 @@ func TestIndexProcess(t *testing.T) {
 			}
 		}
 	case "lock":
-		file := x.file(dir)
+		file := private.File{Path: indexFileOf(t, x, dir)}
 		must(t, file.Lock(func() error {
 			fmt.Println("locked")
 			<-ended
@@ -152,7 +154,7 @@ func TestSaveIndexWhileAnotherHasTheLock(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
 	l := library(t, dir, x)
-	cmd, in, out := startProcess(t, "lock", l.memos[0].dir, x)
+	cmd, in, out := startProcess(t, "lock", dir, x)
 	if line, err := out.ReadString('\n'); err != nil || line != "locked\n" {
 		t.Fatalf("the process said %q, and then %v", line, err)
 	}
