@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // An edit of a pack's documents changes only that pack, as long as its name stays the
@@ -29,7 +30,7 @@ type edited struct {
 // rescanEdited returns what rescan would, if only the directories of some packs were
 // touched and no other pack can be affected. Otherwise ok is false and the rest means
 // nothing. The caller holds scanning.
-func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[string]bool) (c *Catalog, memos []*memo, ok bool) {
+func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[string]bool) (c *Catalog, memos []*memo.Memo, ok bool) {
 	if l.catalog == nil || len(touched) == 0 || len(touched) > maxEdited {
 		return nil, nil, false
 	}
@@ -53,16 +54,16 @@ func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[st
 }
 
 // isRemembered reports whether path is a directory that an earlier scan looked at.
-func isRemembered(memos []*memo, path string) bool {
-	return filepath.Base(path) == "tools" || slices.ContainsFunc(memos, func(m *memo) bool {
-		rel, below := strings.CutPrefix(path, m.dir+string(filepath.Separator))
-		return below && !m.isEmpty() && m.find(rel) != nil
+func isRemembered(memos []*memo.Memo, path string) bool {
+	return filepath.Base(path) == "tools" || slices.ContainsFunc(memos, func(m *memo.Memo) bool {
+		rel, below := strings.CutPrefix(path, m.Dir+string(filepath.Separator))
+		return below && !m.IsEmpty() && m.Find(rel) != nil
 	})
 }
 
 // findEdited finds the pack whose directory is dir, if its content affects nothing
 // else.
-func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
+func findEdited(c *Catalog, memos []*memo.Memo, dir string) (e edited, ok bool) {
 	if filepath.Base(dir) == "tools" { // may belong to the pack above
 		return e, false
 	}
@@ -80,10 +81,10 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 	}
 	e.memo = -1
 	for i, m := range memos {
-		if m.isEmpty() {
+		if m.IsEmpty() {
 			continue
 		}
-		if _, below := strings.CutPrefix(dir, m.dir+string(filepath.Separator)); below {
+		if _, below := strings.CutPrefix(dir, m.Dir+string(filepath.Separator)); below {
 			if e.memo >= 0 {
 				return e, false // roots overlap
 			}
@@ -94,20 +95,20 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 		return e, false
 	}
 	m := memos[e.memo]
-	if m.always || m.unread > 0 || !m.isPlain() {
+	if m.Always || m.Unread > 0 || !m.IsPlain() {
 		return e, false
 	}
-	e.at = m.find(dir[len(m.dir)+1:])
+	e.at = m.Find(dir[len(m.Dir)+1:])
 	return e, e.at != nil
 }
 
 // look scans the directory of the pack old again. before is the memo of its root.
-func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pack) (*memo, *Pack, bool) {
+func (e *edited) look(ctx context.Context, opts *Options, before *memo.Memo, old *Pack) (*memo.Memo, *Pack, bool) {
 	root := &opts.Roots[e.memo]
 	if len(root.Entry)+len(root.Docs) > 0 || root.Inside != "" || !old.Valid || old.Loose || old.ShadowedBy != "" || old.Origin.Root != root.Dir {
 		return nil, nil, false
 	}
-	if dir, err := filepath.EvalSymlinks(root.Dir); err != nil || dir != before.dir {
+	if dir, err := filepath.EvalSymlinks(root.Dir); err != nil || dir != before.Dir {
 		return nil, nil, false
 	}
 	clock := opts.clock
@@ -116,26 +117,26 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pac
 	}
 	s := &scanner{
 		ctx: ctx, root: root, origin: old.Origin, bounds: opts.bounds.withDefaults(), whole: true, clock: clock, touched: map[string]bool{old.Dir: true},
-		dir: before.dir, stamps: newStamper(before.dir, clock()), old: before, names: make(map[string]string),
+		dir: before.Dir, stamps: memo.NewStamper(before.Dir, clock()), old: before, names: make(map[string]string),
 	}
-	top := &visit{s: s, place: place{at: ".", actual: "."}, full: before.dir}
+	top := &visit{s: s, place: place{at: ".", actual: "."}, full: before.Dir}
 	defer top.close()
 	v := top
-	for name := range strings.SplitSeq(old.Dir[len(before.dir)+1:], string(filepath.Separator)) {
+	for name := range strings.SplitSeq(old.Dir[len(before.Dir)+1:], string(filepath.Separator)) {
 		full := v.path(name)
 		v = v.below(name, v.place.below(name, full), full)
 		defer v.close()
 	}
 	v.remember(e.at[len(e.at)-1])
-	if v.old == nil || len(v.old.docs) != 1 || v.look() != nil || v.loud || v.now.entries != v.old.entries || v.now.cut != v.old.cut {
+	if v.old == nil || len(v.old.Docs) != 1 || v.look() != nil || v.loud || v.now.Entries != v.old.Entries || v.now.Cut != v.old.Cut {
 		return nil, nil, false
 	}
-	entry, others := s.entryOf(v.now.entries, v.place.at)
+	entry, others := s.entryOf(v.now.Entries, v.place.at)
 	if entry != old.Entry || len(others) > 0 || !s.pack(v, false) {
 		return nil, nil, false
 	}
 	p := s.found[0]
-	if v.vanished || v.now.always || len(v.now.docs) != 1 || len(s.problems) > 0 || s.unread > 0 || s.ended() != nil ||
+	if v.vanished || v.now.Always || len(v.now.Docs) != 1 || len(s.problems) > 0 || s.unread > 0 || s.ended() != nil ||
 		p.Frontmatter.Name() != old.Frontmatter.Name() || !inItself(old.Problems) || diag.HasErrors(p.Problems) {
 		return nil, nil, false
 	}
@@ -143,11 +144,11 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pac
 	p.Attached, p.AttachedSince = old.Attached, old.AttachedSince
 	p.Offered = offered(p.Modes(), cmp.Or(opts.Mode, modeGlobal))
 	diag.Sort(p.Problems)
-	m := before.with(e.at, &v.now)
+	m := before.With(e.at, &v.now)
 	if m == nil {
 		return nil, nil, false
 	}
-	m.reads, m.steps = s.reads, s.steps
+	m.Reads, m.Steps = s.reads, s.steps
 	return m, p, true
 }
 

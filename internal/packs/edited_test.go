@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // A look at one pack that was edited finds what a look at everything would, and
@@ -37,7 +39,7 @@ func TestEditedAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lib := library(t, dir, Index{})
+	lib := library(t, dir, memo.Index{})
 	for _, test := range []struct {
 		name  string
 		alone bool
@@ -133,7 +135,7 @@ func TestReplacedIsNotAlone(t *testing.T) {
 	needStamps(t, dir)
 	write(t, filepath.Join(dir, "a", "SKILL.md"), skill("a", "First."))
 	write(t, filepath.Join(dir, "b", "SKILL.md"), skill("b", "First."))
-	lib := library(t, dir, Index{})
+	lib := library(t, dir, memo.Index{})
 	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "old")); err != nil {
 		t.Fatal(err)
 	}
@@ -155,13 +157,13 @@ func remove(t *testing.T, file string) {
 }
 
 // indexOf returns the index of what is remembered. It fails if that is no whole tree.
-func indexOf(t *testing.T, m *memo) string {
+func indexOf(t *testing.T, m *memo.Memo) string {
 	t.Helper()
 	x := indexIn(t)
-	if _, err := x.save(m, ""); err != nil {
+	if _, err := x.Save(m, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.load(m.dir, ""); err != nil {
+	if _, err := x.Load(m.Dir, ""); err != nil {
 		t.Errorf("what is remembered is no whole tree: %v", err)
 	}
 	data, err := os.ReadFile(indexFile(t, x))

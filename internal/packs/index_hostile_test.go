@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
@@ -25,29 +26,29 @@ func TestIndexOfOthers(t *testing.T) {
 	}
 	needStamps(t, t.TempDir())
 	for name, tc := range map[string]struct {
-		do      func(t *testing.T, x Index)
+		do      func(t *testing.T, x memo.Index)
 		refused bool
 	}{
-		"a folder that others may write to": {func(t *testing.T, x Index) { must(t, os.Chmod(x.Dir, 0o777)) }, true},
-		"a sticky folder":                   {func(t *testing.T, x Index) { must(t, os.Chmod(x.Dir, 0o777|os.ModeSticky)) }, true},
-		"a folder of somebody else":         {func(t *testing.T, x Index) { chown(t, x.Dir) }, true},
-		"a file of somebody else":           {func(t *testing.T, x Index) { chown(t, indexFile(t, x)) }, true},
-		"a link in the file's place": {func(t *testing.T, x Index) {
+		"a folder that others may write to": {func(t *testing.T, x memo.Index) { must(t, os.Chmod(x.Dir, 0o777)) }, true},
+		"a sticky folder":                   {func(t *testing.T, x memo.Index) { must(t, os.Chmod(x.Dir, 0o777|os.ModeSticky)) }, true},
+		"a folder of somebody else":         {func(t *testing.T, x memo.Index) { chown(t, x.Dir) }, true},
+		"a file of somebody else":           {func(t *testing.T, x memo.Index) { chown(t, indexFile(t, x)) }, true},
+		"a link in the file's place": {func(t *testing.T, x memo.Index) {
 			file := indexFile(t, x)
 			must(t, os.Rename(file, file+".real"))
 			must(t, os.Symlink(file+".real", file))
 		}, true},
-		"a folder in the file's place": {func(t *testing.T, x Index) {
+		"a folder in the file's place": {func(t *testing.T, x memo.Index) {
 			file := indexFile(t, x)
 			must(t, os.Remove(file))
 			must(t, os.Mkdir(file, 0o700))
 		}, true},
-		"a link to a folder that others may write to": {func(t *testing.T, x Index) {
+		"a link to a folder that others may write to": {func(t *testing.T, x memo.Index) {
 			moveFolder(t, x)
 			must(t, os.Chmod(x.Dir+".real", 0o777))
 		}, true},
-		"a link to a folder of the user's":   {func(t *testing.T, x Index) { moveFolder(t, x) }, false},
-		"a folder that others may look into": {func(t *testing.T, x Index) { must(t, os.Chmod(x.Dir, 0o755)) }, false},
+		"a link to a folder of the user's":   {func(t *testing.T, x memo.Index) { moveFolder(t, x) }, false},
+		"a folder that others may look into": {func(t *testing.T, x memo.Index) { must(t, os.Chmod(x.Dir, 0o755)) }, false},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +90,7 @@ func chown(t *testing.T, path string) {
 }
 
 // moveFolder puts a link in the place of the index's folder.
-func moveFolder(t *testing.T, x Index) {
+func moveFolder(t *testing.T, x memo.Index) {
 	t.Helper()
 	must(t, os.Rename(x.Dir, x.Dir+".real"))
 	must(t, os.Symlink(x.Dir+".real", x.Dir))
@@ -103,39 +104,39 @@ func TestPoisonedIndex(t *testing.T) {
 	honest := library(t, dir, x)
 	// What b is described as, for a, and tools from elsewhere.
 	m := honest.memos[0]
-	top := new(node)
-	subs, _ := m.read(0, top)
-	below := make(map[string]*node)
+	top := new(memo.Node)
+	subs, _ := m.Read(0, top)
+	below := make(map[string]*memo.Node)
 	for {
-		name, at, ok := subs.next()
+		name, at, ok := subs.Next()
 		if !ok {
 			break
 		}
-		below[name] = new(node)
-		if deeper, ok := m.read(at, below[name]); !ok {
+		below[name] = new(memo.Node)
+		if deeper, ok := m.Read(at, below[name]); !ok {
 			t.Fatalf("%q cannot be read", name)
-		} else if _, _, more := deeper.next(); more {
+		} else if _, _, more := deeper.Next(); more {
 			t.Fatalf("%q is not what this test is made for", name)
 		}
 	}
 	a := below["a"]
-	lie := below["b"].docs[0]
-	lie.stamp = a.docs[0].stamp
-	a.docs, a.tools = []record{lie}, &listing{names: []string{"../../b/tools/t.tool.json"}}
-	poisoned := func() *memo {
-		var all []*node
+	lie := below["b"].Docs[0]
+	lie.Stamp = a.Docs[0].Stamp
+	a.Docs, a.Tools = []memo.Record{lie}, &memo.Listing{Names: []string{"../../b/tools/t.tool.json"}}
+	poisoned := func() *memo.Memo {
+		var all []*memo.Node
 		for _, name := range slices.Sorted(maps.Keys(below)) {
 			all = append(all, below[name])
 		}
-		return treeOf(m.dir, top, all...)
+		return treeOf(m.Dir, top, all...)
 	}
-	_, err := x.save(poisoned(), honest.opts.Limits.settings())
+	_, err := x.Save(poisoned(), honest.opts.Limits.settings())
 	must(t, err)
-	if _, err := x.load(dir, honest.opts.Limits.settings()); err == nil {
+	if _, err := x.Load(dir, honest.opts.Limits.settings()); err == nil {
 		t.Error("an index with tools from elsewhere is read, want an error")
 	}
-	a.tools = nil
-	_, err = x.save(poisoned(), honest.opts.Limits.settings())
+	a.Tools = nil
+	_, err = x.Save(poisoned(), honest.opts.Limits.settings())
 	must(t, err)
 
 	l := library(t, dir, x)
@@ -202,12 +203,12 @@ func TestIndexWithTheClockSetBack(t *testing.T) {
 }
 
 // treeOf is what is remembered of dir, and of some folders in it, sorted by name.
-func treeOf(dir string, top *node, below ...*node) *memo {
-	w := newWriter(new(memo))
-	at := w.begin(top)
+func treeOf(dir string, top *memo.Node, below ...*memo.Node) *memo.Memo {
+	w := memo.NewWriter(new(memo.Memo))
+	at := w.Begin(top)
 	for _, n := range below {
-		w.end(w.begin(n))
+		w.End(w.Begin(n))
 	}
-	w.end(at)
-	return w.memo(dir)
+	w.End(at)
+	return w.Memo(dir)
 }

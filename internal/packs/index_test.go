@@ -11,19 +11,20 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 func TestIndex(t *testing.T) {
 	needStamps(t, t.TempDir())
 	for name, tc := range map[string]struct {
-		do    func(t *testing.T, dir string, x *Index)
+		do    func(t *testing.T, dir string, x *memo.Index)
 		reads int // -1: everything
 	}{
-		"nothing happened": {func(*testing.T, string, *Index) {}, 0},
-		"a document": {func(t *testing.T, dir string, _ *Index) {
+		"nothing happened": {func(*testing.T, string, *memo.Index) {}, 0},
+		"a document": {func(t *testing.T, dir string, _ *memo.Index) {
 			write(t, filepath.Join(dir, "a", "SKILL.md"), "---\nname: a\ndescription: new\n---\n")
 		}, 1},
-		"the same size and time": {func(t *testing.T, dir string, _ *Index) {
+		"the same size and time": {func(t *testing.T, dir string, _ *memo.Index) {
 			file := filepath.Join(dir, "a", "SKILL.md")
 			info, err := os.Stat(file)
 			if err != nil {
@@ -34,34 +35,34 @@ func TestIndex(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 1},
-		"another file in its place": {func(t *testing.T, dir string, _ *Index) {
+		"another file in its place": {func(t *testing.T, dir string, _ *memo.Index) {
 			write(t, filepath.Join(dir, "a", "new"), "---\nname: a\ndescription: e\n---\nbody\n")
 			if err := os.Rename(filepath.Join(dir, "a", "new"), filepath.Join(dir, "a", "SKILL.md")); err != nil {
 				t.Fatal(err)
 			}
 		}, 2}, // its directory, too
-		"a new pack": {func(t *testing.T, dir string, _ *Index) {
+		"a new pack": {func(t *testing.T, dir string, _ *memo.Index) {
 			write(t, filepath.Join(dir, "new", "SKILL.md"), "---\nname: new\ndescription: e\n---\nbody\n")
 		}, 3}, // the directory above, its own, its document
-		"another version": {func(_ *testing.T, _ string, x *Index) { x.Version = "2" }, -1},
-		"no index":        {func(t *testing.T, _ string, x *Index) { must(t, os.RemoveAll(x.Dir)) }, -1},
-		"an empty index":  {func(t *testing.T, _ string, x *Index) { must(t, os.Truncate(indexFile(t, *x), 0)) }, -1},
-		"half an index":   {func(t *testing.T, _ string, x *Index) { must(t, os.Truncate(indexFile(t, *x), 100)) }, -1},
-		"a damaged index": {func(t *testing.T, _ string, x *Index) {
+		"another version": {func(_ *testing.T, _ string, x *memo.Index) { x.Version = "2" }, -1},
+		"no index":        {func(t *testing.T, _ string, x *memo.Index) { must(t, os.RemoveAll(x.Dir)) }, -1},
+		"an empty index":  {func(t *testing.T, _ string, x *memo.Index) { must(t, os.Truncate(indexFile(t, *x), 0)) }, -1},
+		"half an index":   {func(t *testing.T, _ string, x *memo.Index) { must(t, os.Truncate(indexFile(t, *x), 100)) }, -1},
+		"a damaged index": {func(t *testing.T, _ string, x *memo.Index) {
 			data, err := os.ReadFile(indexFile(t, *x))
 			must(t, err)
 			data[len(data)/2] ^= 1
 			must(t, os.WriteFile(indexFile(t, *x), data, 0o600))
 		}, -1},
-		"an index of another root": {func(t *testing.T, dir string, x *Index) {
+		"an index of another root": {func(t *testing.T, dir string, x *memo.Index) {
 			other := writeTree(t, "-- z/SKILL.md --\nPACK z\n")
-			l := library(t, other, Index{Dir: x.Dir + "2", Version: x.Version})
+			l := library(t, other, memo.Index{Dir: x.Dir + "2", Version: x.Version})
 			save(t, l)
-			data, err := os.ReadFile(indexFile(t, Index{Dir: x.Dir + "2"}))
+			data, err := os.ReadFile(indexFile(t, memo.Index{Dir: x.Dir + "2"}))
 			must(t, err)
 			must(t, os.WriteFile(indexFile(t, *x), data, 0o600))
 		}, -1},
-		"an index that others may write": {func(t *testing.T, _ string, x *Index) {
+		"an index that others may write": {func(t *testing.T, _ string, x *memo.Index) {
 			if runtime.GOOS == "windows" {
 				t.Skip("modes")
 			}
@@ -114,7 +115,7 @@ func TestIndexThatCannotBeWritten(t *testing.T) {
 	needStamps(t, dir)
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "x")
-	l := library(t, dir, Index{Dir: filepath.Join(file, "index"), Version: "1"})
+	l := library(t, dir, memo.Index{Dir: filepath.Join(file, "index"), Version: "1"})
 	if _, err := l.SaveIndex(t.Context()); err == nil {
 		t.Error("SaveIndex into a file = nil, want an error")
 	}
@@ -196,7 +197,7 @@ func TestIndexThatIsUsedStays(t *testing.T) {
 	long := time.Now().Add(-indexKept + time.Hour)
 	must(t, os.Chtimes(file, long, long))
 	library(t, dir, x)
-	x.sweep(time.Now().Add(24 * time.Hour))
+	x.Sweep(time.Now().Add(24 * time.Hour))
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -142,7 +143,7 @@ type Options struct {
 	Limits   Limits
 	Patient  bool         // every document is read, however long that takes; of [Scan] only
 	Logger   *slog.Logger // nil: no log
-	Index    Index        // of a Library only; the zero value keeps nothing on disk
+	Index    memo.Index   // of a Library only; the zero value keeps nothing on disk
 
 	clock  func() time.Time // nil: time.Now; tests only
 	bounds bounds           // of the walk; zero: the usual ones; others in tests only

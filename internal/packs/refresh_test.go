@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -18,7 +23,7 @@ const later = 3 * time.Second
 
 // library returns a library of dir whose scans take place a little later than
 // they do, so that what was written just now counts as settled.
-func library(t *testing.T, dir string, index Index) *Library {
+func library(t *testing.T, dir string, index memo.Index) *Library {
 	t.Helper()
 	l, err := NewLibrary(t.Context(), Options{
 		Roots: []Root{{Dir: dir, AttachAll: true}}, Index: index,
@@ -34,7 +39,7 @@ func library(t *testing.T, dir string, index Index) *Library {
 func (l *Library) reads() int {
 	n := 0
 	for _, m := range l.memos {
-		n += m.reads
+		n += m.Reads
 	}
 	return n
 }
@@ -43,7 +48,7 @@ func (l *Library) reads() int {
 func (l *Library) steps() int {
 	n := 0
 	for _, m := range l.memos {
-		n += m.steps
+		n += m.Steps
 	}
 	return n
 }
@@ -75,7 +80,7 @@ func write(t *testing.T, file, text string) {
 func TestRefreshReadsWhatChanged(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
-	l := library(t, dir, Index{})
+	l := library(t, dir, memo.Index{})
 	before := describe(l.Catalog(t.Context()), dir)
 	first := l.Catalog(t.Context())
 	for _, dirs := range [][]string{nil, {}, {dir}, {filepath.Join(dir, "a"), filepath.Join(dir, "nowhere")}} {
@@ -118,8 +123,8 @@ func TestRefreshOfWhatIsYoung(t *testing.T) {
 }
 
 // indexIn returns an index in a new folder.
-func indexIn(t *testing.T) Index {
-	return Index{Dir: filepath.Join(t.TempDir(), "index"), Version: "1"}
+func indexIn(t *testing.T) memo.Index {
+	return memo.Index{Dir: filepath.Join(t.TempDir(), "index"), Version: "1"}
 }
 
 func save(t *testing.T, l *Library) {
@@ -129,7 +134,7 @@ func save(t *testing.T, l *Library) {
 	}
 }
 
-func indexFile(t *testing.T, x Index) string {
+func indexFile(t *testing.T, x memo.Index) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(x.Dir, "packs-*.index"))
 	if err != nil || len(files) != 1 {
@@ -159,12 +164,245 @@ func full(c *Catalog) []string {
 }
 
 // indexFileOf returns the file of a root in the index, whether it is there or not.
-func indexFileOf(t *testing.T, x Index, root string) string {
+func indexFileOf(t *testing.T, x memo.Index, root string) string {
 	t.Helper()
-	other := Index{Dir: filepath.Join(t.TempDir(), "index"), Version: x.Version}
+	other := memo.Index{Dir: filepath.Join(t.TempDir(), "index"), Version: x.Version}
 	save(t, library(t, root, other))
 	return filepath.Join(x.Dir, filepath.Base(indexFile(t, other)))
 }
 
 // indexKept is how long package memo keeps an index that nobody uses.
 const indexKept = 30 * 24 * time.Hour
+
+// One pack with more folders, more files or more bytes than anybody has keeps no
+// other from being found.
+func TestHugePack(t *testing.T) {
+	dir := writeTree(t, "-- a/many/SKILL.md --\nPACK many\n-- b/SKILL.md --\nPACK b\n-- c/x --\n-- z/SKILL.md --\nPACK z\n")
+	bound := bounds{packDirs: 50}
+	for i := range bound.packDirs + 10 {
+		must(t, os.Mkdir(filepath.Join(dir, "a", "many", fmt.Sprint(i)), 0o755))
+	}
+	must(t, os.Truncate(filepath.Join(dir, "b", "SKILL.md"), 1<<30)) // sparse
+	if err := os.Symlink("..", filepath.Join(dir, "a", "many", "loop")); err != nil {
+		t.Logf("symlinks: %v", err)
+	}
+	l, err := NewLibrary(t.Context(), Options{Roots: []Root{{Dir: dir, AttachAll: true}}, bounds: bound}, nil)
+	must(t, err)
+	want := []string{"a/many = a/many/SKILL.md", "b = b/SKILL.md invalid entry-too-large", "z = z/SKILL.md", "! " + CodeTooManyDirs}
+	if diff := cmp.Diff(want, describe(l.Catalog(t.Context()), dir)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// A change beside it does not make it be looked at again.
+	write(t, filepath.Join(dir, "z", "SKILL.md"), "---\nname: z\ndescription: new\n---\n")
+	changed, err := l.Refresh(t.Context(), []string{filepath.Join(dir, "z")})
+	if err != nil || !changed || l.reads() > 3 {
+		t.Errorf("Refresh = %v, %v and read %d, want a few", changed, err, l.reads())
+	}
+}
+
+// What lies below a directory that has another one's name now is looked at, though
+// nothing happened in it.
+func TestRefreshBelowWhatWasSwapped(t *testing.T) {
+	dir := writeTree(t, "-- a/inner/one/SKILL.md --\nPACK one\n-- b/x --\n")
+	l := library(t, dir, memo.Index{})
+	for _, names := range [][2]string{{"a", "c"}, {"b", "a"}, {"c", "b"}} {
+		must(t, os.Rename(filepath.Join(dir, names[0]), filepath.Join(dir, names[1])))
+	}
+	must(t, os.MkdirAll(filepath.Join(dir, "a", "inner", "one"), 0o755))
+	write(t, filepath.Join(dir, "a", "inner", "one", "SKILL.md"), "---\nname: one\ndescription: another\n---\n")
+	_, err := l.Refresh(t.Context(), []string{dir, filepath.Join(dir, "a"), filepath.Join(dir, "b")})
+	must(t, err)
+	fresh := scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}})
+	if diff := cmp.Diff(full(fresh), full(l.Catalog(t.Context()))); diff != "" {
+		t.Errorf("(-new scan +there):\n%s", diff)
+	}
+}
+
+// Of a root that nobody named there is nothing to say while it is not there; when
+// it is there and cannot be read, there is. Its packs are found when it comes.
+func TestOptionalRoot(t *testing.T) {
+	base := writeTree(t, "-- one/a/SKILL.md --\nPACK a\n-- file --\n-- later/.store/b/SKILL.md --\nPACK b\n")
+	at := func(name string) string { return filepath.Join(base, name) }
+	lib, err := NewLibrary(t.Context(), Options{Roots: []Root{
+		{Dir: at("one")}, {Dir: at("gone"), Optional: true}, {Dir: at("far/away"), Optional: true}, {Dir: at("file"), Optional: true},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a = one/a/SKILL.md", "! root-unreadable"}
+	if diff := cmp.Diff(want, describe(lib.Catalog(t.Context()), base)); diff != "" {
+		t.Errorf("without them (-want +got):\n%s", diff)
+	}
+	for _, step := range []struct{ from, to string }{{"later/.store", "gone"}, {"gone", "later/.store"}} {
+		if err := os.Rename(at(step.from), at(step.to)); err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := lib.Refresh(t.Context(), nil); err != nil || !changed {
+			t.Errorf("Refresh = %v, %v, want that it changed", changed, err)
+		}
+		want := []string{"a = one/a/SKILL.md", "! root-unreadable"}
+		if step.to == "gone" {
+			want = []string{"a = one/a/SKILL.md", "b = gone/b/SKILL.md", "! root-unreadable"}
+		}
+		if diff := cmp.Diff(want, describe(lib.Catalog(t.Context()), base)); diff != "" {
+			t.Errorf("with %q at %q (-want +got):\n%s", step.from, step.to, diff)
+		}
+	}
+}
+
+// What a link leads to can change where no event is about the pack.
+func TestRefreshOfLinkedTools(t *testing.T) {
+	dir := writeTree(t, "-- a/SKILL.md --\nPACK a\n-- a/shared/real.json --\n{}\n")
+	needStamps(t, dir)
+	if l := library(t, dir, memo.Index{}); l.Concerns("real.json") || !l.Concerns("SKILL.md") || !l.Concerns("tools.json") || !l.Concerns("x.tool.json") {
+		t.Error("without a link, any file concerns a pack, or one that declares something does not")
+	}
+	if err := os.Symlink(filepath.Join("shared", "real.json"), filepath.Join(dir, "a", "tools.json")); err != nil {
+		t.Skipf("symlinks: %v", err)
+	}
+	l := library(t, dir, memo.Index{})
+	shared := filepath.Join(dir, "a", "shared")
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || changed {
+		t.Fatalf("Refresh = %v, %v, want no change", changed, err)
+	}
+	write(t, filepath.Join(shared, "real.json"), "[]")
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || !changed {
+		t.Errorf("Refresh after an edit = %v, %v, want a change", changed, err)
+	}
+	if !l.Concerns("real.json") {
+		t.Error("what a link leads to does not concern the pack")
+	}
+	must(t, os.Remove(filepath.Join(shared, "real.json")))
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || !changed {
+		t.Errorf("Refresh after it went = %v, %v, want a change", changed, err)
+	}
+	write(t, filepath.Join(shared, "real.json"), "{}")
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || !changed {
+		t.Errorf("Refresh after it came back = %v, %v, want a change", changed, err)
+	}
+}
+
+// A link in a folder of packs that leads nowhere is followed when it does.
+func TestRefreshOfLinksThatLeadNowhere(t *testing.T) {
+	dir := writeTree(t, "-- x/note.txt --\nx\n-- a/x --\nx\n")
+	if err := os.Symlink(filepath.Join("..", "x", "pack"), filepath.Join(dir, "a", "link")); err != nil {
+		t.Skipf("symlinks: %v", err)
+	}
+	must(t, os.Symlink(filepath.Join("..", "x", "pack", "SKILL.md"), filepath.Join(dir, "a", "SKILL.md")))
+	l := library(t, dir, memo.Index{})
+	write(t, filepath.Join(dir, "x", "pack", "SKILL.md"), "---\nname: late\ndescription: d\n---\n")
+	_, err := l.Refresh(t.Context(), []string{filepath.Join(dir, "x"), filepath.Join(dir, "x", "pack")})
+	must(t, err)
+	fresh := scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}})
+	if diff := cmp.Diff(full(fresh), full(l.Catalog(t.Context()))); diff != "" {
+		t.Errorf("(-new scan +there):\n%s", diff)
+	}
+}
+
+// A time of modification in the future, as some archives have it, is not a change.
+func TestRefreshOfTheFuture(t *testing.T) {
+	dir := writeTree(t, someTree)
+	needStamps(t, dir)
+	then := time.Now().Add(1000 * time.Hour)
+	must(t, os.Chtimes(filepath.Join(dir, "a", "SKILL.md"), then, then))
+	must(t, os.Chtimes(filepath.Join(dir, "a"), then, then))
+	l := library(t, dir, memo.Index{})
+	if changed, err := l.Refresh(t.Context(), nil); err != nil || changed || l.reads() != 0 {
+		t.Errorf("Refresh = %v, %v and read %d, want nothing", changed, err, l.reads())
+	}
+}
+
+// What a person attached counts while the folders are looked at, and the many who
+// ask for it afterwards have one scan.
+func TestCatalogForMany(t *testing.T) {
+	dir := writeTree(t, someTree)
+	store := attach.Open(filepath.Join(t.TempDir(), "attached.json"))
+	var scans atomic.Int32
+	l, err := NewLibrary(t.Context(), Options{
+		Roots: []Root{{Dir: dir}}, clock: func() time.Time { scans.Add(1); return time.Now() },
+	}, store)
+	must(t, err)
+	scans.Store(0)
+	must(t, store.Update(func(s *attach.Set) error {
+		s.Attach("a", attach.Entry{Dir: filepath.Join(dir, "a")})
+		return nil
+	}))
+	ask := func(want int) {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if n := len(l.Catalog(t.Context()).Attached()); n != want {
+					t.Errorf("%d packs are attached, want %d", n, want)
+				}
+			})
+		}
+		all.Wait()
+	}
+	l.scanning.Lock()
+	ask(1)
+	if first := l.Catalog(t.Context()); l.Catalog(t.Context()) != first {
+		t.Error("there is another Catalog each time")
+	}
+	if n := scans.Load(); n != 0 {
+		t.Errorf("%d scans during one, want none", n)
+	}
+	l.scanning.Unlock()
+	ask(1)
+	if n := scans.Load(); n != 1 {
+		t.Errorf("%d scans, want one", n)
+	}
+	for _, change := range []func(*attach.Set){
+		func(s *attach.Set) { s.Detach("a", time.Now()) },
+		func(s *attach.Set) { *s = attach.Set{} }, // by an editor
+	} {
+		must(t, store.Update(func(s *attach.Set) error {
+			s.Attach("a", attach.Entry{Dir: filepath.Join(dir, "a"), Since: time.Now()})
+			return nil
+		}))
+		ask(1)
+		must(t, store.Update(func(s *attach.Set) error { change(s); return nil }))
+		l.scanning.Lock()
+		ask(0)
+		l.scanning.Unlock()
+		ask(0)
+	}
+}
+
+// Packs inside of packs share the room of the outermost.
+func TestRoomOfPacksInPacks(t *testing.T) {
+	tree := "-- x/a/SKILL.md --\nPACK a\n"
+	for i := range 5 {
+		tree += fmt.Sprintf("-- x/a/p%d/SKILL.md --\nPACK p%d\n", i, i)
+		for j := range 10 {
+			tree += fmt.Sprintf("-- x/a/p%d/d%d/x --\nx\n", i, j)
+		}
+	}
+	dir := writeTree(t, tree)
+	l, err := NewLibrary(t.Context(), Options{Roots: []Root{{Dir: dir}}, bounds: bounds{packDirs: 20}}, nil)
+	must(t, err)
+	dirs := 0
+	for range l.Dirs() {
+		dirs++
+	}
+	if dirs > 3+20 {
+		t.Errorf("%d directories were looked at, want 20 below the outermost pack", dirs)
+	}
+}
+
+// Whoever asks for the directories may stop at any of them.
+func TestDirsUntil(t *testing.T) {
+	l := library(t, writeTree(t, someTree), memo.Index{})
+	all := slices.Collect(l.Dirs())
+	for n := range all {
+		var some []string
+		for dir := range l.Dirs() {
+			if some = append(some, dir); len(some) > n {
+				break
+			}
+		}
+		if !slices.Equal(some, all[:n+1]) {
+			t.Errorf("the first %d are %q, want %q", n+1, some, all[:n+1])
+		}
+	}
+}

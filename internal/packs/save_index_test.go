@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // indexFiles is how many files an index has.
-func indexFiles(t *testing.T, x Index) int {
+func indexFiles(t *testing.T, x memo.Index) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(x.Dir, "packs-*.index"))
 	must(t, err)
@@ -61,7 +63,7 @@ func TestSaveIndexThatFails(t *testing.T) {
 	needStamps(t, dir)
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "x")
-	x := Index{Dir: filepath.Join(file, "index"), Version: "1"}
+	x := memo.Index{Dir: filepath.Join(file, "index"), Version: "1"}
 	l := library(t, dir, x)
 	for range 2 {
 		if wrote, err := l.SaveIndex(t.Context()); wrote || err == nil {
@@ -115,10 +117,10 @@ func TestSaveIndexOfRootsThatLast(t *testing.T) {
 		clock: func() time.Time { return time.Now().Add(later) },
 	}, nil)
 	must(t, err)
-	if !l.memos[0].lasts || !l.memos[1].lasts {
+	if !l.memos[0].Lasts || !l.memos[1].Lasts {
 		t.Fatal("the stamps of a root on a file system of this machine do not last")
 	}
-	l.memos[0].lasts = false // as if it were on a remote one
+	l.memos[0].Lasts = false // as if it were on a remote one
 	save(t, l)
 	if _, err := os.Stat(indexFileOf(t, x, dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the index of a root whose stamps do not last: %v, want none", err)
@@ -136,8 +138,8 @@ func TestStampsOfTheKernelDoNotLast(t *testing.T) {
 	}
 	x := indexIn(t)
 	l := library(t, proc, x)
-	if m := l.memos[0]; m.lasts || m.isEmpty() {
-		t.Errorf("lasts is %v, and that nothing is remembered is %v, want something that does not last", m.lasts, m.isEmpty())
+	if m := l.memos[0]; m.Lasts || m.IsEmpty() {
+		t.Errorf("lasts is %v, and that nothing is remembered is %v, want something that does not last", m.Lasts, m.IsEmpty())
 	}
 	save(t, l)
 	if n := indexFiles(t, x); n != 0 {
@@ -214,7 +216,7 @@ func TestIndexUnderOtherLimits(t *testing.T) {
 	l := library(t, dir, x)
 	save(t, l)
 	usual := l.opts.Limits
-	if _, err := x.load(dir, usual.settings()); err != nil {
+	if _, err := x.Load(dir, usual.settings()); err != nil {
 		t.Fatalf("load under the same limits: %v", err)
 	}
 	for name, less := range map[string]func(*Limits){
@@ -227,7 +229,7 @@ func TestIndexUnderOtherLimits(t *testing.T) {
 	} {
 		limits := usual
 		less(&limits)
-		if _, err := x.load(dir, limits.settings()); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if _, err := x.Load(dir, limits.settings()); err == nil || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("load under another limit %s = %v, want that it is not an index of that", name, err)
 		}
 	}
