@@ -1,7 +1,6 @@
 package packs
 
 import (
-	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
@@ -142,7 +141,7 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo.Memo, old
 	}
 	p.ID, p.Dir, p.path, p.Trust, p.Valid = old.ID, old.Dir, old.path, old.Trust, true
 	p.Attached, p.AttachedSince = old.Attached, old.AttachedSince
-	p.Offered = offered(p.Modes(), cmp.Or(opts.Mode, modeGlobal))
+	p.Offered = IsOffered(p.Modes(), opts.Mode)
 	diag.Sort(p.Problems)
 	m := before.With(e.at, &v.now)
 	if m == nil {

@@ -125,9 +125,9 @@ func (s *scanner) pack(v *visit, last bool) bool {
 	return true
 }
 
-// toolFilesNow returns the files that declare tools right now: some may be new since
+// ToolFilesNow returns the files that declare tools right now: some may be new since
 // the scan. If the folder cannot be listed, it returns those that the scan found.
-func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
+func (p *Pack) ToolFilesNow(dir *packfs.Dir) []string {
 	if p.Loose {
 		return p.ToolFiles
 	}

@@ -89,10 +89,10 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 			s.note(err)
 			return memo.Record{Problems: []diag.Diagnostic{{
 				Code: CodeEntryUnreadable, Severity: diag.Error, File: p.Entry,
-				Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file that you may read",
+				Message: "the file cannot be read: " + packfs.Cause(err), Hint: "make it a plain file that you may read",
 			}}}, nil
 		}
-		t, problems := looseTool(p.Entry, src, tools.Limits{})
+		t, problems := ParseLoose(p.Entry, src, tools.Limits{})
 		d := memo.Record{Problems: problems}
 		if t != nil {
 			d.Doc = looseDocument(t).Summary(s.texts.bytes)
@@ -133,9 +133,9 @@ func looseDocument(t *tools.Tool) *frontmatter.Document {
 	return &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
 }
 
-// looseTool compiles a tool without a pack folder. It is nil if one of the diagnostics
+// ParseLoose compiles a tool without a pack folder. It is nil if one of the diagnostics
 // is an error.
-func looseTool(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Diagnostic) {
+func ParseLoose(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Diagnostic) {
 	set, problems := toolpack.Parse(file, src, limits)
 	if set == nil || len(set.Tools) == 0 {
 		return nil, problems
@@ -197,7 +197,7 @@ func (p *Pack) looseBody(offset, length int64) (*packfs.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, _ := looseTool(p.Entry, src, tools.Limits{})
+	t, _ := ParseLoose(p.Entry, src, tools.Limits{})
 	if t == nil { // no longer what it was when it was found
 		return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.ToolsFile})
 	}

@@ -205,6 +205,13 @@ func (p *Pack) Modes() []string { return p.Frontmatter.Modes() }
 // for this pack.
 func (p *Pack) Docs() []string { return p.docs[p.path] }
 
+// Limits returns the bounds under which the pack is read.
+func (p *Pack) Limits() Limits { return p.limits }
+
+// State returns a number that differs when the entry document or a file with tools was
+// written between two scans.
+func (p *Pack) State() uint64 { return p.state }
+
 // OpenDir opens the same directory that the scan found. If another directory or a
 // symlink is in its place by now, the error is [packfs.ErrReplaced], until the next
 // scan. For a loose tool, the Dir shows nothing but the tool's file. The caller closes

@@ -1,7 +1,6 @@
 package packs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +33,6 @@ func Scan(ctx context.Context, opts Options) (*Catalog, error) {
 // [packfs.IsStarved].
 func rescan(ctx context.Context, opts Options, before []*memo.Memo, touched map[string]bool) (*Catalog, []*memo.Memo, error) {
 	opts.Limits = opts.Limits.withDefaults()
-	opts.Mode = cmp.Or(opts.Mode, modeGlobal)
 	log := opts.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -272,7 +270,7 @@ func (s *scanner) missing(err error) {
 		s.report(severity, CodeRootMissing, s.root.Dir, "the folder of packs is not there", "make it, or remove it from the command line or configuration that names it")
 		return
 	}
-	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+causeOf(err), "check that it is a directory and that you may read it")
+	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+packfs.Cause(err), "check that it is a directory and that you may read it")
 }
 
 // walk looks at one directory and those below, and remembers them, if it can be
@@ -300,7 +298,7 @@ func (s *scanner) walk(v *visit) error {
 			s.reportDir(p, CodeRootUnreadable, fmt.Sprintf("no path can have the name %q on every system, so nothing in this directory was looked at", path.Base(p.at)),
 				"rename it: no colon, no backslash, and on Windows no space or dot at the end")
 		case !errors.Is(err, packfs.ErrNotFound): // otherwise gone since
-			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+causeOf(err), "check that you may read it")
+			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+packfs.Cause(err), "check that you may read it")
 		}
 		return nil
 	}
@@ -434,15 +432,3 @@ func isManifest(name string) bool {
 func IsSkipped(name string) bool { return skipped(name) }
 
 func skipped(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
-
-// causeOf returns the innermost message of err, without the path, which the diagnostic
-// names anyway.
-func causeOf(err error) string {
-	if e, ok := errors.AsType[*packfs.PathError](err); ok {
-		err = e.Reason
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return err.Error()
-}

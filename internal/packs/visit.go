@@ -261,7 +261,7 @@ func unreadable(name string, err error) diag.Diagnostic {
 	}
 	return diag.Diagnostic{
 		Code: CodeEntryUnreadable, Severity: diag.Error, File: name,
-		Message: "the entry document cannot be read: " + causeOf(err), Hint: hint,
+		Message: "the entry document cannot be read: " + packfs.Cause(err), Hint: hint,
 	}
 }
 
