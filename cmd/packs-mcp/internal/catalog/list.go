@@ -237,7 +237,7 @@ func describeAll(ctx context.Context, cfg *config.Config, found, without []*pack
 				if l.Attached {
 					// Only for packs that a model can use, since this check
 					// reads every file.
-					l.denied = p.DeniedFrom(ctx, dir, l.set)
+					l.denied = packs.DeniedFrom(ctx, dir, p, l.set)
 					l.Problems = append(l.Problems, l.denied...)
 				}
 				dir.Close()
@@ -426,8 +426,8 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		out.Problems = append(out.Problems, packs.NotDigested(err))
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
-		out.Problems = append(out.Problems, p.DeniedProblems(tree, out.set)...)
-		shown = p.WithoutDenied(tree, shown)
+		out.Problems = append(out.Problems, packs.DeniedProblems(p, tree, out.set)...)
+		shown = packs.WithoutDenied(p, tree, shown)
 	}
 	for _, t := range shown {
 		out.Tools = append(out.Tools, shownTool{
