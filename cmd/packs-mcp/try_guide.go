@@ -208,10 +208,12 @@ func content(result map[string]any) string {
 }
 
 // Ask shows the question as the command approvals does, and takes the same keys. Of a
-// run it shows what matters of the facts, too. Enter shows everything.
+// run it shows what matters of the facts, too, or all if nobody is to answer. Enter shows
+// everything.
 func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choice) string {
 	asked := t.asked(question)
-	t.question(asked, question, false)
+	isRun := asked != nil && asked.Kind == call.KindRun
+	t.question(asked, question, isRun && (t.approve || !t.ask))
 	if t.approve {
 		t.line("   "+t.out.Style(cli.Green, "approved: once"), "It is approved once, without asking.")
 		return string(queue.Once)

@@ -271,7 +271,7 @@ func (p doctorPrinter) config(c *checkedConfig) {
 
 func (p doctorPrinter) packs(c *checkedPacks) {
 	if len(c.Roots) == 0 {
-		p.section("packs", "none; name a folder of packs with: packs-mcp folders add DIR")
+		p.section("packs", "none; name a folder of packs with: packs-mcp folders add DIR; or begin with the examples in this program: packs-mcp serve --bundled")
 	} else {
 		p.section("packs", "%s found, %d attached", diag.Count(c.Found, "pack"), c.Attached)
 	}

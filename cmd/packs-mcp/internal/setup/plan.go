@@ -97,6 +97,7 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	if err != nil {
 		return out.fail(unreadable(file, err))
 	}
+	var missing []string // folders that the entry names
 	if there && !s.replace {
 		other := a.otherProgram(ctx, have, !projects)
 		if other != "" {
@@ -105,6 +106,7 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 		}
 		if !projects {
 			own := clients.Started(have)[1:]
+			missing = slices.DeleteFunc(clients.MissingFolders(own), func(dir string) bool { return slices.Contains(server.Args, dir) }) // those were checked
 			all := withOwn(own, server.Args)
 			out.note = noteOn(own, server.Args, again(c, s))
 			out.kept, server.Args = !slices.Equal(all, server.Args), all
@@ -122,7 +124,7 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	}
 	out.paste = ""
 	out.edits = e.unlessSame(out.edits)
-	if missing := clients.MissingFolders(server.Args); len(missing) > 0 && len(out.edits) == 0 {
+	if len(missing) > 0 && len(out.edits) == 0 {
 		return out.fail(fmt.Sprintf("its entry in %s names the folder %q, which does not exist. Make the folder, or write the entry anew: %s --packs DIR", file, missing[0], again(c, s)))
 	} else if len(missing) > 0 {
 		out.note = fmt.Sprintf("the entry still names the folder %q, which does not exist; to write it anew: %s --packs DIR", missing[0], again(c, s))
