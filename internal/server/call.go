@@ -212,6 +212,7 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 	}
 	if question != nil {
 		if question.Elicit && c.caller.Carries {
+			s.asking(question)
 			deciding.Asked()
 			return nil, nil, question, nil
 		}
@@ -241,9 +242,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 
 // askOnce is askAndCheck for one question. What comes out may be another.
 func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, *gate.Question, error) {
-	if !q.Elicit && !q.InChat && s.opts.Unseen != nil {
-		s.opts.Unseen()
-	}
+	s.asking(q)
 	answered := spans.From(ctx).Waiting()
 	answer, err := s.ask(ctx, c, q)
 	answered()
@@ -260,6 +259,13 @@ func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*actio
 	}
 	permit, again, err := s.opts.Gate.Check(ctx, act.request, answer)
 	return act, permit, again, err
+}
+
+// asking says that a question is about to be shown, or to wait elsewhere.
+func (s *Server) asking(q *gate.Question) {
+	if s.opts.Asking != nil {
+		s.opts.Asking(q.Elicit || q.InChat)
+	}
 }
 
 // fillIn makes the call with the values that the person filled in.
