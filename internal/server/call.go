@@ -171,11 +171,19 @@ func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
 	return fmt.Sprintf("Pack %s changed since you opened it. Open it again before you rely on its documents.", pack.ID)
 }
 
-// prepare finds out what a call would do, by the packs as they are.
+// prepare finds out what a call would do, by the packs as they are. If the Catalog
+// may be out of date, it is made anew, once: a pack that changed, or that is not valid,
+// since the file may have been half written when it was looked at.
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 	act, err := s.prepareNow(ctx, c)
+	folder := ""
 	if e, ok := errors.AsType[*outdatedError](err); ok {
-		s.lookAt(ctx, e.pack.Folder())
+		folder = e.pack.Folder()
+	} else if e, ok := errors.AsType[*toolError](err); ok {
+		folder = e.folder
+	}
+	if folder != "" {
+		s.lookAt(ctx, folder)
 		c.catalog = s.catalog(ctx, c.chat)
 		act, err = s.prepareNow(ctx, c)
 	}
