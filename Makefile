@@ -6,7 +6,9 @@
 # make docker  the image; without a Docker engine, its stages by hand
 
 VERSION := $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
+DATE    := $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
 # Linters are pinned here, and not in go.mod: their dependencies are not ours.
 STATICCHECK := staticcheck honnef.co/go/tools/cmd/staticcheck v0.8.2

@@ -350,7 +350,7 @@ func (c *checker) variables(home *row, f *ast.File, files []*ast.File) {
 				continue
 			}
 			for i, name := range spec.Names {
-				if name.Name == "_" || home.dir == "cmd/packs-mcp" && name.Name == "version" { // set by the linker
+				if name.Name == "_" || home.dir == "cmd/packs-mcp" && slices.Contains([]string{"version", "commit", "date"}, name.Name) { // set by the linker
 					continue
 				}
 				var value ast.Expr
