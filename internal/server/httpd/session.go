@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -275,7 +274,7 @@ func (s *session) finish(p *posted) {
 
 // notified handles a notification from the client. The library does nothing with
 // other notifications, so they are not passed on.
-func (s *session) notified(method string, params json.RawMessage) {
+func (s *session) notified(method string, params wire.Params) {
 	switch method {
 	case "notifications/initialized":
 		if s.base.Initialized() {
@@ -283,7 +282,7 @@ func (s *session) notified(method string, params json.RawMessage) {
 		}
 	case "notifications/cancelled":
 		s.mu.Lock()
-		p := s.inFlight[wire.CancelledID(params)]
+		p := s.inFlight[params.CancelledID()]
 		s.mu.Unlock()
 		if p != nil {
 			p.cancel(wire.ErrCancelled)
