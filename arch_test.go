@@ -53,6 +53,8 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp/internal/setup", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/private", "internal/redact", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/scancmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sarif", "internal/scan"}},
 		{dir: "cmd/packs-mcp", may: []string{"*"}},
+		// The second program knows what a question and a verdict are, and nothing else of ours.
+		{dir: "cmd/packs-mcp-sigstore", may: []string{"internal/sources/lock", "internal/sources/trust"}},
 		// The wire knows no tool and no pack: of gate/call and sandbox it has one name each,
 		// where a client is and why a call ends.
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
@@ -74,7 +76,7 @@ func theMap() []row {
 		{dir: "internal/sources/stage"},
 		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},
 		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
-		{dir: "internal/sources/trust", may: []string{"internal/sources/lock"}},
+		{dir: "internal/sources/trust", may: []string{"internal/sources/lock", "internal/strictjson"}},
 		{dir: "internal/sources/change", may: []string{"internal/packs"}},
 		{dir: "internal/sources", may: []string{"internal/packs", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "internal/sarif"},
