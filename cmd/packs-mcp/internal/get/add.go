@@ -51,6 +51,7 @@ SOURCE is
 	}
 	a.flags(cmd, &s.settings, true)
 	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
+	cli.AlsoJSON[foundPacks](a.Env, cmd, "--list")
 	f := cmd.Flags()
 	f.StringVar(&s.ref, "ref", "", "the branch, tag or commit of the repository")
 	f.StringVar(&s.under, "as", "", "what goes before the packs' names in their ids (default: whose the source is)")
