@@ -165,7 +165,8 @@ func rulebookPack(s Skill) (Snapshot, error) {
 	doc.WriteString("---\n\n")
 	doc.WriteString(strings.TrimRight(r.Content, "\r\n") + "\n")
 	data := []byte(doc.String())
-	return &documents{rulebookScheme + s.URI, digestOf(data), []page{{"SKILL.md", data}}}, nil
+	s.Content = nil // it is in the document
+	return &documents{rulebookScheme + s.URI, digestOf(data), []page{{"SKILL.md", data}}, s}, nil
 }
 
 // rulebookName is the name of the pack that a rulebook becomes: the last part of its
