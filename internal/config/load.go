@@ -240,6 +240,8 @@ func (l *loader) clear(k key) {
 		l.cfg.Compat = nil
 	case "sources.private":
 		l.cfg.Sources.Private = nil
+	case "sources.indexes":
+		l.cfg.Sources.Indexes = nil
 	}
 }
 

@@ -121,7 +121,7 @@ func OpenRulebook(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	taken := map[string]*offer{}
 	for _, l := range listed {
 		name := rulebookName(l.Skill())
-		o := &offer{Pack: Pack{Path: name, Name: name, Description: l.Description, Valid: true}, fetch: func(ctx context.Context) (Snapshot, error) {
+		o := &offer{Pack: Pack{Path: name, Name: name, Description: l.Description, Tags: l.Tags, Valid: true}, fetch: func(ctx context.Context) (Snapshot, error) {
 			s, err := LoadRulebook(ctx, w, l.URI)
 			if err != nil {
 				return nil, err
