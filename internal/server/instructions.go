@@ -88,8 +88,20 @@ func (s *Server) entry(p *packs.Pack, once *packs.ToolsOnce, length int) string 
 	if p.Name != p.ID {
 		name = "  name: " + safetext.Line(p.Name) + "\n"
 	}
-	return fmt.Sprintf("- pack_id: %s\n%s  description: %s\n  has_tools_json: %t\n",
-		p.ID, name, shorten(s.describe(p.Description), length), once.HasTools(p))
+	from := ""
+	if label := s.origin(p).Label; label != "" {
+		from = "  from: " + label + "\n"
+	}
+	return fmt.Sprintf("- pack_id: %s\n%s%s  description: %s\n  has_tools_json: %t\n",
+		p.ID, name, from, shorten(s.describe(p.Description), length), once.HasTools(p))
+}
+
+// origin says who offers a pack.
+func (s *Server) origin(p *packs.Pack) Origin {
+	if s.opts.Origin == nil {
+		return Origin{}
+	}
+	return s.opts.Origin(p.Dir)
 }
 
 // entriesAndIDs are as many packs with short descriptions as leave room for the ids of

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -318,6 +319,11 @@ func (r *repository) peel(h plumbing.Hash) error {
 func (r *repository) Resolved() string { return r.at + "@" + r.commit.Hash.String() }
 
 func (r *repository) Pin() string { return "git:" + r.commit.Hash.String() }
+
+// about says when the commit was made, as it says itself.
+func (r *repository) about() Skill {
+	return Skill{UpdatedAt: r.commit.Committer.When.UTC().Format(time.RFC3339)}
+}
 
 // Fixed reports whether a tag named the commit.
 func (r *repository) Fixed() bool { return r.tagged }

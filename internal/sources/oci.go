@@ -58,12 +58,15 @@ func tokenHost(host string) string {
 type artifact struct {
 	Snapshot // its layer
 	at, pin  string
+	created  string // as its manifest says, or ""
 }
 
 func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
 
 // Pin is the digest of the manifest, or of the index that a tag named.
 func (a *artifact) Pin() string { return a.pin }
+
+func (a *artifact) about() Skill { return Skill{UpdatedAt: a.created} }
 
 // Signer is nobody: signatures are beside the artifact, and [Bundles] returns them.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
@@ -132,7 +135,7 @@ func (o *ociRegistry) open(ctx context.Context, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &artifact{a, o.at, pin}, nil
+	return &artifact{a, o.at, pin, m.Annotations[ocispec.AnnotationCreated]}, nil
 }
 
 func isSHA256(digest string) bool {
@@ -239,6 +242,7 @@ type manifest struct {
 	Manifests    []ocispec.Descriptor `json:"manifests"`
 	Layers       []ocispec.Descriptor `json:"layers"`
 	Subject      *ocispec.Descriptor  `json:"subject"`
+	Annotations  map[string]string    `json:"annotations"`
 }
 
 // manifest fetches what a tag or digest names, and returns its digest: that of the

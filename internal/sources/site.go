@@ -138,7 +138,7 @@ func openFile(ctx context.Context, w *Web, at, sum string) (_ Snapshot, err erro
 	if err != nil {
 		return nil, err
 	}
-	return &pinned{&documents{at, a.Pin(), []page{{"SKILL.md", data}}}, at}, nil
+	return &pinned{&documents{at: at, pin: a.Pin(), files: []page{{"SKILL.md", data}}}, at}, nil
 }
 
 // isPacked reports whether a file begins as one of the archives that are read.
@@ -237,7 +237,7 @@ func (s *skill) now(w *Web, index *url.URL) (func(context.Context) (Snapshot, er
 		if got := digestOf(data); got != s.Digest {
 			return nil, &PinError{At: to.String(), Want: s.Digest, Got: got}
 		}
-		return &documents{to.String(), s.Digest, []page{{"SKILL.md", data}}}, nil
+		return &documents{at: to.String(), pin: s.Digest, files: []page{{"SKILL.md", data}}}, nil
 	}, nil
 }
 

@@ -58,6 +58,7 @@ type Pack struct {
 	Path        string // of its folder inside the source, with slashes; "" for all of it
 	Name        string // the last part of its id
 	Description string
+	Tags        []string
 	Valid       bool
 	Problems    []string // why not
 	Plugin      string   // of the repository's own list that it belongs to, or ""
@@ -135,7 +136,7 @@ func packsIn(ctx context.Context, dir, under string) ([]Pack, error) {
 		if at == "." {
 			at = ""
 		}
-		out := Pack{Path: at, Name: path.Base(p.ID), Description: p.Description, Valid: p.Valid}
+		out := Pack{Path: at, Name: path.Base(p.ID), Description: p.Description, Tags: p.Tags(), Valid: p.Valid}
 		for _, d := range p.Problems {
 			if !p.Valid {
 				out.Problems = append(out.Problems, d.Message)

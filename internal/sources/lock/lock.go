@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -47,6 +48,11 @@ type Entry struct {
 	Scan          *Scan      `json:"scan,omitempty"`      // what the scan found, and what a person accepted of it
 	Requires      []string   `json:"requires,omitempty"`  // sources of packs that it needs
 	Explicit      bool       `json:"explicit,omitempty"`  // a person asked for it by name
+
+	// What the source says beside the pack; shown, not judged.
+	CreatedAt  string `json:"createdAt,omitempty"`  // RFC 3339
+	UpdatedAt  string `json:"updatedAt,omitempty"`  // RFC 3339
+	Visibility string `json:"visibility,omitempty"` // of a rulebook: who may see it
 
 	others map[string]json.RawMessage
 }
@@ -160,8 +166,24 @@ func (e *Entry) check(id string) error {
 		return errors.New("it is both signed and unsigned")
 	case e.Signature == nil && !e.Unsigned:
 		return errors.New("it says neither who signed it nor that nobody did")
+	case !isDate(e.CreatedAt) || !isDate(e.UpdatedAt):
+		return errors.New("its date is none")
+	case !ValidVisibility(e.Visibility):
+		return errors.New(`its "visibility" is not a word`)
 	}
 	return nil
+}
+
+// isDate reports whether text is a time, or nothing: models read it.
+func isDate(text string) bool {
+	_, err := time.Parse(time.RFC3339, text)
+	return text == "" || err == nil
+}
+
+// ValidVisibility reports whether text can say who may see a rulebook: a word, or
+// nothing.
+func ValidVisibility(text string) bool {
+	return len(text) <= 32 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == ""
 }
 
 // ValidID reports whether a pack can be added under an id: one to four names, with
@@ -187,7 +209,7 @@ func validSegment(s string) bool {
 	return true
 }
 
-// Marshal writes the file: keys sorted, no times, so that a change shows as what it
+// Marshal writes the file: keys sorted, no time of its own, so that a change shows as what it
 // is.
 func (l *Lock) Marshal() ([]byte, error) {
 	all := maps.Clone(l.others)

@@ -49,11 +49,18 @@ SOURCE is
 		Args: cli.Needs(1, -1, "the address of packs"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.add(cmd.Context(), args[0], args[1:], s) },
 	}
+	a.addFlags(cmd, &s)
+	cmd.Flags().StringVar(&s.ref, "ref", "", "the branch, tag or commit of the repository")
+	_ = cmd.RegisterFlagCompletionFunc("ref", cobra.NoFileCompletions)
+	return cmd
+}
+
+// addFlags are those that add and apply have.
+func (a *app) addFlags(cmd *cobra.Command, s *addSettings) {
 	a.flags(cmd, &s.settings, true)
 	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
 	cli.AlsoJSON[foundPacks](a.Env, cmd, "--list")
 	f := cmd.Flags()
-	f.StringVar(&s.ref, "ref", "", "the branch, tag or commit of the repository")
 	f.StringVar(&s.under, "as", "", "what goes before the packs' names in their ids (default: whose the source is)")
 	f.BoolVar(&s.list, "list", false, "show the packs of the source, and add none")
 	f.BoolVar(&s.all, "all", false, "add all packs of the source")
@@ -62,9 +69,43 @@ SOURCE is
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
-	for _, flag := range []string{"ref", "as", "signer"} {
+	for _, flag := range []string{"as", "signer"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	var s addSettings
+	cmd := &cobra.Command{
+		Use:   "apply PATH [PACK...]",
+		Short: "Add packs from a folder or an archive on this machine",
+		Long: `Add packs from a folder or an archive on this machine, as add does: what comes in is shown first, and
+kept with its digest. PATH needs no ./ before it.`,
+		Example: `  packs-mcp apply my-skills/triage
+  packs-mcp apply triage.tar.gz --attach`,
+		Args: cli.Needs(1, -1, "a folder or an archive"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return completePacksOf(args[0], args[1:])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			info, err := os.Stat(args[0])
+			if err != nil {
+				return fmt.Errorf("there is no folder or file %q", args[0])
+			}
+			at, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			if r, err := sources.Parse(at); err != nil || !info.IsDir() && r.Kind != sources.Archive {
+				return &cli.UsageError{Err: fmt.Errorf("%q is neither a folder nor an archive", args[0]), Hint: "an archive ends in .tar.gz, .tgz, .tar, .zip or .skill"}
+			}
+			return a.add(cmd.Context(), at, args[1:], s)
+		},
+	}
+	a.addFlags(cmd, &s)
 	return cmd
 }
 
@@ -135,7 +176,7 @@ func (p *place) local(source string) (string, error) {
 	if r.Kind != sources.Folder && r.Kind != sources.Archive {
 		if info, err := os.Stat(filepath.FromSlash(source)); err == nil && info.IsDir() {
 			return "", cli.WithHint(fmt.Errorf("%q means %s, and there is a folder of that name here", source, r.At),
-				fmt.Sprintf("write ./%s for the folder, or %s for the repository", source, r.At))
+				"write ./%s for the folder, or %s for the repository", source, r.At)
 		}
 		return source, nil
 	}
@@ -205,6 +246,7 @@ type listed struct {
 	Path        string   `json:"path"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
+	Tags        []string `json:"tags,omitempty"`
 	Valid       bool     `json:"valid"`
 	Problems    []string `json:"problems,omitempty"`
 	Plugin      string   `json:"plugin,omitempty"`

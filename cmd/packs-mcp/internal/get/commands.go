@@ -1,6 +1,6 @@
 // Package get has the commands that bring packs from elsewhere and keep them as their
-// lock file says (add, remove, outdated, diff, update, sync and verify), and those that
-// offer a person's own packs to others (publish and index).
+// lock file says (search, add, apply, remove, outdated, diff, update, sync and verify),
+// and those that offer a person's own packs to others (publish and index).
 //
 // It does not fetch or check anything itself: internal/sources does. Here a person is
 // shown what would change, and asked.
@@ -39,7 +39,7 @@ func Commands(e *cli.Env) []*cobra.Command {
 	a := &app{e}
 	return []*cobra.Command{
 		a.addCommand(), a.removeCommand(), a.outdatedCommand(), a.diffCommand(), a.updateCommand(), a.syncCommand(), a.verifyCommand(),
-		a.publishCommand(), a.indexCommand(),
+		a.searchCommand(), a.applyCommand(), a.publishCommand(), a.indexCommand(),
 	}
 }
 

@@ -80,6 +80,9 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	if it.entry.Pin == "" {
 		it.entry.Pin = it.entry.Digest
 	}
+	if err := sources.About(ctx, snap, pack.Path, &it.entry); err != nil {
+		return nil, err
+	}
 	now, err := change.Read(ctx, it.staged.Dir)
 	if err != nil {
 		return nil, err
@@ -267,20 +270,7 @@ func (it *item) accept(hashes []string) {
 	if it.before != nil && it.before.Scan != nil {
 		hashes = append(slices.Clone(hashes), it.before.Scan.Accepted...)
 	}
-	it.entry.Scan = &lock.Scan{Rules: scan.RulesVersion, Accepted: accept(it.found, hashes)}
-}
-
-// accept marks the findings that a person accepts, and returns their hashes.
-func accept(found []scan.Finding, hashes []string) []string {
-	var accepted []string
-	for i := range found {
-		if slices.Contains(hashes, found[i].Hash) {
-			found[i].Accepted = "by hash"
-			accepted = append(accepted, found[i].Hash)
-		}
-	}
-	slices.Sort(accepted)
-	return slices.Compact(accepted)
+	it.entry.Scan = &lock.Scan{Rules: scan.RulesVersion, Accepted: scan.Accept(it.found, hashes)}
 }
 
 // attacks refuses a pack with a finding that only attacks have, unless a person accepted
@@ -295,22 +285,7 @@ func attacks(id string, found []scan.Finding) error {
 
 // showFindings prints how much the scan found, and what of it matters most.
 func showFindings(w io.Writer, found []scan.Finding) {
-	counts := make([]int, len(scan.Severities()))
-	for _, f := range found {
-		if f.Accepted == "" {
-			counts[f.Severity]++
-		}
-	}
-	var parts []string
-	for i, name := range scan.Severities() {
-		if counts[i] > 0 && scan.Severity(i) != scan.Info {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[i], name))
-		}
-	}
-	if len(parts) == 0 {
-		parts = []string{"nothing found"}
-	}
-	fmt.Fprintf(w, "  scan     %s\n", strings.Join(parts, ", "))
+	fmt.Fprintf(w, "  scan     %s\n", scan.Summary(found))
 	n := 0
 	for _, f := range found {
 		if f.Accepted != "" || !f.Severity.AtLeast(scan.High) {
