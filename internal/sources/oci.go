@@ -58,6 +58,8 @@ func tokenHost(host string) string {
 type artifact struct {
 	Snapshot // its layer
 	at, pin  string
+	w        *Web
+	r        Reference
 }
 
 func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
@@ -65,8 +67,13 @@ func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
 // Pin is the digest of the manifest, or of the index that a tag named.
 func (a *artifact) Pin() string { return a.pin }
 
-// Signer is nobody: signatures are beside the artifact, and [Bundles] returns them.
+// Signer is nobody: signatures are beside the artifact.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
+
+// Bundles implements [Bundled].
+func (a *artifact) Bundles(ctx context.Context) ([][]byte, error) {
+	return Bundles(ctx, a.w, a.r, a.pin)
+}
 
 // OpenOCI fetches one artifact of a registry.
 func OpenOCI(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
@@ -132,7 +139,7 @@ func (o *ociRegistry) open(ctx context.Context, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &artifact{a, o.at, pin}, nil
+	return &artifact{a, o.at, pin, o.w, r}, nil
 }
 
 func isSHA256(digest string) bool {
