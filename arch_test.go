@@ -60,10 +60,11 @@ func theMap() []row {
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
 		// HTTP knows a host, and not the server.
 		{dir: "internal/server/httpd/conns"},
-		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/httpd/conns", "internal/server/wire"}, mcp: true},
+		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/oidc", "internal/safetext", "internal/server/httpd/conns", "internal/server/wire"}, mcp: true},
 		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner", "testdata"}, free: true},
 		{dir: "internal/server", may: []string{"internal/card", "internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/capture", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans", "internal/strictjson", "internal/workspaces"}, mcp: true},
 		{dir: "internal/configedit"},
+		{dir: "internal/oidc", may: []string{"internal/safetext"}},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/card", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/gate/queue"}},
 		{dir: "internal/approvals", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},
@@ -135,6 +136,7 @@ func theMap() []row {
 		{dir: "internal/tokens", may: []string{"internal/strictjson"}},
 		{dir: "schemas"},
 		{dir: "examples"},
+		{dir: "release", may: []string{"*"}, free: true},
 		{dir: "test", may: []string{"*"}, free: true},
 		{dir: "testdata", free: true},
 	}
@@ -352,7 +354,7 @@ func (c *checker) variables(home *row, f *ast.File, files []*ast.File) {
 				continue
 			}
 			for i, name := range spec.Names {
-				if name.Name == "_" || home.dir == "cmd/packs-mcp" && name.Name == "version" { // set by the linker
+				if name.Name == "_" || home.dir == "cmd/packs-mcp" && slices.Contains([]string{"version", "commit", "date"}, name.Name) { // set by the linker
 					continue
 				}
 				var value ast.Expr

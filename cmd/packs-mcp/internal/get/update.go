@@ -333,5 +333,5 @@ func (a *app) recordChange(p *place, id string, e lock.Entry) error {
 	if err != nil {
 		return err
 	}
-	return a.record(p, audit.Entry{Event: audit.EventSource, Pack: id, Dir: dir, Channel: "command", PackDigest: e.Digest, Reason: "from " + e.Resolved})
+	return a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: id, Dir: dir, Channel: "command", PackDigest: e.Digest, Reason: "from " + e.Resolved})
 }
