@@ -80,6 +80,7 @@ func keys() []key {
 		privateHosts(),
 		indexes(),
 		rulebooks(),
+		path("sources.sigstore", func(c *Config) *string { return &c.Sources.Sigstore }),
 
 		size("limits.entry_doc", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.EntryDoc }),
 		size("limits.frontmatter", 256, 16*mib, func(c *Config) *int64 { return &c.Limits.Frontmatter }),

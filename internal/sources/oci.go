@@ -59,6 +59,8 @@ type artifact struct {
 	Snapshot // its layer
 	at, pin  string
 	created  string // as its manifest says, or ""
+	w        *Web
+	r        Reference
 }
 
 func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
@@ -68,8 +70,13 @@ func (a *artifact) Pin() string { return a.pin }
 
 func (a *artifact) about() Skill { return Skill{UpdatedAt: a.created} }
 
-// Signer is nobody: signatures are beside the artifact, and [Bundles] returns them.
+// Signer is nobody: signatures are beside the artifact.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
+
+// Bundles implements [Bundled].
+func (a *artifact) Bundles(ctx context.Context) ([][]byte, error) {
+	return Bundles(ctx, a.w, a.r, a.pin)
+}
 
 // OpenOCI fetches one artifact of a registry.
 func OpenOCI(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
@@ -135,7 +142,7 @@ func (o *ociRegistry) open(ctx context.Context, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &artifact{a, o.at, pin, m.Annotations[ocispec.AnnotationCreated]}, nil
+	return &artifact{a, o.at, pin, m.Annotations[ocispec.AnnotationCreated], o.w, r}, nil
 }
 
 func isSHA256(digest string) bool {

@@ -53,6 +53,12 @@ type Past interface {
 	Follows(ctx context.Context, pin string) (bool, error)
 }
 
+// A Bundled is a Snapshot that may have Sigstore bundles beside it.
+type Bundled interface {
+	// Bundles returns the bundles for what Pin names. Nobody has verified them.
+	Bundles(ctx context.Context) ([][]byte, error)
+}
+
 // A Pack is one that a source offers.
 type Pack struct {
 	Path        string // of its folder inside the source, with slashes; "" for all of it

@@ -7,6 +7,8 @@ package lock
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,6 +172,10 @@ func (e *Entry) check(id string) error {
 		return errors.New("its date is none")
 	case !ValidVisibility(e.Visibility):
 		return errors.New(`its "visibility" is not a word`)
+	case e.Signature != nil && e.Signature.Bundle != "" && !isDigest(e.Signature.Bundle, "sha256", 64):
+		return errors.New("the proof of its signature has no digest")
+	case e.Signature != nil && e.Signature.Kind == "key" && e.Signature.Key != fingerprint(e.Signature.PublicKey):
+		return errors.New("its key has another fingerprint")
 	}
 	return nil
 }
@@ -184,6 +190,16 @@ func isDate(text string) bool {
 // nothing.
 func ValidVisibility(text string) bool {
 	return len(text) <= 32 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == ""
+}
+
+// fingerprint is that of a key in base64, as OpenSSH writes it.
+func fingerprint(key string) string {
+	der, err := base64.StdEncoding.DecodeString(key)
+	if err != nil || len(der) == 0 {
+		return "none"
+	}
+	sum := sha256.Sum256(der)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
 // ValidID reports whether a pack can be added under an id: one to four names, with

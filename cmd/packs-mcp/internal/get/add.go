@@ -22,7 +22,8 @@ import (
 // addSettings are the flags of add.
 type addSettings struct {
 	settings
-	ref, under, signer          string
+	ref, under                  string
+	signer, issuer, key         string
 	accept                      []string
 	list, attach, all, unsigned bool
 }
@@ -65,11 +66,13 @@ func (a *app) addFlags(cmd *cobra.Command, s *addSettings) {
 	f.BoolVar(&s.list, "list", false, "show the packs of the source, and add none")
 	f.BoolVar(&s.all, "all", false, "add all packs of the source")
 	f.BoolVar(&s.attach, "attach", false, "attach them: models see them from now on")
-	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…")
+	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…, or with --issuer the identity in a certificate")
+	f.StringVar(&s.issuer, "issuer", "", "who identified the signer, as `URL`: https://token.actions.githubusercontent.com for a workflow at GitHub")
+	f.StringVar(&s.key, "key", "", "the `FILE` of the public key that must have signed it, such as cosign.pub")
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
-	for _, flag := range []string{"as", "signer"} {
+	for _, flag := range []string{"as", "signer", "issuer"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 }
@@ -112,6 +115,9 @@ kept with its digest. PATH needs no ./ before it.`,
 func (a *app) add(ctx context.Context, source string, names []string, s addSettings) error {
 	p, err := a.place(s.settings)
 	if err != nil {
+		return err
+	}
+	if p.demand, err = newDemand(s.signer, s.issuer, s.key); err != nil {
 		return err
 	}
 	if s.ref != "" {
@@ -160,8 +166,8 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 		if err := trust.Check(it.before, it.entry.Signature); err != nil {
 			return cli.WithHint(refusal(err), "update --allow-signer-change takes it, or remove %s first", it.id)
 		}
-		if s.signer != "" && (it.entry.Signature == nil || it.entry.Signature.Key != s.signer && it.entry.Signature.Identity != s.signer) {
-			return &cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(it.id), signedBy(it.entry), safetext.Line(s.signer)), Status: statusRefused}
+		if err := p.demand.check(it); err != nil {
+			return err
 		}
 	}
 	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, accept: s.accept, attach: s.attach, verb: "Add"})
@@ -273,8 +279,12 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 
 // refusal gives an error its status: 4 where a policy refuses, and not chance.
 func refusal(err error) error {
-	if errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) {
+	if isRefusal(err) {
 		return &cli.StatusError{Err: err, Status: statusRefused}
 	}
 	return err
+}
+
+func isRefusal(err error) bool {
+	return errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) || errors.As(err, new(*uncheckedError))
 }

@@ -66,6 +66,8 @@ type place struct {
 	cfg *config.Config
 	web *sources.Web
 	l   *lock.Lock
+
+	demand demand // who must have signed
 }
 
 func (a *app) place(s settings) (*place, error) {

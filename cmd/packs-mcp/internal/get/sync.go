@@ -64,7 +64,7 @@ func (a *app) remove(ctx context.Context, named []string, s settings) error {
 // A state is what became of a pack of the lock file, for --json.
 type state struct {
 	ID    string `json:"id"`
-	State string `json:"state"` // "same", "missing", "changed", "fetched", "failed"
+	State string `json:"state"` // "same", "missing", "changed", "fetched", "failed", "unproven": the signature does not fit, or could not be checked
 	Error string `json:"error,omitempty"`
 }
 
@@ -73,12 +73,13 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [ID...]",
 		Short: "Compare added packs with their lock file",
-		Long: `Compare the bytes of added packs with the digests in packs.lock.json, without asking any server. The
-exit status is 2 when one is missing or has other bytes.`,
+		Long: `Compare the bytes of added packs with the digests in packs.lock.json, and verify their Sigstore
+signatures again, without asking any server. The exit status is 2 when one is missing or has other
+bytes, and 4 when a signature does not fit or cannot be checked.`,
 		Example:           "  packs-mcp verify",
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.sync(cmd.Context(), args, syncSettings{settings: s, check: true})
+			return a.sync(cmd.Context(), args, syncSettings{settings: s, check: true, proofs: true})
 		},
 	}
 	a.flags(cmd, &s, false)
@@ -89,7 +90,8 @@ exit status is 2 when one is missing or has other bytes.`,
 // syncSettings are the flags of sync.
 type syncSettings struct {
 	settings
-	check bool
+	check  bool
+	proofs bool // signatures are verified again
 }
 
 func (a *app) syncCommand() *cobra.Command {
@@ -122,6 +124,12 @@ func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
 		ok, err := p.Holds(id, p.l.Packs[id])
 		switch {
 		case err == nil && ok:
+			if !s.proofs {
+				break
+			}
+			if err = p.proven(ctx, p.l.Packs[id]); err != nil {
+				st.State = "unproven"
+			}
 		case s.check:
 			differ = true
 			st.State = "changed"
@@ -152,7 +160,7 @@ func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
 	switch {
 	case err == nil && differ:
 		return &cli.StatusError{Err: cli.ErrSaid, Status: statusDiffers}
-	case errors.As(err, new(*sources.PinError)), errors.As(err, new(*trust.Refusal)):
+	case isRefusal(err):
 		return &cli.StatusError{Err: err, Status: statusRefused}
 	case err != nil && len(failed) < len(ids):
 		return &cli.StatusError{Err: err, Status: statusPartly}
@@ -191,7 +199,7 @@ func (a *app) restore(ctx context.Context, p *place, id string) error {
 		if err := a.recordChange(p, id, e); err != nil {
 			return err
 		}
-		return tx.Install(id, it.staged, e)
+		return it.put(tx, e)
 	})
 }
 
