@@ -161,6 +161,19 @@ func (s *Store) Change(ctx context.Context, do func(*Tx) error) error {
 	})
 }
 
+// Recover finishes what a killed process had begun, so that the lock file says what the
+// packs are. Nothing changes, and no folder is made, if there is nothing to finish.
+func (s *Store) Recover(ctx context.Context) error {
+	_, err := os.Lstat(filepath.Join(s.Dir, filepath.FromSlash(stepFile)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Change(ctx, func(*Tx) error { return nil })
+}
+
 // A Tx is a store that nobody else changes.
 type Tx struct {
 	s    *Store

@@ -67,7 +67,7 @@ SOURCE is
 }
 
 func (a *app) add(ctx context.Context, source string, names []string, s addSettings) error {
-	p, err := a.place(s.settings)
+	p, err := a.place(ctx, s.settings)
 	if err != nil {
 		return err
 	}
