@@ -28,6 +28,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
@@ -46,7 +47,7 @@ type repository struct {
 	tag    *object.Tag // the annotated tag that named it, or nil
 	tagged bool        // a tag named it
 	store  storer.EncodedObjectStorer
-	dir    string // where what was fetched is; "" for a repository here
+	dir    *temp.Folder // where what was fetched is; nil for a repository here
 	// connect begins another conversation with the repository.
 	connect func(context.Context) (transport.UploadPackSession, error)
 }
@@ -86,7 +87,7 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.At, err)
 	}
-	dir, err := os.MkdirTemp("", "packs-git-")
+	dir, err := temp.New("")
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, a
 			return err
 		}
 	}
-	store, _, err := receive(ctx, s, req, r.dir)
+	store, _, err := receive(ctx, s, req, r.dir.Path)
 	if store != nil {
 		r.store = store
 	}
@@ -332,10 +333,10 @@ func (r *repository) Close() error {
 	if c, ok := r.store.(io.Closer); ok {
 		_ = c.Close()
 	}
-	if r.dir == "" {
+	if r.dir == nil {
 		return nil
 	}
-	return os.RemoveAll(r.dir)
+	return r.dir.Remove()
 }
 
 func (r *repository) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {

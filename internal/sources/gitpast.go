@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/storer"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // Follows reports whether a commit is in the history of this one. Of a repository
@@ -52,12 +53,12 @@ func (r *repository) Follows(ctx context.Context, pin string) (bool, error) {
 		}
 		req.Filter = packp.FilterTreeDepth(0) // commits only
 	}
-	dir, err := os.MkdirTemp("", "packs-git-")
+	dir, err := temp.New("")
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(dir)
-	store, known, err := receive(ctx, session, req, dir)
+	defer dir.Remove()
+	store, known, err := receive(ctx, session, req, dir.Path)
 	if store != nil {
 		defer store.Close()
 	}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -131,14 +130,14 @@ func (o *ociRegistry) open(ctx context.Context, r Reference) (Snapshot, error) {
 	case layer.Size < 0 || layer.Size > maxArchive:
 		return nil, fmt.Errorf("the layer of %s: %w: it has %d MiB, and %d is the limit", o.at, stage.ErrTooLarge, layer.Size>>20, maxArchive>>20)
 	}
-	f, err := os.CreateTemp("", "packs-fetch-")
+	f, err := newFetched()
 	if err != nil {
 		return nil, err
 	}
 	if err := o.get(ctx, "blobs/"+layer.Digest.String(), "", func(res *http.Response) error { return copyAtMost(f, res.Body, layer.Size) }); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+		return nil, errors.Join(err, f.remove())
 	}
-	a, err := newArchive(f, o.at, layer.Digest.Encoded(), nil, true)
+	a, err := newArchive(f.File, o.at, layer.Digest.Encoded(), nil, f.dir)
 	if err != nil {
 		return nil, err
 	}

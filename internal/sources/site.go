@@ -114,7 +114,7 @@ func openFile(ctx context.Context, w *Web, at, sum string) (_ Snapshot, err erro
 	if err != nil {
 		return nil, err
 	}
-	a, err := newArchive(f, at, sum, nil, true)
+	a, err := newArchive(f.File, at, sum, nil, f.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (s *skill) now(w *Web, index *url.URL) (func(context.Context) (Snapshot, er
 			if err != nil {
 				return nil, err
 			}
-			return newArchive(f, to.String(), strings.TrimPrefix(s.Digest, "sha256:"), nil, true)
+			return newArchive(f.File, to.String(), strings.TrimPrefix(s.Digest, "sha256:"), nil, f.dir)
 		}
 		data, _, err := w.get(ctx, to.String(), maxDocument)
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
@@ -85,11 +86,12 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 	if c, ok := s.(*catalog); ok {
 		return c.packs(under), nil
 	}
-	dir, err := os.MkdirTemp("", "packs-look-")
+	folder, err := temp.New("")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer folder.Remove()
+	dir := folder.Path
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err

@@ -119,6 +119,24 @@ func Between(old, now *Version) *Change {
 	return c
 }
 
+// Lines are what differs, a line each: what the pack says of itself, what its tools do,
+// and then its files. The texts are the pack's, as they are.
+func (c *Change) Lines() []string {
+	out := slices.Clone(c.Pack)
+	for _, t := range c.Tools {
+		if len(t.Facts) == 0 {
+			out = append(out, fmt.Sprintf("tool %s: %s", t.Name, t.Kind))
+		}
+		for _, f := range t.Facts {
+			out = append(out, fmt.Sprintf("tool %s, %s: %s", t.Name, t.Kind, f))
+		}
+	}
+	for _, f := range c.Files {
+		out = append(out, fmt.Sprintf("file %s: %s", f.Path, f.Kind))
+	}
+	return out
+}
+
 // Empty reports whether nothing differs.
 func (c *Change) Empty() bool { return len(c.Pack)+len(c.Files)+len(c.Tools) == 0 }
 

@@ -161,6 +161,42 @@ func (s *Store) Change(ctx context.Context, do func(*Tx) error) error {
 	})
 }
 
+// Recover finishes what a killed process had begun, so that the lock file says what the
+// packs are. Nothing changes, and no folder is made, if there is nothing to finish.
+func (s *Store) Recover(ctx context.Context) error {
+	_, err := os.Lstat(filepath.Join(s.Dir, filepath.FromSlash(stepFile)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Change(ctx, func(*Tx) error { return nil })
+}
+
+// Before returns the version before of a pack: its folder and its entry. It may be
+// another one soon, unless the folder has the entry's bytes.
+func (s *Store) Before(id string) (dir string, e lock.Entry, err error) {
+	root, err := os.OpenRoot(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrNoBefore
+	}
+	if err != nil {
+		return "", lock.Entry{}, err
+	}
+	defer root.Close()
+	t := &Tx{s: s, root: root}
+	if e, err = t.before(id); err != nil {
+		return "", lock.Entry{}, err
+	}
+	at := path.Join(before(id), "pack")
+	ok, err := t.holds(at, &e)
+	if err == nil && !ok {
+		err = ErrNoBefore
+	}
+	return filepath.Join(s.Dir, filepath.FromSlash(at)), e, err
+}
+
 // A Tx is a store that nobody else changes.
 type Tx struct {
 	s    *Store

@@ -29,7 +29,8 @@ func ProjectStore(project string) *store.Store {
 // Added knows which packs were added from elsewhere. It goes by the lock files as they
 // are at that moment, and many may ask at a time.
 type Added struct {
-	stores []*addedStore
+	stores  []*addedStore
+	changed updates
 }
 
 // An addedStore is a store whose lock file is read again when it is another one.
@@ -125,6 +126,9 @@ func (a *Added) From(dir, digest string) call.From {
 	if runtime.GOOS == "windows" && f.Differs { // which does not keep who may execute a file
 		same, err := s.Holds(id, e)
 		f.Differs = err != nil || !same
+	}
+	if !f.Differs {
+		f.Updated = a.changed.of(s.Store, id, e)
 	}
 	return f
 }

@@ -113,7 +113,7 @@ kept with its digest. PATH needs no ./ before it.`,
 }
 
 func (a *app) add(ctx context.Context, source string, names []string, s addSettings) error {
-	p, err := a.place(s.settings)
+	p, err := a.place(ctx, s.settings)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (a *app) removeCommand() *cobra.Command {
 }
 
 func (a *app) remove(ctx context.Context, named []string, s settings) error {
-	p, ids, err := a.chosen(s, named)
+	p, ids, err := a.chosen(ctx, s, named)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ not change, so a CI job and a colleague get the same bytes.`,
 }
 
 func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
-	p, ids, err := a.chosen(s.settings, named)
+	p, ids, err := a.chosen(ctx, s.settings, named)
 	if err != nil {
 		return err
 	}
