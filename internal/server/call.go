@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -265,6 +266,9 @@ func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*actio
 // fillIn makes the call with the values that the person filled in.
 func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*action, *gate.Permit, error) {
 	c.filled = permit.Values()
+	if c.checked != nil {
+		c.checked.expanded = nil
+	}
 	act, err := s.prepareNow(ctx, c)
 	if err != nil {
 		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
@@ -316,8 +320,9 @@ func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Ses
 
 // checked are arguments that a tool takes.
 type checked struct {
-	tool   *tools.Tool
-	values tools.Values
+	tool     *tools.Tool
+	values   tools.Values
+	expanded *plan.Expanded // filled into the tool's command; nil: not yet, see [Server.expand]
 }
 
 // check holds the arguments for a pack's tool against its schema. That is done once
@@ -334,12 +339,26 @@ func (c *call) check(tool *tools.Tool, args *strictjson.Node) (tools.Values, err
 	return c.checked.values, nil
 }
 
+// expand fills the values that check took last into the tool's command. What the call
+// says and what is known of its context is the same each time that it is prepared, until
+// a person fills something in, so that is done once for each.
+func (s *Server) expand(c *call, of *plan.Call, tool *tools.Tool, values tools.Values) (*plan.Expanded, error) {
+	if c.checked.expanded == nil {
+		expanded, err := s.planner.Expand(of, tool, values)
+		if err != nil {
+			return nil, err
+		}
+		c.checked.expanded = expanded
+	}
+	return c.checked.expanded, nil
+}
+
 // logged returns what the log keeps of the arguments: of a pack's tool those that check
 // took last, else all. It is written again only when that, or what has to be left out,
 // is something else.
-func (c *call) logged(secrets *redact.Secrets) json.RawMessage {
+func (c *call) logged(secrets *redact.Secrets) strictjson.Compact {
 	l := &c.log
-	if l.text == nil || l.of != c.checked || !l.secrets.Equal(secrets) {
+	if l.text.IsZero() || l.of != c.checked || !l.secrets.Equal(secrets) {
 		*l = logged{of: c.checked, secrets: secrets}
 		if c.checked != nil {
 			l.text = secrets.LoggedValue(c.checked.tool.Redact(c.checked.values))
@@ -352,7 +371,7 @@ func (c *call) logged(secrets *redact.Secrets) json.RawMessage {
 
 // logged is what the log keeps of arguments.
 type logged struct {
-	text    json.RawMessage
+	text    strictjson.Compact
 	of      *checked        // nil: of the call's own
 	secrets *redact.Secrets // that text is without
 }

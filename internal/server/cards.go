@@ -5,7 +5,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The two tools of the road for clients that show cards and cannot ask. The client
@@ -61,7 +61,7 @@ func formChannel(ctx context.Context) string {
 // readCard gives the document of the card.
 func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata, error) {
 	method := metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
-	out, question, err := s.pass(ctx, method, p.uriParams, p.roundTrip, nil)
+	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
@@ -166,12 +166,9 @@ func (s *Server) prepareDecide(_ context.Context, c *call) (*action, error) {
 		Decision string `json:"decision"`
 	}
 	_ = c.decode(&p)
-	said, err := json.Marshal(map[string]string{"decision": shorten(p.Decision, maxHint)})
-	if err != nil {
-		return nil, err
-	}
+	said := gate.NewArguments(strictjson.NewObject(textMember("decision", shorten(p.Decision, maxHint))))
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: gate.ParseArguments(said), Logged: said},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: said, Logged: said.Compact()},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			return map[string]bool{"recorded": s.opts.Gate.DecideInChat(c.caller, p.Secret, p.Decision)}, nil
 		},

@@ -45,7 +45,7 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	}
 	// A result that asks for input is for the protocol's own methods: whoever
 	// calls this one is asked elsewhere.
-	out, _, err := s.pass(ctx, directoryMethod(), p.uriParams, p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
+	out, _, err := s.pass(ctx, directoryMethod(), p.tree(), p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
 	switch {
 	case errors.Is(err, errNoResource) || isMissing(err):
 		return nil, notFound(r, p.URI)

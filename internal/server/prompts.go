@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -13,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The prompts that are no packs. A pack of such a name has a hash in its own.
@@ -126,6 +129,18 @@ type getPromptParams struct {
 	Arguments map[string]string `json:"arguments"`
 }
 
+func (p *getPromptParams) tree() *strictjson.Node {
+	arguments := new(strictjson.Node) // null
+	if p.Arguments != nil {
+		var all []strictjson.Member
+		for _, name := range slices.Sorted(maps.Keys(p.Arguments)) {
+			all = append(all, textMember(name, p.Arguments[name]))
+		}
+		arguments = strictjson.NewObject(all...)
+	}
+	return strictjson.NewObject(textMember("name", p.Name), strictjson.Member{Key: "arguments", Value: arguments})
+}
+
 type getPromptRequest struct {
 	getPromptParams
 	roundTrip
@@ -160,7 +175,7 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 	if _, sess, ok := chatOf(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
 		return s.template(r.catalog, p.Name), nil
 	}
-	out, question, err := s.pass(ctx, method, p.getPromptParams, p.roundTrip, func(c *call) { c.caller.Act = true })
+	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, func(c *call) { c.caller.Act = true })
 	switch {
 	case err != nil:
 		return nil, err

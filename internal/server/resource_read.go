@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // maxResource is the largest file that is given whole, in bytes: all that a
@@ -23,6 +24,8 @@ var errNoResource = errors.New("there is no such resource")
 type uriParams struct {
 	URI string `json:"uri"`
 }
+
+func (p *uriParams) tree() *strictjson.Node { return strictjson.NewObject(textMember("uri", p.URI)) }
 
 type uriRequest struct {
 	uriParams
@@ -61,7 +64,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	if u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
 		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
 	}
-	out, question, err := s.pass(ctx, readMethod(), p.uriParams, p.roundTrip, nil)
+	out, question, err := s.pass(ctx, readMethod(), p.tree(), p.roundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
@@ -185,7 +188,7 @@ type generated func(context.Context) (any, error)
 
 // readGenerated gives one, on the record and without a question.
 func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriRequest, made generated) (mcp.ResultMetadata, error) {
-	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.uriParams, p.roundTrip, nil)
+	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.roundTrip, nil)
 	if isNoSkill(err) {
 		return nil, notFound(r, p.URI)
 	}

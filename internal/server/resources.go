@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // mimeDirectory is the type of a resource that is a folder.
@@ -46,6 +47,10 @@ type template struct {
 
 type cursorParams struct {
 	Cursor string `json:"cursor"`
+}
+
+func (p *cursorParams) tree() *strictjson.Node {
+	return strictjson.NewObject(textMember("cursor", p.Cursor))
 }
 
 // listResources answers resources/list: the entry document of each pack, and

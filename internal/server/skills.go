@@ -74,7 +74,7 @@ func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMet
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsList, func(ctx context.Context) (any, error) {
 		return s.skillsAfter(ctx, r.catalog, after)
-	}), p.cursorParams, p.roundTrip, nil)
+	}), p.tree(), p.roundTrip, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
 		return s.skill(ctx, pack)
-	}), p.uriParams, p.roundTrip, nil)
+	}), p.tree(), p.roundTrip, nil)
 	if isNoSkill(err) {
 		s.leftOut(pack, err)
 		return nil, notFound(r, p.URI)

@@ -69,7 +69,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	of := s.planned(c, pack)
-	filled, err := s.planner.Expand(of, tool, values)
+	filled, err := s.expand(c, of, tool, values)
 	if err != nil {
 		return nil, err
 	}
