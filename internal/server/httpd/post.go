@@ -131,6 +131,11 @@ func (x *exchange) modern() {
 		reject(x.w, statusOf(p.Code), x.id, p)
 		return
 	}
+	if x.method == string(mcp.MethodSubscriptionsListen) {
+		var stop func()
+		x.r, stop = whileGood(x.r)
+		x.after(stop)
+	}
 	ch, leave, err := x.caller.use(x.in.core)
 	if err != nil {
 		x.failed(err)

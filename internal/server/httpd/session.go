@@ -326,14 +326,15 @@ func (h *sessions) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
+	r, stop := whileGood(r)
+	defer stop()
 	r, leave := conns.Attend(r)
 	defer leave()
 	st := h.newStream(w, true)
-	stop := context.AfterFunc(s.ctx, func() {
+	defer context.AfterFunc(s.ctx, func() {
 		st.hurry(time.Now().Add(wire.FlushTime))
 		st.close()
-	})
-	defer stop()
+	})()
 	s.news.wait(st) // before the client sees the stream
 	defer s.news.unwait(st)
 	if err := st.begin(); err != nil {
