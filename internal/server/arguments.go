@@ -178,7 +178,7 @@ func count(name, number string) (n int64, problem string) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Sprintf("%s must be a whole number that is not negative, not %s", name, safetext.Line(shorten(number, 40)))
+		return 0, fmt.Sprintf("%s must be a whole number that is not negative, not %s", name, safetext.Line(safetext.Shorten(number, 40)))
 	}
 	return n, ""
 }

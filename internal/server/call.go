@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -81,14 +82,14 @@ const contextKey = "packs-mcp/context"
 // for the log and not for a client.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
 	id := wire.NewReference()
-	fails := func(e *toolError) *mcp.CallToolResult {
+	fails := func(e *toolerr.Error) *mcp.CallToolResult {
 		spans.From(ctx).ToolFailed(e.Code)
 		return onceFor(ctx, failure(e))
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			s.logger.Error("a tool call panicked", "call", id, "tool", req.Params.Name, "err", r, "stack", string(debug.Stack()))
-			result = fails(&toolError{Code: codeInternalError, Message: wire.InternalMessage(id), Reference: id})
+			result = fails(&toolerr.Error{Code: toolerr.CodeInternalError, Message: wire.InternalMessage(id), Reference: id})
 		}
 	}()
 	tool := s.base[plainName(req.Params.Name)]
@@ -108,7 +109,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		return fails(s.explain(err, id)), nil
 	}
 	out, question, err := s.decide(ctx, c, unaskedAnswer(ctx, req.Params.MultiRoundTripParams))
-	if e, ok := errors.AsType[*rpcError](err); ok {
+	if e, ok := errors.AsType[*toolerr.RPCError](err); ok {
 		return nil, instead(ctx, e)
 	}
 	switch {
@@ -122,6 +123,17 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		spans.From(ctx).ToolFailed(codeOf(out))
 	}
 	return onceFor(ctx, result), err
+}
+
+// explain decides what a model may know of an error. What is not known here
+// becomes an internal error with a reference, and the cause goes to the log,
+// once, with the whole chain.
+func (s *Server) explain(err error, callID string) *toolerr.Error {
+	if e := toolerr.Known(err); e != nil {
+		return e
+	}
+	s.logger.Error("a call failed", "call", callID, "err", err)
+	return &toolerr.Error{Code: toolerr.CodeInternalError, Message: wire.InternalMessage(callID), Reference: callID}
 }
 
 // decide takes one call through the gate, and a person, to its work. With a
@@ -178,10 +190,10 @@ func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 	act, err := s.prepareNow(ctx, c)
 	folder := ""
-	if e, ok := errors.AsType[*outdatedError](err); ok {
-		folder = e.pack.Folder()
-	} else if e, ok := errors.AsType[*toolError](err); ok {
-		folder = e.folder
+	if e, ok := errors.AsType[*toolerr.OutdatedError](err); ok {
+		folder = e.Pack.Folder()
+	} else if e, ok := errors.AsType[*toolerr.Error](err); ok {
+		folder = e.Folder
 	}
 	if folder != "" {
 		s.lookAt(ctx, folder)
@@ -396,7 +408,7 @@ func (c *call) decode(v any) error {
 	if problem == "" {
 		return nil
 	}
-	e := failf(codeInvalidArguments, "Correct the arguments and call again.", "%s", problem)
+	e := toolerr.New(toolerr.CodeInvalidArguments, "Correct the arguments and call again.", "%s", problem)
 	e.Schema = json.RawMessage(c.tool.input)
 	return e
 }
@@ -405,7 +417,7 @@ func (c *call) decode(v any) error {
 func (c *call) requireText(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
-			e := failf(codeInvalidArguments, "Give it and call again.", "%q is required", pairs[i])
+			e := toolerr.New(toolerr.CodeInvalidArguments, "Give it and call again.", "%q is required", pairs[i])
 			e.Schema = json.RawMessage(c.tool.input)
 			return e
 		}

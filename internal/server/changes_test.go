@@ -440,6 +440,6 @@ func TestHalfWrittenPack(t *testing.T) {
 	w.put("triage/SKILL.md", "", 0o644)
 	w.refresh()
 	w.fails("not_attached", "capability_packs_open_docs", open)
-	w.put("triage/SKILL.md", triageDocument, 0o644) // and nobody scans
+	w.put("triage/SKILL.md", triageDocument, 0o644)       // and nobody scans
 	w.fails("denied", "capability_packs_open_docs", open) // by the gate, since this client cannot ask
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -34,7 +35,7 @@ func (r *frontRequest) decode(v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(r.params, v); err != nil {
-		return badParams(r.method)
+		return toolerr.BadParams(r.method)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (s *Server) entry(p *packs.Pack, once *packs.ToolsOnce, length int) string 
 		name = "  name: " + safetext.Line(p.Name) + "\n"
 	}
 	return fmt.Sprintf("- pack_id: %s\n%s  description: %s\n  has_tools_json: %t\n",
-		p.ID, name, shorten(s.describe(p.Description), length), once.HasTools(p))
+		p.ID, name, safetext.Shorten(s.describe(p.Description), length), once.HasTools(p))
 }
 
 // entriesAndIDs are as many packs with short descriptions as leave room for the ids of
@@ -131,7 +131,7 @@ func (s *Server) entriesAndIDs(attached []*packs.Pack, once *packs.ToolsOnce, ro
 // and not longer than the limit.
 func (s *Server) describe(text string) string {
 	text = safetext.Line(strings.Join(strings.Fields(text), " "))
-	return shorten(text, s.limits.Description)
+	return safetext.Shorten(text, s.limits.Description)
 }
 
 // describeLines is describe for a place that has lines: a tool's paragraphs and its
@@ -144,23 +144,7 @@ func (s *Server) describeLines(text string) string {
 			lines = append(lines, line)
 		}
 	}
-	return shorten(strings.Join(lines, "\n"), s.limits.Description)
-}
-
-// shorten cuts text to max characters and marks that it did.
-func shorten(text string, max int) string {
-	n := 0
-	for i := range text {
-		if n == max-1 {
-			// There may be exactly one more.
-			if rest := []rune(text[i:]); len(rest) > 1 {
-				return text[:i] + "…"
-			}
-			return text
-		}
-		n++
-	}
-	return text
+	return safetext.Shorten(strings.Join(lines, "\n"), s.limits.Description)
 }
 
 // weight is how many bytes a text takes in JSON, which is never less than its

@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
@@ -56,19 +57,19 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	u, ok := parseURI(p.URI)
 	made := s.generated(r.catalog, p.URI)
 	if !ok && made == nil {
-		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	if made != nil {
 		return s.readGenerated(ctx, r, p, made)
 	}
 	if u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
-		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	out, question, err := s.pass(ctx, readMethod(), p.tree(), p.roundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
-	case errors.Is(err, errNoResource) || isMissing(err):
+	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
 		return nil, notFound(r, p.URI)
 	case err != nil:
 		return nil, err
@@ -168,7 +169,7 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 // if there is one: read_file has a limit, too.
 func (s *Server) tooLargeForOne(err error) error {
 	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Size <= s.limits.ReadFile {
-		return failf(codeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
+		return toolerr.New(toolerr.CodeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
 	}
 	return err
 }

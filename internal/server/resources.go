@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -154,12 +155,12 @@ func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMe
 
 // notFound is the error for a resource that is not there. It says no more of one
 // that may not be seen.
-func notFound(r *frontRequest, uri string) *rpcError {
+func notFound(r *frontRequest, uri string) *toolerr.RPCError {
 	code := mcp.RESOURCE_NOT_FOUND
 	if r.modern || r.method != string(mcp.MethodResourcesRead) {
 		code = wire.CodeInvalidParams // and so in either era for the extension's methods
 	}
-	return &rpcError{code: code, message: "there is no such resource", data: map[string]any{"uri": uri}}
+	return &toolerr.RPCError{Code: code, Message: "there is no such resource", Data: map[string]any{"uri": uri}}
 }
 
 // A found resource is a file or a folder, with what the gate needs to know.

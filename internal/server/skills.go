@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // extensionSkills names the Skills extension of MCP, SEP-2640.
@@ -133,7 +134,7 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	}
 	pack := skillAt(r.catalog, p.URI)
 	if pack == nil || !s.showsFiles(pack) {
-		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
 		return s.skill(ctx, pack)
