@@ -52,7 +52,7 @@ test:
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
-COMPUTES := fmt tidy shell vet staticcheck lint vuln cross
+COMPUTES := fmt tidy shell vet staticcheck lint vuln cross json-passes
 WAITS    := docker fresh wine e2e cards conformance
 
 check:
@@ -78,9 +78,9 @@ bench-sandbox:
 bench-runs:
 	@BENCH_ARGS='$(ARGS)' scripts/bench-runs.sh $(BASE)
 
-# How often the arguments of one call are read or written as JSON.
+# How often the arguments of one call are read or written as JSON: five times at most.
 json-passes:
-	scripts/json-passes.sh
+	@$(AS_BUILT) scripts/json-passes.sh
 
 # How far past the bounds of folders on disk a run gets; and where no filter can ask
 # the supervisor.

@@ -23,7 +23,7 @@ func serverOrder() []string {
 		"exec_hint", "tool_exec", "tool_call", "tool_read_file", "tool_enable", "tool_open_docs", "tool_named", "search", "tool_list",
 		"run", "run_changes", "ask", "patience", "answer", "refusals", "given", "secrets", "call", "arguments", "claims", "envelope", "encode",
 		"changes", "chat_views", "workspace", "chat", "forbidden",
-		"options", "traces", "cursor", "rpc", "names", "uri", "trees", "errors",
+		"options", "traces", "cursor", "names", "uri", "trees",
 	}
 }
 

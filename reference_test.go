@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the tables of docs/reference that
 // and member.
 func TestReferenceIsCurrent(t *testing.T) {
 	for _, tc := range []struct{ page, part, want string }{
-		{"docs/reference/errors.md", "codes", table("Code", "Means", constants(t, "internal/server/errors.go", "code"))},
+		{"docs/reference/errors.md", "codes", table("Code", "Means", constants(t, "internal/server/toolerr/errors.go", "Code"))},
 		{"docs/reference/audit-log.md", "events", table("Event", "Written when", constants(t, "internal/audit/audit.go", "Event"))},
 		{"docs/reference/audit-log.md", "members", table("Member", "What", members(t, "internal/audit/audit.go", "Entry"))},
 		{"docs/reference/audit-log.md", "limits", table("Member of `limits`", "What", members(t, "internal/audit/audit.go", "Limits"))},

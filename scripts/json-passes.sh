@@ -2,7 +2,7 @@
 # json-passes.sh counts how often our code reads or writes the arguments of one call as
 # JSON, and fails when that is more than the test TestJSONPasses allows. It compiles the
 # test with an encoding/json that tells of each pass, so everything that imports it is
-# compiled anew: some minutes the first time.
+# compiled anew: up to a minute the first time.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)

@@ -35,6 +35,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -87,13 +88,12 @@ type Entry struct {
 	Call   string    `json:"call,omitempty"`   // one call; ties a decision to its run
 	Run    string    `json:"run,omitempty"`    // one run; ties run.start to run.end
 
-	Kind       string          `json:"kind,omitempty"`        // open, read, enable, run, exec …, as in rules
-	Tool       string          `json:"tool,omitempty"`        // name of the tool that was called
-	Pack       string          `json:"pack,omitempty"`        // id of the pack
-	PackDigest string          `json:"pack_digest,omitempty"` // digest of the pack's files
-	CallDigest string          `json:"call_digest,omitempty"` // digest of everything that was approved
-	ArgsDigest string          `json:"args_digest,omitempty"` // digest of the arguments as received
-	Args       json.RawMessage `json:"args,omitempty"`        // the arguments, redacted by the caller
+	Kind       string `json:"kind,omitempty"`        // open, read, enable, run, exec …, as in rules
+	Tool       string `json:"tool,omitempty"`        // name of the tool that was called
+	Pack       string `json:"pack,omitempty"`        // id of the pack
+	PackDigest string `json:"pack_digest,omitempty"` // digest of the pack's files
+	CallDigest string `json:"call_digest,omitempty"` // digest of everything that was approved
+	ArgsDigest string `json:"args_digest,omitempty"` // digest of the arguments as received
 
 	Decision string   `json:"decision,omitempty"` // once, chat, always, deny; pending: nobody has answered yet
 	Channel  string   `json:"channel,omitempty"`  // who was asked, and how
@@ -140,6 +140,8 @@ type Entry struct {
 	Error string `json:"error,omitempty"` // why it failed
 
 	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event: how the log was found
+
+	Args strictjson.Compact `json:"args,omitzero"` // the arguments, redacted by the caller
 
 	Prev string `json:"prev"`           // hash of the line before; zeros in the first
 	Hash string `json:"hash,omitempty"` // of this line without it
@@ -190,6 +192,13 @@ const maxSeq = 1 << 53
 // zeroHash is the prev of the first line.
 const zeroHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
+// argsMember and prevMember are what comes before the arguments and before the hash
+// of the line before.
+const (
+	argsMember = `,"args":`
+	prevMember = `,"prev":"`
+)
+
 // hashMember is what comes between the hashed part of a line and its hash.
 const hashMember = `,"hash":"`
 
@@ -199,9 +208,16 @@ const hashSuffix = len(hashMember) + sha256.Size*2 + len(`"}`)
 // encode sets e.Hash and returns e's line, with its line feed.
 func encode(e *Entry) ([]byte, error) {
 	e.Hash = ""
-	line, err := strictjson.Encode(e)
+	rest := *e
+	rest.Args = strictjson.Compact{}
+	line, err := strictjson.Encode(&rest)
 	if err != nil {
 		return nil, fmt.Errorf("encoding audit entry: %w", err)
+	}
+	if !e.Args.IsZero() {
+		// The encoder would read the arguments once more. Nothing but digits comes
+		// after the last prevMember.
+		line = slices.Insert(line, bytes.LastIndex(line, []byte(prevMember)), []byte(argsMember+e.Args.String())...)
 	}
 	line = escape(line)
 	if len(line)+hashSuffix > maxLine {

@@ -1,9 +1,9 @@
 package audit
 
 import (
-	"encoding/json"
 	"reflect"
 
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/internal/tokens"
 )
 
@@ -13,10 +13,8 @@ import (
 func withoutTokens(e Entry) Entry {
 	for _, field := range reflect.ValueOf(&e).Elem().Fields() {
 		switch v := field.Addr().Interface().(type) {
-		case *json.RawMessage:
-			if len(*v) > 0 {
-				*v = tokens.HideJSON(*v)
-			}
+		case *strictjson.Compact:
+			*v = tokens.HideJSON(*v)
 		case *[]string:
 			if len(*v) > 0 {
 				*v = tokens.HideAll(*v)

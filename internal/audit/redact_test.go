@@ -1,12 +1,13 @@
 package audit
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Tokens are removed from every member of a line, and the caller's own entry is
@@ -22,8 +23,8 @@ func TestTokensAreTakenOut(t *testing.T) {
 			*p = "x " + token
 		case *[]string:
 			*p = []string{"x", "--a=" + token}
-		case *json.RawMessage:
-			*p = json.RawMessage(`{"a":["` + token + `"]}`)
+		case *strictjson.Compact:
+			*p = strictjson.Write(map[string]any{"a": []any{token}})
 		default:
 			continue
 		}
@@ -51,7 +52,7 @@ func TestTokensAreTakenOut(t *testing.T) {
 	if got, want := strings.Count(string(data), "[redacted]"), 2*(texts-2); strings.Contains(string(data), token) || got != want || texts < 25 {
 		t.Errorf("the log has %d marks in %d texts, want %d, and no token:\n%s", got, texts, want, data)
 	}
-	if e.Argv[1] != "--a="+token || !strings.Contains(string(e.Args), token) {
+	if e.Argv[1] != "--a="+token || !strings.Contains(e.Args.String(), token) {
 		t.Errorf("the caller's entry became %+v", e)
 	}
 	if r, err := Verify(path); err != nil || !r.OK {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // fields calls f for every field of a request that holds a value, however
@@ -18,6 +19,10 @@ import (
 func fields(v reflect.Value, path string, f func(path string, change func())) {
 	switch v.Kind() {
 	case reflect.Struct:
+		if text, ok := reflect.TypeAssert[strictjson.Compact](v); ok {
+			f(path, func() { v.Set(reflect.ValueOf(strictjson.Write(text.String() + "1"))) })
+			return
+		}
 		for i := range v.NumField() {
 			if v.Type() == reflect.TypeFor[sandbox.Layer]() && v.Type().Field(i).Name == "Looked" {
 				continue // what the folder was when its layer was chosen: if it is the same, the run need not choose again

@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A runner starts nothing and remembers what it was given.
@@ -286,7 +287,7 @@ func toolRun() call.Request {
 		Method:    "capability_packs_call_tool",
 		Pack:      call.Pack{ID: "triage", Dir: "/packs/triage", Trust: call.TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Triage incidents."},
 		Arguments: call.ParseArguments([]byte(`{"who":"Ada"}`)),
-		Logged:    json.RawMessage(`{"who":"Ada"}`),
+		Logged:    strictjson.Write(map[string]any{"who": "Ada"}),
 		Workspace: "/desk/chat",
 		Run: &call.Run{
 			Tool: "greet", Definition: strings.Repeat("de", 32), About: "Say hello to somebody.",
@@ -340,7 +341,7 @@ func execRun() call.Request {
 	r := toolRun()
 	r.Kind, r.Method = call.KindExec, "capability_packs_exec_best_effort"
 	r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`))
-	r.Logged = json.RawMessage(r.Arguments.Canonical())
+	r.Logged = r.Arguments.Compact()
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
 	r.Run.Command.Program = program.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
 	r.Run.Command.Args = []string{"log", "--oneline"}
@@ -357,7 +358,7 @@ func callOf(kind call.Kind, args string) call.Request {
 		call.KindRead: "capability_packs_read_file", call.KindEnable: "capability_packs_enable_tools",
 	}[kind]
 	r.Arguments = call.ParseArguments(json.RawMessage(args))
-	r.Logged = json.RawMessage(r.Arguments.Canonical())
+	r.Logged = r.Arguments.Compact()
 	switch kind {
 	case call.KindList:
 		r.Pack = call.Pack{}

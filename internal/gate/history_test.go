@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // TestHistory: what a person did, and what became of it, the newest first.
@@ -97,7 +98,7 @@ func TestOutcomes(t *testing.T) {
 func TestNothingSecretIsTold(t *testing.T) {
 	b := newBench(t, everywhere)
 	req := with(grantedRun(), func(r *call.Request) {
-		r.Arguments, r.Logged = call.ParseArguments([]byte(`{"token":"hunter2"}`)), []byte(`{"token":"[redacted]"}`)
+		r.Arguments, r.Logged = call.ParseArguments([]byte(`{"token":"hunter2"}`)), strictjson.Write(map[string]any{"token": "[redacted]"})
 	})
 	permit := b.approve(req, queue.Once)
 	b.left(req)

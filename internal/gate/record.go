@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // record writes one decision. Denials, decisions on questions and acts of a person
@@ -97,8 +97,8 @@ func spare(e audit.Entry) audit.Entry {
 	if e.Event == audit.EventRunStart {
 		return e
 	}
-	if len(e.Args) > maxLogged {
-		e.Args = nil
+	if len(e.Args.String()) > maxLogged {
+		e.Args = strictjson.Compact{}
 	}
 	argv := 0
 	for _, a := range e.Argv {
@@ -110,18 +110,14 @@ func spare(e audit.Entry) audit.Entry {
 	return e
 }
 
-// shorter writes an entry without arguments that are too long or are not JSON. If
-// the entry is still too long, it writes it without any arguments or lists. So no
+// shorter writes an entry without arguments that are too long. If the entry is still too long, it writes it without any arguments or lists. So no
 // call can keep itself out of the log.
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	e = spare(e)
 	err := write(e)
-	if _, ok := errors.AsType[*json.MarshalerError](err); ok {
-		e.Args = nil // the digest still identifies them
-		err = write(e)
-	}
 	if errors.Is(err, audit.ErrTooLong) {
-		e.Args, e.Argv, e.Artifacts, e.Changed = nil, nil, nil, nil
+		e.Args = strictjson.Compact{} // the digest still identifies them
+		e.Argv, e.Artifacts, e.Changed = nil, nil, nil
 		e.Applied, e.Held, e.Refused = nil, nil, nil
 		e.Reads, e.Writes, e.Closed = nil, nil, nil
 		err = write(e)
@@ -163,10 +159,7 @@ func (g *Gate) entry(c *call.Call, event audit.Event) audit.Entry {
 	if event == audit.EventDecision || event == audit.EventRunStart {
 		e.Args = c.Logged
 		if g.full {
-			e.Args = nil
-			if c.Arguments.Problem() == "" {
-				e.Args = json.RawMessage(c.Arguments.Canonical())
-			}
+			e.Args = c.Arguments.Compact()
 		}
 	}
 	if c.Run != nil {

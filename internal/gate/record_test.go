@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // HM-01: every denial, up to the bound of those that no person decides, leaves
@@ -47,7 +48,7 @@ func TestEveryDenialIsRecorded(t *testing.T) {
 	}{
 		{"cancelled", cancelled, req, nil},
 		{"incomplete", t.Context(), call.Request{}, nil},
-		{"bad arguments", t.Context(), with(req, func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments([]byte("{")), []byte("{") }), nil},
+		{"bad arguments", t.Context(), with(req, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte("{")) }), nil},
 		{"cannot ask", t.Context(), with(req, func(r *call.Request) { r.Caller.CanAsk = false }), nil},
 		{"too long", t.Context(), with(req, func(r *call.Request) { r.Run.Command.Args[0] = strings.Repeat("x", 50_000) }), nil},
 		{"unsolicited", t.Context(), req, func() *Answer { return accept("", "once") }},
@@ -289,14 +290,14 @@ func TestRunLines(t *testing.T) {
 		Sandbox: "none",
 		Server:  "test", Chat: "stdio-1", Caller: "ada", Client: "test 1.0", Call: "call-1", Run: permit.RunID(),
 		Kind: "run", Tool: "capability_packs_call_tool/greet", Pack: "triage", PackDigest: req.Pack.Digest,
-		CallDigest: callDigest(&req, sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: json.RawMessage(`{"who":"Ada"}`),
+		CallDigest: callDigest(&req, sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: strictjson.Write(map[string]any{"who": "Ada"}),
 	}
 	decision, start := common, common
 	decision.Event, decision.Decision, decision.Channel = audit.EventDecision, "once", "elicitation"
 	start.Event, start.Program, start.ProgramDigest = audit.EventRunStart, "/packs/triage/scripts/greet.sh", req.Run.Command.Program.Digest
 	start.Dir, start.Network = "/desk/chat", "none"
 	end := start
-	end.Args = nil
+	end.Args = strictjson.Compact{}
 	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
 	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500
 	end.StdoutBytes, end.StderrBytes, end.Artifacts = 7, 3, []string{"out/made.txt"}
@@ -307,10 +308,10 @@ func TestRunLines(t *testing.T) {
 	end.Refused = []string{"EACCES use /keys/[redacted]"}
 	end.CPUMS, end.MaxRSS = 1200, 5<<20
 	made := common
-	made.Args = nil
+	made.Args = strictjson.Compact{}
 	made.Event, made.Dir, made.Set = audit.EventChanges, "/site", "c1"
 	made.Applied, made.Held, made.Refused = []string{"made.txt"}, []string{".envrc: its name is protected"}, []string{"fifo: it is a FIFO"}
-	if diff := cmp.Diff([]audit.Entry{decision, start, end, made}, b.log.all()); diff != "" {
+	if diff := cmp.Diff([]audit.Entry{decision, start, end, made}, b.log.all(), cmp.AllowUnexported(strictjson.Compact{})); diff != "" {
 		t.Errorf("lines differ (-want +got):\n%s", diff)
 	}
 }
@@ -420,7 +421,7 @@ func TestSyncedLines(t *testing.T) {
 
 func TestLoggedArguments(t *testing.T) {
 	req := toolRun()
-	req.Arguments, req.Logged = call.ParseArguments([]byte(`{"token":"hunter2"}`)), json.RawMessage(`{"token":"[redacted]"}`)
+	req.Arguments, req.Logged = call.ParseArguments([]byte(`{"token":"hunter2"}`)), strictjson.Write(map[string]any{"token": "[redacted]"})
 	for _, c := range []struct {
 		full bool
 		req  call.Request
@@ -428,11 +429,11 @@ func TestLoggedArguments(t *testing.T) {
 	}{
 		{false, req, `{"token":"[redacted]"}`},
 		{true, req, `{"token":"hunter2"}`},
-		{false, with(req, func(r *call.Request) { r.Logged = nil }), ""},
+		{false, with(req, func(r *call.Request) { r.Logged = strictjson.Compact{} }), ""},
 	} {
 		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
 		b.approve(c.req, queue.Once)
-		if got := string(b.log.last().Args); got != c.want {
+		if got := b.log.last().Args.String(); got != c.want {
 			t.Errorf("full %v: args = %s, want %s", c.full, got, c.want)
 		}
 		if got, want := b.log.last().ArgsDigest, hexSum([]byte(`{"token":"hunter2"}`)); got != want {
@@ -484,18 +485,19 @@ func TestWithhold(t *testing.T) {
 func TestTooLongForTheLog(t *testing.T) {
 	b := newBench(t)
 	b.log.fail = func(e audit.Entry) error {
-		if e.Args != nil {
+		if !e.Args.IsZero() {
 			return audit.ErrTooLong
 		}
 		return nil
 	}
 	req := toolRun()
-	req.Arguments, req.Logged = call.ParseArguments([]byte(`{"who":"Ada"}`)), []byte(`{"who":"Ada"}`)
+	req.Arguments = call.ParseArguments([]byte(`{"who":"Ada"}`))
+	req.Logged = req.Arguments.Compact()
 	err := b.Refuse(req, &Answer{State: "forged"}, "unsolicited")
 	if e, ok := errors.AsType[*DeniedError](err); !ok || !strings.HasPrefix(e.Reason, "unsolicited") {
 		t.Errorf("Refuse = %v, want the denial itself", err)
 	}
-	if all := b.log.all(); len(all) != 1 || all[0].Args != nil || all[0].ArgsDigest == "" {
+	if all := b.log.all(); len(all) != 1 || !all[0].Args.IsZero() || all[0].ArgsDigest == "" {
 		t.Errorf("the log has %+v, want one entry without arguments and with their digest", all)
 	}
 }
@@ -504,7 +506,10 @@ func TestTooLongForTheLog(t *testing.T) {
 // length, whatever its arguments are; what was started is in the log whole, once.
 func TestLongArguments(t *testing.T) {
 	long := []byte(`{"who":"` + strings.Repeat("A", maxLogged) + `"}`)
-	args := func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments(long), long }
+	args := func(r *call.Request) {
+		r.Arguments = call.ParseArguments(long)
+		r.Logged = r.Arguments.Compact()
+	}
 	size := func(e audit.Entry) int {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -525,9 +530,9 @@ func TestLongArguments(t *testing.T) {
 		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
 		b.outcome(c.req)
 		e := b.log.last()
-		if n := size(e); len(b.log.all()) != 1 || n > 4<<10 || e.Args != nil || e.ArgsDigest == "" {
+		if n := size(e); len(b.log.all()) != 1 || n > 4<<10 || !e.Args.IsZero() || e.ArgsDigest == "" {
 			t.Errorf("%s: %d lines, the last of %d bytes, with arguments: %v, with their digest: %v",
-				name, len(b.log.all()), n, e.Args != nil, e.ArgsDigest != "")
+				name, len(b.log.all()), n, !e.Args.IsZero(), e.ArgsDigest != "")
 		}
 		for _, p := range b.History() {
 			if len(p.Reason)+len(p.Title) > 4<<10 {
@@ -548,7 +553,7 @@ func TestLongArguments(t *testing.T) {
 	whole := 0
 	for _, e := range b.log.all() {
 		switch {
-		case e.Event == audit.EventRunStart && string(e.Args) == string(long) && slices.Equal(e.Argv, argv):
+		case e.Event == audit.EventRunStart && e.Args.String() == string(long) && slices.Equal(e.Argv, argv):
 			whole++
 		case size(e) > 4<<10:
 			t.Errorf("the line %q has %d bytes", e.Event, size(e))
@@ -563,10 +568,10 @@ func TestLongArguments(t *testing.T) {
 
 	// What can be shown is logged.
 	b = newBench(t)
-	req := with(toolRun(), func(r *call.Request) { r.Logged = []byte(`"` + strings.Repeat("A", maxLogged-2) + `"`) })
+	req := with(toolRun(), func(r *call.Request) { r.Logged = strictjson.Write(strings.Repeat("A", maxLogged-2)) })
 	b.approve(req, queue.Once)
-	if e := b.log.last(); len(e.Args) != maxLogged {
-		t.Errorf("the log has %d bytes of arguments, want %d", len(e.Args), maxLogged)
+	if e := b.log.last(); len(e.Args.String()) != maxLogged {
+		t.Errorf("the log has %d bytes of arguments, want %d", len(e.Args.String()), maxLogged)
 	}
 }
 

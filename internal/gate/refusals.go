@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The bounds of the lines about refusals. They are counted for each person, so that
@@ -105,10 +106,10 @@ func (r *refusals) fold(e *audit.Entry, code string, now time.Time, count func(p
 		r.chats[e.Chat]++
 		p.lines++
 		*e = spare(*e)
-		if p.args+len(e.Args) > refusalsWithArgs {
-			e.Args = nil
+		if p.args+len(e.Args.String()) > refusalsWithArgs {
+			e.Args = strictjson.Compact{}
 		}
-		p.args += len(e.Args)
+		p.args += len(e.Args.String())
 		return false
 	}
 	if p.more == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // narrow gives a gate that was asked nothing yet little room: so many questions, and
@@ -192,7 +193,7 @@ func TestLongQuestionOfMany(t *testing.T) {
 func TestHeavyQuestions(t *testing.T) {
 	pad := strings.Repeat(" ", 1<<16)
 	for name, heavy := range map[string]func(*call.Request){
-		"logged arguments": func(r *call.Request) { r.Logged = []byte(`{"who":"Ada"` + pad + `}`) },
+		"logged arguments": func(r *call.Request) { r.Logged = strictjson.Write(map[string]any{"who": "Ada" + pad}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere)
@@ -211,7 +212,7 @@ func TestHeavyQuestions(t *testing.T) {
 			if !slices.Contains(b.codes(), honest) {
 				t.Error("the question of the other person is gone")
 			}
-			tooMuch := with(of("greedy", "1", 99), func(r *call.Request) { r.Logged = []byte(`"` + strings.Repeat(pad, 32) + `"`) })
+			tooMuch := with(of("greedy", "1", 99), func(r *call.Request) { r.Logged = strictjson.Write(strings.Repeat(pad, 32)) })
 			if got := b.outcome(tooMuch); !strings.Contains(got, "longer than the room") {
 				t.Errorf("a call that is larger than a person's room: %s, want a denial", got)
 			}

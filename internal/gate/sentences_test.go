@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A sentence says what became of one call after another was approved.
@@ -240,7 +241,7 @@ func TestListNeverAsks(t *testing.T) {
 	for _, req := range []call.Request{
 		listCall(),
 		with(listCall(), func(r *call.Request) { r.Caller.CanAsk = false }),
-		with(listCall(), func(r *call.Request) { r.Arguments, r.Logged = nil, nil }),
+		with(listCall(), func(r *call.Request) { r.Arguments, r.Logged = nil, strictjson.Compact{} }),
 	} {
 		if got := b.outcome(req); got != allows {
 			t.Errorf("list: %s, want %s", got, allows)
@@ -277,7 +278,7 @@ func TestIncomplete(t *testing.T) {
 		"no program digest":                {execRun, func(r *call.Request) { r.Run.Command.Program.Digest = "" }, "incomplete"},
 		"no folder":                        {execRun, func(r *call.Request) { r.Run.Command.Dir = "" }, "incomplete"},
 		"no tool definition":               {toolRun, func(r *call.Request) { r.Run.Definition = "" }, "incomplete"},
-		"arguments not JSON":               {openCall, func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments([]byte(`{"a":`)), []byte(`{"a":`) }, "ends in the middle"},
+		"arguments not JSON":               {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":`)) }, "ends in the middle"},
 		"two values":                       {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{} {}`)) }, "more after the JSON value"},
 		"a key twice":                      {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"a":2}`)) }, `key "a" is there twice`},
 		"a key twice, spelled differently": {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `key "a" is there twice`},

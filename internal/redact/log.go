@@ -75,6 +75,6 @@ func (s *Secrets) LoggedArgs(args []string) []string {
 // as [json.Number], that no schema describes, or that a tool has redacted already:
 // without the secrets, in values and in keys, and without what is written as one, as
 // in a program's arguments ["--token", "X"]. Keys are sorted. It changes v.
-func (s *Secrets) LoggedValue(v any) json.RawMessage {
-	return strictjson.Canonical(Value(s.value(v), SensitiveName))
+func (s *Secrets) LoggedValue(v any) strictjson.Compact {
+	return strictjson.Write(Value(s.value(v), SensitiveName))
 }

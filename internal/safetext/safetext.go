@@ -60,6 +60,23 @@ func Line(s string) string { return escape(s, true) }
 // visible.
 func Quote(s string) string { return strconv.QuoteToASCII(s) }
 
+// Shorten cuts text to most characters, and ends it with "…" if it did. It escapes
+// nothing.
+func Shorten(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n == most-1 {
+			// There may be exactly one more.
+			if rest := []rune(text[i:]); len(rest) > 1 {
+				return text[:i] + "…"
+			}
+			return text
+		}
+		n++
+	}
+	return text
+}
+
 func escape(s string, oneLine bool) string {
 	var (
 		w    walker

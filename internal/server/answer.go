@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -69,7 +70,7 @@ func (a *carriedAnswer) problem() string {
 			Content map[string]any
 		}
 		if isNull(raw) || raw[0] != '{' {
-			return fmt.Sprintf("inputResponses has %q, which must be an object", shorten(safetext.Line(id), maxHint))
+			return fmt.Sprintf("inputResponses has %q, which must be an object", safetext.Shorten(safetext.Line(id), toolerr.MaxQuoted))
 		}
 		if id != inputID {
 			continue // of another question than ours: "ignore information they do not recognize"
@@ -119,6 +120,6 @@ func wrongAnswer(err error) error {
 	if !ok || !denied.Invalid {
 		return nil
 	}
-	e := explainGate(denied)
-	return &rpcError{code: wire.CodeInvalidParams, message: e.Code + ": " + strings.TrimSpace(e.Message+". "+e.Hint), data: map[string]any{"error": e}}
+	e := toolerr.ExplainGate(denied)
+	return &toolerr.RPCError{Code: wire.CodeInvalidParams, Message: e.Code + ": " + strings.TrimSpace(e.Message+". "+e.Hint), Data: map[string]any{"error": e}}
 }

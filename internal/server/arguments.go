@@ -29,13 +29,18 @@ type arguments struct {
 // none.
 func readArguments(raw json.RawMessage) *arguments {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
-		return &arguments{tree: &strictjson.Node{Kind: strictjson.Object}}
+		return &arguments{tree: strictjson.NewObject()}
 	}
 	tree, err := strictjson.Parse(raw)
 	if err != nil {
 		return &arguments{unread: gate.ParseArguments(raw)}
 	}
 	return &arguments{tree: tree}
+}
+
+// textMember is a member whose value is a text.
+func textMember(key, value string) strictjson.Member {
+	return strictjson.Member{Key: key, Value: strictjson.NewText(value)}
 }
 
 // A renamed call is one of a base tool that was made under another name. [Server.rename]
@@ -52,22 +57,19 @@ func (r renamed) in(args *arguments) *arguments {
 	if args.unread != nil {
 		return args
 	}
-	text := func(key, value string) strictjson.Member {
-		return strictjson.Member{Key: key, Value: &strictjson.Node{Kind: strictjson.Text, Text: value}}
-	}
 	var members []strictjson.Member
 	switch {
 	case r.skill != "":
 		// The pack is among the arguments in the log, as it is for open_docs.
 		members = slices.DeleteFunc(slices.Clone(args.tree.Members), func(m strictjson.Member) bool { return m.Key == "pack_id" })
-		members = append(members, text("pack_id", r.skill))
+		members = append(members, textMember("pack_id", r.skill))
 	default:
-		members = []strictjson.Member{text("pack_id", r.pack), text("tool", r.tool), {Key: "arguments", Value: args.tree}}
+		members = []strictjson.Member{textMember("pack_id", r.pack), textMember("tool", r.tool), {Key: "arguments", Value: args.tree}}
 		if r.workspace != "" {
-			members = append(members, text("workspace", r.workspace))
+			members = append(members, textMember("workspace", r.workspace))
 		}
 	}
-	return &arguments{tree: (&strictjson.Node{Kind: strictjson.Object}).With(members...)}
+	return &arguments{tree: strictjson.NewObject(members...)}
 }
 
 // canonical returns n, which is the arguments or a part of them, as the gate gets
@@ -176,7 +178,7 @@ func count(name, number string) (n int64, problem string) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Sprintf("%s must be a whole number that is not negative, not %s", name, safetext.Line(shorten(number, 40)))
+		return 0, fmt.Sprintf("%s must be a whole number that is not negative, not %s", name, safetext.Line(safetext.Shorten(number, 40)))
 	}
 	return n, ""
 }

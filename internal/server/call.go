@@ -15,7 +15,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -80,14 +82,14 @@ const contextKey = "packs-mcp/context"
 // for the log and not for a client.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
 	id := wire.NewReference()
-	fails := func(e *toolError) *mcp.CallToolResult {
+	fails := func(e *toolerr.Error) *mcp.CallToolResult {
 		spans.From(ctx).ToolFailed(e.Code)
 		return onceFor(ctx, failure(e))
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			s.logger.Error("a tool call panicked", "call", id, "tool", req.Params.Name, "err", r, "stack", string(debug.Stack()))
-			result = fails(&toolError{Code: codeInternalError, Message: wire.InternalMessage(id), Reference: id})
+			result = fails(&toolerr.Error{Code: toolerr.CodeInternalError, Message: wire.InternalMessage(id), Reference: id})
 		}
 	}()
 	tool := s.base[plainName(req.Params.Name)]
@@ -107,7 +109,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		return fails(s.explain(err, id)), nil
 	}
 	out, question, err := s.decide(ctx, c, unaskedAnswer(ctx, req.Params.MultiRoundTripParams))
-	if e, ok := errors.AsType[*rpcError](err); ok {
+	if e, ok := errors.AsType[*toolerr.RPCError](err); ok {
 		return nil, instead(ctx, e)
 	}
 	switch {
@@ -121,6 +123,17 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		spans.From(ctx).ToolFailed(codeOf(out))
 	}
 	return onceFor(ctx, result), err
+}
+
+// explain decides what a model may know of an error. What is not known here
+// becomes an internal error with a reference, and the cause goes to the log,
+// once, with the whole chain.
+func (s *Server) explain(err error, callID string) *toolerr.Error {
+	if e := toolerr.Known(err); e != nil {
+		return e
+	}
+	s.logger.Error("a call failed", "call", callID, "err", err)
+	return &toolerr.Error{Code: toolerr.CodeInternalError, Message: wire.InternalMessage(callID), Reference: callID}
 }
 
 // decide takes one call through the gate, and a person, to its work. With a
@@ -177,10 +190,10 @@ func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 	act, err := s.prepareNow(ctx, c)
 	folder := ""
-	if e, ok := errors.AsType[*outdatedError](err); ok {
-		folder = e.pack.Folder()
-	} else if e, ok := errors.AsType[*toolError](err); ok {
-		folder = e.folder
+	if e, ok := errors.AsType[*toolerr.OutdatedError](err); ok {
+		folder = e.Pack.Folder()
+	} else if e, ok := errors.AsType[*toolerr.Error](err); ok {
+		folder = e.Folder
 	}
 	if folder != "" {
 		s.lookAt(ctx, folder)
@@ -279,6 +292,9 @@ func (s *Server) asking(q *gate.Question) {
 // fillIn makes the call with the values that the person filled in.
 func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*action, *gate.Permit, error) {
 	c.filled = permit.Values()
+	if c.checked != nil {
+		c.checked.expanded = nil
+	}
 	act, err := s.prepareNow(ctx, c)
 	if err != nil {
 		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
@@ -330,8 +346,9 @@ func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Ses
 
 // checked are arguments that a tool takes.
 type checked struct {
-	tool   *tools.Tool
-	values tools.Values
+	tool     *tools.Tool
+	values   tools.Values
+	expanded *plan.Expanded // filled into the tool's command; nil: not yet, see [Server.expand]
 }
 
 // check holds the arguments for a pack's tool against its schema. That is done once
@@ -348,12 +365,26 @@ func (c *call) check(tool *tools.Tool, args *strictjson.Node) (tools.Values, err
 	return c.checked.values, nil
 }
 
+// expand fills the values that check took last into the tool's command. What the call
+// says and what is known of its context is the same each time that it is prepared, until
+// a person fills something in, so that is done once for each.
+func (s *Server) expand(c *call, of *plan.Call, tool *tools.Tool, values tools.Values) (*plan.Expanded, error) {
+	if c.checked.expanded == nil {
+		expanded, err := s.planner.Expand(of, tool, values)
+		if err != nil {
+			return nil, err
+		}
+		c.checked.expanded = expanded
+	}
+	return c.checked.expanded, nil
+}
+
 // logged returns what the log keeps of the arguments: of a pack's tool those that check
 // took last, else all. It is written again only when that, or what has to be left out,
 // is something else.
-func (c *call) logged(secrets *redact.Secrets) json.RawMessage {
+func (c *call) logged(secrets *redact.Secrets) strictjson.Compact {
 	l := &c.log
-	if l.text == nil || l.of != c.checked || !l.secrets.Equal(secrets) {
+	if l.text.IsZero() || l.of != c.checked || !l.secrets.Equal(secrets) {
 		*l = logged{of: c.checked, secrets: secrets}
 		if c.checked != nil {
 			l.text = secrets.LoggedValue(c.checked.tool.Redact(c.checked.values))
@@ -366,7 +397,7 @@ func (c *call) logged(secrets *redact.Secrets) json.RawMessage {
 
 // logged is what the log keeps of arguments.
 type logged struct {
-	text    json.RawMessage
+	text    strictjson.Compact
 	of      *checked        // nil: of the call's own
 	secrets *redact.Secrets // that text is without
 }
@@ -377,7 +408,7 @@ func (c *call) decode(v any) error {
 	if problem == "" {
 		return nil
 	}
-	e := failf(codeInvalidArguments, "Correct the arguments and call again.", "%s", problem)
+	e := toolerr.New(toolerr.CodeInvalidArguments, "Correct the arguments and call again.", "%s", problem)
 	e.Schema = json.RawMessage(c.tool.input)
 	return e
 }
@@ -386,7 +417,7 @@ func (c *call) decode(v any) error {
 func (c *call) requireText(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
-			e := failf(codeInvalidArguments, "Give it and call again.", "%q is required", pairs[i])
+			e := toolerr.New(toolerr.CodeInvalidArguments, "Give it and call again.", "%q is required", pairs[i])
 			e.Schema = json.RawMessage(c.tool.input)
 			return e
 		}

@@ -5,14 +5,16 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The two tools of the road for clients that show cards and cannot ask. The client
@@ -61,7 +63,7 @@ func formChannel(ctx context.Context) string {
 // readCard gives the document of the card.
 func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata, error) {
 	method := metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
-	out, question, err := s.pass(ctx, method, p.uriParams, p.roundTrip, nil)
+	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
@@ -88,7 +90,7 @@ func approvalsTool() *baseTool {
 		description: fixed("Show the user a card with the calls that wait for their approval. Call it when a call returned approval_pending. " +
 			"The user answers on the card; then make the same call again."),
 		input:       `{"type":"object","properties":{},"additionalProperties":false}`,
-		output:      `{"type":"object","properties":{"waiting":{"type":"integer"},"hint":{"type":"string"},` + errorProperty + `}}`,
+		output:      `{"type":"object","properties":{"waiting":{"type":"integer"},"hint":{"type":"string"},` + toolerr.Property + `}}`,
 		annotations: readOnly("Show what waits for approval"),
 		meta:        map[string]any{"anthropic/alwaysLoad": true, "ui": map[string]any{"resourceUri": cardURI, "visibility": []string{"model"}}},
 		cards:       true,
@@ -104,7 +106,7 @@ func decideTool() *baseTool {
 		description: fixed("Only for the user's approval card, which has a secret code. Not for models: a call without the code denies everything that waits."),
 		input: `{"type":"object","properties":{"secret":{"type":"string"},"decision":{"type":"string","enum":["once","deny"]}},` +
 			`"required":["secret","decision"],"additionalProperties":false}`,
-		output:      `{"type":"object","properties":{"recorded":{"type":"boolean"},` + errorProperty + `}}`,
+		output:      `{"type":"object","properties":{"recorded":{"type":"boolean"},` + toolerr.Property + `}}`,
 		annotations: mcp.ToolAnnotation{Title: "Answer on the approval card", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &no},
 		meta:        map[string]any{"ui": map[string]any{"visibility": []string{"app"}}},
 		cards:       true,
@@ -125,7 +127,7 @@ func (r *waitingResult) meta() *mcp.Meta { return mcp.NewMetaFromMap(map[string]
 
 // errNoCards is the error of a tool for cards where there are none.
 func errNoCards() error {
-	return failf(codeNotFound, "Tell the user which call waits, and its approval_code if it has one.", "this client shows no approval cards, or gave wrong answers on them")
+	return toolerr.New(toolerr.CodeNotFound, "Tell the user which call waits, and its approval_code if it has one.", "this client shows no approval cards, or gave wrong answers on them")
 }
 
 func (s *Server) prepareApprovals(_ context.Context, c *call) (*action, error) {
@@ -166,12 +168,9 @@ func (s *Server) prepareDecide(_ context.Context, c *call) (*action, error) {
 		Decision string `json:"decision"`
 	}
 	_ = c.decode(&p)
-	said, err := json.Marshal(map[string]string{"decision": shorten(p.Decision, maxHint)})
-	if err != nil {
-		return nil, err
-	}
+	said := gate.NewArguments(strictjson.NewObject(textMember("decision", safetext.Shorten(p.Decision, toolerr.MaxQuoted))))
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: gate.ParseArguments(said), Logged: said},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: said, Logged: said.Compact()},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			return map[string]bool{"recorded": s.opts.Gate.DecideInChat(c.caller, p.Secret, p.Decision)}, nil
 		},

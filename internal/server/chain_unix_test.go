@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // §9.5: a first line shows what it starts, and an answer for the chat ends when
@@ -112,7 +113,7 @@ func TestAnotherProgramOnTheRunsPath(t *testing.T) {
 		t.Errorf("a person was asked:\n%s", w.lastQuestion())
 	}
 	lines := w.entries()
-	if e := lines[len(lines)-1]; e.Event != audit.EventRefusal || e.Code != codeProgramNotFound {
+	if e := lines[len(lines)-1]; e.Event != audit.EventRefusal || e.Code != toolerr.CodeProgramNotFound {
 		t.Errorf("the last line of the log is %+v, want a refusal", e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -58,7 +59,7 @@ func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 		all, ok = s.templateValues(ctx, r, &p)
 	}
 	if !ok {
-		return nil, &rpcError{code: wire.CodeInvalidParams, message: "there is no such prompt or template, or it has no such argument"}
+		return nil, &toolerr.RPCError{Code: wire.CodeInvalidParams, Message: "there is no such prompt or template, or it has no such argument"}
 	}
 	begin := strings.ToLower(p.Argument.Value)
 	all = slices.DeleteFunc(all, func(v string) bool {

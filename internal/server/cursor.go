@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -27,7 +28,7 @@ func afterCursor(list, cursor string) (last string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	of, last, ok := strings.Cut(string(raw), "\x00")
 	if err != nil || !ok || of != list || last == "" {
-		return "", &rpcError{code: wire.CodeInvalidParams, message: "the cursor is not one of this list; leave it out to begin again"}
+		return "", &toolerr.RPCError{Code: wire.CodeInvalidParams, Message: "the cursor is not one of this list; leave it out to begin again"}
 	}
 	return last, nil
 }

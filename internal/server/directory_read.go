@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 type directoryParams struct {
@@ -41,13 +42,13 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 		return nil, err
 	}
 	if u, ok := parseURI(p.URI); !ok || u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
-		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	// A result that asks for input is for the protocol's own methods: whoever
 	// calls this one is asked elsewhere.
-	out, _, err := s.pass(ctx, directoryMethod(), p.uriParams, p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
+	out, _, err := s.pass(ctx, directoryMethod(), p.tree(), p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
 	switch {
-	case errors.Is(err, errNoResource) || isMissing(err):
+	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
 		return nil, notFound(r, p.URI)
 	case err != nil:
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
@@ -86,9 +87,9 @@ func knowsLinks(ctx context.Context) bool {
 	return mcpserver.RequestProtocolVersion(ctx) >= mcp.ProtocolVersion20250618
 }
 
-func failure(e *toolError) *mcp.CallToolResult {
+func failure(e *toolerr.Error) *mcp.CallToolResult {
 	result, err := encode(struct {
-		Error *toolError `json:"error"`
+		Error *toolerr.Error `json:"error"`
 	}{e})
 	if err != nil {
 		// A schema or a pointer that is not JSON: say the rest.

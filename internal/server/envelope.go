@@ -17,28 +17,29 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/capture"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // runEnvelope is what a model gets of a run.
 type runEnvelope struct {
-	OK         bool        `json:"ok"`
-	ExitCode   int         `json:"exit_code"`
-	Signal     string      `json:"signal,omitempty"`
-	Success    *bool       `json:"success,omitempty"` // ok, as Markdown tools call it
-	Stdout     *string     `json:"stdout,omitempty"`  // and Stderr: of every run but a Markdown tool's, also when empty
-	Stderr     *string     `json:"stderr,omitempty"`
-	Output     *string     `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
-	Truncated  bool        `json:"truncated"`
-	DurationMS int64       `json:"duration_ms"`
-	Parsed     *any        `json:"parsed,omitempty"`  // standard output alone, as JSON
-	Error      any         `json:"error,omitempty"`   // a *toolError; of a Markdown tool's run its message, a string
-	Failure    *toolError  `json:"failure,omitempty"` // of a Markdown tool's run: what Error is elsewhere
-	Notes      []string    `json:"notes,omitempty"`
-	Artifacts  []artifact  `json:"artifacts,omitempty"`
-	Changes    []changeSet `json:"changes,omitempty"`
-	Sandbox    string      `json:"sandbox"`
-	RunID      string      `json:"run_id"`
-	Workspace  string      `json:"workspace"`
+	OK         bool           `json:"ok"`
+	ExitCode   int            `json:"exit_code"`
+	Signal     string         `json:"signal,omitempty"`
+	Success    *bool          `json:"success,omitempty"` // ok, as Markdown tools call it
+	Stdout     *string        `json:"stdout,omitempty"`  // and Stderr: of every run but a Markdown tool's, also when empty
+	Stderr     *string        `json:"stderr,omitempty"`
+	Output     *string        `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
+	Truncated  bool           `json:"truncated"`
+	DurationMS int64          `json:"duration_ms"`
+	Parsed     *any           `json:"parsed,omitempty"`  // standard output alone, as JSON
+	Error      any            `json:"error,omitempty"`   // a *toolerr.Error; of a Markdown tool's run its message, a string
+	Failure    *toolerr.Error `json:"failure,omitempty"` // of a Markdown tool's run: what Error is elsewhere
+	Notes      []string       `json:"notes,omitempty"`
+	Artifacts  []artifact     `json:"artifacts,omitempty"`
+	Changes    []changeSet    `json:"changes,omitempty"`
+	Sandbox    string         `json:"sandbox"`
+	RunID      string         `json:"run_id"`
+	Workspace  string         `json:"workspace"`
 
 	speak string // text to be spoken, for _meta
 	made  []mcp.Content
@@ -58,8 +59,8 @@ const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},
 
 // Output schemas of runs: of all but those of Markdown tools, and of any.
 const (
-	envelopeSchema    = envelopeBefore + errorProperty + envelopeBehind
-	anyEnvelopeSchema = envelopeBefore + `"note":{"type":"string"},"error":{"anyOf":[` + errorSchema + `,{"type":"string"}]},"failure":` + errorSchema + envelopeBehind
+	envelopeSchema    = envelopeBefore + toolerr.Property + envelopeBehind
+	anyEnvelopeSchema = envelopeBefore + `"note":{"type":"string"},"error":{"anyOf":[` + toolerr.Schema + `,{"type":"string"}]},"failure":` + toolerr.Schema + envelopeBehind
 )
 
 const envelopeBefore = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
@@ -111,7 +112,7 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 
 // fail says why a run failed; cause is nil when it did not. specs/skill-md-tools §4.3:
 // "error": "Command failed with exit code 1".
-func (e *runEnvelope) fail(cause *toolError, markdown bool) {
+func (e *runEnvelope) fail(cause *toolerr.Error, markdown bool) {
 	switch {
 	case cause == nil:
 	case markdown:
@@ -209,38 +210,38 @@ func (r *run) cleanValue(v any) any {
 
 // cause says why a run failed; nil when it did not. specs/skill-md-tools §4.3
 // has these words for a program that fails by itself.
-func (r *run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolError {
+func (r *run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolerr.Error {
 	switch res.Cause {
 	case sandbox.CauseTimeout:
-		return failf(codeTimeout, "Ask for less at once, or tell the user that the tool is slow.", "the program was stopped after %s", limits.Timeout)
+		return toolerr.New(toolerr.CodeTimeout, "Ask for less at once, or tell the user that the tool is slow.", "the program was stopped after %s", limits.Timeout)
 	case sandbox.CauseOutputLimit:
-		return failf(codeOutputLimit, "Ask for less output.", "the program wrote more than %d bytes and was stopped", limits.OutputTotal)
+		return toolerr.New(toolerr.CodeOutputLimit, "Ask for less output.", "the program wrote more than %d bytes and was stopped", limits.OutputTotal)
 	case sandbox.CauseCancelled:
-		return failf(codeCancelled, "", "the call was cancelled and the program stopped")
+		return toolerr.New(toolerr.CodeCancelled, "", "the call was cancelled and the program stopped")
 	case sandbox.CauseCPULimit:
-		return failf(codeTimeout, "Ask for less at once, or tell the user; the limit is limits.cpu in the configuration.",
+		return toolerr.New(toolerr.CodeTimeout, "Ask for less at once, or tell the user; the limit is limits.cpu in the configuration.",
 			"the program used more than %s of processor time and was stopped", limits.CPU)
 	case sandbox.CauseFileSizeLimit:
-		return failf(codeFileSizeLimit, "Tell the user; the limit is limits.file_size in the configuration.",
+		return toolerr.New(toolerr.CodeFileSizeLimit, "Tell the user; the limit is limits.file_size in the configuration.",
 			"the program wrote a file of more than %d bytes and was stopped%s", limits.FileSize, bySignal(res))
 	case sandbox.CauseProcessLimit:
-		return failf(codeProcessLimit, "Tell the user; the limit is limits.processes in the configuration.",
+		return toolerr.New(toolerr.CodeProcessLimit, "Tell the user; the limit is limits.processes in the configuration.",
 			"the program started more than %d processes and was stopped%s", limits.Processes, bySignal(res))
 	case sandbox.CauseWorkspaceLimit:
-		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
+		return toolerr.New(toolerr.CodeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
 	case sandbox.CauseCacheLimit:
-		return failf(codeCacheLimit, "Call again: the cache begins empty. If it is said again, tell the user; the limit is limits.cache in the configuration.",
+		return toolerr.New(toolerr.CodeCacheLimit, "Call again: the cache begins empty. If it is said again, tell the user; the limit is limits.cache in the configuration.",
 			"the tool's cache was filled with more than it may hold while a run goes on, %d bytes or %d files, and the program was stopped", 2*limits.Cache, 2*limits.CacheNames)
 	case sandbox.CauseDiskFull:
-		return failf(codeWorkspaceLimit, "Tell the user to make room on the disk.", "the disk of the audit log was about to be full, and the program was stopped")
+		return toolerr.New(toolerr.CodeWorkspaceLimit, "Tell the user to make room on the disk.", "the disk of the audit log was about to be full, and the program was stopped")
 	}
 	switch {
 	case ok:
 		return nil
 	case res.Signal != "":
-		return failf(codeCommandFailed, "Read the output for the cause.", "Command was ended by %s", res.Signal)
+		return toolerr.New(toolerr.CodeCommandFailed, "Read the output for the cause.", "Command was ended by %s", res.Signal)
 	default:
-		return failf(codeCommandFailed, "Read the output for the cause.", "Command failed with exit code %d", res.ExitCode)
+		return toolerr.New(toolerr.CodeCommandFailed, "Read the output for the cause.", "Command failed with exit code %d", res.ExitCode)
 	}
 }
 

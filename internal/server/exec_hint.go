@@ -11,11 +11,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // misspelled explains the error of a command that names no program, or a folder, and says how
 // what was probably meant is written; nil when it has nothing to say.
-func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error) *toolError {
+func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error) *toolerr.Error {
 	hint := ""
 	if e, ok := errors.AsType[*program.NotFoundError](err); ok && e.NeededBy == "" {
 		hint = s.meantCommand(c, pack, p)
@@ -25,7 +26,7 @@ func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error)
 	if hint == "" {
 		return nil
 	}
-	t := explainSandbox(err)
+	t := toolerr.ExplainSandbox(err)
 	t.Hint = hint
 	return t
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 var shelves = triage + `
@@ -102,7 +103,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 					if method == "resources/read" {
 						params = map[string]any{"uri": uri + "SKILL.md"}
 					}
-					if e, _ := w.request(method, params)["error"].(map[string]any); e["code"] != float64(codeNotGiven) {
+					if e, _ := w.request(method, params)["error"].(map[string]any); e["code"] != float64(toolerr.RPCNotGiven) {
 						t.Errorf("%s: %v, want that it is denied", method, e)
 					}
 				}

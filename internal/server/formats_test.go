@@ -7,6 +7,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 const threeFormats = `
@@ -121,7 +122,7 @@ func TestLooseTool(t *testing.T) {
 	} {
 		if out, isError := w.tool("capability_packs_exec_best_effort", args); !isError {
 			t.Errorf("exec_best_effort %v = %v, want an error", args, out)
-		} else if e := out["error"].(map[string]any); e["code"] == codeInternalError {
+		} else if e := out["error"].(map[string]any); e["code"] == toolerr.CodeInternalError {
 			t.Errorf("exec_best_effort %v = %v, want to be told why", args, e)
 		}
 	}

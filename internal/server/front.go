@@ -10,7 +10,15 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+)
+
+// Methods that the library has no constant for.
+const (
+	methodSkillsList    = "skills/list"
+	methodSkillsGet     = "skills/get"
+	methodDirectoryRead = "resources/directory/read"
 )
 
 // frontMethod returns what answers a method in front of the library; nil when
@@ -66,7 +74,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	}
 	meta, ok := metaOf(m.Params)
 	if !ok {
-		return errorReply(m.ID, badParams(m.Method)), true
+		return toolerr.Reply(m.ID, toolerr.BadParams(m.Method)), true
 	}
 	version := meta.ProtocolVersion()
 	info := &mcpserver.RequestProtocolInfo{ProtocolVersion: version}
@@ -85,7 +93,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	ch.saw(r.catalog)
 	result, err := answer(s, ctx, r)
 	if err != nil {
-		return errorReply(m.ID, s.refusal(m.Method, err)), true
+		return toolerr.Reply(m.ID, s.refusal(m.Method, err)), true
 	}
 	if r.modern {
 		s.decorate(result)
@@ -121,8 +129,8 @@ func (s *Server) decorate(result mcp.ResultMetadata) {
 // refusal is what a client gets for an error of a request in front of the
 // library: what a model would get of a tool, as far as an error of JSON-RPC can
 // say it.
-func (s *Server) refusal(method string, err error) *rpcError {
-	if e, ok := errors.AsType[*rpcError](err); ok {
+func (s *Server) refusal(method string, err error) *toolerr.RPCError {
+	if e, ok := errors.AsType[*toolerr.RPCError](err); ok {
 		return e
 	}
 	e := s.explain(err, wire.NewReference())
@@ -135,12 +143,12 @@ func (s *Server) refusal(method string, err error) *rpcError {
 	}
 	data := map[string]any{"error": e}
 	switch e.Code {
-	case codeInternalError:
-		return &rpcError{code: wire.CodeInternal, message: e.Message, data: data}
-	case codeDenied, codeApprovalPending, codeTooLarge, codeCancelled:
-		return &rpcError{code: codeNotGiven, message: e.Code + ": " + message, data: data}
+	case toolerr.CodeInternalError:
+		return &toolerr.RPCError{Code: wire.CodeInternal, Message: e.Message, Data: data}
+	case toolerr.CodeDenied, toolerr.CodeApprovalPending, toolerr.CodeTooLarge, toolerr.CodeCancelled:
+		return &toolerr.RPCError{Code: toolerr.RPCNotGiven, Message: e.Code + ": " + message, Data: data}
 	default:
-		return &rpcError{code: wire.CodeInvalidParams, message: e.Code + ": " + message, data: data}
+		return &toolerr.RPCError{Code: wire.CodeInvalidParams, Message: e.Code + ": " + message, Data: data}
 	}
 }
 

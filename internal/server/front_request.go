@@ -3,12 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A frontRequest is a request that is answered in front of the library: what it
@@ -34,7 +35,7 @@ func (r *frontRequest) decode(v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(r.params, v); err != nil {
-		return badParams(r.method)
+		return toolerr.BadParams(r.method)
 	}
 	return nil
 }
@@ -46,13 +47,9 @@ type roundTrip struct {
 }
 
 // pass takes a request of the kind that the gate decides about on the road of
-// every tool call. args are the arguments as they are shown and logged.
-func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding the arguments of %s: %w", method.name, err)
-	}
-	read := readArguments(raw)
+// every tool call. args are the arguments as they are shown and logged, an object.
+func (s *Server) pass(ctx context.Context, method *baseTool, args *strictjson.Node, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
+	read := &arguments{tree: args}
 	c, err := s.newCall(ctx, wire.NewReference(), method, read, trip.Meta)
 	if err != nil {
 		s.refusedEarly(ctx, method.name, read, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // facts fills in what a person is told of a pack.
@@ -34,7 +35,7 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 		return gate.Pack{}, nil, err
 	}
 	if !s.asFound.is(p, dir, tree) {
-		return gate.Pack{}, nil, &outdatedError{p}
+		return gate.Pack{}, nil, &toolerr.OutdatedError{Pack: p}
 	}
 	facts := gate.Pack{
 		ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // Nothing of one chat is in another: fifty at once, of both eras and transports,
@@ -88,7 +89,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 					c.Fails("not_found", "capability_packs_call_tool", run)
 					uri := "workspace://" + other + "/made.txt"
 					for _, method := range []string{"resources/read", "resources/directory/read"} {
-						if e, _ := c.Ask(method, map[string]any{"uri": strings.TrimSuffix(uri, map[bool]string{true: "", false: "/made.txt"}[method == "resources/read"])})["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
+						if e, _ := c.Ask(method, map[string]any{"uri": strings.TrimSuffix(uri, map[bool]string{true: "", false: "/made.txt"}[method == "resources/read"])})["error"].(map[string]any); e == nil || e["code"] == float64(toolerr.RPCNotGiven) {
 							t.Errorf("chat %d: %s of another's file = %v", i, method, e)
 						}
 					}

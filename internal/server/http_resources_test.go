@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // One chat's files, prompts and subscriptions are nothing to another, in either
@@ -34,7 +35,7 @@ func TestHTTPResources(t *testing.T) {
 		if got := contentsOf(t, read(ada, made)); got["text"] != "made\n" {
 			t.Errorf("modern %v: her own file = %v", modern, got)
 		}
-		if e, _ := read(grace, made)["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
+		if e, _ := read(grace, made)["error"].(map[string]any); e == nil || e["code"] == float64(toolerr.RPCNotGiven) {
 			t.Errorf("modern %v: another's file = %v, want that there is none", modern, e)
 		}
 		// What one allowed for her chat, the other is asked about.
@@ -42,7 +43,7 @@ func TestHTTPResources(t *testing.T) {
 		if got := contentsOf(t, read(ada, steps)); got["text"] == "" {
 			t.Errorf("modern %v: %v", modern, got)
 		}
-		if e, _ := read(grace, steps)["error"].(map[string]any); e == nil || e["code"] != float64(codeNotGiven) {
+		if e, _ := read(grace, steps)["error"].(map[string]any); e == nil || e["code"] != float64(toolerr.RPCNotGiven) {
 			t.Errorf("modern %v: what grace denies = %v, want a denial", modern, e)
 		}
 

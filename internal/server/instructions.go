@@ -93,7 +93,7 @@ func (s *Server) entry(p *packs.Pack, once *packs.ToolsOnce, length int) string 
 		from = "  from: " + label + "\n"
 	}
 	return fmt.Sprintf("- pack_id: %s\n%s%s  description: %s\n  has_tools_json: %t\n",
-		p.ID, name, from, shorten(s.describe(p.Description), length), once.HasTools(p))
+		p.ID, name, from, safetext.Shorten(s.describe(p.Description), length), once.HasTools(p))
 }
 
 // origin says who offers a pack.
@@ -143,7 +143,7 @@ func (s *Server) entriesAndIDs(attached []*packs.Pack, once *packs.ToolsOnce, ro
 // and not longer than the limit.
 func (s *Server) describe(text string) string {
 	text = safetext.Line(strings.Join(strings.Fields(text), " "))
-	return shorten(text, s.limits.Description)
+	return safetext.Shorten(text, s.limits.Description)
 }
 
 // describeLines is describe for a place that has lines: a tool's paragraphs and its
@@ -156,23 +156,7 @@ func (s *Server) describeLines(text string) string {
 			lines = append(lines, line)
 		}
 	}
-	return shorten(strings.Join(lines, "\n"), s.limits.Description)
-}
-
-// shorten cuts text to max characters and marks that it did.
-func shorten(text string, max int) string {
-	n := 0
-	for i := range text {
-		if n == max-1 {
-			// There may be exactly one more.
-			if rest := []rune(text[i:]); len(rest) > 1 {
-				return text[:i] + "…"
-			}
-			return text
-		}
-		n++
-	}
-	return text
+	return safetext.Shorten(strings.Join(lines, "\n"), s.limits.Description)
 }
 
 // weight is how many bytes a text takes in JSON, which is never less than its

@@ -15,13 +15,13 @@ import (
 )
 
 // TestJSONPasses counts how often our code reads or writes the arguments of one call
-// that runs, as JSON, from the library's hands to the log. It needs an encoding/json
-// that tells of each pass: see scripts/json-passes.sh. What reads whole messages is
-// not counted, and neither is what the library does. The argument has characters that
-// JSON escapes, so that nobody is spared a pass by luck.
+// that runs, as JSON, from the arrival of its message to the log: alone, or as a part of
+// more. It needs an encoding/json that reports each pass: see scripts/json-passes.sh.
+// What the library does is not counted. The argument has characters that JSON escapes,
+// so that nobody is spared a pass by luck.
 func TestJSONPasses(t *testing.T) {
 	needShell(t)
-	const most = 6
+	const most = 5 // the frame is checked, the arguments are read, written once, and once for the log; and the program gets them
 	const mark = "marked \"argument\"\n"
 	for name, of := range map[string]struct {
 		tool string
@@ -31,6 +31,7 @@ func TestJSONPasses(t *testing.T) {
 			return map[string]any{"pack_id": "bench", "tool": "grep", "arguments": map[string]any{"text": text}}
 		}},
 		"a tool by its own name": {"bench__grep", func(text string) map[string]any { return map[string]any{"text": text} }},
+		"a tool that reads them": {"reader__read", func(text string) map[string]any { return map[string]any{"text": text} }},
 		"exec_best_effort": {toolExec, func(text string) map[string]any {
 			return map[string]any{"pack_id": "bench", "command": "echo", "args": []string{text}}
 		}},
@@ -40,18 +41,18 @@ func TestJSONPasses(t *testing.T) {
 				continue // it is for exactly this command
 			}
 			t.Run(name+" "+how, func(t *testing.T) {
-				w := newWorld(t, workbench)
+				w := newWorld(t, workbench+reader)
 				w.answer = decide(answer)
 				w.initialize()
 				w.enable("bench")
+				w.enable("reader")
 				if answer == "chat" {
 					w.ok(of.tool, of.args("x"))
 				}
 				var mu sync.Mutex
 				passes := make(map[string]int)
 				json.PassHook = func(kind string, text []byte) {
-					isMessage := bytes.Contains(text, []byte(`"jsonrpc"`)) || bytes.Contains(text, []byte(`"`+of.tool+`"`))
-					if !bytes.Contains(text, []byte("marked ")) || isMessage || kind == "encode" && string(text) != mark {
+					if !bytes.Contains(text, []byte("marked ")) || kind == "encode" && string(text) != mark {
 						return
 					}
 					if at := ours(); at != "" {
@@ -75,6 +76,20 @@ func TestJSONPasses(t *testing.T) {
 		}
 	}
 }
+
+// reader has a tool that gets its arguments as JSON.
+const reader = `
+-- reader/SKILL.md --
+---
+name: reader
+description: Reads.
+---
+-- reader/tools.json --
+{"tools": [{"name": "read", "inputSchema": {"type": "object"}, "command": {"program": "./read.sh", "stdin": "json"}}]}
+-- reader/read.sh --
+#!/bin/sh
+exec cat >/dev/null
+`
 
 // ours returns which of our functions called encoding/json; empty when it is another's
 // or a test's.

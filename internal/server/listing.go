@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -150,8 +150,8 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	}
 	return mcp.Tool{
 		Name: listed, Title: title,
-		Description:     shorten(strings.TrimSpace(about+of), s.limits.Description),
-		RawInputSchema:  readable(t.PortableSchema()),
+		Description:     safetext.Shorten(strings.TrimSpace(about+of), s.limits.Description),
+		RawInputSchema:  toolerr.ReadableSchema(t.PortableSchema()),
 		RawOutputSchema: json.RawMessage(output),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},
 	}
@@ -164,47 +164,6 @@ func (s *Server) knownContext() tools.Context {
 	ctx := tools.Context(maps.Clone(s.opts.Context))
 	delete(ctx, "cwd")
 	return ctx
-}
-
-// readable escapes the prose in a schema (titles, descriptions, comments), which
-// is metadata like a tool's own description. Values that a call is checked
-// against stay as they are. What would have clients copy an argument into an HTTP
-// header, where proxies and their logs see it, is left out: a pack has no say in
-// that.
-func readable(schema json.RawMessage) json.RawMessage {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(schema))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		return json.RawMessage(`{"type":"object"}`)
-	}
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for k, item := range v {
-				text, ok := item.(string)
-				if ok && k == "x-mcp-header" {
-					delete(v, k)
-					continue
-				}
-				if ok && (k == "title" || k == "description" || k == "$comment") {
-					v[k] = safetext.Text(text)
-				}
-				walk(item)
-			}
-		case []any:
-			for _, item := range v {
-				walk(item)
-			}
-		}
-	}
-	walk(v)
-	out, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage(`{"type":"object"}`)
-	}
-	return out
 }
 
 // rename is a before-call hook of the library: it turns another spelling of a base
@@ -238,7 +197,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			}
 			if ref.pack, ref.tool, ok = s.guess(ctx, name); !ok {
 				// The library answers that there is no such tool.
-				s.refusedEarly(ctx, string(mcp.MethodToolsCall), readArguments(req.Params.RawArguments), failf(codeNotFound, "", "there is no tool %q", shorten(name, maxHint)))
+				s.refusedEarly(ctx, string(mcp.MethodToolsCall), readArguments(req.Params.RawArguments), toolerr.New(toolerr.CodeNotFound, "", "there is no tool %q", safetext.Shorten(name, toolerr.MaxQuoted)))
 				return
 			}
 		case 1:

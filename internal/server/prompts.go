@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -11,8 +13,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The prompts that are no packs. A pack of such a name has a hash in its own.
@@ -114,7 +118,7 @@ func (s *Server) packPrompt(p keyed) mcp.Prompt {
 	}
 	return mcp.Prompt{
 		Name: p.key, Title: safetext.Line(p.pack.Name), Description: s.describe(p.pack.Description),
-		Arguments: []mcp.PromptArgument{{Name: argWords, Title: "Arguments", Description: shorten(hint, maxHint)}},
+		Arguments: []mcp.PromptArgument{{Name: argWords, Title: "Arguments", Description: safetext.Shorten(hint, maxHint)}},
 	}
 }
 
@@ -124,6 +128,18 @@ const maxHint = 200
 type getPromptParams struct {
 	Name      string            `json:"name"`
 	Arguments map[string]string `json:"arguments"`
+}
+
+func (p *getPromptParams) tree() *strictjson.Node {
+	arguments := new(strictjson.Node) // null
+	if p.Arguments != nil {
+		var all []strictjson.Member
+		for _, name := range slices.Sorted(maps.Keys(p.Arguments)) {
+			all = append(all, textMember(name, p.Arguments[name]))
+		}
+		arguments = strictjson.NewObject(all...)
+	}
+	return strictjson.NewObject(textMember("name", p.Name), strictjson.Member{Key: "arguments", Value: arguments})
 }
 
 type getPromptRequest struct {
@@ -148,19 +164,19 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 		known = argWords
 		method.prepare = (*Server).prepareInvocation
 		if promptOf(r.catalog, p.Name) == nil {
-			return nil, s.refusedRequest(ctx, r, codeNotFound, p.Name, noPrompt(p.Name))
+			return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.Name, noPrompt(p.Name))
 		}
 	}
 	for name := range p.Arguments {
 		if name != known {
-			return nil, &rpcError{code: wire.CodeInvalidParams, message: fmt.Sprintf("the prompt %q has no argument %q", safetext.Line(p.Name), safetext.Line(name))}
+			return nil, &toolerr.RPCError{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("the prompt %q has no argument %q", safetext.Line(p.Name), safetext.Line(name))}
 		}
 	}
 	spans.From(ctx).Prompt(p.Name)
 	if _, sess, ok := chatOf(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
 		return s.template(r.catalog, p.Name), nil
 	}
-	out, question, err := s.pass(ctx, method, p.getPromptParams, p.roundTrip, func(c *call) { c.caller.Act = true })
+	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, func(c *call) { c.caller.Act = true })
 	switch {
 	case err != nil:
 		return nil, err
@@ -199,8 +215,8 @@ func promptOf(catalog *packs.Catalog, name string) *packs.Pack {
 	return nil
 }
 
-func noPrompt(name string) *rpcError {
-	return &rpcError{code: wire.CodeInvalidParams, message: fmt.Sprintf("there is no prompt %q", shorten(safetext.Line(name), 100))}
+func noPrompt(name string) *toolerr.RPCError {
+	return &toolerr.RPCError{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt %q", safetext.Shorten(safetext.Line(name), 100))}
 }
 
 // prepareInvocation finds out what a pack's prompt says.
@@ -223,7 +239,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	}
 	words := p.Arguments[argWords]
 	if n := len(body) + (strings.Count(body, argumentsPlaceholder)+1)*len(words); int64(n) > s.limits.ReadPageMax {
-		return nil, failf(codeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
+		return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 	}
 	return &action{
 		request: gate.Request{
@@ -253,7 +269,7 @@ func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 		return "", err
 	}
 	if page.Truncated {
-		return "", failf(codeTooLarge, "Open it with "+s.exposed(toolOpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
+		return "", toolerr.New(toolerr.CodeTooLarge, "Open it with "+s.exposed(toolOpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
 	}
 	text, _ := page.Text()
 	return strings.ToValidUTF8(string(text), "\ufffd"), nil
@@ -276,7 +292,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	on := p.Name == promptAttach
 	pack, err := c.catalog.Lookup(p.Arguments[argPack])
 	if err != nil {
-		e := s.explain(namingOnly(err, func(id string) bool {
+		e := s.explain(toolerr.NamingOnly(err, func(id string) bool {
 			near, err := c.catalog.Lookup(id)
 			return err == nil && s.mayChoose(p.Name, near)
 		}), c.id)
@@ -290,7 +306,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	if on {
 		req.Kind = gate.KindAttach
 		if !pack.Valid {
-			return nil, failf(codeInvalidArguments, "packs-mcp validate says what to mend.", "pack %q is not valid", pack.ID)
+			return nil, toolerr.New(toolerr.CodeInvalidArguments, "packs-mcp validate says what to mend.", "pack %q is not valid", pack.ID)
 		}
 		if req.Pack, err = s.facts(ctx, pack); err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // asksAll takes nobody's word that a person chose a prompt.
@@ -75,8 +76,8 @@ func TestPromptsThatAsk(t *testing.T) {
 						t.Errorf("the log has %+v, want a person's answer", last)
 					}
 					reply, _ = get("deny", params)
-					if e, _ := reply["error"].(map[string]any); e["code"] != float64(codeNotGiven) || reply["result"] != nil {
-						t.Errorf("%v, denied = %v, want %d", params, reply, codeNotGiven)
+					if e, _ := reply["error"].(map[string]any); e["code"] != float64(toolerr.RPCNotGiven) || reply["result"] != nil {
+						t.Errorf("%v, denied = %v, want %d", params, reply, toolerr.RPCNotGiven)
 					}
 				}
 				// Having less is nothing to ask about.
@@ -104,7 +105,7 @@ func TestPromptsThatWait(t *testing.T) {
 		params := map[string]any{"name": "review", "arguments": map[string]any{"arguments": "main.go"}}
 		code, text := w.refused(modern, "prompts/get", params)
 		p := w.pending(1)[0]
-		if code != codeNotGiven || !strings.HasPrefix(text, "approval_pending: ") || !strings.Contains(text, p.Code) {
+		if code != toolerr.RPCNotGiven || !strings.HasPrefix(text, "approval_pending: ") || !strings.Contains(text, p.Code) {
 			t.Errorf("modern %v: %d %q, want that it waits as %s", modern, code, text, p.Code)
 		}
 		w.decide(p.Code, queue.Once)
@@ -117,7 +118,7 @@ func TestPromptsThatWait(t *testing.T) {
 		if !modern {
 			w.initialize()
 		}
-		if code, text := w.refused(modern, "prompts/get", params); code != codeNotGiven || !strings.Contains(text, "nobody could be asked") {
+		if code, text := w.refused(modern, "prompts/get", params); code != toolerr.RPCNotGiven || !strings.Contains(text, "nobody could be asked") {
 			t.Errorf("modern %v, nobody to ask: %d %q, want a denial", modern, code, text)
 		}
 	}
@@ -141,7 +142,7 @@ func TestPromptsOverHTTP(t *testing.T) {
 	}
 	// A client that cannot ask gets nothing.
 	mute := s.Newer(tokenGrace, nil)
-	if e, _ := mute.Ask("prompts/get", map[string]any{"name": "review"})["error"].(map[string]any); e["code"] != float64(codeNotGiven) {
+	if e, _ := mute.Ask("prompts/get", map[string]any{"name": "review"})["error"].(map[string]any); e["code"] != float64(toolerr.RPCNotGiven) {
 		t.Errorf("a client that cannot ask got %v, want a denial", e)
 	}
 	// Unless its word is taken.

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // prompted are packs with prompts, and without.
@@ -180,8 +181,8 @@ func TestPromptsThatGetNothing(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{map[string]any{"name": "review"}, codeNotGiven, "a rule of the user's forbids it"},
-		{map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": "review"}}, codeNotGiven, "a rule of the user's forbids it"},
+		{map[string]any{"name": "review"}, toolerr.RPCNotGiven, "a rule of the user's forbids it"},
+		{map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": "review"}}, toolerr.RPCNotGiven, "a rule of the user's forbids it"},
 		{map[string]any{"name": "silent"}, -32602, "there is no prompt"},
 		{map[string]any{"name": "nothing"}, -32602, "there is no prompt"},
 		{map[string]any{"name": "Review"}, -32602, "there is no prompt"},
@@ -196,7 +197,7 @@ func TestPromptsThatGetNothing(t *testing.T) {
 		{map[string]any{"name": "attach", "arguments": map[string]any{"pack": "x"}}, -32602, "no argument"},
 		{map[string]any{"name": "attach_" + shortHash("attach"), "arguments": map[string]any{"pack_id": "x"}}, -32602, "no argument"},
 		{map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": 7}}, -32602, "not as the protocol has them"},
-		{map[string]any{"name": "attach_" + shortHash("attach"), "arguments": map[string]any{"arguments": strings.Repeat("x", 2<<20)}}, codeNotGiven, "too_large"},
+		{map[string]any{"name": "attach_" + shortHash("attach"), "arguments": map[string]any{"arguments": strings.Repeat("x", 2<<20)}}, toolerr.RPCNotGiven, "too_large"},
 	} {
 		code, message := w.refused(false, "prompts/get", c.params)
 		if code != c.code || !strings.Contains(message, c.says) || len(message) > 2000 || strings.ContainsAny(message, "\x1b\u202e") {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -31,25 +32,25 @@ func (s *Server) refusedEarly(ctx context.Context, method string, args *argument
 
 // refusedRequest records that a request in front of the library was refused, with a
 // code of the tools', and returns its error.
-func (s *Server) refusedRequest(ctx context.Context, r *frontRequest, code, what string, err *rpcError) error {
-	s.refusedEarly(ctx, r.method, readArguments(r.params), failf(code, "", "%s: %s", err.message, safetext.Quote(shorten(what, maxHint))))
+func (s *Server) refusedRequest(ctx context.Context, r *frontRequest, code, what string, err *toolerr.RPCError) error {
+	s.refusedEarly(ctx, r.method, readArguments(r.params), toolerr.New(code, "", "%s: %s", err.Message, safetext.Quote(safetext.Shorten(what, toolerr.MaxQuoted))))
 	return err
 }
 
 // whyRefused is the code and the words of a refusal; empty for a call that was
 // cancelled. What only the server's own log may have is not among them.
 func whyRefused(err error) (code, reason string) {
-	e := known(err)
+	e := toolerr.Known(err)
 	switch {
-	case e != nil && e.Code == codeCancelled:
+	case e != nil && e.Code == toolerr.CodeCancelled:
 		return "", ""
 	case e != nil:
 		return e.Code, e.Message
-	case errors.Is(err, errNoResource) || isMissing(err):
-		return codeNotFound, "there is no such resource"
+	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
+		return toolerr.CodeNotFound, "there is no such resource"
 	}
-	if e, ok := errors.AsType[*rpcError](err); ok {
-		return codeInvalidArguments, e.message
+	if e, ok := errors.AsType[*toolerr.RPCError](err); ok {
+		return toolerr.CodeInvalidArguments, e.Message
 	}
-	return codeInternalError, "an internal error; see the server's log"
+	return toolerr.CodeInternalError, "an internal error; see the server's log"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -66,19 +67,19 @@ func (s *Server) library(ctx context.Context, m wire.Message) (reply mcp.JSONRPC
 	var wrong wrongRequest
 	reply = s.mcp.HandleMessage(context.WithValue(ctx, wrongKey{}, &wrong), m.Raw)
 	if wrong.err != nil && m.ID != nil {
-		return errorReply(m.ID, wrong.err)
+		return toolerr.Reply(m.ID, wrong.err)
 	}
 	return reply
 }
 
 // A wrongRequest is where a tool call says which error of JSON-RPC its request
 // gets: of a handler's error the library keeps the text only.
-type wrongRequest struct{ err *rpcError }
+type wrongRequest struct{ err *toolerr.RPCError }
 
 type wrongKey struct{}
 
 // instead has e answer the request of ctx, and returns it.
-func instead(ctx context.Context, e *rpcError) error {
+func instead(ctx context.Context, e *toolerr.RPCError) error {
 	if w, ok := ctx.Value(wrongKey{}).(*wrongRequest); ok {
 		w.err = e
 	}
@@ -90,7 +91,7 @@ func instead(ctx context.Context, e *rpcError) error {
 func plainError(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
 	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
 		if strings.Contains(e.Message, words) {
-			return mcp.NewJSONRPCErrorDetails(wire.CodeInvalidParams, badParams(method).message, nil)
+			return mcp.NewJSONRPCErrorDetails(wire.CodeInvalidParams, toolerr.BadParams(method).Message, nil)
 		}
 	}
 	return e

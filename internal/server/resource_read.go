@@ -11,6 +11,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // maxResource is the largest file that is given whole, in bytes: all that a
@@ -23,6 +25,8 @@ var errNoResource = errors.New("there is no such resource")
 type uriParams struct {
 	URI string `json:"uri"`
 }
+
+func (p *uriParams) tree() *strictjson.Node { return strictjson.NewObject(textMember("uri", p.URI)) }
 
 type uriRequest struct {
 	uriParams
@@ -53,19 +57,19 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	u, ok := parseURI(p.URI)
 	made := s.generated(r.catalog, p.URI)
 	if !ok && made == nil {
-		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	if made != nil {
 		return s.readGenerated(ctx, r, p, made)
 	}
 	if u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
-		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
-	out, question, err := s.pass(ctx, readMethod(), p.uriParams, p.roundTrip, nil)
+	out, question, err := s.pass(ctx, readMethod(), p.tree(), p.roundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
-	case errors.Is(err, errNoResource) || isMissing(err):
+	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
 		return nil, notFound(r, p.URI)
 	case err != nil:
 		return nil, err
@@ -165,7 +169,7 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 // if there is one: read_file has a limit, too.
 func (s *Server) tooLargeForOne(err error) error {
 	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Size <= s.limits.ReadFile {
-		return failf(codeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
+		return toolerr.New(toolerr.CodeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
 	}
 	return err
 }
@@ -185,7 +189,7 @@ type generated func(context.Context) (any, error)
 
 // readGenerated gives one, on the record and without a question.
 func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriRequest, made generated) (mcp.ResultMetadata, error) {
-	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.uriParams, p.roundTrip, nil)
+	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.roundTrip, nil)
 	if isNoSkill(err) {
 		return nil, notFound(r, p.URI)
 	}

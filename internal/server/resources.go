@@ -12,7 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // mimeDirectory is the type of a resource that is a folder.
@@ -46,6 +48,10 @@ type template struct {
 
 type cursorParams struct {
 	Cursor string `json:"cursor"`
+}
+
+func (p *cursorParams) tree() *strictjson.Node {
+	return strictjson.NewObject(textMember("cursor", p.Cursor))
 }
 
 // listResources answers resources/list: the entry document of each pack, and
@@ -149,12 +155,12 @@ func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMe
 
 // notFound is the error for a resource that is not there. It says no more of one
 // that may not be seen.
-func notFound(r *frontRequest, uri string) *rpcError {
+func notFound(r *frontRequest, uri string) *toolerr.RPCError {
 	code := mcp.RESOURCE_NOT_FOUND
 	if r.modern || r.method != string(mcp.MethodResourcesRead) {
 		code = wire.CodeInvalidParams // and so in either era for the extension's methods
 	}
-	return &rpcError{code: code, message: "there is no such resource", data: map[string]any{"uri": uri}}
+	return &toolerr.RPCError{Code: code, Message: "there is no such resource", Data: map[string]any{"uri": uri}}
 }
 
 // A found resource is a file or a folder, with what the gate needs to know.

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // shelf has a skill with a folder, a pack that is no skill, a skill inside
@@ -337,7 +338,7 @@ func TestReadDenied(t *testing.T) {
 					// What nobody decided names another way; what a person denied does not.
 					named := strings.Contains(message, "capability_packs_read_file")
 					unasked := c.rule != rules.Deny && (c.answer == nil || modern && m.method == methodDirectoryRead)
-					if code != codeNotGiven || !strings.HasPrefix(message, "denied: ") || named != unasked {
+					if code != toolerr.RPCNotGiven || !strings.HasPrefix(message, "denied: ") || named != unasked {
 						t.Errorf("%v: %d %q, want a denial that names the tool: %v", m, code, message, unasked)
 					}
 				}
@@ -404,7 +405,7 @@ func TestReadPending(t *testing.T) {
 		for method, uri := range map[string]string{"resources/read": uri, "resources/directory/read": "skill://acme/refunds/docs"} {
 			code, message := w.refused(modern, method, map[string]any{"uri": uri})
 			p := w.pending(1)[0]
-			if code != codeNotGiven || !strings.HasPrefix(message, "approval_pending: ") || !strings.Contains(message, p.Code) || !strings.Contains(message, "capability_packs_read_file") {
+			if code != toolerr.RPCNotGiven || !strings.HasPrefix(message, "approval_pending: ") || !strings.Contains(message, p.Code) || !strings.Contains(message, "capability_packs_read_file") {
 				t.Errorf("modern %v: %d %q, want that it waits as %s, and the tool", modern, code, message, p.Code)
 			}
 			w.decide(p.Code, queue.Once)
@@ -496,7 +497,7 @@ func TestReadTooLarge(t *testing.T) {
 			w.put("acme/refunds/big.txt", strings.Repeat("x", tc.size), 0o644)
 			w.initialize()
 			code, message := w.refused(false, "resources/read", map[string]any{"uri": "skill://acme/refunds/big.txt"})
-			if code != codeNotGiven || !strings.HasPrefix(message, "too_large: ") || len(w.asked) != 0 {
+			if code != toolerr.RPCNotGiven || !strings.HasPrefix(message, "too_large: ") || len(w.asked) != 0 {
 				t.Errorf("a large file: %d %q, %d questions, want too_large and none", code, message, len(w.asked))
 			}
 			if got := strings.Contains(message, "capability_packs_read_file"); got != tc.readable {

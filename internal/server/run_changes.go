@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // A changeSet is what a model gets of a run's changes in one folder.
@@ -92,7 +93,7 @@ func (r *run) busy(err error) error {
 	if !ok {
 		return err
 	}
-	return failf(codeFolderBusy, "Nothing was started. Call again when the other run has ended, or tell the user; a run waits for as long as sandbox.timeout_max in the configuration.",
+	return toolerr.New(toolerr.CodeFolderBusy, "Nothing was started. Call again when the other run has ended, or tell the user; a run waits for as long as sandbox.timeout_max in the configuration.",
 		"waited %s for %s", e.Waited, r.turnOf(e.Holder))
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // keepsOut says why nothing of a pack is given: its folder has in it what only
@@ -13,7 +14,7 @@ func (s *Server) keepsOut(packID, dir string) error {
 	if !s.planner.HoldsPrivate(dir) {
 		return nil
 	}
-	return failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
+	return toolerr.New(toolerr.CodePathDenied, "Tell the user to move the pack into a folder of its own.",
 		"the folder of pack %q holds keys or tokens of packs-mcp itself, so nothing in it is given", packID)
 }
 
@@ -31,7 +32,7 @@ func (s *Server) withoutTokens(c *call) error {
 		said = append(said, c.meta.AdditionalFields[contextKey])
 	}
 	if s.tokens.In(said) {
-		return failf(codeInvalidArguments, "Leave it out, and tell the user where you have it from.", "the arguments have a token in them that lets people use this server")
+		return toolerr.New(toolerr.CodeInvalidArguments, "Leave it out, and tell the user where you have it from.", "the arguments have a token in them that lets people use this server")
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ const skillInput = `{"type":"object","properties":{"arguments":{"type":"string",
 
 // listedSkill is how a client sees the tool.
 func (s *Server) listedSkill(t skillTool) mcp.Tool {
-	title := shorten(safetext.Line(t.pack.Name), maxListLine)
+	title := safetext.Shorten(safetext.Line(t.pack.Name), maxListLine)
 	return mcp.Tool{
 		Name: t.name, Title: title, Description: s.describe(t.pack.Description), Annotations: readOnly(title),
 		RawInputSchema: json.RawMessage(skillInput), RawOutputSchema: json.RawMessage(s.base[toolOpenDocs].output),

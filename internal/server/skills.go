@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // extensionSkills names the Skills extension of MCP, SEP-2640.
@@ -74,7 +75,7 @@ func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMet
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsList, func(ctx context.Context) (any, error) {
 		return s.skillsAfter(ctx, r.catalog, after)
-	}), p.cursorParams, p.roundTrip, nil)
+	}), p.tree(), p.roundTrip, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +134,11 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	}
 	pack := skillAt(r.catalog, p.URI)
 	if pack == nil || !s.showsFiles(pack) {
-		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
 		return s.skill(ctx, pack)
-	}), p.uriParams, p.roundTrip, nil)
+	}), p.tree(), p.roundTrip, nil)
 	if isNoSkill(err) {
 		s.leftOut(pack, err)
 		return nil, notFound(r, p.URI)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -103,7 +104,7 @@ func TestSkillsList(t *testing.T) {
 		t.Errorf("skills/list asked %q", w.asked)
 	}
 	for _, e := range w.entries() {
-		if e.Event == audit.EventRefusal && e.Tool == "skills/get" && e.Code == codeNotFound {
+		if e.Event == audit.EventRefusal && e.Tool == "skills/get" && e.Code == toolerr.CodeNotFound {
 			continue // of what is not there
 		}
 		if e.Kind != "list" || e.Tool != "skills/list" && e.Tool != "skills/get" {
@@ -331,7 +332,7 @@ func TestSkillIndexAndManifest(t *testing.T) {
 	}
 	// A file of that name goes before it, and is a file like any other.
 	w.put("notes/inner/_manifest", "mine", 0o644)
-	if code, _ := w.refused(false, "resources/read", map[string]any{"uri": "skill://notes/inner/_manifest"}); code != codeNotGiven {
+	if code, _ := w.refused(false, "resources/read", map[string]any{"uri": "skill://notes/inner/_manifest"}); code != toolerr.RPCNotGiven {
 		t.Errorf("a file called _manifest: %d, want that it is not given unasked", code)
 	}
 }

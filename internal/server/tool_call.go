@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
@@ -69,7 +70,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	of := s.planned(c, pack)
-	filled, err := s.planner.Expand(of, tool, values)
+	filled, err := s.expand(c, of, tool, values)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	if ref, ok := c.chat.listedAs(name); ok && ref.pack == pack.ID {
 		listed := set.Lookup(ref.tool)
 		if tool != nil && tool != listed {
-			return nil, failf(codeInvalidArguments, "Give the name of the one as it is declared, or of the other as it is listed.",
+			return nil, toolerr.New(toolerr.CodeInvalidArguments, "Give the name of the one as it is declared, or of the other as it is listed.",
 				"%q is the declared name of one tool of pack %q and the listed name of another, %q", name, pack.ID, ref.tool)
 		}
 		tool = listed
@@ -115,15 +116,15 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 		}
 	}
 	if tool == nil {
-		e := failf(codeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
+		e := toolerr.New(toolerr.CodeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
 		e.Near = nearTools(name, set)
 		return nil, e
 	}
 	if tool.Command == nil {
-		return nil, failf(codeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
+		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
 	}
 	if !s.isEnabled(c, pack.ID, tool.Name) {
-		return nil, failf(codeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
+		return nil, toolerr.New(toolerr.CodeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
 	}
 	return tool, nil
 }

@@ -145,7 +145,7 @@ func TestCallTool(t *testing.T) {
 		t.Errorf("parsed = %v, want the object with its strings escaped", field["parsed"])
 	}
 	for _, e := range w.entries() {
-		if strings.Contains(string(e.Args), "hunter22") {
+		if strings.Contains(e.Args.String(), "hunter22") {
 			t.Errorf("the audit log has the password: %s", e.Args)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 const toolEnable = basePrefix + "enable_tools"
@@ -76,7 +77,7 @@ func enableTool() *baseTool {
 			`"required":["pack_id"],"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"enabled":{"type":"boolean"},"tools":{"type":"array","items":{"type":"object","properties":{` +
 			`"name":{"type":"string"},"tool":{"type":"string"},"description":{"type":"string"},"signature":{"type":"string"},"input_schema":{"type":"object"}},"required":["name","tool","description","signature"]}},` +
-			`"not_executable":{"type":"array","items":{"type":"object","properties":{"tool":{"type":"string"},"reason":{"type":"string"}},"required":["tool","reason"]}},` + errorProperty + `}}`,
+			`"not_executable":{"type":"array","items":{"type":"object","properties":{"tool":{"type":"string"},"reason":{"type":"string"}},"required":["tool","reason"]}},` + toolerr.Property + `}}`,
 		annotations: mcp.ToolAnnotation{Title: "Enable a pack's tools", ReadOnlyHint: &no, DestructiveHint: &no, IdempotentHint: &yes, OpenWorldHint: &no},
 		prepare:     (*Server).prepareEnable,
 	}
@@ -98,7 +99,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 		named = *p.Tools
 	}
 	if len(named) > maxNamed {
-		return nil, failf(codeInvalidArguments, "Name fewer, or leave tools out for all.", "%d tools are named, and a pack has at most %d", len(named), maxNamed)
+		return nil, toolerr.New(toolerr.CodeInvalidArguments, "Name fewer, or leave tools out for all.", "%d tools are named, and a pack has at most %d", len(named), maxNamed)
 	}
 	pack, err := s.pack(c, p.PackID)
 	if err != nil {
@@ -125,11 +126,11 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 		}
 	}
 	if i := slices.IndexFunc(chosen, func(t *tools.Tool) bool { return t.Command == nil && set.Lookup(t.Name).Command != nil }); len(names) == 0 && i >= 0 {
-		return nil, failf(codeNotExecutable, "Tell the user; packs-mcp show names the files of the pack that cannot be used.",
+		return nil, toolerr.New(toolerr.CodeNotExecutable, "Tell the user; packs-mcp show names the files of the pack that cannot be used.",
 			"tool %q of pack %q cannot be enabled: %s", chosen[i].Name, pack.ID, chosen[i].DeclaredOnly)
 	}
 	if len(names) == 0 {
-		return nil, failf(codeNotExecutable, "Read the pack's documents for how its tools are meant to be used.",
+		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how its tools are meant to be used.",
 			"pack %q only declares these tools; none has a command", pack.ID)
 	}
 	if err := s.roomFor(c, pack.ID, names); err != nil {
@@ -156,7 +157,7 @@ func hiddenInTools(chosen []*tools.Tool) string {
 	var all []byte
 	for _, t := range chosen {
 		if t.Command != nil {
-			all = appendTexts(all, readable(t.PortableSchema()))
+			all = appendTexts(all, toolerr.ReadableSchema(t.PortableSchema()))
 		}
 	}
 	return hiddenIn(all)
@@ -184,14 +185,14 @@ func (s *Server) toolSet(pack *packs.Pack) (*tools.Set, error) {
 		return nil, err
 	}
 	if set == nil && diag.HasErrors(problems) {
-		e := failf(codeInvalidTools,
+		e := toolerr.New(toolerr.CodeInvalidTools,
 			"Tell the user, who can mend the file. Until then use the pack's documents, or capability_packs_exec_best_effort for one command.",
 			"the tools of pack %q cannot be read", pack.ID)
 		e.Problems = problems
 		return nil, e
 	}
 	if set == nil || len(set.Tools) == 0 {
-		return nil, failf(codeInvalidTools,
+		return nil, toolerr.New(toolerr.CodeInvalidTools,
 			"Use its documents and files; capability_packs_exec_best_effort can run one command.",
 			"pack %q has no tools", pack.ID)
 	}
@@ -207,7 +208,7 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 	for _, name := range names {
 		t := set.Lookup(name)
 		if t == nil {
-			e := failf(codeInvalidArguments, "Name tools as the pack declares them, or leave tools out for all.", "the pack has no tool %q", name)
+			e := toolerr.New(toolerr.CodeInvalidArguments, "Name tools as the pack declares them, or leave tools out for all.", "the pack has no tool %q", name)
 			e.Near = nearTools(name, set)
 			return nil, e
 		}
@@ -336,7 +337,7 @@ func (s *Server) roomFor(cl *call, packID string, names []string) error {
 	if len(hint) == 0 {
 		hint = append(hint, "Disable those of this pack first, with tools: [], and then enable the ones that you need.")
 	}
-	return failf(codeToolListTooLarge, strings.Join(hint, " "), "%d tools are enabled and %d more would pass the limit of %d", have, more, s.limits.EnabledTools)
+	return toolerr.New(toolerr.CodeToolListTooLarge, strings.Join(hint, " "), "%d tools are enabled and %d more would pass the limit of %d", have, more, s.limits.EnabledTools)
 }
 
 // enable gives the chat the chosen tools, and tells its client when its list
@@ -374,7 +375,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		out.Tools = append(out.Tools, enabledTool{
 			Name: n.listed, Tool: t.Name,
 			Description: s.describeLines(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
-			InputSchema: moreThanSignature(readable(t.PortableSchema())),
+			InputSchema: moreThanSignature(toolerr.ReadableSchema(t.PortableSchema())),
 		})
 	}
 	c.mu.Unlock()

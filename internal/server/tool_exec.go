@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 const toolExec = basePrefix + "exec_best_effort"
@@ -53,13 +54,13 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	switch p.CwdPolicy {
 	case "", tools.CwdWorkspace, tools.CwdPackRoot:
 	default:
-		e := failf(codeInvalidArguments, "Correct the arguments and call again.", "cwd_policy is %q; it must be workspace or pack_root", p.CwdPolicy)
+		e := toolerr.New(toolerr.CodeInvalidArguments, "Correct the arguments and call again.", "cwd_policy is %q; it must be workspace or pack_root", p.CwdPolicy)
 		e.Schema = json.RawMessage(c.tool.input)
 		return nil, e
 	}
 	for i, arg := range p.Args {
 		if strings.ContainsRune(arg, 0) {
-			e := failf(codeInvalidArguments, "Correct the arguments and call again.", "args[%d] has a NUL byte, which no program can be given", i)
+			e := toolerr.New(toolerr.CodeInvalidArguments, "Correct the arguments and call again.", "args[%d] has a NUL byte, which no program can be given", i)
 			e.Schema = json.RawMessage(c.tool.input)
 			return nil, e
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 const toolList = basePrefix + "list"
@@ -89,7 +90,7 @@ func listTool() *baseTool {
 			`"version":{"type":"string"},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"string"},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}},"same_as":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
 			`"next_cursor":{"type":"string"},"hint":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
-			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + errorProperty + `}}`,
+			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + toolerr.Property + `}}`,
 		annotations: readOnly("List capability packs"),
 		prepare:     (*Server).prepareList,
 	}
@@ -103,7 +104,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 	query := strings.TrimSpace(p.Query)
 	after, err := decodeCursor(p.Cursor)
 	if err == nil && query != "" && p.Cursor != "" {
-		err = failf(codeInvalidArguments, "Leave the cursor out, and name better words.", "a query has one page, so it has no cursor")
+		err = toolerr.New(toolerr.CodeInvalidArguments, "Leave the cursor out, and name better words.", "a query has one page, so it has no cursor")
 	}
 	if err != nil {
 		return nil, err
@@ -204,18 +205,18 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
-		PackID: p.ID, Name: shorten(safetext.Line(p.Name), maxListLine), Description: s.describe(p.Description),
+		PackID: p.ID, Name: safetext.Shorten(safetext.Line(p.Name), maxListLine), Description: s.describe(p.Description),
 		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
 	from := s.origin(p)
 	l.From, l.CreatedAt, l.UpdatedAt = from.Label, from.CreatedAt, from.UpdatedAt
 	m := p.Metadata()
-	line := func(text string) string { return shorten(safetext.Line(text), maxListLine) }
+	line := func(text string) string { return safetext.Shorten(safetext.Line(text), maxListLine) }
 	l.Version, l.License, l.Compatible, l.AllowedTools = line(m.Version), line(m.License), line(m.Compatibility), line(m.AllowedTools)
 	tags := p.Tags()
 	for _, t := range tags[:min(len(tags), maxListTags)] {
-		l.Tags = append(l.Tags, shorten(safetext.Line(t), maxListTag))
+		l.Tags = append(l.Tags, safetext.Shorten(safetext.Line(t), maxListTag))
 	}
 	return l
 }
@@ -227,7 +228,7 @@ func fewLines(id string, problems []diag.Diagnostic) []string {
 	slices.SortStableFunc(worst, func(a, b diag.Diagnostic) int { return rank(a) - rank(b) })
 	few := lines(worst[:min(len(worst), maxListProblems)])
 	for i := range few {
-		few[i] = shorten(few[i], maxListLine)
+		few[i] = safetext.Shorten(few[i], maxListLine)
 	}
 	if more := len(problems) - len(few); more > 0 {
 		few = append(few, fmt.Sprintf("and %d more: packs-mcp show %s", more, safetext.Line(id)))
@@ -275,7 +276,7 @@ func decodeCursor(cursor string) (after string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	last, ok := strings.CutPrefix(string(raw), "\x00")
 	if err != nil || !ok {
-		return "", failf(codeInvalidArguments, "Leave the cursor out to begin again.", "the cursor is not one of this list")
+		return "", toolerr.New(toolerr.CodeInvalidArguments, "Leave the cursor out to begin again.", "the cursor is not one of this list")
 	}
 	return last, nil
 }
@@ -317,7 +318,7 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 		// knows its id; it is never suggested.
 		var other error
 		if p, other = c.catalog.Lookup(id); other != nil {
-			return nil, namingOnly(err, func(id string) bool {
+			return nil, toolerr.NamingOnly(err, func(id string) bool {
 				near := c.catalog.ByID(id)
 				return near != nil && isOffered(near) && !s.hides(near)
 			})
@@ -325,15 +326,15 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 	}
 	switch {
 	case !p.Valid:
-		e := failf(codeNotAttached, "Tell the user; the pack cannot be used until this is mended.", "pack %q is not valid", p.ID)
-		e.Problems, e.folder = p.Problems, p.Folder()
+		e := toolerr.New(toolerr.CodeNotAttached, "Tell the user; the pack cannot be used until this is mended.", "pack %q is not valid", p.ID)
+		e.Problems, e.Folder = p.Problems, p.Folder()
 		return nil, e
 	case !p.Attached:
-		return nil, failf(codeNotAttached, fmt.Sprintf("Ask the user to attach it: packs-mcp attach %s", p.ID), "pack %q is not attached", p.ID)
+		return nil, toolerr.New(toolerr.CodeNotAttached, fmt.Sprintf("Ask the user to attach it: packs-mcp attach %s", p.ID), "pack %q is not attached", p.ID)
 	case p.Frontmatter.DisableModelInvocation():
-		return nil, failf(codeNotAttached, "Only the user can call on it.", "pack %q asks not to be used by models on their own", p.ID)
+		return nil, toolerr.New(toolerr.CodeNotAttached, "Only the user can call on it.", "pack %q asks not to be used by models on their own", p.ID)
 	case !p.Offered:
-		return nil, failf(codeNotAttached, "The pack is meant for another mode; the user can change it with mode: in the configuration.", "pack %q is not offered in this mode", p.ID)
+		return nil, toolerr.New(toolerr.CodeNotAttached, "The pack is meant for another mode; the user can change it with mode: in the configuration.", "pack %q is not offered in this mode", p.ID)
 	}
 	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // A toolRef is a tool of a pack that a name may mean.
@@ -229,11 +230,11 @@ func nearTools(name string, set *tools.Set) []string {
 func oneTool(name string, found []toolRef) (toolRef, error) {
 	switch len(found) {
 	case 0:
-		return toolRef{}, failf(codeNotFound, "Call capability_packs_enable_tools for a pack's tools, and pass its pack_id.", "there is no tool %q", name)
+		return toolRef{}, toolerr.New(toolerr.CodeNotFound, "Call capability_packs_enable_tools for a pack's tools, and pass its pack_id.", "there is no tool %q", name)
 	case 1:
 		return found[0], nil
 	}
-	e := failf(codeNotFound, "Call it by one of the names in near, or pass its pack_id.", "%q may be any of %d tools", name, len(found))
+	e := toolerr.New(toolerr.CodeNotFound, "Call it by one of the names in near, or pass its pack_id.", "%q may be any of %d tools", name, len(found))
 	for _, ref := range found[:min(len(found), maxNearTools)] {
 		e.Near = append(e.Near, ref.name)
 	}

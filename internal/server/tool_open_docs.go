@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 const toolOpenDocs = basePrefix + "open_docs"
@@ -53,7 +54,7 @@ func openDocsTool() *baseTool {
 			`"arguments":{"type":"string","description":"what to apply the pack to; replaces $ARGUMENTS"},` +
 			`"offset":{"type":"integer","minimum":0}},` +
 			`"required":["pack_id"],"additionalProperties":false}`,
-		output:      `{"type":"object","properties":{"folder":{"type":"string"},"entry_doc":` + documentSchema + `,"additional_docs":{"type":"array","items":` + documentSchema + `},` + errorProperty + `}}`,
+		output:      `{"type":"object","properties":{"folder":{"type":"string"},"entry_doc":` + documentSchema + `,"additional_docs":{"type":"array","items":` + documentSchema + `},` + toolerr.Property + `}}`,
 		annotations: readOnly("Open a pack's documents"),
 		prepare:     (*Server).prepareOpenDocs,
 	}
@@ -91,7 +92,7 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 	if p.Arguments != nil {
 		// Each $ARGUMENTS is one more copy of the arguments.
 		if n := len(docs.EntryDoc.Content) + (strings.Count(docs.EntryDoc.Content, argumentsPlaceholder)+1)*len(*p.Arguments); int64(n) > s.limits.ReadPageMax {
-			return nil, failf(codeTooLarge, "Pass shorter arguments, or open the document without any.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
+			return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments, or open the document without any.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 		}
 	}
 	return &action{
@@ -145,7 +146,7 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 	}
 	for _, name := range additional {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
-		if isMissing(err) {
+		if toolerr.IsMissing(err) {
 			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is not a file of the pack that can be read."})
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 const toolReadFile = basePrefix + "read_file"
@@ -60,7 +61,7 @@ func readFileTool() *baseTool {
 			`"required":["pack_id","path"],"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},"encoding":{"type":"string","enum":["utf-8","base64"]},` +
 			`"mime":{"type":"string"},"size_bytes":{"type":"integer"},"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},"note":{"type":"string"},` +
-			`"entries":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"type":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["name","type"]}},` + errorProperty + `}}`,
+			`"entries":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"type":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["name","type"]}},` + toolerr.Property + `}}`,
 		annotations: readOnly("Read a pack's file"),
 		prepare:     (*Server).prepareReadFile,
 	}

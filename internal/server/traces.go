@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -60,11 +61,11 @@ func codeOf(v any) string {
 		if v.Failure != nil {
 			return v.Failure.Code
 		}
-		if e, ok := v.Error.(*toolError); ok {
+		if e, ok := v.Error.(*toolerr.Error); ok {
 			return e.Code
 		}
 	case map[string]any:
-		if e, ok := v["error"].(*toolError); ok {
+		if e, ok := v["error"].(*toolerr.Error); ok {
 			return e.Code
 		}
 	}

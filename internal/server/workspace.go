@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/internal/workspaces"
 )
@@ -196,7 +197,7 @@ func (c *call) inWorkspace(handle string) error {
 	if c.workspace = c.chat.workspaceNamed(handle); c.workspace != nil {
 		return nil
 	}
-	return failf(codeNotFound, "Leave workspace out, or pass one that a run of this chat returned.", "there is no such workspace in this chat")
+	return toolerr.New(toolerr.CodeNotFound, "Leave workspace out, or pass one that a run of this chat returned.", "there is no such workspace in this chat")
 }
 
 // runsIn is inWorkspace for a call that runs a program, which may want a
@@ -209,7 +210,7 @@ func (s *Server) runsIn(c *call, handle string) error {
 		return nil // as it was prepared before
 	}
 	if !c.chat.ownFolder {
-		return failf(codeInvalidArguments, "Leave workspace out.", "the user named one workspace for everything, so there is no new one")
+		return toolerr.New(toolerr.CodeInvalidArguments, "Leave workspace out.", "the user named one workspace for everything, so there is no new one")
 	}
 	sp, err := s.keptWorkspace(c)
 	c.workspace = sp
@@ -236,7 +237,7 @@ func (s *Server) keptWorkspace(c *call) (*workspace, error) {
 		return nil, errNoChat
 	}
 	if !ch.makeRoom(now) {
-		return nil, failf(codeWorkspaceLimit, "Go on in one of those that runs of this chat returned, or leave workspace out.",
+		return nil, toolerr.New(toolerr.CodeWorkspaceLimit, "Go on in one of those that runs of this chat returned, or leave workspace out.",
 			"this chat has %d workspaces, and all were used lately", maxWorkspaces)
 	}
 	sp, err := s.newWorkspace()
@@ -308,7 +309,7 @@ func (s *Server) checkQuota(c *call) error {
 			return nil
 		})
 		if err != nil || held >= limit {
-			return failf(codeWorkspaceLimit, "Leave workspace out, or tell the user; files in the workspaces have to be removed.",
+			return toolerr.New(toolerr.CodeWorkspaceLimit, "Leave workspace out, or tell the user; files in the workspaces have to be removed.",
 				"the workspaces of this chat hold %d bytes or more together", limit)
 		}
 	}

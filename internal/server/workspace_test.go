@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // notes is a pack whose tool adds a line to a file, and says what is in it.
@@ -139,7 +140,7 @@ func TestWorkspaceHandles(t *testing.T) {
 			} {
 				words = append(words, fmt.Sprint(e["message"], e["hint"]))
 			}
-			if e, _ := grace.Ask("resources/read", map[string]any{"uri": "workspace://" + handle + "/notes.txt"})["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
+			if e, _ := grace.Ask("resources/read", map[string]any{"uri": "workspace://" + handle + "/notes.txt"})["error"].(map[string]any); e == nil || e["code"] == float64(toolerr.RPCNotGiven) {
 				t.Errorf("%s: another's workspace %s = %v", era, handle, e)
 			}
 		}
@@ -238,9 +239,9 @@ func TestWorkspacesAreBounded(t *testing.T) {
 	if done, ok := next.begin(); ok {
 		done()
 	}
-	e, ok := errors.AsType[*toolError](func() error { _, err := make(1001); return err }())
-	if !ok || e.Code != codeWorkspaceLimit {
-		t.Errorf("one more than %d workspaces: %v, want %s", maxWorkspaces, e, codeWorkspaceLimit)
+	e, ok := errors.AsType[*toolerr.Error](func() error { _, err := make(1001); return err }())
+	if !ok || e.Code != toolerr.CodeWorkspaceLimit {
+		t.Errorf("one more than %d workspaces: %v, want %s", maxWorkspaces, e, toolerr.CodeWorkspaceLimit)
 	}
 	age := func(by time.Duration) {
 		ch.mu.Lock()
@@ -293,14 +294,14 @@ func TestWorkspacesShareTheLimit(t *testing.T) {
 	held := ch.workspaces()[1].handle
 	for _, handle := range []string{newHandle, held} {
 		w.answer = decide("once")
-		w.fails(codeWorkspaceLimit, "capability_packs_call_tool", in(handle))
-		w.fails(codeWorkspaceLimit, "capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "workspace": handle})
+		w.fails(toolerr.CodeWorkspaceLimit, "capability_packs_call_tool", in(handle))
+		w.fails(toolerr.CodeWorkspaceLimit, "capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "workspace": handle})
 		all := w.entries()
 		if e := all[len(all)-1]; e.Decision != "deny" || !strings.Contains(e.Reason, "hold as much as they may") {
 			t.Errorf("the log ends with %+v, want that the run was withheld", e)
 		}
 		w.answer = decide("deny")
-		w.fails(codeDenied, "capability_packs_call_tool", in(handle))
+		w.fails(toolerr.CodeDenied, "capability_packs_call_tool", in(handle))
 	}
 	// The first has its own limit, at the end of each run.
 	w.answer = decide("once")

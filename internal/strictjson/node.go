@@ -56,6 +56,13 @@ type Member struct {
 	Value *Node
 }
 
+// NewText returns a text that was read nowhere.
+func NewText(text string) *Node { return &Node{Kind: Text, Text: text} }
+
+// NewObject returns an object that was read nowhere, with these members, whose keys
+// differ.
+func NewObject(members ...Member) *Node { return (&Node{Kind: Object}).With(members...) }
+
 // add adds a member whose key is not there yet.
 func (n *Node) add(m Member) {
 	const few = 16

@@ -7,7 +7,6 @@
 package tokens
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -187,38 +186,42 @@ func HideAll(texts []string) []string {
 	return parts
 }
 
-// HideJSON is [Hide] for the strings in a JSON value. It returns nil for JSON
-// that it cannot read. A text without marks, and without escapes that may spell one,
-// is not read as JSON.
-func HideJSON(raw json.RawMessage) json.RawMessage {
-	if len(raw) > 0 && marked(string(raw)) == 0 && !bytes.Contains(raw, []byte(`\u`)) && !bytes.Contains(raw, []byte(`\/`)) {
-		return raw
+// HideJSON is [Hide] for the strings in a JSON value. A text without marks, and without
+// escapes that may spell one, is not read as JSON.
+func HideJSON(c strictjson.Compact) strictjson.Compact {
+	text := c.String()
+	if c.IsZero() || marked(text) == 0 && !strings.Contains(text, `\u`) && !strings.Contains(text, `\/`) {
+		return c
 	}
 	// Treat it as one text, so that a secret is found after the id that it
 	// belongs to.
-	hidden := Hide(string(raw))
-	whole := hidden == string(raw) || json.Valid([]byte(hidden))
-	if whole {
-		raw = json.RawMessage(hidden)
+	whole := true
+	if hidden := Hide(text); hidden != text {
+		var without strictjson.Compact
+		var err error
+		if without, err = strictjson.ReadCompact([]byte(hidden)); err == nil {
+			c, text = without, hidden
+		}
+		whole = err == nil
 	}
 	// A token has no character that must be escaped, but may be written with
 	// escapes. An escape before it ends in a letter ("\nghp_"), so that the
 	// token seems to be part of a word. A private key has several lines.
-	if whole && !bytes.ContainsRune(raw, '\\') && !bytes.Contains(raw, []byte("PRIVATE KEY")) {
-		return raw
+	if whole && !strings.Contains(text, `\`) && !strings.Contains(text, "PRIVATE KEY") {
+		return c
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
+	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var v any
-	if len(raw) == 0 || d.Decode(&v) != nil {
-		return nil
+	if d.Decode(&v) != nil {
+		return strictjson.Compact{} // which no Compact is; nothing is better than a secret
 	}
 	found := false
 	v = hideValue(v, &found)
 	if !found {
-		return raw
+		return c
 	}
-	return strictjson.Canonical(v)
+	return strictjson.Write(v)
 }
 
 func hideValue(v any, found *bool) any {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The tokens are assembled here, so that scanners for tokens in repositories
@@ -173,13 +175,22 @@ func TestHideJSON(t *testing.T) {
 		`{"a":"\t` + ghp + `\n` + jwt + `"}`:                       `{"a":"\t` + Mark + `\n` + Mark + `"}`,
 		`["TOKEN=\"` + ghp + `\"","\\n` + ghp + `"]`:               `["TOKEN=\"` + Mark + `\"","\\n` + Mark + `"]`,
 	} {
-		if got := string(HideJSON(json.RawMessage(in))); got != want {
+		if got := HideJSON(compact(t, in)).String(); got != want {
 			t.Errorf("HideJSON(%s) = %s, want %s", in, got, want)
 		}
 	}
-	if got := HideJSON(json.RawMessage(`{"a":"\u0067`)); got != nil {
-		t.Errorf("HideJSON of no JSON = %s, want nil", got)
+	if got := HideJSON(strictjson.Compact{}); !got.IsZero() {
+		t.Errorf("HideJSON of nothing = %s, want nothing", got)
 	}
+}
+
+func compact(t *testing.T, text string) strictjson.Compact {
+	t.Helper()
+	c, err := strictjson.ReadCompact([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return c
 }
 
 func FuzzHideJSON(f *testing.F) {
@@ -190,11 +201,11 @@ func FuzzHideJSON(f *testing.F) {
 		if !json.Valid([]byte(text)) {
 			return
 		}
-		got := HideJSON(json.RawMessage(text))
-		if !json.Valid(got) {
+		got := HideJSON(compact(t, text))
+		if !json.Valid([]byte(got.String())) {
 			t.Fatalf("HideJSON(%s) = %s, which is no JSON", text, got)
 		}
-		if again := HideJSON(got); string(again) != string(got) {
+		if again := HideJSON(got); again != got {
 			t.Fatalf("HideJSON(%s) = %s, and then %s", text, got, again)
 		}
 	})

@@ -71,7 +71,7 @@ func TestKilledServers(t *testing.T) {
 		case e.Event == audit.EventRunEnd:
 			ended[e.Run] = true
 		case e.Decision == "always":
-			for word := range strings.SplitSeq(string(e.Args), `"`) {
+			for word := range strings.SplitSeq(e.Args.String(), `"`) {
 				always[word] = true
 			}
 		}

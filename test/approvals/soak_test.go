@@ -192,7 +192,7 @@ func TestTenServers(t *testing.T) {
 		}
 		if e.Event == audit.EventDecision && e.Decision == "always" && e.Channel == "terminal" {
 			var args struct{ Args []string }
-			_ = json.Unmarshal(e.Args, &args) // of other tools
+			_ = json.Unmarshal([]byte(e.Args.String()), &args) // of other tools
 			asked[strings.Join(args.Args, " ")]++
 		}
 	}

@@ -3,7 +3,6 @@ package call
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -12,18 +11,16 @@ import (
 // Arguments are the arguments of a call in one canonical form, which is written once.
 // They never change. A nil *Arguments is a call without any.
 type Arguments struct {
-	canonical string
+	canonical strictjson.Compact // zero: see problem
+	unread    string             // what cannot be read, as it came
+	problem   string             // why; empty: it was read
 	digest    string
 	members   []Member
 	object    bool
-	problem   string
 }
 
 // A Member is one member of the object that arguments are.
-type Member struct {
-	Name  string
-	Value string // canonical JSON
-}
+type Member = strictjson.Written
 
 // NewArguments returns the arguments that were read as this tree; nil for nil.
 func NewArguments(tree *strictjson.Node) *Arguments {
@@ -32,11 +29,11 @@ func NewArguments(tree *strictjson.Node) *Arguments {
 	}
 	a := &Arguments{object: tree.Kind == strictjson.Object}
 	if a.object {
-		a.canonical, a.members = writeObject(tree)
+		a.canonical, a.members = strictjson.WriteObject(tree)
 	} else {
-		a.canonical = string(strictjson.Canonical(tree.Value()))
+		a.canonical = strictjson.Write(tree.Value())
 	}
-	a.digest = hexSum([]byte(a.canonical))
+	a.digest = hexSum([]byte(a.canonical.String()))
 	return a
 }
 
@@ -48,31 +45,9 @@ func ParseArguments(raw json.RawMessage) *Arguments {
 	}
 	tree, err := strictjson.Parse(raw)
 	if err != nil {
-		return &Arguments{canonical: string(raw), digest: hexSum(raw), problem: fmt.Sprintf("the arguments cannot be read at byte %d: %s", err.Offset, Beginning(err.Problem))}
+		return &Arguments{unread: string(raw), digest: hexSum(raw), problem: fmt.Sprintf("the arguments cannot be read at byte %d: %s", err.Offset, Beginning(err.Problem))}
 	}
 	return NewArguments(tree)
-}
-
-// writeObject writes an object in its canonical form. The values of its members
-// are parts of that text, so that they take up no room of their own.
-func writeObject(object *strictjson.Node) (text string, members []Member) {
-	var w strictjson.Writer
-	sorted := slices.SortedFunc(slices.Values(object.Members), func(a, b strictjson.Member) int { return strings.Compare(a.Key, b.Key) })
-	ends := make([]int, len(sorted)) // where each value ends
-	sizes := make([]int, len(sorted))
-	w.Open('{')
-	for i, m := range sorted {
-		value := strictjson.Canonical(m.Value.Value())
-		w.Member(m.Key, value)
-		ends[i], sizes[i] = len(w.Bytes()), len(value)
-	}
-	w.Close('}')
-	text = string(w.Bytes())
-	members = make([]Member, len(sorted))
-	for i, m := range sorted {
-		members[i] = Member{m.Key, text[ends[i]-sizes[i] : ends[i]]}
-	}
-	return text, members
 }
 
 // Canonical is the arguments in one spelling: object keys sorted, no spaces,
@@ -81,6 +56,17 @@ func writeObject(object *strictjson.Node) (text string, members []Member) {
 func (a *Arguments) Canonical() string {
 	if a == nil {
 		return ""
+	}
+	if a.problem != "" {
+		return a.unread
+	}
+	return a.canonical.String()
+}
+
+// Compact is Canonical as JSON; zero without arguments, and when they have a problem.
+func (a *Arguments) Compact() strictjson.Compact {
+	if a == nil {
+		return strictjson.Compact{}
 	}
 	return a.canonical
 }

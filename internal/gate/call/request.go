@@ -1,12 +1,12 @@
 package call
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A Kind is the sort of thing a call does. The zero Kind is refused.
@@ -150,8 +150,8 @@ type Request struct {
 	// Arguments are the call's own arguments.
 	Arguments *Arguments
 	// Logged is what the audit log keeps of the arguments: Arguments with
-	// secret values taken out. Nil keeps nothing.
-	Logged json.RawMessage
+	// secret values taken out. The zero value keeps nothing.
+	Logged strictjson.Compact
 	// Fields are values that the call needs and nobody has given: the person is
 	// asked for them, and in their places the request has stand-ins. See
 	// Permit.Fill in package gate.
@@ -298,7 +298,6 @@ func (p *Pack) Trusted() bool { return p.Trust == TrustBundled || p.Trust == Tru
 // clone returns a copy that shares nothing that could be changed.
 func (r Request) clone() Request {
 	r.Tools, r.Fields = slices.Clone(r.Tools), slices.Clone(r.Fields) // Pack.Files is never changed
-	r.Logged = slices.Clone(r.Logged)                                 // Arguments never change
 	if r.Run != nil {
 		run := *r.Run
 		run.Env, run.Inputs, run.Reads = slices.Clone(run.Env), slices.Clone(run.Inputs), slices.Clone(run.Reads)

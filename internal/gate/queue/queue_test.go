@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A bench is a queue with its clock in reach of a test.
@@ -326,7 +327,7 @@ func TestMeasure(t *testing.T) {
 		"tools":           {func(r *call.Request) { r.Tools = append(r.Tools, long) }, more},
 		"fields":          {func(r *call.Request) { r.Fields = append(r.Fields, call.Field{Title: long}) }, more},
 		"arguments":       {func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(long)) }, more},
-		"logged":          {func(r *call.Request) { r.Logged = []byte(long) }, more},
+		"logged":          {func(r *call.Request) { r.Logged = strictjson.Write(long) }, more},
 		"argv":            {func(r *call.Request) { r.Run.Command.Args = append(r.Run.Command.Args, long) }, more},
 		"empty arguments": {func(r *call.Request) { r.Run.Command.Args = make([]string, more) }, 8 * more},
 		"logged argv":     {func(r *call.Request) { r.Run.Logged = append(r.Run.Logged, long) }, more},
