@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -229,7 +230,7 @@ func (s *service) reportSandbox(ctx context.Context, cfg *config.Config, logger 
 
 // warm compiles the first tools that it finds: the schema behind them is
 // compiled once, and takes longer than the rest of the first answer.
-func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
+func warm(ctx context.Context, lib *packs.Library, files *toolfiles.Files) {
 	for _, p := range lib.Catalog(ctx).Attached() {
 		// Documents that may declare tools need none of the schemas.
 		if len(p.ToolFiles) > 0 && files.HasTools(p) {

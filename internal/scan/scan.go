@@ -22,6 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -255,7 +256,7 @@ func (s *scanner) incomplete(path, why string) {
 
 // declared looks at what a pack declares; below is its folder with a slash, or empty.
 func (s *scanner) declared(p *packs.Pack, below string) {
-	set, wrong, err := packs.NewToolFiles(tools.Limits{}, "").Load(p)
+	set, wrong, err := toolfiles.New(tools.Limits{}, "").Load(p)
 	if err != nil {
 		s.incomplete(below+p.Entry, "the tools cannot be read: "+err.Error())
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -102,7 +103,7 @@ type Options struct {
 	Gate    Decider
 	Logger  *slog.Logger // nil discards
 	// Tools compiles the tools of packs; nil: with the usual limits.
-	Tools *packs.ToolFiles
+	Tools *toolfiles.Files
 	// Programs finds programs; nil: one of the server's own. Sharing the
 	// runner's saves digesting each program twice.
 	Programs *program.Lookuper

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
@@ -77,7 +78,7 @@ func listTool() *baseTool {
 	return &baseTool{
 		name:  toolList,
 		title: "List capability packs",
-		description: func(s *Server, catalog *packs.Catalog, once *packs.ToolsOnce) string {
+		description: func(s *Server, catalog *packs.Catalog, once *toolfiles.Once) string {
 			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
 			return text + s.metadataBlock(s.listedPacks(catalog), once, maxInstructions-weight(text))
 		},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -73,7 +74,7 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 		return nil, fmt.Errorf("%q is no pack", dir)
 	}
 	v := &Version{pack: all[i], tools: map[string]*tools.Tool{}}
-	set, _, err := packs.NewToolFiles(tools.Limits{}, "").Load(v.pack)
+	set, _, err := toolfiles.New(tools.Limits{}, "").Load(v.pack)
 	if err != nil {
 		return nil, err
 	}

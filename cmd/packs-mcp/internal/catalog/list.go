@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -283,7 +284,7 @@ func describeAll(ctx context.Context, cfg *config.Config, added *cli.Added, foun
 		// Compiled tools stay in memory, so do not keep those of many packs at
 		// once.
 		const most = 1_000
-		var files *packs.ToolFiles
+		var files *toolfiles.Files
 		for i, p := range found {
 			if i%most == 0 {
 				files = cli.ToolFiles(cfg)
@@ -299,7 +300,7 @@ func describeAll(ctx context.Context, cfg *config.Config, added *cli.Added, foun
 				if l.Attached {
 					// Only for packs that a model can use, since this check
 					// reads every file.
-					l.denied = packs.DeniedFrom(ctx, dir, p, l.set)
+					l.denied = toolfiles.DeniedFrom(ctx, dir, p, l.set)
 					l.Problems = append(l.Problems, l.denied...)
 				}
 				dir.Close()
@@ -340,7 +341,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 
 // describe returns everything about a pack that a person or a program may want
 // to know before opening it. dir and err are what [packs.Pack.OpenDir] returned.
-func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles, added *cli.Added, mode string) listedPack {
+func describe(p *packs.Pack, dir *packfs.Dir, err error, files *toolfiles.Files, added *cli.Added, mode string) listedPack {
 	var set *tools.Set
 	var problems []diag.Diagnostic
 	var m packs.Metadata
@@ -494,11 +495,11 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	tree, err := digest(ctx, p)
 	progress.Close()
 	if err != nil {
-		out.Problems = append(out.Problems, packs.NotDigested(err))
+		out.Problems = append(out.Problems, toolfiles.NotDigested(err))
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
-		out.Problems = append(out.Problems, packs.DeniedProblems(p, tree, out.set)...)
-		shown = packs.WithoutDenied(p, tree, shown)
+		out.Problems = append(out.Problems, toolfiles.DeniedProblems(p, tree, out.set)...)
+		shown = toolfiles.WithoutDenied(p, tree, shown)
 		out.Differs = added.From(p.Dir, tree.Digest).Differs
 	}
 	scanned, scanErr := scan.Of(ctx, catalog, p)
