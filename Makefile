@@ -1,4 +1,4 @@
-# make build   the program, in bin/
+# make build   both programs, in bin/
 # make test    all tests that this machine can run
 # make check   everything that must hold before a change is merged
 # make ci      both
@@ -30,6 +30,7 @@ FUZZPARTS ?= 1
 # Static, and without the paths of the machine that built it.
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/packs-mcp-sigstore ./cmd/packs-mcp-sigstore
 
 # "make test V=1" also names what is skipped, and why. Two packages at a time, since
 # many tests have time limits; and test/sandbox alone, which counts what is left on the
