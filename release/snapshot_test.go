@@ -71,7 +71,7 @@ func decode(t *testing.T, file string, into any) {
 }
 
 // programs are what is built for each system.
-func programs() []string { return []string{"packs-mcp"} }
+func programs() []string { return []string{"packs-mcp", "packs-mcp-sigstore"} }
 
 func systems() []string {
 	var all []string
@@ -355,7 +355,7 @@ func TestChecksums(t *testing.T) {
 			t.Errorf("checksums.txt has no %s", f.Name())
 		}
 	}
-	if len(listed) < 6+6+3+6 { // archives, packages, bundles, bills
+	if len(listed) < 6+6+3+12 { // archives, packages, bundles, bills
 		t.Errorf("checksums.txt has %d files only", len(listed))
 	}
 }
@@ -463,7 +463,7 @@ func TestPackages(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", kind.name, err, list)
 			}
 			for _, want := range []string{
-				"usr/bin/packs-mcp\n", "usr/share/man/man1/packs-mcp.1\n", "usr/share/bash-completion/completions/packs-mcp\n",
+				"usr/bin/packs-mcp\n", "usr/bin/packs-mcp-sigstore\n", "usr/share/man/man1/packs-mcp.1\n", "usr/share/bash-completion/completions/packs-mcp\n",
 				"usr/share/zsh/site-functions/_packs-mcp\n", "usr/share/doc/packs-mcp/copyright\n", "usr/share/doc/packs-mcp/licenses/go/LICENSE\n",
 			} {
 				if !strings.Contains(string(list), want) {
