@@ -25,17 +25,13 @@ fi
 for os in linux darwin windows; do
 	export GOOS=$os
 	for main in cmd/packs-mcp*; do
-		folder=. package=./$main
-		if [ -e "$main/go.mod" ]; then # a module of its own
-			folder=$main package=.
-		fi
-		if ! (cd "$folder" && "$tool" check "$package" --allowed_licenses="$allowed") >"$tmp/log" 2>&1; then
+		if ! "$tool" check "./$main" --allowed_licenses="$allowed" >"$tmp/log" 2>&1; then
 			cat "$tmp/log" >&2
 			echo "licenses: a module of $main for $os has a licence other than $allowed" >&2
 			exit 1
 		fi
 		if [ -n "${1:-}" ]; then
-			(cd "$folder" && "$tool" save "$package" --save_path="$tmp/texts" --force) >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+			"$tool" save "./$main" --save_path="$tmp/texts" --force >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 			chmod -R u+w "$tmp/texts"
 			cp -R "$tmp/texts/." "$1/"
 		fi
