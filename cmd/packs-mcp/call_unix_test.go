@@ -86,7 +86,8 @@ func TestCallInterrupted(t *testing.T) {
 		}
 	}
 	s.Enter("\x03")
-	if code := s.Ended(); code != 1 {
+	s.Until("packs-mcp: stopped")
+	if code := s.Ended(); code != 1 || strings.Contains(s.Screen(), "canceled") {
 		t.Errorf("call ended with status %d, want 1\n%s", code, s.Screen())
 	}
 	all := events(t, dir)

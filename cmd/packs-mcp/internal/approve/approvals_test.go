@@ -376,7 +376,7 @@ func TestApprovalsWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"approve", "ZZZZ-ZZZZ"}, {"deny", "ZZZZ-ZZZZ"}, {"show", "ZZZZ-ZZZZ"}, {"open"}} {
-		if code, out, errs := o.command(args...); code != 1 || out != "" || !strings.HasPrefix(errs, "packs-mcp: error: no server of yours is running, so no call waits\npacks-mcp: hint: clients start servers") {
+		if code, out, errs := o.command(args...); code != 1 || out != "" || !strings.HasPrefix(errs, "packs-mcp: error: no server of yours is running, so no call waits\npacks-mcp: hint: start your client, which starts a server, and make the call again there; packs-mcp doctor") {
 			t.Errorf("approvals %q without a server = %d, %q, %q", args, code, out, errs)
 		}
 	}
