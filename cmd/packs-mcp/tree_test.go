@@ -171,5 +171,11 @@ func TestJSONHasShapes(t *testing.T) {
 		if _, ok := a.ShapeOf(c); ok != (c.Flags().Lookup("json") != nil) {
 			t.Errorf("%s: --json and its shape do not go together; use cli.JSONFlag", name)
 		}
+		s, _ := a.ShapeOf(c)
+		for _, w := range s.With {
+			if c.Flags().Lookup(strings.TrimPrefix(w.Flag, "--")) == nil {
+				t.Errorf("%s: has a shape for %s, which it does not take", name, w.Flag)
+			}
+		}
 	}
 }

@@ -19,7 +19,7 @@ func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
 	}
 	var now frontmatter.Summary
 	if p.Loose {
-		if t, _ := looseTool(p.Entry, src, tools.Limits{}); t != nil {
+		if t, _ := ParseLoose(p.Entry, src, tools.Limits{}); t != nil {
 			now = looseDocument(t).Summary(nil)
 		}
 	} else if doc, _ := frontmatter.Inspect(p.Entry, src, p.limits.Frontmatter); doc != nil {

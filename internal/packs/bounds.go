@@ -12,8 +12,7 @@ import (
 
 // Bounds of the walk through one root.
 const (
-	maxDepth = 16 // enough for nearly all real packs; directories in the root are 1 deep
-	maxDirs  = 200_000
+	maxDirs = 200_000
 	// maxPackDirs is how many directories below one pack are looked at, so that
 	// no pack uses up the bound of the whole root. Real packs have a few dozen.
 	maxPackDirs = 10_000

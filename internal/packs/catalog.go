@@ -1,6 +1,7 @@
 package packs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -94,7 +95,7 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 					fmt.Sprintf("the id %q was attached for the pack in %q, so this one is not", p.ID, e.Dir), "attach it by name if you want this one")
 			}
 		}
-		p.Offered = offered(p.Modes(), opts.Mode)
+		p.Offered = IsOffered(p.Modes(), opts.Mode)
 		c.packs = append(c.packs, p)
 	}
 	for _, id := range s.root.Attach {
@@ -112,7 +113,10 @@ func (o *Options) attaches(id string) bool {
 	return slices.ContainsFunc(o.Attach, func(want string) bool { return want == "all" || strings.EqualFold(want, id) })
 }
 
-func offered(modes []string, mode string) bool {
+// IsOffered reports whether what lists these modes is offered in the configured mode.
+// An empty mode means "Global".
+func IsOffered(modes []string, mode string) bool {
+	mode = cmp.Or(mode, modeGlobal)
 	return len(modes) == 0 || slices.ContainsFunc(modes, func(m string) bool {
 		return strings.EqualFold(m, modeGlobal) || strings.EqualFold(m, mode)
 	})

@@ -17,17 +17,17 @@ import (
 // Denied surveys the pack's files without reading them. It returns what is wrong with
 // the files that a digest denies and with the tools that need one of them, or why the
 // pack has no digest at all.
-func (p *Pack) Denied(ctx context.Context, set *tools.Set) []diag.Diagnostic {
+func Denied(ctx context.Context, p *Pack, set *tools.Set) []diag.Diagnostic {
 	dir, err := p.OpenDir()
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	return p.DeniedFrom(ctx, dir, set)
+	return DeniedFrom(ctx, dir, p, set)
 }
 
 // DeniedFrom is Denied for a pack whose folder [Pack.OpenDir] opened.
-func (p *Pack) DeniedFrom(ctx context.Context, dir *packfs.Dir, set *tools.Set) []diag.Diagnostic {
+func DeniedFrom(ctx context.Context, dir *packfs.Dir, p *Pack, set *tools.Set) []diag.Diagnostic {
 	tree, err := dir.Survey(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -35,7 +35,7 @@ func (p *Pack) DeniedFrom(ctx context.Context, dir *packfs.Dir, set *tools.Set) 
 	case err != nil:
 		return []diag.Diagnostic{NotDigested(err)}
 	}
-	return p.DeniedProblems(tree, set)
+	return DeniedProblems(p, tree, set)
 }
 
 // NotDigested returns the diagnostic for a pack whose files have no digest.
@@ -48,12 +48,12 @@ func NotDigested(err error) diag.Diagnostic {
 
 // DeniedProblems returns a warning for each of the first 20 entries that a digest
 // denies, one for the rest, and one for each tool that stays disabled. set may be nil.
-func (p *Pack) DeniedProblems(tree *packfs.Tree, set *tools.Set) []diag.Diagnostic {
+func DeniedProblems(p *Pack, tree *packfs.Tree, set *tools.Set) []diag.Diagnostic {
 	out := deniedFiles(tree)
 	if set == nil {
 		return out
 	}
-	for i, t := range p.WithoutDenied(tree, set.Tools) {
+	for i, t := range WithoutDenied(p, tree, set.Tools) {
 		if t != set.Tools[i] {
 			out = append(out, diag.Diagnostic{
 				Code: CodeFileDenied, Severity: diag.Warning, File: t.File, Line: t.Line,
@@ -67,8 +67,8 @@ func (p *Pack) DeniedProblems(tree *packfs.Tree, set *tools.Set) []diag.Diagnost
 
 // WithoutDenied returns the tools, with those that need a denied file made
 // declared-only: if the file is the program, or named by a template. The value of a
-// placeholder can still name a denied file; see [Pack.DeniedIn].
-func (p *Pack) WithoutDenied(tree *packfs.Tree, all []*tools.Tool) []*tools.Tool {
+// placeholder can still name a denied file; see [DeniedIn].
+func WithoutDenied(p *Pack, tree *packfs.Tree, all []*tools.Tool) []*tools.Tool {
 	if len(tree.Denied) == 0 {
 		return all
 	}
@@ -77,7 +77,7 @@ func (p *Pack) WithoutDenied(tree *packfs.Tree, all []*tools.Tool) []*tools.Tool
 		if t.Command == nil {
 			continue
 		}
-		if err := p.deniedTo(tree, t); err != nil {
+		if err := deniedTo(p, tree, t); err != nil {
 			declared := *t
 			declared.Command, declared.DeclaredOnly = nil, "it needs a file that cannot be used: "+err.Error()
 			out[i] = &declared
@@ -86,9 +86,9 @@ func (p *Pack) WithoutDenied(tree *packfs.Tree, all []*tools.Tool) []*tools.Tool
 	return out
 }
 
-func (p *Pack) deniedTo(tree *packfs.Tree, t *tools.Tool) error {
+func deniedTo(p *Pack, tree *packfs.Tree, t *tools.Tool) error {
 	// A program "./NAME" is in the pack's folder, whatever the working folder is.
-	if err := p.DeniedIn(tree, p.Dir, []string{t.Command.Program}); err != nil {
+	if err := DeniedIn(p, tree, p.Dir, []string{t.Command.Program}); err != nil {
 		return err
 	}
 	dir := ""
@@ -106,14 +106,14 @@ func (p *Pack) deniedTo(tree *packfs.Tree, t *tools.Tool) error {
 			names = append(names, text)
 		}
 	}
-	return p.DeniedIn(tree, dir, names)
+	return DeniedIn(p, tree, dir, names)
 }
 
 // DeniedIn returns why a file of the pack that one of the texts names is denied, or
 // nil. Relative names are below dir, unless dir is empty. A text may also be an option
 // with its value, as in --config=FILE. This only spares people questions about runs
 // that cannot work; the protection is that copies for runs hold no denied files.
-func (p *Pack) DeniedIn(tree *packfs.Tree, dir string, texts []string) error {
+func DeniedIn(p *Pack, tree *packfs.Tree, dir string, texts []string) error {
 	if len(tree.Denied) == 0 || p.Loose {
 		return nil
 	}

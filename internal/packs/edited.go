@@ -1,16 +1,14 @@
 package packs
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // An edit of a pack's documents changes only that pack, as long as its name stays the
@@ -31,7 +29,7 @@ type edited struct {
 // rescanEdited returns what rescan would, if only the directories of some packs were
 // touched and no other pack can be affected. Otherwise ok is false and the rest means
 // nothing. The caller holds scanning.
-func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[string]bool) (c *Catalog, memos []*memo, ok bool) {
+func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[string]bool) (c *Catalog, memos []*memo.Memo, ok bool) {
 	if l.catalog == nil || len(touched) == 0 || len(touched) > maxEdited {
 		return nil, nil, false
 	}
@@ -55,16 +53,16 @@ func (l *Library) rescanEdited(ctx context.Context, opts Options, touched map[st
 }
 
 // isRemembered reports whether path is a directory that an earlier scan looked at.
-func isRemembered(memos []*memo, path string) bool {
-	return filepath.Base(path) == "tools" || slices.ContainsFunc(memos, func(m *memo) bool {
-		rel, below := strings.CutPrefix(path, m.dir+string(filepath.Separator))
-		return below && m.tree != "" && m.find(rel) != nil
+func isRemembered(memos []*memo.Memo, path string) bool {
+	return filepath.Base(path) == "tools" || slices.ContainsFunc(memos, func(m *memo.Memo) bool {
+		rel, below := strings.CutPrefix(path, m.Dir+string(filepath.Separator))
+		return below && !m.IsEmpty() && m.Find(rel) != nil
 	})
 }
 
 // findEdited finds the pack whose directory is dir, if its content affects nothing
 // else.
-func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
+func findEdited(c *Catalog, memos []*memo.Memo, dir string) (e edited, ok bool) {
 	if filepath.Base(dir) == "tools" { // may belong to the pack above
 		return e, false
 	}
@@ -82,10 +80,10 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 	}
 	e.memo = -1
 	for i, m := range memos {
-		if m.tree == "" {
+		if m.IsEmpty() {
 			continue
 		}
-		if _, below := strings.CutPrefix(dir, m.dir+string(filepath.Separator)); below {
+		if _, below := strings.CutPrefix(dir, m.Dir+string(filepath.Separator)); below {
 			if e.memo >= 0 {
 				return e, false // roots overlap
 			}
@@ -96,39 +94,20 @@ func findEdited(c *Catalog, memos []*memo, dir string) (e edited, ok bool) {
 		return e, false
 	}
 	m := memos[e.memo]
-	if m.always || m.unread > 0 || len(m.links)+len(m.other) > 0 {
+	if m.Always || m.Unread > 0 || !m.IsPlain() {
 		return e, false
 	}
-	e.at = m.find(dir[len(m.dir)+1:])
+	e.at = m.Find(dir[len(m.Dir)+1:])
 	return e, e.at != nil
 }
 
-// find returns the offsets in the tree of a directory and those above it, the root
-// first, or nil if it is not there.
-func (m *memo) find(rel string) []int {
-	at := []int{0}
-	n := new(node)
-	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
-		below, ok := m.read(at[len(at)-1], n)
-		if !ok {
-			return nil
-		}
-		next, ok := below.find(name)
-		if !ok {
-			return nil
-		}
-		at = append(at, next)
-	}
-	return at
-}
-
 // look scans the directory of the pack old again. before is the memo of its root.
-func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pack) (*memo, *Pack, bool) {
+func (e *edited) look(ctx context.Context, opts *Options, before *memo.Memo, old *Pack) (*memo.Memo, *Pack, bool) {
 	root := &opts.Roots[e.memo]
 	if len(root.Entry)+len(root.Docs) > 0 || root.Inside != "" || !old.Valid || old.Loose || old.ShadowedBy != "" || old.Origin.Root != root.Dir {
 		return nil, nil, false
 	}
-	if dir, err := filepath.EvalSymlinks(root.Dir); err != nil || dir != before.dir {
+	if dir, err := filepath.EvalSymlinks(root.Dir); err != nil || dir != before.Dir {
 		return nil, nil, false
 	}
 	clock := opts.clock
@@ -137,38 +116,38 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo, old *Pac
 	}
 	s := &scanner{
 		ctx: ctx, root: root, origin: old.Origin, bounds: opts.bounds.withDefaults(), whole: true, clock: clock, touched: map[string]bool{old.Dir: true},
-		dir: before.dir, stamps: newStamper(before.dir, clock()), old: *before, names: make(map[string]string),
+		dir: before.Dir, stamps: memo.NewStamper(before.Dir, clock()), old: before, names: make(map[string]string),
 	}
-	top := &visit{s: s, place: place{at: ".", actual: "."}, full: before.dir}
+	top := &visit{s: s, place: place{at: ".", actual: "."}, full: before.Dir}
 	defer top.close()
 	v := top
-	for name := range strings.SplitSeq(old.Dir[len(before.dir)+1:], string(filepath.Separator)) {
+	for name := range strings.SplitSeq(old.Dir[len(before.Dir)+1:], string(filepath.Separator)) {
 		full := v.path(name)
 		v = v.below(name, v.place.below(name, full), full)
 		defer v.close()
 	}
 	v.remember(e.at[len(e.at)-1])
-	if v.old == nil || len(v.old.docs) != 1 || v.look() != nil || v.loud || v.now.entries != v.old.entries || v.now.cut != v.old.cut {
+	if v.old == nil || len(v.old.Docs) != 1 || v.look() != nil || v.loud || v.now.Entries != v.old.Entries || v.now.Cut != v.old.Cut {
 		return nil, nil, false
 	}
-	entry, others := s.entryOf(v.now.entries, v.place.at)
+	entry, others := s.entryOf(v.now.Entries, v.place.at)
 	if entry != old.Entry || len(others) > 0 || !s.pack(v, false) {
 		return nil, nil, false
 	}
 	p := s.found[0]
-	if v.vanished || v.now.always || len(v.now.docs) != 1 || len(s.problems) > 0 || s.unread > 0 || s.ended() != nil ||
+	if v.vanished || v.now.Always || len(v.now.Docs) != 1 || len(s.problems) > 0 || s.unread > 0 || s.ended() != nil ||
 		p.Frontmatter.Name() != old.Frontmatter.Name() || !inItself(old.Problems) || diag.HasErrors(p.Problems) {
 		return nil, nil, false
 	}
 	p.ID, p.Dir, p.path, p.Trust, p.Valid = old.ID, old.Dir, old.path, old.Trust, true
 	p.Attached, p.AttachedSince = old.Attached, old.AttachedSince
-	p.Offered = offered(p.Modes(), cmp.Or(opts.Mode, modeGlobal))
+	p.Offered = IsOffered(p.Modes(), opts.Mode)
 	diag.Sort(p.Problems)
-	m := before.with(e.at, v)
+	m := before.With(e.at, &v.now)
 	if m == nil {
 		return nil, nil, false
 	}
-	m.reads, m.steps = s.reads, s.steps
+	m.Reads, m.Steps = s.reads, s.steps
 	return m, p, true
 }
 
@@ -182,28 +161,4 @@ func inItself(problems []diag.Diagnostic) bool {
 		}
 		return false
 	})
-}
-
-// with returns the memo with what v found in one directory; at are the offsets of that
-// directory and those above it. The directories below it stay. It returns nil if the
-// result cannot be stored.
-func (m *memo) with(at []int, v *visit) *memo {
-	docs := slices.Clone(m.docs)
-	w := writer{differs: true, docs: docs[:v.old.docs[0].number]} // so that its document gets the same number
-	from := at[len(at)-1]
-	size := w.begin(&v.now) // offset of the node's size
-	w.b = append(w.b, v.subs.tree[v.subs.at:v.subs.end]...)
-	w.end(size)
-	if w.other != nil || len(m.tree)+len(w.b) > maxTree {
-		return nil
-	}
-	tree := make([]byte, 0, from+len(w.b)+len(m.tree)-v.subs.end)
-	tree = append(append(append(tree, m.tree[:from]...), w.b...), m.tree[v.subs.end:]...)
-	for _, above := range at[:len(at)-1] {
-		r := packed.From(m.tree[above:])
-		r.Text() // its name
-		place := len(m.tree) - len(r.Rest())
-		binary.LittleEndian.PutUint32(tree[place:], uint32(int(r.Fixed(4))+len(tree)-len(m.tree)))
-	}
-	return &memo{dir: m.dir, tree: string(tree), links: m.links, docs: docs, fresh: true, lasts: m.lasts}
 }

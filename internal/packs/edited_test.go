@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // A look at one pack that was edited finds what a look at everything would, and
@@ -37,7 +39,7 @@ func TestEditedAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lib := library(t, dir, Index{})
+	lib := library(t, dir, memo.Index{})
 	for _, test := range []struct {
 		name  string
 		alone bool
@@ -116,13 +118,11 @@ func TestEditedAlone(t *testing.T) {
 		if !found.same(whole) {
 			t.Errorf("%s: the Catalog is not that of a look at everything", test.name)
 		}
-		if !now.isWhole() {
-			t.Errorf("%s: what is remembered is no whole tree", test.name)
-		}
+		kept := indexOf(t, now)
 		if err := lib.Rescan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if m := lib.memos[0]; m.tree != now.tree || !slices.Equal(m.docs, now.docs) {
+		if again := indexOf(t, lib.memos[0]); again != kept {
 			t.Errorf("%s: a look at everything remembers something else", test.name)
 		}
 	}
@@ -135,7 +135,7 @@ func TestReplacedIsNotAlone(t *testing.T) {
 	needStamps(t, dir)
 	write(t, filepath.Join(dir, "a", "SKILL.md"), skill("a", "First."))
 	write(t, filepath.Join(dir, "b", "SKILL.md"), skill("b", "First."))
-	lib := library(t, dir, Index{})
+	lib := library(t, dir, memo.Index{})
 	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "old")); err != nil {
 		t.Fatal(err)
 	}
@@ -154,4 +154,19 @@ func remove(t *testing.T, file string) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// indexOf returns the index of what is remembered. It fails if that is no whole tree.
+func indexOf(t *testing.T, m *memo.Memo) string {
+	t.Helper()
+	x := indexIn(t)
+	if _, err := x.Save(m, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Load(m.Dir, ""); err != nil {
+		t.Errorf("what is remembered is no whole tree: %v", err)
+	}
+	data, err := os.ReadFile(indexFile(t, x))
+	must(t, err)
+	return string(data)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
@@ -30,7 +31,7 @@ const (
 // only if this is the last try.
 func (s *scanner) pack(v *visit, last bool) bool {
 	at := v.place
-	entry, others := s.entryOf(v.now.entries, at.at)
+	entry, others := s.entryOf(v.now.Entries, at.at)
 	var doc frontmatter.Summary
 	var problems []diag.Diagnostic
 	if entry != "" {
@@ -38,7 +39,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		if v.vanished && !last {
 			return false
 		}
-		doc, problems = d.doc, slices.Clone(d.problems)
+		doc, problems = d.Doc, slices.Clone(d.Problems)
 		if len(others) > 0 {
 			problems = append(problems, diag.Diagnostic{
 				Code: CodeEntryAmbiguous, Severity: diag.Warning, File: entry,
@@ -57,15 +58,15 @@ func (s *scanner) pack(v *visit, last bool) bool {
 			if v.vanished && !last {
 				return false
 			}
-			if needsTools(at, name) && !d.tools && len(v.toolFiles()) == 0 {
+			if needsTools(at, name) && !d.Tools && len(v.toolFiles()) == 0 {
 				continue // a note or some other page: many have frontmatter
 			}
-			if !d.doc.IsZero() && !diag.HasErrors(d.problems) {
-				entry, doc, problems = name, d.doc, slices.Clone(d.problems)
+			if !d.Doc.IsZero() && !diag.HasErrors(d.Problems) {
+				entry, doc, problems = name, d.Doc, slices.Clone(d.Problems)
 				break
 			}
 			if at.at == "." {
-				for _, p := range d.problems {
+				for _, p := range d.Problems {
 					if p.Severity == diag.Error {
 						s.hints = append(s.hints, p.File+": "+p.Message)
 					}
@@ -80,7 +81,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 	p := s.newPack()
 	*p = Pack{
 		Description: doc.Description(), Origin: s.origin, Trust: s.root.Trust.normal(), Entry: entry,
-		Frontmatter: doc, Problems: problems, folder: v.now.which,
+		Frontmatter: doc, Problems: problems, folder: v.now.Which,
 	}
 	p.Dir, p.path = s.keepPlace(v.full, at.at)
 	p.Name = cmp.Or(doc.Name(), filepath.Base(p.Dir))
@@ -89,7 +90,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 			fmt.Sprintf("the description has %d characters, and a model sees the first %d", n, s.origin.limits.Description), "put what matters first")
 	}
 	for _, name := range p.Docs() {
-		v.now.always = true
+		v.now.Always = true
 		dir, err := v.open()
 		if err == nil {
 			var isDir bool
@@ -105,28 +106,28 @@ func (s *scanner) pack(v *visit, last bool) bool {
 	}
 	p.ToolFiles = v.toolFiles()
 	if v.quiet {
-		v.now.state = v.old.state
+		v.now.State = v.old.State
 	} else {
-		f := fingerprint{st: s.stamps}
+		f := memo.NewFingerprint(s.stamps)
 		if v.seen != nil && v.seenName == entry {
-			f.addInfo(v.seen)
+			f.AddInfo(v.seen)
 		} else {
-			f.add(v.path(filepath.FromSlash(entry)))
+			f.Add(v.path(filepath.FromSlash(entry)))
 		}
 		for _, name := range p.ToolFiles {
-			f.add(v.path(filepath.FromSlash(name)))
+			f.Add(v.path(filepath.FromSlash(name)))
 		}
-		v.now.state = f.value()
-		v.now.always = v.now.always || f.linked
+		v.now.State = f.Value()
+		v.now.Always = v.now.Always || f.Linked
 	}
-	p.state = v.now.state
+	p.state = v.now.State
 	s.found = append(s.found, p)
 	return true
 }
 
-// toolFilesNow returns the files that declare tools right now: some may be new since
+// ToolFilesNow returns the files that declare tools right now: some may be new since
 // the scan. If the folder cannot be listed, it returns those that the scan found.
-func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
+func (p *Pack) ToolFilesNow(dir *packfs.Dir) []string {
 	if p.Loose {
 		return p.ToolFiles
 	}
@@ -134,9 +135,9 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 	if err != nil {
 		return p.ToolFiles
 	}
-	files := toolFilesHere(entriesOf(found))
-	folder, _ := listTools(dir, stamper{}) // the pack may have none
-	for _, name := range folder.names {
+	files := toolFilesHere(memo.EntriesOf(found))
+	folder, _ := listTools(dir, memo.Stamper{}) // the pack may have none
+	for _, name := range folder.Names {
 		if len(files) < maxToolFiles {
 			files = append(files, "tools/"+name)
 		}
@@ -150,14 +151,14 @@ const maxToolFiles = 10_001
 
 // toolFilesHere returns the files that declare tools beside the entry document:
 // tools.json, then every *.tool.json.
-func toolFilesHere(here entries) []string {
+func toolFilesHere(here memo.Entries) []string {
 	var files []string
-	if _, ok := here.find(formats.ToolsJSONFile); ok {
+	if _, ok := here.Find(formats.ToolsJSONFile); ok {
 		files = append(files, formats.ToolsJSONFile)
 	}
-	for e := range here.all() {
+	for e := range here.All() {
 		if isToolPack(e) && len(files) < maxToolFiles {
-			files = append(files, strings.Clone(e.name)) // a clone, so as not to keep the whole list in memory
+			files = append(files, strings.Clone(e.Name)) // a clone, so as not to keep the whole list in memory
 		}
 	}
 	return files
@@ -173,7 +174,7 @@ func (p *Pack) problem(severity diag.Severity, code string, line int, message, h
 // content: the configured one, or SKILL.md in any letter case. Then others are further
 // spellings of SKILL.md. Without such a document, entry is empty and others are the
 // documents that make the directory a pack if they have frontmatter.
-func (s *scanner) entryOf(here entries, at string) (entry string, others []string) {
+func (s *scanner) entryOf(here memo.Entries, at string) (entry string, others []string) {
 	if name := s.root.Entry[at]; name != "" {
 		if clean, err := packfs.Clean(name); err == nil {
 			name = clean
@@ -182,8 +183,8 @@ func (s *scanner) entryOf(here entries, at string) (entry string, others []strin
 	}
 	var skills []string
 	var readme, first string
-	for e := range here.all() {
-		name := e.name
+	for e := range here.All() {
+		name := e.Name
 		switch {
 		case e.IsDir() || !isDocument(name):
 		case strings.EqualFold(name, "SKILL.md"):
@@ -217,8 +218,8 @@ func needsTools(at place, name string) bool {
 
 // read reads the frontmatter of a document. Next to an error, the record may still
 // hold what could be read.
-func (s *scanner) read(v *visit, name string) record {
-	d := v.read(name, v.isPlain(name), func(dir *packfs.Dir) (record, os.FileInfo) {
+func (s *scanner) read(v *visit, name string) memo.Record {
+	d := v.read(name, v.isPlain(name), func(dir *packfs.Dir) (memo.Record, os.FileInfo) {
 		if s.head == nil {
 			s.head = make([]byte, headLen)
 		}
@@ -230,7 +231,7 @@ func (s *scanner) read(v *visit, name string) record {
 		}
 		if err != nil {
 			s.note(err)
-			return record{problems: []diag.Diagnostic{unreadable(name, err)}}, nil
+			return memo.Record{Problems: []diag.Diagnostic{unreadable(name, err)}}, nil
 		}
 		doc, problems := s.inspect(v, name, head)
 		if size := info.Size(); size > s.origin.limits.EntryDoc {
@@ -240,18 +241,18 @@ func (s *scanner) read(v *visit, name string) record {
 				Hint:    "move parts of it to files of their own, which are read when needed",
 			})
 		}
-		r := record{problems: problems}
+		r := memo.Record{Problems: problems}
 		if doc != nil {
-			r.doc = doc.Summary(s.texts.bytes)
+			r.Doc = doc.Summary(s.texts.bytes)
 			if needsTools(v.place, name) {
 				all, err := dir.ReadAll(name, s.origin.limits.EntryDoc)
 				s.note(err)
-				r.tools = err == nil && markdown.MentionsCommand(charset.Text(all))
+				r.Tools = err == nil && markdown.MentionsCommand(charset.Text(all))
 			}
 		}
 		return r, info
 	})
-	if isUnread(d.problems) {
+	if isUnread(d.Problems) {
 		s.unread++
 	}
 	return d

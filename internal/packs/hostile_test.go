@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -97,7 +98,7 @@ func TestHostilePacks(t *testing.T) {
 		"very deep": {func(t *testing.T, dir string) {
 			file(t, dir+"/SKILL.md", doc)
 			must(t, os.MkdirAll(dir+strings.Repeat("/d", 300), 0o755))
-		}, []string{"m = m/SKILL.md", "! " + CodeTooDeep}, 2 + maxDepth},
+		}, []string{"m = m/SKILL.md", "! " + CodeTooDeep}, 2 + memo.MaxDepth},
 		"loops": {func(t *testing.T, dir string) {
 			file(t, dir+"/SKILL.md", doc)
 			file(t, dir+"/sub/x", "")
@@ -119,7 +120,7 @@ func TestHostilePacks(t *testing.T) {
 			dir := writeTree(t, "-- b/SKILL.md --\nPACK b\n-- m/x --\n-- z/SKILL.md --\nPACK z\n")
 			tc.do(t, filepath.Join(dir, "m"))
 			needStamps(t, dir)
-			l := library(t, dir, Index{})
+			l := library(t, dir, memo.Index{})
 			want := append(slices.Clone(tc.want), "b = b/SKILL.md", "z = z/SKILL.md")
 			got := describe(l.Catalog(t.Context()), dir)
 			slices.Sort(want)

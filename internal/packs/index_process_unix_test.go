@@ -23,6 +23,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
+	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 // A process of these tests is this test binary, started again with what it is to
@@ -34,7 +37,7 @@ const (
 )
 
 // startProcess starts one. It ends with its input, with ctx, or after a minute.
-func startProcess(t *testing.T, does, dir string, x Index) (*exec.Cmd, io.Closer, *bufio.Reader) {
+func startProcess(t *testing.T, does, dir string, x memo.Index) (*exec.Cmd, io.Closer, *bufio.Reader) {
 	t.Helper()
 	exe, err := os.Executable()
 	must(t, err)
@@ -62,7 +65,7 @@ func TestIndexProcess(t *testing.T) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(ended)
 	}()
-	dir, x := os.Getenv(processRoot), Index{Dir: os.Getenv(processIndex), Version: "1"}
+	dir, x := os.Getenv(processRoot), memo.Index{Dir: os.Getenv(processIndex), Version: "1"}
 	switch does {
 	case "write":
 		// Each time, what there is to write is a little longer.
@@ -77,7 +80,7 @@ func TestIndexProcess(t *testing.T) {
 			}
 		}
 	case "lock":
-		file := x.file(dir)
+		file := private.File{Path: indexFileOf(t, x, dir)}
 		must(t, file.Lock(func() error {
 			fmt.Println("locked")
 			<-ended
@@ -152,7 +155,7 @@ func TestSaveIndexWhileAnotherHasTheLock(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
 	l := library(t, dir, x)
-	cmd, in, out := startProcess(t, "lock", l.memos[0].dir, x)
+	cmd, in, out := startProcess(t, "lock", dir, x)
 	if line, err := out.ReadString('\n'); err != nil || line != "locked\n" {
 		t.Fatalf("the process said %q, and then %v", line, err)
 	}
@@ -179,7 +182,7 @@ func TestSaveIndexWhileAnotherHasTheLock(t *testing.T) {
 }
 
 // leftInIndex looks for what was not finished.
-func leftInIndex(t *testing.T, x Index) {
+func leftInIndex(t *testing.T, x memo.Index) {
 	t.Helper()
 	all, err := os.ReadDir(x.Dir)
 	must(t, err)
@@ -226,7 +229,7 @@ func TestIndexOfKilledProcesses(t *testing.T) {
 			})
 		}
 		both.Wait()
-		if _, err := x.load(dir, Limits{}.withDefaults()); err != nil {
+		if _, err := x.Load(dir, Limits{}.withDefaults().settings()); err != nil {
 			t.Fatalf("after kill %d, the index: %v", i, err)
 		}
 		if _, err := os.Lstat(filepath.Join(x.Dir, "."+filepath.Base(indexFile(t, x))+".new")); err == nil {

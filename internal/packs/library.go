@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // CodeAttachRefused is an error: the file of attached packs was not used.
@@ -27,11 +28,11 @@ type Library struct {
 	opts  Options
 	store *attach.Store // nil: nothing is ever attached by a person
 
-	scanning sync.Mutex // held for a whole scan
-	memos    []*memo    // what the last scan remembers, one for each root; guarded by scanning
-	unsaved  []bool     // for each root: something was read since it was last saved; guarded by scanning
-	stuck    int        // how many unread documents remain that another scan would not read either; guarded by scanning
-	missed   bool       // the last scan failed, so the next Refresh has to scan everything; guarded by scanning
+	scanning sync.Mutex   // held for a whole scan
+	memos    []*memo.Memo // what the last scan remembers, one for each root; guarded by scanning
+	unsaved  []bool       // for each root: something was read since it was last saved; guarded by scanning
+	stuck    int          // how many unread documents remain that another scan would not read either; guarded by scanning
+	missed   bool         // the last scan failed, so the next Refresh has to scan everything; guarded by scanning
 
 	saving sync.Mutex // held for a whole SaveIndex
 	swept  bool       // guarded by saving
@@ -70,7 +71,7 @@ func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Librar
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Limits = opts.Limits.withDefaults()
-	l := &Library{opts: opts, store: store, memos: make([]*memo, len(opts.Roots)), unsaved: make([]bool, len(opts.Roots))}
+	l := &Library{opts: opts, store: store, memos: make([]*memo.Memo, len(opts.Roots)), unsaved: make([]bool, len(opts.Roots))}
 	for i, r := range opts.Roots {
 		l.memos[i] = l.remembered(r.Dir)
 	}
@@ -78,7 +79,7 @@ func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Librar
 }
 
 // remembered returns the memo of a root from the index, or nil.
-func (l *Library) remembered(root string) *memo {
+func (l *Library) remembered(root string) *memo.Memo {
 	if l.opts.Index.Dir == "" {
 		return nil
 	}
@@ -89,7 +90,7 @@ func (l *Library) remembered(root string) *memo {
 	if err != nil {
 		return nil // the scan reports it
 	}
-	m, err := l.opts.Index.load(dir, l.opts.Limits)
+	m, err := l.opts.Index.Load(dir, l.opts.Limits.settings())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.opts.Logger.Info("the index of packs is made anew", "dir", dir, "err", err)
 	}
@@ -118,7 +119,7 @@ func (l *Library) SaveIndex(ctx context.Context) (wrote bool, err error) {
 		done, err := false, ctx.Err()
 		if err == nil {
 			tried = true
-			done, err = l.opts.Index.save(m, l.opts.Limits)
+			done, err = l.opts.Index.Save(m, l.opts.Limits.settings())
 		}
 		wrote = wrote || done
 		errs = append(errs, err)
@@ -133,19 +134,19 @@ func (l *Library) SaveIndex(ctx context.Context) (wrote bool, err error) {
 	}
 	if tried && !l.swept {
 		l.swept = true
-		l.opts.Index.sweep(time.Now())
+		l.opts.Index.Sweep(time.Now())
 	}
 	return wrote, errors.Join(errs...)
 }
 
 // takeUnsaved returns the memo of a root that has to be written, and marks the root as
 // saved. It returns nil if there is nothing to write.
-func (l *Library) takeUnsaved(i int) *memo {
+func (l *Library) takeUnsaved(i int) *memo.Memo {
 	l.scanning.Lock()
 	defer l.scanning.Unlock()
 	m, unsaved := l.memos[i], l.unsaved[i]
 	l.unsaved[i] = false
-	if !unsaved || m.tree == "" || !m.lasts {
+	if !unsaved || m.IsEmpty() || !m.Lasts {
 		return nil
 	}
 	return m // immutable, so it can be written without the lock
@@ -254,7 +255,7 @@ func (l *Library) ReadOn(ctx context.Context) (changed, more bool, err error) {
 func (l *Library) unread() (n int) {
 	for _, m := range l.memos {
 		if m != nil {
-			n += m.unread
+			n += m.Unread
 		}
 	}
 	return n
@@ -271,7 +272,7 @@ func (l *Library) Dirs() iter.Seq[string] {
 			if m == nil {
 				continue
 			}
-			for dir := range m.dirs() {
+			for dir := range m.Dirs() {
 				if !yield(dir) {
 					return
 				}
@@ -344,16 +345,16 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 
 // replace installs the result of a scan. now is the stamp of the store's file that the
 // scan used. It reports whether there is a new Catalog now. The caller holds scanning.
-func (l *Library) replace(c *Catalog, memos []*memo, now stamp) (changed bool) {
+func (l *Library) replace(c *Catalog, memos []*memo.Memo, now stamp) (changed bool) {
 	for i, m := range memos {
-		l.unsaved[i] = l.unsaved[i] || m != l.memos[i] && m.reads > 0 && m.fresh
+		l.unsaved[i] = l.unsaved[i] || m != l.memos[i] && m.Reads > 0 && m.Fresh
 	}
 	l.memos = memos
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stamp = now
 	l.between, l.betweenOf = nil, nil
-	l.anyFile = slices.ContainsFunc(memos, func(m *memo) bool { return m.always })
+	l.anyFile = slices.ContainsFunc(memos, func(m *memo.Memo) bool { return m.Always })
 	if l.catalog != nil && l.catalog.same(c) {
 		return false
 	}

@@ -14,14 +14,15 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolpack"
 )
 
-func isToolPack(e entry) bool {
-	name, isOne := formats.CutToolPack(e.name)
+func isToolPack(e memo.Entry) bool {
+	name, isOne := formats.CutToolPack(e.Name)
 	return name != "" && isOne && !e.IsDir()
 }
 
@@ -37,23 +38,23 @@ func (s *scanner) loose(v *visit) {
 	if v.isPack || v.place.inPack || !s.holdsTools(v.place.at) {
 		return
 	}
-	for e := range v.now.entries.all() {
+	for e := range v.now.Entries.All() {
 		if !isToolPack(e) {
 			continue
 		}
 		if s.dirs++; s.dirs > s.bounds.dirs { // each is a pack, as a directory may be
-			s.isFull(v.place.below(e.name, v.path(e.name)))
+			s.isFull(v.place.below(e.Name, v.path(e.Name)))
 			return
 		}
 		s.looseTool(e, v)
 	}
 }
 
-func (s *scanner) looseTool(e entry, v *visit) {
-	file := v.path(e.name)
+func (s *scanner) looseTool(e memo.Entry, v *visit) {
+	file := v.path(e.Name)
 	v.vanished = false
-	if e.mode&fs.ModeSymlink != 0 {
-		v.now.always = true
+	if e.Mode&fs.ModeSymlink != 0 {
+		v.now.Always = true
 		if !s.mayFollow(v.place) { // which it is as a directory, too
 			return
 		}
@@ -64,7 +65,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 			return // leads nowhere, or in circles
 		}
 		if !inside(target, s.dir) {
-			s.reportDir(v.place.below(e.name, v.path(e.name)), CodeLinkOutside, "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
+			s.reportDir(v.place.below(e.Name, v.path(e.Name)), CodeLinkOutside, "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
 			return
 		}
 		file = target
@@ -73,7 +74,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		return // by a link, or by its own name
 	}
 	s.visited.add(file)
-	file, at := s.keepPlace(file, v.place.below(e.name, v.path(e.name)).at)
+	file, at := s.keepPlace(file, v.place.below(e.Name, v.path(e.Name)).at)
 	name, _ := formats.CutToolPack(path.Base(at))
 	p := s.newPack()
 	*p = Pack{
@@ -82,19 +83,19 @@ func (s *scanner) looseTool(e entry, v *visit) {
 	}
 	p.ToolFiles = []string{p.Entry}
 	s.found = append(s.found, p)
-	d := v.read(e.name, e.mode.IsRegular(), func(*packfs.Dir) (record, os.FileInfo) {
+	d := v.read(e.Name, e.Mode.IsRegular(), func(*packfs.Dir) (memo.Record, os.FileInfo) {
 		src, info, err := p.source()
 		if err != nil {
 			s.note(err)
-			return record{problems: []diag.Diagnostic{{
+			return memo.Record{Problems: []diag.Diagnostic{{
 				Code: CodeEntryUnreadable, Severity: diag.Error, File: p.Entry,
-				Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file that you may read",
+				Message: "the file cannot be read: " + packfs.Cause(err), Hint: "make it a plain file that you may read",
 			}}}, nil
 		}
-		t, problems := looseTool(p.Entry, src, tools.Limits{})
-		d := record{problems: problems}
+		t, problems := ParseLoose(p.Entry, src, tools.Limits{})
+		d := memo.Record{Problems: problems}
 		if t != nil {
-			d.doc = looseDocument(t).Summary(s.texts.bytes)
+			d.Doc = looseDocument(t).Summary(s.texts.bytes)
 		}
 		return d, info
 	})
@@ -102,12 +103,12 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		s.found = s.found[:len(s.found)-1]
 		return
 	}
-	p.Problems = slices.Clone(d.problems)
-	f := fingerprint{st: s.stamps}
-	f.add(file)
-	p.state = f.value()
-	if !d.doc.IsZero() {
-		p.Name, p.Description, p.Frontmatter = d.doc.Name(), d.doc.Description(), d.doc
+	p.Problems = slices.Clone(d.Problems)
+	f := memo.NewFingerprint(s.stamps)
+	f.Add(file)
+	p.state = f.Value()
+	if !d.Doc.IsZero() {
+		p.Name, p.Description, p.Frontmatter = d.Doc.Name(), d.Doc.Description(), d.Doc
 	}
 }
 
@@ -132,9 +133,9 @@ func looseDocument(t *tools.Tool) *frontmatter.Document {
 	return &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
 }
 
-// looseTool compiles a tool without a pack folder. It is nil if one of the diagnostics
+// ParseLoose compiles a tool without a pack folder. It is nil if one of the diagnostics
 // is an error.
-func looseTool(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Diagnostic) {
+func ParseLoose(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Diagnostic) {
 	set, problems := toolpack.Parse(file, src, limits)
 	if set == nil || len(set.Tools) == 0 {
 		return nil, problems
@@ -196,7 +197,7 @@ func (p *Pack) looseBody(offset, length int64) (*packfs.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, _ := looseTool(p.Entry, src, tools.Limits{})
+	t, _ := ParseLoose(p.Entry, src, tools.Limits{})
 	if t == nil { // no longer what it was when it was found
 		return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.ToolsFile})
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"weak"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // heap is how many bytes of memory are in use.
@@ -37,7 +39,7 @@ func somePacks(t *testing.T, n int, size int64) string {
 	return dir
 }
 
-func keeps(t *testing.T, dir string, x Index) int64 {
+func keeps(t *testing.T, dir string, x memo.Index) int64 {
 	t.Helper()
 	before := heap()
 	l, err := NewLibrary(t.Context(), Options{
@@ -62,13 +64,13 @@ func TestMemoryOfPacks(t *testing.T) {
 	const n, most = 200, aDescription + 900
 	small, large := somePacks(t, n, 1_000), somePacks(t, 10, 5<<20)
 	x := indexIn(t)
-	keeps(t, small, Index{}) // whatever is made once
+	keeps(t, small, memo.Index{}) // whatever is made once
 	for _, how := range []string{"without an index", "with one"} {
 		if got := keeps(t, small, x) / n; got > most {
 			t.Errorf("%s, %d bytes of a pack are kept, want at most %d", how, got, most)
 		}
 	}
-	if got := keeps(t, large, Index{}) / 10; got > most+2_000 { // shared by ten
+	if got := keeps(t, large, memo.Index{}) / 10; got > most+2_000 { // shared by ten
 		t.Errorf("%d bytes of a pack with a document of 5 MB are kept", got)
 	}
 }

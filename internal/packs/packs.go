@@ -9,6 +9,7 @@
 package packs
 
 import (
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -126,6 +128,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// settings names the limits that decide what a scan reads of the same files; see
+// [Index].
+func (l Limits) settings() string {
+	return fmt.Sprintf("%d %d %d", l.EntryDoc, l.Frontmatter, l.ToolsFile)
+}
+
 // Options say what Scan looks at.
 type Options struct {
 	Roots    []Root     // by priority, the highest first
@@ -135,7 +143,7 @@ type Options struct {
 	Limits   Limits
 	Patient  bool         // every document is read, however long that takes; of [Scan] only
 	Logger   *slog.Logger // nil: no log
-	Index    Index        // of a Library only; the zero value keeps nothing on disk
+	Index    memo.Index   // of a Library only; the zero value keeps nothing on disk
 
 	clock  func() time.Time // nil: time.Now; tests only
 	bounds bounds           // of the walk; zero: the usual ones; others in tests only
@@ -196,6 +204,13 @@ func (p *Pack) Modes() []string { return p.Frontmatter.Modes() }
 // Docs are the paths of the additional documents that the configuration names
 // for this pack.
 func (p *Pack) Docs() []string { return p.docs[p.path] }
+
+// Limits returns the bounds under which the pack is read.
+func (p *Pack) Limits() Limits { return p.limits }
+
+// State returns a number that differs when the entry document or a file with tools was
+// written between two scans.
+func (p *Pack) State() uint64 { return p.state }
 
 // OpenDir opens the same directory that the scan found. If another directory or a
 // symlink is in its place by now, the error is [packfs.ErrReplaced], until the next

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -22,7 +23,7 @@ const later = 3 * time.Second
 
 // library returns a library of dir whose scans take place a little later than
 // they do, so that what was written just now counts as settled.
-func library(t *testing.T, dir string, index Index) *Library {
+func library(t *testing.T, dir string, index memo.Index) *Library {
 	t.Helper()
 	l, err := NewLibrary(t.Context(), Options{
 		Roots: []Root{{Dir: dir, AttachAll: true}}, Index: index,
@@ -38,7 +39,7 @@ func library(t *testing.T, dir string, index Index) *Library {
 func (l *Library) reads() int {
 	n := 0
 	for _, m := range l.memos {
-		n += m.reads
+		n += m.Reads
 	}
 	return n
 }
@@ -47,7 +48,7 @@ func (l *Library) reads() int {
 func (l *Library) steps() int {
 	n := 0
 	for _, m := range l.memos {
-		n += m.steps
+		n += m.Steps
 	}
 	return n
 }
@@ -79,7 +80,7 @@ func write(t *testing.T, file, text string) {
 func TestRefreshReadsWhatChanged(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
-	l := library(t, dir, Index{})
+	l := library(t, dir, memo.Index{})
 	before := describe(l.Catalog(t.Context()), dir)
 	first := l.Catalog(t.Context())
 	for _, dirs := range [][]string{nil, {}, {dir}, {filepath.Join(dir, "a"), filepath.Join(dir, "nowhere")}} {
@@ -122,8 +123,8 @@ func TestRefreshOfWhatIsYoung(t *testing.T) {
 }
 
 // indexIn returns an index in a new folder.
-func indexIn(t *testing.T) Index {
-	return Index{Dir: filepath.Join(t.TempDir(), "index"), Version: "1"}
+func indexIn(t *testing.T) memo.Index {
+	return memo.Index{Dir: filepath.Join(t.TempDir(), "index"), Version: "1"}
 }
 
 func save(t *testing.T, l *Library) {
@@ -133,7 +134,7 @@ func save(t *testing.T, l *Library) {
 	}
 }
 
-func indexFile(t *testing.T, x Index) string {
+func indexFile(t *testing.T, x memo.Index) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(x.Dir, "packs-*.index"))
 	if err != nil || len(files) != 1 {
@@ -162,27 +163,16 @@ func full(c *Catalog) []string {
 	return lines
 }
 
-func testSweep(t *testing.T, x Index) {
+// indexFileOf returns the file of a root in the index, whether it is there or not.
+func indexFileOf(t *testing.T, x memo.Index, root string) string {
 	t.Helper()
-	old, young := filepath.Join(x.Dir, "packs-0.index"), filepath.Join(x.Dir, "packs-1.index")
-	write(t, old, "x")
-	write(t, young, "x")
-	write(t, filepath.Join(x.Dir, "other"), "x")
-	long := time.Now().Add(-2 * indexLife)
-	for _, f := range []string{old, filepath.Join(x.Dir, "other")} {
-		must(t, os.Chtimes(f, long, long))
-	}
-	x.sweep(time.Now())
-	left, err := os.ReadDir(x.Dir)
-	must(t, err)
-	var names []string
-	for _, e := range left {
-		names = append(names, e.Name())
-	}
-	if want := []string{"other", "packs-1.index"}; !slices.Equal(names, want) {
-		t.Errorf("left are %q, want %q", names, want)
-	}
+	other := memo.Index{Dir: filepath.Join(t.TempDir(), "index"), Version: x.Version}
+	save(t, library(t, root, other))
+	return filepath.Join(x.Dir, filepath.Base(indexFile(t, other)))
 }
+
+// indexKept is how long package memo keeps an index that nobody uses.
+const indexKept = 30 * 24 * time.Hour
 
 // One pack with more folders, more files or more bytes than anybody has keeps no
 // other from being found.
@@ -214,7 +204,7 @@ func TestHugePack(t *testing.T) {
 // nothing happened in it.
 func TestRefreshBelowWhatWasSwapped(t *testing.T) {
 	dir := writeTree(t, "-- a/inner/one/SKILL.md --\nPACK one\n-- b/x --\n")
-	l := library(t, dir, Index{})
+	l := library(t, dir, memo.Index{})
 	for _, names := range [][2]string{{"a", "c"}, {"b", "a"}, {"c", "b"}} {
 		must(t, os.Rename(filepath.Join(dir, names[0]), filepath.Join(dir, names[1])))
 	}
@@ -264,13 +254,13 @@ func TestOptionalRoot(t *testing.T) {
 func TestRefreshOfLinkedTools(t *testing.T) {
 	dir := writeTree(t, "-- a/SKILL.md --\nPACK a\n-- a/shared/real.json --\n{}\n")
 	needStamps(t, dir)
-	if l := library(t, dir, Index{}); l.Concerns("real.json") || !l.Concerns("SKILL.md") || !l.Concerns("tools.json") || !l.Concerns("x.tool.json") {
+	if l := library(t, dir, memo.Index{}); l.Concerns("real.json") || !l.Concerns("SKILL.md") || !l.Concerns("tools.json") || !l.Concerns("x.tool.json") {
 		t.Error("without a link, any file concerns a pack, or one that declares something does not")
 	}
 	if err := os.Symlink(filepath.Join("shared", "real.json"), filepath.Join(dir, "a", "tools.json")); err != nil {
 		t.Skipf("symlinks: %v", err)
 	}
-	l := library(t, dir, Index{})
+	l := library(t, dir, memo.Index{})
 	shared := filepath.Join(dir, "a", "shared")
 	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || changed {
 		t.Fatalf("Refresh = %v, %v, want no change", changed, err)
@@ -299,7 +289,7 @@ func TestRefreshOfLinksThatLeadNowhere(t *testing.T) {
 		t.Skipf("symlinks: %v", err)
 	}
 	must(t, os.Symlink(filepath.Join("..", "x", "pack", "SKILL.md"), filepath.Join(dir, "a", "SKILL.md")))
-	l := library(t, dir, Index{})
+	l := library(t, dir, memo.Index{})
 	write(t, filepath.Join(dir, "x", "pack", "SKILL.md"), "---\nname: late\ndescription: d\n---\n")
 	_, err := l.Refresh(t.Context(), []string{filepath.Join(dir, "x"), filepath.Join(dir, "x", "pack")})
 	must(t, err)
@@ -316,7 +306,7 @@ func TestRefreshOfTheFuture(t *testing.T) {
 	then := time.Now().Add(1000 * time.Hour)
 	must(t, os.Chtimes(filepath.Join(dir, "a", "SKILL.md"), then, then))
 	must(t, os.Chtimes(filepath.Join(dir, "a"), then, then))
-	l := library(t, dir, Index{})
+	l := library(t, dir, memo.Index{})
 	if changed, err := l.Refresh(t.Context(), nil); err != nil || changed || l.reads() != 0 {
 		t.Errorf("Refresh = %v, %v and read %d, want nothing", changed, err, l.reads())
 	}
@@ -402,7 +392,7 @@ func TestRoomOfPacksInPacks(t *testing.T) {
 
 // Whoever asks for the directories may stop at any of them.
 func TestDirsUntil(t *testing.T) {
-	l := library(t, writeTree(t, someTree), Index{})
+	l := library(t, writeTree(t, someTree), memo.Index{})
 	all := slices.Collect(l.Dirs())
 	for n := range all {
 		var some []string

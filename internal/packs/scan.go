@@ -1,7 +1,6 @@
 package packs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -31,9 +31,8 @@ func Scan(ctx context.Context, opts Options) (*Catalog, error) {
 // changed, absolute with symlinks resolved; nil means any. It returns the memos for the
 // next scan. With opts.whole, it also fails if the process runs out of something, see
 // [packfs.IsStarved].
-func rescan(ctx context.Context, opts Options, before []*memo, touched map[string]bool) (*Catalog, []*memo, error) {
+func rescan(ctx context.Context, opts Options, before []*memo.Memo, touched map[string]bool) (*Catalog, []*memo.Memo, error) {
 	opts.Limits = opts.Limits.withDefaults()
-	opts.Mode = cmp.Or(opts.Mode, modeGlobal)
 	log := opts.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -43,7 +42,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	if clock == nil {
 		clock = time.Now
 	}
-	memos := make([]*memo, len(opts.Roots))
+	memos := make([]*memo.Memo, len(opts.Roots))
 	for i := range opts.Roots {
 		root := &opts.Roots[i]
 		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: newSeen(), touched: touched}
@@ -77,11 +76,11 @@ type scanner struct {
 	origin    *Origin
 	bounds    bounds
 	clock     func() time.Time
-	before    *memo           // of the scan before; nil: none
-	old       memo            // before, if it is of dir
+	before    *memo.Memo      // of the scan before; nil: none
+	old       *memo.Memo      // before, if it is of dir; otherwise an empty one
 	touched   map[string]bool // see rescan
 	dir       string          // the root's directory, absolute, symlinks resolved
-	stamps    stamper
+	stamps    memo.Stamper
 	dirs      int
 	reads     int      // directories and documents that were opened
 	steps     int      // that documents took to read
@@ -100,8 +99,7 @@ type scanner struct {
 
 	found    []*Pack
 	problems []diag.Diagnostic
-	out      writer            // of the tree that is remembered
-	linked   map[string]int    // :: see [memo]
+	out      memo.Writer       // of the tree that is remembered
 	names    map[string]string // those that many packs have, once
 	places   arena             // absolute paths of packs
 	texts    arena             // of documents
@@ -109,17 +107,10 @@ type scanner struct {
 }
 
 // remember returns what to remember for the next scan, and nothing else of s.
-func (s *scanner) remember() *memo {
-	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, unread: s.unread, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
-	if s.out.size() > maxTree {
-		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, unread: s.unread, always: true}
-	}
-	m.tree = s.out.tree()
-	if m.same(&s.old) {
-		m.docs, m.links, m.fresh = s.old.docs, s.old.links, false
-	} else {
-		m.docs = slices.Clone(m.docs) // with no room behind them
-	}
+func (s *scanner) remember() *memo.Memo {
+	m := s.out.Memo(s.dir)
+	m.Reads, m.Steps, m.Unread = s.reads, s.steps, s.unread
+	m.Lasts = s.stamps.Last()
 	return m
 }
 
@@ -195,17 +186,17 @@ func (s *scanner) scan() error {
 		s.missing(err)
 		return s.ctx.Err()
 	}
-	s.stamps = newStamper(dir, s.clock())
-	s.linked, s.names = make(map[string]int), make(map[string]string)
+	s.stamps = memo.NewStamper(dir, s.clock())
+	s.names = make(map[string]string)
 	top := &visit{s: s, place: place{at: ".", actual: "."}, full: dir}
 	defer top.close()
-	if s.before != nil && s.before.dir == dir && s.before.tree != "" {
-		s.old = *s.before
-		s.out.old = s.old.tree
-		s.out.docs = make([]frontmatter.Summary, 0, len(s.old.docs)+len(s.old.docs)/16)
+	s.old = new(memo.Memo)
+	if !s.before.IsEmpty() && s.before.Dir == dir {
+		s.old = s.before
+		s.out = memo.NewWriter(s.old)
 		top.remember(0)
 	}
-	if err := s.walk(top); err != nil || s.out.size() == 0 {
+	if err := s.walk(top); err != nil || s.out.Size() == 0 {
 		return err // or it said why
 	}
 	// Links are followed last, so that a pack that is also reachable without a link
@@ -224,7 +215,7 @@ func (s *scanner) scan() error {
 		s.reportDir(*s.fullAt, CodeTooManyDirs, fmt.Sprintf("%s holds more than %d directories, and those from here on were not looked at", s.root.Dir, s.bounds.dirs), "name the folders that hold packs instead of one above them")
 	}
 	if s.deep > 0 {
-		s.reportDir(s.deepAt, CodeTooDeep, fmt.Sprintf("%s, %d folders below %s, and what is in them was not looked at; this is the first", holders(s.deep), maxDepth, s.root.Dir), "name a folder further down as a folder of packs, or move its packs up")
+		s.reportDir(s.deepAt, CodeTooDeep, fmt.Sprintf("%s, %d folders below %s, and what is in them was not looked at; this is the first", holders(s.deep), memo.MaxDepth, s.root.Dir), "name a folder further down as a folder of packs, or move its packs up")
 	}
 	if s.unread > 0 {
 		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, diag.Count(s.unread, "document")+" of the folder could not be read yet, since others took too long",
@@ -279,7 +270,7 @@ func (s *scanner) missing(err error) {
 		s.report(severity, CodeRootMissing, s.root.Dir, "the folder of packs is not there", "make it, or remove it from the command line or configuration that names it")
 		return
 	}
-	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+causeOf(err), "check that it is a directory and that you may read it")
+	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+packfs.Cause(err), "check that it is a directory and that you may read it")
 }
 
 // walk looks at one directory and those below, and remembers them, if it can be
@@ -307,11 +298,11 @@ func (s *scanner) walk(v *visit) error {
 			s.reportDir(p, CodeRootUnreadable, fmt.Sprintf("no path can have the name %q on every system, so nothing in this directory was looked at", path.Base(p.at)),
 				"rename it: no colon, no backslash, and on Windows no space or dot at the end")
 		case !errors.Is(err, packfs.ErrNotFound): // otherwise gone since
-			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+causeOf(err), "check that you may read it")
+			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+packfs.Cause(err), "check that you may read it")
 		}
 		return nil
 	}
-	if v.now.cut {
+	if v.now.Cut {
 		s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the directory has more than %d entries, and the rest was left out", s.bounds.entries), "")
 	}
 	if v.isPack {
@@ -321,29 +312,29 @@ func (s *scanner) walk(v *visit) error {
 		}
 	}
 	s.loose(v)
-	at := s.out.begin(&v.now)
-	if p.depth < maxDepth {
+	at := s.out.Begin(&v.now)
+	if p.depth < memo.MaxDepth {
 		if err := s.below(v, p); err != nil {
 			return err
 		}
-	} else if v.now.entries.holdDirs() {
+	} else if holdDirs(v.now.Entries) {
 		if s.deep++; s.deep == 1 {
 			s.deepAt = p
 		}
 	}
-	s.out.end(at)
+	s.out.End(at)
 	return nil
 }
 
 // below walks the directories in the one of v, whose place is p.
 func (s *scanner) below(v *visit, p place) error {
-	isPlugin := v.now.entries.haveManifest()
-	for e := range v.now.entries.all() {
-		if !e.IsDir() && e.mode&fs.ModeSymlink == 0 || skipped(e.name) {
+	isPlugin := haveManifest(v.now.Entries)
+	for e := range v.now.Entries.All() {
+		if !e.IsDir() && e.Mode&fs.ModeSymlink == 0 || skipped(e.Name) {
 			continue
 		}
-		full := v.path(e.name)
-		below := p.below(e.name, full)
+		full := v.path(e.Name)
+		below := p.below(e.Name, full)
 		if s.dirs++; s.dirs > s.bounds.dirs {
 			s.isFull(below)
 			return nil
@@ -356,15 +347,15 @@ func (s *scanner) below(v *visit, p place) error {
 				return nil
 			}
 		}
-		below.aside = p.aside || isPlugin && ofPlugin(e.name)
-		if e.mode&fs.ModeSymlink != 0 {
+		below.aside = p.aside || isPlugin && ofPlugin(e.Name)
+		if e.Mode&fs.ModeSymlink != 0 {
 			if s.mayFollow(p) {
 				s.links = append(s.links, below)
 			}
 			continue
 		}
-		sub := v.below(e.name, below, full)
-		if at, ok := v.subs.find(e.name); ok {
+		sub := v.below(e.Name, below, full)
+		if at, ok := v.subs.Find(e.Name); ok {
 			sub.remember(at)
 		}
 		err := s.walk(sub)
@@ -400,15 +391,15 @@ func (s *scanner) follow(top *visit, l place) error {
 	l.actual = rel
 	v := top.below(rel, l, target)
 	defer v.close()
-	if at, ok := s.old.links[rel]; ok {
+	if at, ok := s.old.Link(rel); ok {
 		v.remember(at)
 	}
-	begin := s.out.size()
+	begin := s.out.Size()
 	if err := s.walk(v); err != nil {
 		return err
 	}
-	if s.out.size() > begin {
-		s.linked[rel] = begin
+	if s.out.Size() > begin {
+		s.out.Link(rel, begin)
 	}
 	return nil
 }
@@ -441,15 +432,3 @@ func isManifest(name string) bool {
 func IsSkipped(name string) bool { return skipped(name) }
 
 func skipped(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
-
-// causeOf returns the innermost message of err, without the path, which the diagnostic
-// names anyway.
-func causeOf(err error) string {
-	if e, ok := errors.AsType[*packfs.PathError](err); ok {
-		err = e.Reason
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return err.Error()
-}

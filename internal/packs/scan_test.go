@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // writeTree writes a txtar archive below a new directory, symlinks resolved. A
@@ -214,7 +215,7 @@ func TestReservedSaysWhere(t *testing.T) {
 
 // What a bound leaves out is told once, with a path and how much there is of it.
 func TestBoundsSayWhere(t *testing.T) {
-	deep := strings.Repeat("d/", maxDepth)
+	deep := strings.Repeat("d/", memo.MaxDepth)
 	dir := writeTree(t, "-- a/"+deep+"x/SKILL.md --\nPACK x\n-- a/"+deep+"y/SKILL.md --\nPACK y\n-- b/"+deep+"z/SKILL.md --\nPACK z\n-- c/SKILL.md --\nPACK c\n")
 	var got []diag.Diagnostic
 	for _, d := range scan(t, Options{Roots: []Root{{Dir: dir}}}).Problems() {
@@ -222,7 +223,7 @@ func TestBoundsSayWhere(t *testing.T) {
 			got = append(got, d)
 		}
 	}
-	want := filepath.Join(dir, filepath.FromSlash("a/"+strings.TrimSuffix(strings.Repeat("d/", maxDepth-1), "/")))
+	want := filepath.Join(dir, filepath.FromSlash("a/"+strings.TrimSuffix(strings.Repeat("d/", memo.MaxDepth-1), "/")))
 	if len(got) != 1 || got[0].Severity != diag.Warning || got[0].File != want || !strings.Contains(got[0].Message, "2 ") || got[0].Hint == "" {
 		t.Errorf("problems = %v, want one with the first of 2 folders, %s", got, want)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -54,7 +55,7 @@ func TestUnreadable(t *testing.T) {
 		t.Cleanup(func() { _ = os.Chmod(file, 0o755) })
 	}
 	want := []string{"b = b/SKILL.md invalid entry-unreadable", "c = c/SKILL.md", "d = d/SKILL.md", "! root-unreadable", "! root-unreadable", "! root-unreadable"}
-	l := library(t, dir, Index{})
+	l := library(t, dir, memo.Index{})
 	if diff := cmp.Diff(want, describe(l.Catalog(t.Context()), dir)); diff != "" {
 		t.Errorf("Scan (-want +got):\n%s", diff)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
 // slow are kinds of frontmatter that take long to read, in some 64 KiB.
@@ -53,7 +54,7 @@ func TestSlowFrontmatter(t *testing.T) {
 				write(t, fmt.Sprintf("%s/m/%03d/SKILL.md", dir, i), document)
 			}
 			write(t, dir+"/z/SKILL.md", fmt.Sprintf(usualYAML, "z"))
-			l := library(t, dir, Index{})
+			l := library(t, dir, memo.Index{})
 			if n := l.steps(); n > maxPackSteps+usualSteps {
 				t.Errorf("%d steps were taken, want %d at most", n, maxPackSteps+usualSteps)
 			}
@@ -126,7 +127,7 @@ func TestUnreadDocumentsAreReadInTheEnd(t *testing.T) {
 				}
 			}
 			opts := Options{
-				Roots: []Root{{Dir: dir, AttachAll: true}}, Index: Index{Dir: t.TempDir()}, bounds: steps,
+				Roots: []Root{{Dir: dir, AttachAll: true}}, Index: memo.Index{Dir: t.TempDir()}, bounds: steps,
 				clock: func() time.Time { return time.Now().Add(later) },
 			}
 			must(t, os.Chmod(opts.Index.Dir, 0o700))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -35,10 +36,10 @@ func TestDocumentThatChangesWhileItIsRead(t *testing.T) {
 				must(t, os.Rename(file+".new", file))
 			},
 		} {
-			s := &scanner{stamps: newStamper(dir, time.Now().Add(later))}
-			v := &visit{s: s, full: dir, now: node{entries: entries("fSKILL.md/")}}
+			s := &scanner{stamps: memo.NewStamper(dir, time.Now().Add(later))}
+			v := &visit{s: s, full: dir, now: memo.Node{Entries: memo.Entries("fSKILL.md/")}}
 			reads, text := 0, ""
-			got := v.read("SKILL.md", true, func(*packfs.Dir) (record, os.FileInfo) {
+			got := v.read("SKILL.md", true, func(*packfs.Dir) (memo.Record, os.FileInfo) {
 				reads++
 				info, err := os.Lstat(file)
 				must(t, err)
@@ -48,17 +49,17 @@ func TestDocumentThatChangesWhileItIsRead(t *testing.T) {
 				if reads <= tc.changes {
 					change(fmt.Sprintf("%s%d", text, reads))
 				}
-				return record{}, info
+				return memo.Record{}, info
 			})
 			v.close()
-			if reads != tc.reads || got.stamp.IsZero() == tc.remembered {
-				t.Errorf("%s, %s: it was read %d times and is remembered: %v, want %d and %v", name, how, reads, !got.stamp.IsZero(), tc.reads, tc.remembered)
+			if reads != tc.reads || got.Stamp.IsZero() == tc.remembered {
+				t.Errorf("%s, %s: it was read %d times and is remembered: %v, want %d and %v", name, how, reads, !got.Stamp.IsZero(), tc.reads, tc.remembered)
 			}
 			data, err := os.ReadFile(file)
 			must(t, err)
 			info, err := os.Lstat(file)
 			must(t, err)
-			if tc.remembered && (got.stamp != packfs.StampOf(info) || text != string(data)) {
+			if tc.remembered && (got.Stamp != packfs.StampOf(info) || text != string(data)) {
 				t.Errorf("%s, %s: what was read is %q, which is remembered with another stamp than its own, or is not %q", name, how, text, data)
 			}
 		}
@@ -81,66 +82,11 @@ func TestDocumentThatVanishes(t *testing.T) {
 		dir := writeTree(t, tc.tree)
 		// A listing with a document in it that nobody has read, as there is one
 		// between the listing and the reading.
-		before := treeOf(&node{name: "root", entries: entries("da/")}, &node{name: "a", entries: entries("fSKILL.md/")})
-		before.dir = dir
-		c, _, err := rescan(t.Context(), Options{Roots: []Root{{Dir: dir}}}, []*memo{before}, map[string]bool{})
+		before := treeOf(dir, &memo.Node{Name: "root", Entries: memo.Entries("da/")}, &memo.Node{Name: "a", Entries: memo.Entries("fSKILL.md/")})
+		c, _, err := rescan(t.Context(), Options{Roots: []Root{{Dir: dir}}}, []*memo.Memo{before}, map[string]bool{})
 		must(t, err)
 		if diff := cmp.Diff(tc.want, describe(c, dir)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-	}
-}
-
-// The stamps that count are those of the root's own device, if its file system is
-// one of this machine.
-func TestStampsThatCount(t *testing.T) {
-	dir := writeTree(t, "-- a --\n")
-	needStamps(t, dir)
-	info, err := os.Lstat(filepath.Join(dir, "a"))
-	must(t, err)
-	stamp, now := packfs.StampOf(info), time.Now().Add(later)
-	here := newStamper(dir, now)
-	elsewhere := stamper{device: here.device + 1, now: now}
-	if here.of(info) != stamp || !here.same(stamp, info) {
-		t.Error("a stamp of the root's device does not count")
-	}
-	if !elsewhere.of(info).IsZero() || elsewhere.same(stamp, info) {
-		t.Error("a stamp of another device counts")
-	}
-	nowhere := stamper{now: now}
-	if !nowhere.of(info).IsZero() || nowhere.same(stamp, info) {
-		t.Error("a stamp counts where the file system keeps none")
-	}
-	if early := newStamper(dir, time.Now().Add(-time.Hour)); !early.of(info).IsZero() {
-		t.Error("a stamp of the future counts")
-	}
-	const remote = "/proc" // as good as one: nobody keeps its stamps
-	if info, err := os.Lstat(remote); err == nil && !packfs.StampOf(info).IsZero() && !packfs.Local(remote) {
-		if st := newStamper(remote, now); st.device != 0 {
-			t.Errorf("the stamps of %s count", remote)
-		}
-	}
-}
-
-// A file that changed just now may change again without a mark: two looks at it
-// are never the same until it is settled.
-func TestFingerprintInDoubt(t *testing.T) {
-	dir := writeTree(t, "-- tools.json --\n{}\n")
-	needStamps(t, dir)
-	looks := func(now time.Time) (first, second uint64) {
-		t.Helper()
-		var got [2]uint64
-		for i := range got {
-			f := fingerprint{st: newStamper(dir, now.Add(time.Duration(i)))}
-			f.add(filepath.Join(dir, "tools.json"))
-			got[i] = f.value()
-		}
-		return got[0], got[1]
-	}
-	if first, second := looks(time.Now()); first == second {
-		t.Error("two looks at a file that was written just now are the same")
-	}
-	if first, second := looks(time.Now().Add(later)); first != second {
-		t.Error("two looks at a file that is settled differ")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -103,7 +104,7 @@ func starve(t *testing.T, dir string) {
 func TestRefreshWithoutDescriptors(t *testing.T) {
 	dir := writeTree(t, starvedTree)
 	needStamps(t, dir)
-	cmd, in, out := startProcess(t, "starve", dir, Index{})
+	cmd, in, out := startProcess(t, "starve", dir, memo.Index{})
 	var said, want []string
 	for _, tc := range starveCases() {
 		want = append(want, tc.name+": true true <nil> true")

@@ -56,7 +56,7 @@ func NewToolFiles(l tools.Limits, mode string) *ToolFiles {
 		limits: l,
 		size:   cmp.Or(int64(l.Size), 1<<20),
 		count:  cmp.Or(l.Count, 200),
-		mode:   cmp.Or(mode, modeGlobal),
+		mode:   mode,
 		known:  make(map[string]compiled),
 		names:  make(map[string]named),
 	}
@@ -155,7 +155,7 @@ const minForget = 50
 func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 	var sources []source
 	left := maxSources * f.size
-	for i, name := range p.toolFilesNow(dir) {
+	for i, name := range p.ToolFilesNow(dir) {
 		if i > f.count {
 			// Every *.tool.json is a tool, so there are too many already.
 			sources = append(sources, source{name: name, bad: tooMany(name, f.count)})
@@ -176,7 +176,7 @@ func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 		return sources
 	}
 	// What cannot be read of the entry document is the pack's problem.
-	if data, err := dir.ReadAll(p.Entry, p.limits.EntryDoc); err == nil && markdown.MentionsCommand(charset.Text(data)) {
+	if data, err := dir.ReadAll(p.Entry, p.Limits().EntryDoc); err == nil && markdown.MentionsCommand(charset.Text(data)) {
 		s := source{name: p.Entry, data: data}
 		if set := charset.Of(data); set != charset.UTF8 {
 			// Which bytes a program gets is not guessed.
@@ -193,7 +193,7 @@ func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 func (f *ToolFiles) unreadable(name string, err error, left int64) *diag.Diagnostic {
 	d := &diag.Diagnostic{
 		Code: CodeToolsUnreadable, Severity: diag.Error, File: name,
-		Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file inside the pack that you may read",
+		Message: "the file cannot be read: " + packfs.Cause(err), Hint: "make it a plain file inside the pack that you may read",
 	}
 	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
 		d.Code, d.Hint = tools.CodeTooLarge, "move what is not a declaration of a tool out of it"
@@ -264,7 +264,7 @@ func (f *ToolFiles) parse(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
 	case s.name == p.Entry && !p.Loose:
 		return f.parseMarkdown(p, s)
 	case p.Loose:
-		t, problems := looseTool(s.name, s.data, f.limits)
+		t, problems := ParseLoose(s.name, s.data, f.limits)
 		if t == nil {
 			return nil, problems
 		}
@@ -277,7 +277,7 @@ func (f *ToolFiles) parse(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
 // parseMarkdown compiles the tools that the entry document declares. The
 // frontmatter is read again: the file may be another than when it was scanned.
 func (f *ToolFiles) parseMarkdown(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
-	doc, found := frontmatter.Inspect(s.name, s.data, p.limits.Frontmatter)
+	doc, found := frontmatter.Inspect(s.name, s.data, p.Limits().Frontmatter)
 	if doc == nil || diag.HasErrors(found) {
 		return nil, nil // the pack says why
 	}
@@ -293,7 +293,7 @@ func (f *ToolFiles) Offered(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	}
 	hidden := 0
 	for _, t := range set.Tools {
-		if !offered(t.Modes, f.mode) {
+		if !IsOffered(t.Modes, f.mode) {
 			hidden++
 		}
 	}
@@ -305,7 +305,7 @@ func (f *ToolFiles) Offered(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	}
 	shown := &tools.Set{}
 	for _, t := range set.Tools {
-		if offered(t.Modes, f.mode) {
+		if IsOffered(t.Modes, f.mode) {
 			shown.Tools = append(shown.Tools, t)
 		}
 	}
@@ -327,7 +327,7 @@ func (f *ToolFiles) Look(p *Pack) (hasTools bool, problems []diag.Diagnostic, er
 // CanEnable reports whether a set that Load returned has a tool that can be enabled in
 // the configured mode.
 func (f *ToolFiles) CanEnable(set *tools.Set) bool {
-	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil && offered(t.Modes, f.mode) })
+	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil && IsOffered(t.Modes, f.mode) })
 }
 
 // canEnable reports whether there is a tool that can be enabled.

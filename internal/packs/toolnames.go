@@ -48,7 +48,7 @@ func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bo
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range read {
-		f.names[s.pack.Dir] = named{s.pack.state, all[s.from:s.to]}
+		f.names[s.pack.Dir] = named{s.pack.State(), all[s.from:s.to]}
 	}
 	return len(read) > 0
 }
@@ -57,7 +57,7 @@ func (f *ToolFiles) isNamed(p *Pack) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	have, ok := f.names[p.Dir]
-	return ok && have.state == p.state
+	return ok && have.state == p.State()
 }
 
 // appendNames appends the names of a pack's tools, a line for each, and takes what
@@ -88,7 +88,7 @@ func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
 	if p.Loose || p.Entry == "" || *left < here {
 		return text
 	}
-	data, err := dir.ReadAll(p.Entry, min(p.limits.EntryDoc, maxNamed))
+	data, err := dir.ReadAll(p.Entry, min(p.Limits().EntryDoc, maxNamed))
 	if err != nil {
 		return text
 	}
@@ -117,7 +117,7 @@ func (f *ToolFiles) Names(p *Pack) []string {
 	var names []string
 	now, ok := f.names[p.Dir]
 	set := f.known[p.Dir].set
-	if ok && (now.state == p.state || set == nil) {
+	if ok && (now.state == p.State() || set == nil) {
 		for name := range strings.Lines(now.lines) {
 			names = append(names, strings.TrimSuffix(name, "\n"))
 		}

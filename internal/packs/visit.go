@@ -5,9 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // A visit is one scan's look at one directory. It opens the directory only if
@@ -17,9 +20,9 @@ type visit struct {
 	up    *visit // nil for the root itself
 	name  string // below up, with slashes
 	place place
-	full  string // absolute path
-	old   *node  // what is remembered; nil for nothing
-	subs  subs   // what is remembered of the directories in it, those that were not asked for yet
+	full  string     // absolute path
+	old   *memo.Node // what is remembered; nil for nothing
+	subs  memo.Subs  // what is remembered of the directories in it, those that were not asked for yet
 	// quiet says that nothing here was touched since the last scan: what is
 	// remembered is used without checking, however recent it is.
 	quiet bool
@@ -35,10 +38,10 @@ type visit struct {
 	// when it was last looked at; nil for none.
 	seen     os.FileInfo
 	seenName string
-	now      node
+	now      memo.Node
 
-	was  node   // what old points to
-	next *visit // reused for the directories below, since there are so many
+	was  memo.Node // what old points to
+	next *visit    // reused for the directories below, since there are so many
 }
 
 // below returns a visit of a directory in this one, or of one that a link in it
@@ -50,14 +53,14 @@ func (v *visit) below(name string, at place, full string) *visit {
 	sub := v.next
 	*sub = visit{
 		s: v.s, up: v, name: name, place: at, full: full, loud: v.loud,
-		now: node{docs: sub.now.docs[:0]}, was: node{docs: sub.was.docs[:0]}, next: sub.next,
+		now: memo.Node{Docs: sub.now.Docs[:0]}, was: memo.Node{Docs: sub.was.Docs[:0]}, next: sub.next,
 	}
 	return sub
 }
 
 // remember makes the visit use the node at an offset in the tree of the last scan.
 func (v *visit) remember(at int) {
-	if subs, ok := v.s.old.read(at, &v.was); ok {
+	if subs, ok := v.s.old.Read(at, &v.was); ok {
 		v.old, v.subs = &v.was, subs
 	}
 }
@@ -90,23 +93,23 @@ func (v *visit) close() {
 // again starts over without what is remembered.
 func (v *visit) again() {
 	v.close()
-	v.now, v.old, v.subs, v.quiet, v.vanished, v.seen = node{docs: v.now.docs[:0]}, nil, subs{}, false, false, nil
+	v.now, v.old, v.subs, v.quiet, v.vanished, v.seen = memo.Node{Docs: v.now.Docs[:0]}, nil, memo.Subs{}, false, false, nil
 }
 
 // look determines what is in the directory. It reads the directory only if its stamp is
 // not the remembered one.
 func (v *visit) look() error {
-	v.now.name = filepath.Base(filepath.FromSlash(v.name))
+	v.now.Name = filepath.Base(filepath.FromSlash(v.name))
 	old := v.old
 	if old != nil {
-		v.quiet = !v.loud && !old.always && !v.s.wasTouched(v.full)
+		v.quiet = !v.loud && !old.Always && !v.s.wasTouched(v.full)
 		same := v.quiet
-		if !same && !old.stamp.IsZero() {
+		if !same && !old.Stamp.IsZero() {
 			info, err := os.Lstat(v.full)
-			same = err == nil && info.IsDir() && v.s.stamps.same(old.stamp, info)
+			same = err == nil && info.IsDir() && v.s.stamps.Same(old.Stamp, info)
 		}
 		if same {
-			v.now.stamp, v.now.which, v.now.entries, v.now.cut = old.stamp, old.which, old.entries, old.cut
+			v.now.Stamp, v.now.Which, v.now.Entries, v.now.Cut = old.Stamp, old.Which, old.Entries, old.Cut
 			return nil
 		}
 	}
@@ -119,36 +122,36 @@ func (v *visit) look() error {
 	if err != nil {
 		return err
 	}
-	v.now.which = packfs.WhichOf(info)
-	v.loud = v.loud || old != nil && !v.now.which.Same(old.which)
+	v.now.Which = packfs.WhichOf(info)
+	v.loud = v.loud || old != nil && !v.now.Which.Same(old.Which)
 	found, cut, err := dir.NamesOf(v.s.bounds.entries, matters)
 	if err != nil {
 		return err
 	}
-	v.now.entries, v.now.cut, v.now.stamp = entriesOf(found), cut, v.s.stamps.of(info)
+	v.now.Entries, v.now.Cut, v.now.Stamp = memo.EntriesOf(found), cut, v.s.stamps.Of(info)
 	return nil
 }
 
 // read returns what parse makes of a file in the directory, which is remembered
 // when it is a plain one. parse returns what the system said of the file before
 // it was read; nil when nothing was read.
-func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (record, os.FileInfo)) record {
+func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (memo.Record, os.FileInfo)) memo.Record {
 	if plain {
-		if old := v.old.document(name); old != nil && (v.quiet || v.unchanged(name, old)) {
-			v.now.docs = append(v.now.docs, *old)
+		if old := v.old.Document(name); old != nil && (v.quiet || v.unchanged(name, old)) {
+			v.now.Docs = append(v.now.Docs, *old)
 			return *old
 		}
 	} else {
-		v.now.always = true
+		v.now.Always = true
 	}
 	v.s.reads++
 	dir, err := v.open()
 	if err != nil {
 		v.s.note(err)
 		v.vanished = v.vanished || plain && errors.Is(err, packfs.ErrNotFound) // with its folder
-		return record{name: name, problems: []diag.Diagnostic{unreadable(name, err)}}
+		return memo.Record{Name: name, Problems: []diag.Diagnostic{unreadable(name, err)}}
 	}
-	var d record
+	var d memo.Record
 	// Retry while somebody is writing the file. After the last try, an event or
 	// the next scan sees the final state.
 	for range 3 {
@@ -161,16 +164,16 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (recor
 		}
 		after, err := os.Lstat(v.path(name))
 		if err == nil && packfs.StampOf(after) == packfs.StampOf(info) {
-			if !isUnread(d.problems) {
-				d.stamp = v.s.stamps.of(info)
+			if !isUnread(d.Problems) {
+				d.Stamp = v.s.stamps.Of(info)
 			}
 			v.seen, v.seenName = after, name
 			break
 		}
 	}
-	d.name = name
+	d.Name = name
 	if plain {
-		v.now.docs = append(v.now.docs, d)
+		v.now.Docs = append(v.now.Docs, d)
 	}
 	return d
 }
@@ -179,16 +182,16 @@ func (v *visit) path(name string) string { return v.full + string(filepath.Separ
 
 // isPlain reports whether the name is that of a file in the directory itself.
 func (v *visit) isPlain(name string) bool {
-	e, ok := v.now.entries.find(name)
-	return ok && e.mode.IsRegular()
+	e, ok := v.now.Entries.Find(name)
+	return ok && e.Mode.IsRegular()
 }
 
-func (v *visit) unchanged(name string, old *record) bool {
-	if old.stamp.IsZero() {
+func (v *visit) unchanged(name string, old *memo.Record) bool {
+	if old.Stamp.IsZero() {
 		return false
 	}
 	info, err := os.Lstat(v.path(name))
-	if err != nil || !info.Mode().IsRegular() || !v.s.stamps.same(old.stamp, info) {
+	if err != nil || !info.Mode().IsRegular() || !v.s.stamps.Same(old.Stamp, info) {
 		return false
 	}
 	v.seen, v.seenName = info, name
@@ -197,31 +200,31 @@ func (v *visit) unchanged(name string, old *record) bool {
 
 // toolFiles returns the files that declare tools of the pack that is here.
 func (v *visit) toolFiles() []string {
-	files := toolFilesHere(v.now.entries)
-	e, ok := v.now.entries.find("tools")
-	if !ok || e.mode&(fs.ModeDir|fs.ModeSymlink) == 0 {
+	files := toolFilesHere(v.now.Entries)
+	e, ok := v.now.Entries.Find("tools")
+	if !ok || e.Mode&(fs.ModeDir|fs.ModeSymlink) == 0 {
 		return files
 	}
-	if e.mode&fs.ModeSymlink != 0 {
-		v.now.always = true
-	} else if v.old != nil && v.old.tools != nil {
-		known := v.old.tools
+	if e.Mode&fs.ModeSymlink != 0 {
+		v.now.Always = true
+	} else if v.old != nil && v.old.Tools != nil {
+		known := v.old.Tools
 		if v.quiet {
-			v.now.tools = known
-		} else if info, err := os.Lstat(v.path("tools")); err == nil && info.IsDir() && v.s.stamps.same(known.stamp, info) {
-			v.now.tools = known
+			v.now.Tools = known
+		} else if info, err := os.Lstat(v.path("tools")); err == nil && info.IsDir() && v.s.stamps.Same(known.Stamp, info) {
+			v.now.Tools = known
 		}
 	}
-	if v.now.tools == nil {
+	if v.now.Tools == nil {
 		v.s.reads++
-		v.now.tools = &listing{}
+		v.now.Tools = &memo.Listing{}
 		dir, err := v.open()
 		if err == nil {
-			*v.now.tools, err = listTools(dir, v.s.stamps)
+			*v.now.Tools, err = listTools(dir, v.s.stamps)
 		}
 		v.s.note(err)
 	}
-	for _, name := range v.now.tools.names {
+	for _, name := range v.now.Tools.Names {
 		if len(files) < maxToolFiles {
 			files = append(files, "tools/"+name)
 		}
@@ -230,23 +233,23 @@ func (v *visit) toolFiles() []string {
 }
 
 // listTools reads the folder tools of a pack. Next to an error, it is empty.
-func listTools(dir *packfs.Dir, st stamper) (listing, error) {
+func listTools(dir *packfs.Dir, st memo.Stamper) (memo.Listing, error) {
 	sub, err := dir.Sub("tools")
 	if err != nil {
-		return listing{}, err
+		return memo.Listing{}, err
 	}
 	defer sub.Close()
 	info, err := sub.Info()
 	if err != nil {
-		return listing{}, err
+		return memo.Listing{}, err
 	}
-	found, _, err := sub.NamesOf(maxEntries, func(name string, mode fs.FileMode) bool { return isToolPack(entry{name, mode}) })
+	found, _, err := sub.NamesOf(maxEntries, func(name string, mode fs.FileMode) bool { return isToolPack(memo.Entry{Name: name, Mode: mode}) })
 	if err != nil {
-		return listing{}, err
+		return memo.Listing{}, err
 	}
-	l := listing{stamp: st.of(info)}
+	l := memo.Listing{Stamp: st.Of(info)}
 	for _, e := range found {
-		l.names = append(l.names, e.Name())
+		l.Names = append(l.Names, e.Name())
 	}
 	return l, nil
 }
@@ -258,6 +261,43 @@ func unreadable(name string, err error) diag.Diagnostic {
 	}
 	return diag.Diagnostic{
 		Code: CodeEntryUnreadable, Severity: diag.Error, File: name,
-		Message: "the entry document cannot be read: " + causeOf(err), Hint: hint,
+		Message: "the entry document cannot be read: " + packfs.Cause(err), Hint: hint,
 	}
+}
+
+// holdDirs reports whether one of the entries is a directory that could be looked at.
+func holdDirs(l memo.Entries) bool {
+	for e := range l.All() {
+		if e.IsDir() && !skipped(e.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// haveManifest reports whether one of the entries says that the directory is a plugin.
+func haveManifest(l memo.Entries) bool {
+	for e := range l.All() {
+		if isManifest(e.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// matters reports whether an entry may be part of a pack, or lead to one.
+func matters(name string, mode fs.FileMode) bool {
+	if mode.IsDir() || mode&fs.ModeSymlink != 0 {
+		return !skipped(name) || isDocument(name) || isToolFile(name) || isManifest(name)
+	}
+	return isDocument(name) || isToolFile(name) || isManifest(name)
+}
+
+func isDocument(name string) bool {
+	i := strings.LastIndexByte(name, '.')
+	return i >= 0 && strings.EqualFold(name[i:], ".md")
+}
+
+func isToolFile(name string) bool {
+	return formats.Of(name) != ""
 }

@@ -116,7 +116,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen = pack.WithoutDenied(tree, chosen)
+	chosen = packs.WithoutDenied(pack, tree, chosen)
 	// Tools that are only declared take no room, and nobody is asked for them.
 	var names []string
 	for _, t := range chosen {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 	"github.com/packs-mcp/packs-mcp/test/plant"
@@ -55,7 +56,7 @@ func benchmarkScan(b *testing.B, n int) {
 		b.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // what is younger is not remembered
-	opts := packs.Options{Roots: []packs.Root{{Dir: dir, AttachAll: true}}, Index: packs.Index{Dir: b.TempDir(), Version: "1"}}
+	opts := packs.Options{Roots: []packs.Root{{Dir: dir, AttachAll: true}}, Index: memo.Index{Dir: b.TempDir(), Version: "1"}}
 	order := []string{"walk", "cold", "save", "warm", "look", "edit"}
 	times := make(map[string][]time.Duration)
 	measure := func(what string, do func() error) {

@@ -65,7 +65,7 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 	for _, d := range problems {
 		s.take(s.sourceOf(d, false), d)
 	}
-	s.problems = append(s.problems, p.Denied(ctx, set)...)
+	s.problems = append(s.problems, packs.Denied(ctx, p, set)...)
 	s.profile()
 	if err := s.texts(ctx); err != nil {
 		return Result{}, err

@@ -3,7 +3,6 @@ package lint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -170,13 +169,5 @@ func unreadable(file string, err error) diag.Diagnostic {
 	}
 }
 
-// causeOf returns the innermost words of err: the path is said beside them.
-func causeOf(err error) string {
-	if e, ok := errors.AsType[*packfs.PathError](err); ok {
-		err = e.Reason
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return fmt.Sprintf("it cannot be read: %v", err)
-}
+// causeOf says why a file cannot be read, without its path.
+func causeOf(err error) string { return "it cannot be read: " + packfs.Cause(err) }

@@ -62,6 +62,18 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Reason }
 
+// Cause returns the innermost message of err, without the path, for a text that names
+// the path anyway.
+func Cause(err error) string {
+	if e, ok := errors.AsType[*PathError](err); ok {
+		err = e.Reason
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err.Error()
+}
+
 // A TooLargeError says that a file, or a whole tree, is over a limit, in bytes
 // unless Unit says otherwise.
 type TooLargeError struct {

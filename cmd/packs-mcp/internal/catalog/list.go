@@ -243,6 +243,7 @@ func (a *app) sayNoPacks(cfg *config.Config) {
 		fmt.Fprintf(a.Screen(a.Stderr), "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
 	}
 	fmt.Fprintln(a.Screen(a.Stderr), "Name a folder of packs with: packs-mcp folders add DIR")
+	fmt.Fprintln(a.Screen(a.Stderr), "Or begin with the examples in this program: packs-mcp try shows them, packs-mcp serve --bundled serves them.")
 }
 
 // whatIsIn says why no pack was found in a folder.
@@ -298,7 +299,7 @@ func describeAll(ctx context.Context, cfg *config.Config, added *cli.Added, foun
 				if l.Attached {
 					// Only for packs that a model can use, since this check
 					// reads every file.
-					l.denied = p.DeniedFrom(ctx, dir, l.set)
+					l.denied = packs.DeniedFrom(ctx, dir, p, l.set)
 					l.Problems = append(l.Problems, l.denied...)
 				}
 				dir.Close()
@@ -496,8 +497,8 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		out.Problems = append(out.Problems, packs.NotDigested(err))
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
-		out.Problems = append(out.Problems, p.DeniedProblems(tree, out.set)...)
-		shown = p.WithoutDenied(tree, shown)
+		out.Problems = append(out.Problems, packs.DeniedProblems(p, tree, out.set)...)
+		shown = packs.WithoutDenied(p, tree, shown)
 		out.Differs = added.From(p.Dir, tree.Digest).Differs
 	}
 	scanned, scanErr := scan.Of(ctx, catalog, p)

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
@@ -121,12 +122,12 @@ func (env *Env) Library(ctx context.Context, cfg *config.Config, logger *slog.Lo
 
 // index is where this very program keeps what it read of packs; nowhere when it
 // cannot tell itself from another.
-func (env *Env) index(cfg *config.Config) packs.Index {
+func (env *Env) index(cfg *config.Config) memo.Index {
 	build := buildName(env.Version)
 	if build == "" {
-		return packs.Index{}
+		return memo.Index{}
 	}
-	return packs.Index{Dir: cfg.Paths.Index, Version: build}
+	return memo.Index{Dir: cfg.Paths.Index, Version: build}
 }
 
 // ToolFiles compiles tools under the configured limits.

@@ -59,6 +59,7 @@ SOURCE is
 func (a *app) addFlags(cmd *cobra.Command, s *addSettings) {
 	a.flags(cmd, &s.settings, true)
 	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
+	cli.AlsoJSON[foundPacks](a.Env, cmd, "--list")
 	f := cmd.Flags()
 	f.StringVar(&s.under, "as", "", "what goes before the packs' names in their ids (default: whose the source is)")
 	f.BoolVar(&s.list, "list", false, "show the packs of the source, and add none")
@@ -169,8 +170,15 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 // local makes a path of here one that means the same from the lock file's folder.
 func (p *place) local(source string) (string, error) {
 	r, err := sources.Parse(source)
-	if err != nil || r.Kind != sources.Folder && r.Kind != sources.Archive {
+	if err != nil {
 		return source, err
+	}
+	if r.Kind != sources.Folder && r.Kind != sources.Archive {
+		if info, err := os.Stat(filepath.FromSlash(source)); err == nil && info.IsDir() {
+			return "", cli.WithHint(fmt.Errorf("%q means %s, and there is a folder of that name here", source, r.At),
+				"write ./%s for the folder, or %s for the repository", source, r.At)
+		}
+		return source, nil
 	}
 	at := r.At
 	if rest, ok := strings.CutPrefix(at, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == '\\') {

@@ -92,7 +92,7 @@ func (a *app) place(s settings) (*place, error) {
 // web says which servers may be asked, and as whom.
 func (a *app) web(cfg *config.Config) *sources.Web {
 	rules, _ := url.Parse(cfg.Sources.Rulebooks) // checked by the configuration
-	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
+	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Home: cfg.Paths.Home, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
 		if key := cli.Getenv(a.Environ, "STAKPAK_API_KEY"); key != "" && rules != nil && host == rules.Hostname() {
 			return "", key
 		}

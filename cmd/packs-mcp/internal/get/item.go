@@ -235,7 +235,7 @@ func (a *app) show(it *item) {
 	showTools(w, it.change.Tools)
 	showFindings(w, it.found)
 	if it.before != nil && len(it.ends) > 0 {
-		fmt.Fprintf(w, "  answers  %s to this pack no longer hold: it is asked about again\n", cli.Counted(len(it.ends), "lasting answer", "lasting answers"))
+		fmt.Fprintf(w, "  answers  %s: it is asked about again\n", cli.Counted(len(it.ends), "lasting answer to this pack ends", "lasting answers to this pack end"))
 	}
 }
 

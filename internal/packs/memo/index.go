@@ -1,4 +1,4 @@
-package packs
+package memo
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// An Index is a folder with one file for each root, in which a [Library] keeps what it
-// read, so that the next start reads only what changed since. The zero value keeps
+// An Index is a folder with one file for each root, in which a library of packs keeps
+// what it read, so that the next start reads only what changed since. The zero value keeps
 // nothing.
 //
 // It keeps the entries of each directory and the frontmatter of each document. A
@@ -63,12 +63,13 @@ func (x Index) file(dir string) private.File {
 }
 
 // key identifies what an index is valid for.
-func (x Index) key(root string, l Limits) string {
-	return fmt.Sprintf("%q %q %d %d %d", x.Version, root, l.EntryDoc, l.Frontmatter, l.ToolsFile)
+func (x Index) key(root, settings string) string {
+	return fmt.Sprintf("%q %q %s", x.Version, root, settings)
 }
 
-// load returns the memo of a root, or an error.
-func (x Index) load(dir string, l Limits) (*memo, error) {
+// Load returns the memo of a root, or an error. settings are those that Save was called
+// with: anything that decides what is read of the same files.
+func (x Index) Load(dir, settings string) (*Memo, error) {
 	file := x.file(dir)
 	f, info, err := file.Open() // fails if another user could have written it
 	if err != nil {
@@ -78,7 +79,7 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 	if info.Size() > maxIndex {
 		return nil, errIndex
 	}
-	m, err := decodeIndex(f, info.Size(), x.key(dir, l), dir)
+	m, err := decodeIndex(f, info.Size(), x.key(dir, settings), dir)
 	if err != nil && !errors.Is(err, errIndex) {
 		err = fmt.Errorf("reading the index of packs: %w", err)
 	}
@@ -88,12 +89,12 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 	return m, err
 }
 
-// save replaces the index of a root, unless another process is writing it just now.
+// Save replaces the index of a root, unless another process is writing it just now.
 // Then, and after an error, done is false.
-func (x Index) save(m *memo, l Limits) (done bool, err error) {
-	file := x.file(m.dir)
+func (x Index) Save(m *Memo, settings string) (done bool, err error) {
+	file := x.file(m.Dir)
 	done, err = file.TryLock(func() error {
-		data := encodeIndex(m, x.key(m.dir, l))
+		data := encodeIndex(m, x.key(m.Dir, settings))
 		if len(data) > maxIndex {
 			return fmt.Errorf("writing the index of packs: it would have %d bytes, and the limit is %d", len(data), maxIndex)
 		}
@@ -102,9 +103,9 @@ func (x Index) save(m *memo, l Limits) (done bool, err error) {
 	return done && err == nil, err
 }
 
-// sweep removes the files of roots that were not scanned for indexLife, and unfinished
+// Sweep removes the files of roots that were not scanned for indexLife, and unfinished
 // files of killed programs that are as old.
-func (x Index) sweep(now time.Time) {
+func (x Index) Sweep(now time.Time) {
 	files, err := os.ReadDir(x.Dir) // not filepath.Glob: the user's path may hold pattern characters
 	if err != nil {
 		return
@@ -131,12 +132,12 @@ const (
 	indexHead = indexSum + 4*4
 )
 
-func encodeIndex(m *memo, key string) []byte {
+func encodeIndex(m *Memo, key string) []byte {
 	size := indexHead + len(key) + len(m.tree)
 	for _, d := range m.docs {
 		size += len(d.Text()) + 3 // the length before nearly every text fits in 3 bytes
 	}
-	out := writer{b: make([]byte, indexHead, size)}
+	out := Writer{b: make([]byte, indexHead, size)}
 	copy(out.b, indexMagic)
 	part, begin := 0, indexHead
 	ends := func() {
@@ -168,7 +169,7 @@ func sign(index []byte) {
 
 // decodeIndex reads an index of size bytes. No input makes it panic, or use more
 // memory than a small multiple of size.
-func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
+func decodeIndex(from io.Reader, size int64, key, dir string) (*Memo, error) {
 	if size < int64(indexHead) {
 		return nil, errIndex
 	}
@@ -186,7 +187,7 @@ func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
 	about := packed.From(in.text(int(lengths[0])))
 	// The catalog's texts are parts of one string. So that string and the tree are
 	// all that stays of the file in memory.
-	m := &memo{dir: dir, tree: in.text(int(lengths[1]))}
+	m := &Memo{Dir: dir, tree: in.text(int(lengths[1]))}
 	texts := packed.From(in.text(int(lengths[2])))
 	if in.err != nil || in.sum != sum || about.Text() != key {
 		return nil, cmp.Or(in.err, errIndex)

@@ -1,4 +1,4 @@
-package packs
+package memo
 
 import (
 	"fmt"
@@ -7,26 +7,26 @@ import (
 	"unsafe"
 )
 
-// A writer that is given an older tree writes the same as one that is not, and
+// A Writer that is given an older tree writes the same as one that is not, and
 // gives back the older one when nothing differs.
 func TestWriterAgainstOld(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 2))
-	var write func(w *writer, random *rand.Rand, changes, depth int)
-	write = func(w *writer, random *rand.Rand, changes, depth int) {
-		n := node{name: fmt.Sprint("d", depth), entries: entries(fmt.Sprintf("dsub%d/", random.IntN(9)))}
+	var write func(w *Writer, random *rand.Rand, changes, depth int)
+	write = func(w *Writer, random *rand.Rand, changes, depth int) {
+		n := Node{Name: fmt.Sprint("d", depth), Entries: Entries(fmt.Sprintf("dsub%d/", random.IntN(9)))}
 		if changes > 0 && r.IntN(changes) == 0 {
-			n.entries = "fother/"
+			n.Entries = "fother/"
 		}
-		at := w.begin(&n)
+		at := w.Begin(&n)
 		for range random.IntN(4) {
 			if depth < 5 && (changes == 0 || r.IntN(changes) > 0) {
 				write(w, random, changes, depth+1)
 			}
 		}
-		w.end(at)
+		w.End(at)
 	}
 	tree := func(seed uint64, old string, changes int) string {
-		w := writer{old: old}
+		w := Writer{old: old}
 		for range 3 { // the root, and what links lead to
 			write(&w, rand.New(rand.NewPCG(seed, 1)), changes, 0)
 			if changes > 0 && r.IntN(changes) == 0 {

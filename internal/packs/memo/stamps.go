@@ -1,0 +1,104 @@
+package memo
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// A Stamper says which stamps can be relied on: those of files on the root's own device,
+// if it is a local one, that did not change within the last seconds.
+type Stamper struct {
+	device uint64    // of the root; 0: none, since its file system keeps no good ones
+	now    time.Time // before anything was read
+}
+
+// NewStamper returns the Stamper of the root dir, whose scan begins now.
+func NewStamper(dir string, now time.Time) Stamper {
+	st := Stamper{now: now}
+	if info, err := os.Lstat(dir); err == nil && packfs.Local(dir) {
+		st.device = packfs.StampOf(info).Device()
+	}
+	return st
+}
+
+// Last reports whether stamps that can be relied on mean the same in another process.
+func (st Stamper) Last() bool { return st.device != 0 }
+
+// Of returns the stamp of info, which was taken before what it describes is
+// read; zero when it cannot be relied on later.
+func (st Stamper) Of(info fs.FileInfo) packfs.Stamp {
+	stamp := packfs.StampOf(info)
+	if stamp.IsZero() || stamp.Device() != st.device || !stamp.Settled(st.now) {
+		return packfs.Stamp{}
+	}
+	return stamp
+}
+
+// Same reports whether info describes what had the stamp.
+func (st Stamper) Same(stamp packfs.Stamp, info fs.FileInfo) bool {
+	return !stamp.IsZero() && stamp == packfs.StampOf(info) && stamp.Device() == st.device
+}
+
+// A Fingerprint tells two states of some files apart.
+type Fingerprint struct {
+	sum    uint64
+	st     Stamper
+	doubt  bool // a file changes too fast for its stamp
+	Linked bool // one is a link, so that it can change where nobody looks
+}
+
+// NewFingerprint returns the fingerprint of no files. st says which stamps it relies on.
+func NewFingerprint(st Stamper) Fingerprint { return Fingerprint{st: st} }
+
+// Add takes the file at path as it is now; one that is not there counts as well,
+// and of a link, what it leads to.
+func (f *Fingerprint) Add(path string) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		info = nil
+	}
+	f.AddInfo(info)
+	if info != nil && info.Mode()&fs.ModeSymlink != 0 {
+		f.Linked = true
+		if info, err = os.Stat(path); err != nil {
+			info = nil
+		}
+		f.AddInfo(info)
+	}
+}
+
+// AddInfo takes a file of which info was said; nil: it is not there.
+func (f *Fingerprint) AddInfo(info os.FileInfo) {
+	h := fnv.New64a()
+	var b [8]byte
+	number := func(v uint64) {
+		binary.LittleEndian.PutUint64(b[:], v)
+		h.Write(b[:])
+	}
+	number(f.sum)
+	if info != nil {
+		stamp := packfs.StampOf(info)
+		number(uint64(info.Size()))
+		number(uint64(info.ModTime().UnixNano()))
+		raw, _ := stamp.AppendBinary(make([]byte, 0, 64))
+		h.Write(raw)
+		if f.st.device != 0 && f.st.Of(info).IsZero() {
+			f.doubt = true
+		}
+	}
+	f.sum = h.Sum64()
+}
+
+// Value returns a number for the state. If a stamp is in doubt, every scan gets
+// another number, even if the stamps are the same.
+func (f *Fingerprint) Value() uint64 {
+	if f.doubt {
+		return f.sum ^ uint64(f.st.now.UnixNano())
+	}
+	return f.sum
+}
