@@ -314,6 +314,17 @@ func TestSkillsFromEverywhere(t *testing.T) {
 		}
 	}
 
+	// A project that says so has no rulebook.
+	project := t.TempDir()
+	if err := os.Mkdir(filepath.Join(project, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(project)
+	reader.does(0, nil, "add", "stakpak://acme.org/base-line.md", "--scope", "project", "--as", "theirs", "--yes", "--allow-unsigned")
+	if e := reader.does(0, nil, "list", "--all", "--source", "pak"); !strings.Contains(e.out, "- [pak] theirs/base-line ") {
+		t.Errorf("a project's rulebook: %s", e.out)
+	}
+
 	// The servers are gone, and nothing is missing.
 	rules.Close()
 	site.Close()

@@ -82,6 +82,13 @@ func (t *Tx) finish(st step) error {
 		if err := t.keep(st); err != nil {
 			return fmt.Errorf("keeping the version before of %q: %w", st.ID, err)
 		}
+		data, err := json.Marshal(placed{st.ID, *st.Entry})
+		if err == nil {
+			err = writeIn(t.root, placedFile(st.ID), data)
+		}
+		if err != nil {
+			return fmt.Errorf("noting that %q was added: %w", st.ID, err)
+		}
 		packs[st.ID] = *st.Entry
 	}
 	l := *t.l
@@ -95,7 +102,7 @@ func (t *Tx) finish(st step) error {
 	}
 	t.l = &l
 	if st.Entry == nil {
-		for _, dir := range []string{removed, before(st.ID)} {
+		for _, dir := range []string{removed, before(st.ID), placedFile(st.ID)} {
 			if err := t.root.RemoveAll(dir); err != nil {
 				return err
 			}
