@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
 // listedPack is one pack in the form that list --json and show --json print.
@@ -388,12 +389,15 @@ func (a *app) showCommand() *cobra.Command {
 // shownPack is what show --json prints.
 type shownPack struct {
 	listedPack
-	Entry  string      `json:"entry"`
-	Docs   []string    `json:"docs,omitempty"`
-	Digest string      `json:"digest,omitempty"`
-	Files  int         `json:"files"`
-	Bytes  int64       `json:"bytes"`
-	Tools  []shownTool `json:"tools"`
+	Entry   string      `json:"entry"`
+	Docs    []string    `json:"docs,omitempty"`
+	Digest  string      `json:"digest,omitempty"`
+	From    string      `json:"from,omitempty"`    // where it was added from, in which state
+	Signer  string      `json:"signer,omitempty"`  // who signed that; "nobody"
+	Differs bool        `json:"differs,omitempty"` // it has other bytes than were added
+	Files   int         `json:"files"`
+	Bytes   int64       `json:"bytes"`
+	Tools   []shownTool `json:"tools"`
 }
 
 func (a *app) show(ctx context.Context, id string, asJSON bool) error {
@@ -427,6 +431,8 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		out.Problems = append(out.Problems, packs.NotDigested(err))
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
+		from := cli.AddedFrom(cfg)(p.Dir, tree.Digest)
+		out.From, out.Signer, out.Differs = from.Source, from.Signer, from.Differs
 		out.Problems = append(out.Problems, packs.DeniedProblems(p, tree, out.set)...)
 		shown = packs.WithoutDenied(p, tree, shown)
 	}
@@ -474,6 +480,13 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	}
 	row("state", state)
 	row("trust", fmt.Sprintf("%s (%s)", out.Trust, out.Source))
+	if out.From != "" {
+		row("from", safetext.Line(out.From))
+		row("signed", "by "+safetext.Line(out.Signer))
+	}
+	if out.Differs {
+		row("bytes", "not those that "+lock.Name+" names: somebody changed the pack after it was added")
+	}
 	row("content", fmt.Sprintf("%d files, %d bytes, %s", out.Files, out.Bytes, out.Digest))
 	for i, t := range out.Tools {
 		label := ""

@@ -22,14 +22,15 @@ func ProjectStore(project string) *store.Store {
 }
 
 // AddedFrom returns what says where the pack in a folder, with a digest, was added
-// from. It goes by the lock file as it is at that moment.
+// from. It goes by the lock file as it is at that moment. That of a project comes with the
+// project, packs included, so the signer that it names is only what it says.
 func AddedFrom(cfg *config.Config) func(dir, digest string) call.From {
 	stores := []*store.Store{UserStore(cfg)}
 	if project := Project(cfg); project != "" {
 		stores = append(stores, ProjectStore(project))
 	}
 	return func(dir, digest string) call.From {
-		for _, s := range stores {
+		for i, s := range stores {
 			base, err := filepath.EvalSymlinks(s.Dir)
 			if err != nil {
 				continue
@@ -38,13 +39,13 @@ func AddedFrom(cfg *config.Config) func(dir, digest string) call.From {
 			if err != nil || !filepath.IsLocal(rel) {
 				continue
 			}
-			return fromLock(s, filepath.ToSlash(rel), digest)
+			return fromLock(s, filepath.ToSlash(rel), digest, i > 0)
 		}
 		return call.From{}
 	}
 }
 
-func fromLock(s *store.Store, id, digest string) call.From {
+func fromLock(s *store.Store, id, digest string, project bool) call.From {
 	l, err := s.Read()
 	if err != nil { // somebody broke it: whatever the pack is, it is not what was added
 		return call.From{Differs: true}
@@ -54,6 +55,9 @@ func fromLock(s *store.Store, id, digest string) call.From {
 		return call.From{}
 	}
 	f := call.From{Source: e.Resolved, Signer: trust.Words(e.Signature), Differs: e.Digest != digest}
+	if project && e.Signature != nil {
+		f.Signer += ", says the project's " + lock.Name
+	}
 	if runtime.GOOS == "windows" && f.Differs { // which does not keep who may execute a file
 		same, err := s.Holds(id, e)
 		f.Differs = err != nil || !same
