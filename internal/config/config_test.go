@@ -78,7 +78,7 @@ sandbox:
     - {tool: acme/*/open_*, kind: [run], home: true, review: all}
   protect: [deploy/**, "*.secret"]
   unprotect: [CODEOWNERS]
-sources: {private: [127.0.0.1, Git.Example.org], rulebooks: "https://rules.example.org/api/", indexes: [acme/packs, "https://example.org"]}
+sources: {private: [127.0.0.1, Git.Example.org], rulebooks: "https://rules.example.org/api/", indexes: [acme/packs, "https://example.org"], sigstore: /etc/packs/trusted_root.json}
 context: {url: "https://example.com", number: 5, flag: true}
 limits: &l
   read_page: 20000
@@ -130,7 +130,7 @@ expose: skills
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
 		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},
 	}, []string{"deploy/**", "*.secret"}, []string{"CODEOWNERS"}}
-	want.Sources = Sources{[]string{"127.0.0.1", "git.example.org"}, "https://rules.example.org/api", []string{"acme/packs", "https://example.org"}, ""}
+	want.Sources = Sources{[]string{"127.0.0.1", "git.example.org"}, "https://rules.example.org/api", []string{"acme/packs", "https://example.org"}, "/etc/packs/trusted_root.json"}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute

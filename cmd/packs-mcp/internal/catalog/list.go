@@ -24,7 +24,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
-	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
 // listedPack is one pack in the form that list --json and show --json print.
@@ -358,7 +357,7 @@ func describe(p *packs.Pack, dir *packfs.Dir, err error, files *toolfiles.Files,
 	}
 	if from, ok := added.Pack(p.Dir); ok {
 		l.Added = &addedFrom{
-			Provider: string(from.Provider), Source: from.Source, Resolved: from.Resolved, Pin: from.Pin, Signer: trust.Words(from.Signature), Unsigned: from.Unsigned,
+			Provider: string(from.Provider), Source: from.Source, Resolved: from.Resolved, Pin: from.Pin, Signer: from.Signer, Unsigned: from.Unsigned,
 			Visibility: from.Visibility, CreatedAt: from.CreatedAt, UpdatedAt: from.UpdatedAt,
 		}
 	}

@@ -69,6 +69,16 @@ func (s *addedStore) read() (*lock.Lock, error) {
 	return s.lock, s.err
 }
 
+// signer says who signed a pack. The lock file of a project comes with the project, packs
+// included, so the signer that it names is only what it says.
+func (s *addedStore) signer(e lock.Entry) string {
+	words := trust.Words(e.Signature)
+	if s.foreign && e.Signature != nil {
+		words += ", says the project's " + lock.Name
+	}
+	return words
+}
+
 // find returns the store that has a folder, and the id that the folder has there.
 func (a *Added) find(dir string) (*addedStore, string) {
 	for _, s := range a.stores {
@@ -87,6 +97,7 @@ func (a *Added) find(dir string) (*addedStore, string) {
 type AddedPack struct {
 	lock.Entry
 	Provider sources.Provider
+	Signer   string // in words
 }
 
 // Pack returns what is known of the pack in a folder, if it was added. That a rulebook is
@@ -101,7 +112,7 @@ func (a *Added) Pack(dir string) (AddedPack, bool) {
 		return AddedPack{}, false
 	}
 	e, ok := l.Packs[id]
-	p := AddedPack{e, sources.ProviderOf(e.Source)}
+	p := AddedPack{e, sources.ProviderOf(e.Source), s.signer(e)}
 	if s.foreign && p.Provider == sources.RulebookProvider {
 		p.Provider = sources.PakProvider
 	}
@@ -122,7 +133,7 @@ func (a *Added) From(dir, digest string) call.From {
 	if !ok {
 		return call.From{}
 	}
-	f := call.From{Source: e.Resolved, Signer: trust.Words(e.Signature), Differs: e.Digest != digest}
+	f := call.From{Source: e.Resolved, Signer: s.signer(e), Differs: e.Digest != digest}
 	if runtime.GOOS == "windows" && f.Differs { // which does not keep who may execute a file
 		same, err := s.Holds(id, e)
 		f.Differs = err != nil || !same

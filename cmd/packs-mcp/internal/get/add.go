@@ -72,6 +72,7 @@ func (a *app) addFlags(cmd *cobra.Command, s *addSettings) {
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
+	_ = cmd.MarkFlagFilename("key")
 	for _, flag := range []string{"as", "signer", "issuer"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
