@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -111,7 +112,20 @@ func gitError(r Reference, err error) error {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return fmt.Errorf("the repository at %s is empty", r.At)
 	}
+	if wasCut(err) {
+		return fmt.Errorf("fetching %s: the connection ended before everything had come (%w); run the command again", r.At, plainError(err))
+	}
 	return fmt.Errorf("fetching %s: %w", r.At, plainError(err))
+}
+
+// wasCut reports whether an error is that of a connection that ended too early.
+func wasCut(err error) bool {
+	for _, is := range []error{io.ErrUnexpectedEOF, io.EOF, pktline.ErrInvalidPktLen, transport.ErrEmptyUploadPackRequest} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return err != nil && strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) // go-git does not always wrap it
 }
 
 // pick finds what a person's word means among what a repository has: a branch, a tag or

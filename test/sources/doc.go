@@ -1,3 +1,3 @@
-// Package sources_test kills and starves the real program while it adds, updates and
+// Package sources kills and starves the real program while it adds, updates and
 // restores packs, and measures it beside git.
-package sources_test
+package sources

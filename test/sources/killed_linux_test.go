@@ -17,9 +17,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// granted is the version of the pack that a person allowed to run for ever.
-const granted = "version granted"
-
 // steps are the system calls that change what is on the disk, between which a process
 // is killed.
 const steps = "renameat,renameat2,fsync,unlinkat,mkdirat,ftruncate"
@@ -38,16 +35,9 @@ func TestKilled(t *testing.T) {
 		kills = 3
 	}
 	w := newWorld(t)
-	w.commit("granted")
+	w.commit("0")
 	w.ok("add", w.repo.URL+"@main", "--yes", "--allow-unsigned")
 	w.ok("attach", id, "--trust", "user")
-	if got := w.tells("always"); got != granted {
-		t.Fatalf("the tool says %q", got)
-	}
-	if got := w.tells("deny"); got != granted {
-		t.Fatalf("the lasting answer does not hold: the tool says %q", got)
-	}
-
 	k := &killer{world: w}
 	if _, err := exec.LookPath("strace"); err == nil && kills > 20 {
 		k.each(kills * 2 / 3)
@@ -86,9 +76,13 @@ func (k *killer) each(most int) {
 func (k *killer) one(what, at int) bool {
 	k.t.Helper()
 	k.rounds++
+	granted := k.tells("always")
+	if granted == "" {
+		k.t.Fatal("the tool does not run, although every question has a yes")
+	}
 	version := fmt.Sprint(k.rounds)
-	if k.rounds%4 == 0 {
-		version = "granted"
+	if k.rounds%4 == 0 { // the same bytes again
+		version = strings.TrimPrefix(granted, "version ")
 	}
 	var args []string
 	switch what % 3 {
