@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -98,12 +99,12 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 	if t := s.base[plainName(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
 		method = t
 	}
-	c, err := s.newCall(ctx, wire.NewReference(), method, readArguments(p.Arguments), nil)
+	c, err := s.newCall(ctx, wire.NewReference(), method, callargs.Read(p.Arguments), nil)
 	if err != nil {
 		return err
 	}
 	state, _ := p.RequestState.(string)
-	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args.whole()},
+	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args.Whole()},
 		&gate.Answer{State: state, Channel: formChannel(ctx)}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true

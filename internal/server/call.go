@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -49,7 +50,7 @@ type call struct {
 	chat    *chat
 	caller  gate.Caller
 	catalog *packs.Catalog // the one this call keeps
-	args    *arguments
+	args    *callargs.Arguments
 	checked *checked // see check
 	log     logged   // see logged
 	meta    *mcp.Meta
@@ -97,7 +98,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	if tool == nil {
 		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
 	}
-	args := readArguments(req.Params.RawArguments)
+	args := callargs.Read(req.Params.RawArguments)
 	if to, ok := req.Params.Arguments.(renamed); ok {
 		if to.skill != "" {
 			tool = openSkillTool(to.skill, args)
@@ -308,13 +309,13 @@ func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*act
 // is no longer there, or never was. Whatever the answer says is worth nothing.
 // It returns the denial.
 func (s *Server) refuse(c *call, answer *gate.Answer) error {
-	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args.whole()}
+	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args.Whole()}
 	err := s.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
 	s.logger.Debug("an answer was refused", "call", c.id, "err", err)
 	return err
 }
 
-func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *arguments, meta *mcp.Meta) (*call, error) {
+func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *callargs.Arguments, meta *mcp.Meta) (*call, error) {
 	ch, sess, ok := chatOf(ctx)
 	if !ok {
 		return nil, errors.New("a call came without a session of ours")
@@ -390,7 +391,7 @@ func (c *call) logged(secrets *redact.Secrets) strictjson.Compact {
 		if c.checked != nil {
 			l.text = secrets.LoggedValue(c.checked.tool.Redact(c.checked.values))
 		} else {
-			l.text = secrets.LoggedValue(c.args.tree.Value())
+			l.text = secrets.LoggedValue(c.args.Tree.Value())
 		}
 	}
 	return l.text
@@ -403,9 +404,9 @@ type logged struct {
 	secrets *redact.Secrets // that text is without
 }
 
-// decode puts the arguments of a base tool into v; see [arguments.decode].
+// decode puts the arguments of a base tool into v; see [callargs.Arguments.Decode].
 func (c *call) decode(v any) error {
-	problem := c.args.decode(v)
+	problem := c.args.Decode(v)
 	if problem == "" {
 		return nil
 	}

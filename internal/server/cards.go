@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -139,7 +140,7 @@ func (s *Server) prepareApprovals(_ context.Context, c *call) (*action, error) {
 		return nil, errNoCards()
 	}
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.whole(), Logged: c.logged(s.secrets)},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			questions := []card.Question{}
 			for _, q := range s.opts.Gate.InChat(c.caller) {
@@ -168,7 +169,7 @@ func (s *Server) prepareDecide(_ context.Context, c *call) (*action, error) {
 		Decision string `json:"decision"`
 	}
 	_ = c.decode(&p)
-	said := gate.NewArguments(strictjson.NewObject(textMember("decision", safetext.Shorten(p.Decision, toolerr.MaxQuoted))))
+	said := gate.NewArguments(strictjson.NewObject(callargs.Text("decision", safetext.Shorten(p.Decision, toolerr.MaxQuoted))))
 	return &action{
 		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: said, Logged: said.Compact()},
 		perform: func(context.Context, *gate.Permit) (any, error) {

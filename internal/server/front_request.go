@@ -7,6 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -49,7 +50,7 @@ type roundTrip struct {
 // pass takes a request of the kind that the gate decides about on the road of
 // every tool call. args are the arguments as they are shown and logged, an object.
 func (s *Server) pass(ctx context.Context, method *baseTool, args *strictjson.Node, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
-	read := &arguments{tree: args}
+	read := callargs.Of(args)
 	c, err := s.newCall(ctx, wire.NewReference(), method, read, trip.Meta)
 	if err != nil {
 		s.refusedEarly(ctx, method.name, read, err)

@@ -14,8 +14,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // baseTools are the six tools that are always there, and two for clients that show
@@ -167,6 +169,35 @@ func (s *Server) knownContext() tools.Context {
 	return ctx
 }
 
+// A renamed call is one of a base tool that was made under another name. [Server.rename]
+// leaves it in the place of the library's own decoded arguments, where no client can
+// put one: what it sends there is JSON.
+type renamed struct {
+	pack, tool string // of a call of call_tool; without a pack, it refuses the tool
+	workspace  string // handle
+	skill      string // of a call of a pack's own tool: the pack's id
+}
+
+// in returns the arguments of the base tool, of those that the call came with.
+func (r renamed) in(args *callargs.Arguments) *callargs.Arguments {
+	if args.Tree == nil {
+		return args
+	}
+	var members []strictjson.Member
+	switch {
+	case r.skill != "":
+		// The pack is among the arguments in the log, as it is for open_docs.
+		members = slices.DeleteFunc(slices.Clone(args.Tree.Members), func(m strictjson.Member) bool { return m.Key == "pack_id" })
+		members = append(members, callargs.Text("pack_id", r.skill))
+	default:
+		members = []strictjson.Member{callargs.Text("pack_id", r.pack), callargs.Text("tool", r.tool), {Key: "arguments", Value: args.Tree}}
+		if r.workspace != "" {
+			members = append(members, callargs.Text("workspace", r.workspace))
+		}
+	}
+	return callargs.Of(strictjson.NewObject(members...))
+}
+
 // rename is a before-call hook of the library: it turns another spelling of a base
 // tool's name into the listed one, and a call of a pack's tool, under any of its
 // names, into call_tool, so that all take the same road.
@@ -198,7 +229,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			}
 			if ref.pack, ref.tool, ok = s.guess(ctx, name); !ok {
 				// The library answers that there is no such tool.
-				s.refusedEarly(ctx, string(mcp.MethodToolsCall), readArguments(req.Params.RawArguments), toolerr.New(toolerr.CodeNotFound, "", "there is no tool %q", safetext.Shorten(name, toolerr.MaxQuoted)))
+				s.refusedEarly(ctx, string(mcp.MethodToolsCall), callargs.Read(req.Params.RawArguments), toolerr.New(toolerr.CodeNotFound, "", "there is no tool %q", safetext.Shorten(name, toolerr.MaxQuoted)))
 				return
 			}
 		case 1:

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -135,11 +136,11 @@ func (p *getPromptParams) tree() *strictjson.Node {
 	if p.Arguments != nil {
 		var all []strictjson.Member
 		for _, name := range slices.Sorted(maps.Keys(p.Arguments)) {
-			all = append(all, textMember(name, p.Arguments[name]))
+			all = append(all, callargs.Text(name, p.Arguments[name]))
 		}
 		arguments = strictjson.NewObject(all...)
 	}
-	return strictjson.NewObject(textMember("name", p.Name), strictjson.Member{Key: "arguments", Value: arguments})
+	return strictjson.NewObject(callargs.Text("name", p.Name), strictjson.Member{Key: "arguments", Value: arguments})
 }
 
 type getPromptRequest struct {
@@ -244,7 +245,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args.whole(), Logged: c.logged(s.secrets), Hidden: hiddenIn([]byte(body)),
+			Arguments: c.args.Whole(), Logged: c.logged(s.secrets), Hidden: hiddenIn([]byte(body)),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
@@ -301,7 +302,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	}
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindDetach, Method: c.tool.name, Pack: gate.Pack{ID: pack.ID, Dir: "", Trust: gate.Trust(pack.Trust)},
-		Arguments: c.args.whole(), Logged: c.logged(s.secrets),
+		Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
 	}
 	if on {
 		req.Kind = gate.KindAttach

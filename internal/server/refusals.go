@@ -6,6 +6,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -13,18 +14,18 @@ import (
 // refused records a call that was refused before anybody was asked: why, and
 // whose. The arguments are not recorded, but for the pack that they name: a call
 // that was not understood can have a secret anywhere.
-func (s *Server) refused(by gate.Caller, method string, args *arguments, err error) {
+func (s *Server) refused(by gate.Caller, method string, args *callargs.Arguments, err error) {
 	code, reason := whyRefused(err)
 	if code == "" {
 		return
 	}
-	r := gate.Refusal{Caller: by, Method: method, Pack: args.tree.StringAt("pack_id"), Arguments: args.whole(), Code: code, Reason: reason}
+	r := gate.Refusal{Caller: by, Method: method, Pack: args.Tree.StringAt("pack_id"), Arguments: args.Whole(), Code: code, Reason: reason}
 	r.Pack, r.Reason = s.secrets.Logged(r.Pack), s.secrets.Logged(r.Reason)
 	s.opts.Gate.Refused(r)
 }
 
 // refusedEarly is refused for a request that is no call yet.
-func (s *Server) refusedEarly(ctx context.Context, method string, args *arguments, err error) {
+func (s *Server) refusedEarly(ctx context.Context, method string, args *callargs.Arguments, err error) {
 	if ch, sess, ok := chatOf(ctx); ok {
 		s.refused(s.caller(ctx, wire.NewReference(), ch, sess), method, args, err)
 	}
@@ -33,7 +34,7 @@ func (s *Server) refusedEarly(ctx context.Context, method string, args *argument
 // refusedRequest records that a request in front of the library was refused, with a
 // code of the tools', and returns its error.
 func (s *Server) refusedRequest(ctx context.Context, r *frontRequest, code, what string, err *toolerr.RPCError) error {
-	s.refusedEarly(ctx, r.method, readArguments(r.params), toolerr.New(code, "", "%s: %s", err.Message, safetext.Quote(safetext.Shorten(what, toolerr.MaxQuoted))))
+	s.refusedEarly(ctx, r.method, callargs.Read(r.params), toolerr.New(code, "", "%s: %s", err.Message, safetext.Quote(safetext.Shorten(what, toolerr.MaxQuoted))))
 	return err
 }
 

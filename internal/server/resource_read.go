@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -26,7 +27,7 @@ type uriParams struct {
 	URI string `json:"uri"`
 }
 
-func (p *uriParams) tree() *strictjson.Node { return strictjson.NewObject(textMember("uri", p.URI)) }
+func (p *uriParams) tree() *strictjson.Node { return strictjson.NewObject(callargs.Text("uri", p.URI)) }
 
 type uriRequest struct {
 	uriParams
@@ -131,7 +132,7 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 func (s *Server) readRequest(c *call, f *found) gate.Request {
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name, Pack: f.facts, Path: f.path,
-		Arguments: c.args.whole(), Logged: c.logged(s.secrets),
+		Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
 	}
 	switch {
 	case f.pack == nil:
@@ -209,7 +210,7 @@ func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriReques
 func metadataMethod(name string, give func(context.Context) (any, error)) *baseTool {
 	return &baseTool{name: name, prepare: func(s *Server, _ context.Context, c *call) (*action, error) {
 		return &action{
-			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.args.whole(), Logged: c.logged(s.secrets)},
+			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
 			perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
 		}, nil
 	}}

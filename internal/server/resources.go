@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -51,7 +52,7 @@ type cursorParams struct {
 }
 
 func (p *cursorParams) tree() *strictjson.Node {
-	return strictjson.NewObject(textMember("cursor", p.Cursor))
+	return strictjson.NewObject(callargs.Text("cursor", p.Cursor))
 }
 
 // listResources answers resources/list: the entry document of each pack, and

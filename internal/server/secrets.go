@@ -25,8 +25,8 @@ func (s *Server) withoutTokens(c *call) error {
 		return nil
 	}
 	var said []any
-	if c.args.tree != nil {
-		said = append(said, c.args.tree.Value())
+	if c.args.Tree != nil {
+		said = append(said, c.args.Tree.Value())
 	}
 	if c.meta != nil {
 		said = append(said, c.meta.AdditionalFields[contextKey])

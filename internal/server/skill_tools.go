@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -84,7 +85,7 @@ func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.Cal
 
 // openSkillTool is open_docs for one pack, with the arguments of its own tool: what is
 // wrong with these is said with that tool's schema.
-func openSkillTool(packID string, args *arguments) *baseTool {
+func openSkillTool(packID string, args *callargs.Arguments) *baseTool {
 	t := &baseTool{name: toolOpenDocs, input: skillInput}
 	t.prepare = func(s *Server, ctx context.Context, c *call) (*action, error) {
 		var p struct {

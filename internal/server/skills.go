@@ -12,7 +12,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -272,19 +271,6 @@ func harmless(matter json.RawMessage) bool {
 		return true
 	}
 	return walk(v)
-}
-
-// verbatim reports whether a frontmatter is to every reader of YAML what it is
-// to ours, given what ours found wrong with it.
-func verbatim(problems []diag.Diagnostic) bool {
-	return !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool {
-		switch d.Code {
-		case frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText:
-			return true
-		default:
-			return false
-		}
-	})
 }
 
 // maxSkillDescription is how long the description of a skill may be, in

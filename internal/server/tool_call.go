@@ -89,7 +89,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	r := &run{server: s, call: c, pack: pack, plan: planned, output: tool.Output, allows: tool.Policy.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: c.args.canonical(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
+		Arguments: c.args.Canonical(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
 		Workspace: c.currentWorkspace().dir, Scratch: c.currentWorkspace().ownFolder, Run: &planned.Run,
 	}), nil
 }

@@ -140,7 +140,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindEnable, Method: c.tool.name, Pack: facts,
-			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.args.whole(), Logged: c.logged(s.secrets),
+			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
@@ -232,7 +232,7 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 		id = pack.ID
 	}
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.whole(), Logged: c.logged(s.secrets)},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			if c.chat.disable(id) {
 				s.tellTools(c.catalog, c.chat)

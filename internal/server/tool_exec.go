@@ -85,7 +85,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	r := &run{server: s, call: c, pack: pack, plan: planned, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
-		Arguments: c.args.whole(), Logged: c.logged(planned.Unlogged),
+		Arguments: c.args.Whole(), Logged: c.logged(planned.Unlogged),
 		Workspace: c.currentWorkspace().dir, Scratch: c.currentWorkspace().ownFolder, Run: &planned.Run,
 	}), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -111,7 +110,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 		return nil, err
 	}
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.whole(), Logged: c.logged(s.secrets)},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
 		perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
 			var out listResult
 			if query != "" {
@@ -286,27 +285,6 @@ func decodeCursor(cursor string) (after string, err error) {
 // their author for a person to call on.
 func offered(c *packs.Catalog) []*packs.Pack {
 	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return !isOffered(p) })
-}
-
-// isOffered reports whether an attached pack is there for models.
-func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
-
-// packAt is the id in a URI of a pack, or of its entry document; any other text is
-// returned as it is. Unlike a resource's, the scheme may be in any letter case, as
-// a person writes it.
-func packAt(catalog *packs.Catalog, text string) string {
-	given := text
-	if scheme, rest, ok := strings.Cut(text, "://"); ok {
-		text = strings.ToLower(scheme) + "://" + rest
-	}
-	u, ok := parseURI(strings.TrimRight(text, "/"))
-	if !ok || u.scheme == schemeWorkspace {
-		return given
-	}
-	if p, err := catalog.Lookup(path.Dir(u.path)); err == nil && p.Entry == path.Base(u.path) {
-		return p.ID
-	}
-	return u.path
 }
 
 // pack finds an attached pack for a call by its id, its name or its URI, or says

@@ -99,7 +99,7 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args.whole(), Logged: c.logged(s.secrets), Hidden: docs.hidden,
+			Arguments: c.args.Whole(), Logged: c.logged(s.secrets), Hidden: docs.hidden,
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, docs.compared); err != nil {

@@ -77,7 +77,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	}
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name,
-		Path: p.Path, Arguments: c.args.whole(), Logged: c.logged(s.secrets),
+		Path: p.Path, Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
 	}
 	if p.PackID == workspaceID {
 		if err := c.inWorkspace(p.Workspace); err != nil {

@@ -2,9 +2,12 @@ package server
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -165,7 +168,36 @@ func places(catalog *packs.Catalog, u resourceURI) []place {
 	return all
 }
 
-// workspaceURI is the URI of a file or folder of a workspace.
-func workspaceURI(sp *workspace, name string) string {
-	return resourceURI{schemeWorkspace, path.Join(sp.handle, name)}.String()
+// verbatim reports whether a frontmatter is to every reader of YAML what it is
+// to ours, given what ours found wrong with it.
+func verbatim(problems []diag.Diagnostic) bool {
+	return !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool {
+		switch d.Code {
+		case frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// isOffered reports whether an attached pack is there for models.
+func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
+
+// packAt is the id in a URI of a pack, or of its entry document; any other text is
+// returned as it is. Unlike a resource's, the scheme may be in any letter case, as
+// a person writes it.
+func packAt(catalog *packs.Catalog, text string) string {
+	given := text
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		text = strings.ToLower(scheme) + "://" + rest
+	}
+	u, ok := parseURI(strings.TrimRight(text, "/"))
+	if !ok || u.scheme == schemeWorkspace {
+		return given
+	}
+	if p, err := catalog.Lookup(path.Dir(u.path)); err == nil && p.Entry == path.Base(u.path) {
+		return p.ID
+	}
+	return u.path
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -254,7 +255,7 @@ func (s *Server) keptWorkspace(c *call) (*workspace, error) {
 
 // digest tells the call from others, however its client spells the arguments.
 func (c *call) digest() [sha256.Size]byte {
-	return sha256.Sum256(strictjson.Canonical([]any{c.tool.name, c.args.tree.Value()}))
+	return sha256.Sum256(strictjson.Canonical([]any{c.tool.name, c.args.Tree.Value()}))
 }
 
 // begin takes up the call's workspace for a program that runs in it, and returns
@@ -314,4 +315,9 @@ func (s *Server) checkQuota(c *call) error {
 		}
 	}
 	return nil
+}
+
+// workspaceURI is the URI of a file or folder of a workspace.
+func workspaceURI(sp *workspace, name string) string {
+	return resourceURI{schemeWorkspace, path.Join(sp.handle, name)}.String()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
@@ -159,7 +160,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	ch := w.srv.everyChat()[0]
 	in := func(args string) *workspace {
 		t.Helper()
-		c := &call{chat: ch, tool: callTool(), args: readArguments(json.RawMessage(args))}
+		c := &call{chat: ch, tool: callTool(), args: callargs.Read(json.RawMessage(args))}
 		if err := w.srv.runsIn(c, newHandle); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +174,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 		t.Error("another call means the same workspace")
 	}
 	const same = `{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`
-	c := &call{chat: ch, tool: callTool(), args: readArguments(json.RawMessage(same))}
+	c := &call{chat: ch, tool: callTool(), args: callargs.Read(json.RawMessage(same))}
 	if err := w.srv.runsIn(c, newHandle); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,7 @@ func TestWorkspacesAreBounded(t *testing.T) {
 	w.initialize()
 	ch := w.srv.everyChat()[0]
 	make := func(i int) (*call, error) {
-		c := &call{chat: ch, tool: callTool(), args: readArguments(fmt.Appendf(nil, `{"n":%d}`, i))}
+		c := &call{chat: ch, tool: callTool(), args: callargs.Read(fmt.Appendf(nil, `{"n":%d}`, i))}
 		return c, w.srv.runsIn(c, newHandle)
 	}
 	var all []*call

@@ -1,99 +1,75 @@
-package server
-
-// The arguments of a call, read once, where they arrive. What everything after that
-// works with is the tree.
+// Package callargs reads the arguments of a call, once, where they arrive. Everything
+// after that works with the tree of what was read, and with its one canonical form.
+//
+// It does not know any tool: package tools checks arguments against a pack's schema. It
+// does not redact, and it does not log.
+package callargs
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// arguments are those of a call.
-type arguments struct {
-	tree   *strictjson.Node // nil: see unread
-	unread *gate.Arguments  // what cannot be read, with its problem; nil: all was read
-	form   *gate.Arguments  // the canonical form of of; see [arguments.canonical]
+// Arguments are those of a call. They belong to one call, so they are not safe for
+// concurrent use.
+type Arguments struct {
+	Tree   *strictjson.Node // nil: see unread
+	unread *call.Arguments  // what cannot be read, with its problem; nil: all was read
+	form   *call.Arguments  // the canonical form of of; see [Arguments.Canonical]
 	of     *strictjson.Node
 }
 
-// readArguments reads arguments as the client wrote them. Some clients write null for
+// Read reads arguments as the client wrote them. Some clients write null for
 // none.
-func readArguments(raw json.RawMessage) *arguments {
+func Read(raw json.RawMessage) *Arguments {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
-		return &arguments{tree: strictjson.NewObject()}
+		return &Arguments{Tree: strictjson.NewObject()}
 	}
 	tree, err := strictjson.Parse(raw)
 	if err != nil {
-		return &arguments{unread: gate.ParseArguments(raw)}
+		return &Arguments{unread: call.ParseArguments(raw)}
 	}
-	return &arguments{tree: tree}
+	return &Arguments{Tree: tree}
 }
 
-// textMember is a member whose value is a text.
-func textMember(key, value string) strictjson.Member {
+// Text returns a member whose value is a text.
+func Text(key, value string) strictjson.Member {
 	return strictjson.Member{Key: key, Value: strictjson.NewText(value)}
 }
 
-// A renamed call is one of a base tool that was made under another name. [Server.rename]
-// leaves it in the place of the library's own decoded arguments, where no client can
-// put one: what it sends there is JSON.
-type renamed struct {
-	pack, tool string // of a call of call_tool; without a pack, it refuses the tool
-	workspace  string // handle
-	skill      string // of a call of a pack's own tool: the pack's id
-}
+// Of returns arguments that were read already, as this tree.
+func Of(tree *strictjson.Node) *Arguments { return &Arguments{Tree: tree} }
 
-// in returns the arguments of the base tool, of those that the call came with.
-func (r renamed) in(args *arguments) *arguments {
-	if args.unread != nil {
-		return args
-	}
-	var members []strictjson.Member
-	switch {
-	case r.skill != "":
-		// The pack is among the arguments in the log, as it is for open_docs.
-		members = slices.DeleteFunc(slices.Clone(args.tree.Members), func(m strictjson.Member) bool { return m.Key == "pack_id" })
-		members = append(members, textMember("pack_id", r.skill))
-	default:
-		members = []strictjson.Member{textMember("pack_id", r.pack), textMember("tool", r.tool), {Key: "arguments", Value: args.tree}}
-		if r.workspace != "" {
-			members = append(members, textMember("workspace", r.workspace))
-		}
-	}
-	return &arguments{tree: strictjson.NewObject(members...)}
-}
-
-// canonical returns n, which is the arguments or a part of them, as the gate gets
+// Canonical returns n, which is the arguments or a part of them, as the gate gets
 // them. It is written once, however often the call is prepared.
-func (a *arguments) canonical(n *strictjson.Node) *gate.Arguments {
+func (a *Arguments) Canonical(n *strictjson.Node) *call.Arguments {
 	if a.unread != nil {
 		return a.unread
 	}
 	if a.form == nil || a.of != n {
-		a.form, a.of = gate.NewArguments(n), n
+		a.form, a.of = call.NewArguments(n), n
 	}
 	return a.form
 }
 
-// whole is canonical of all the arguments.
-func (a *arguments) whole() *gate.Arguments { return a.canonical(a.tree) }
+// Whole is [Arguments.Canonical] of all the arguments.
+func (a *Arguments) Whole() *call.Arguments { return a.Canonical(a.Tree) }
 
-// decode puts the arguments of a base tool into v, a pointer to a struct with a field
+// Decode puts the arguments of a base tool into v, a pointer to a struct with a field
 // for each one and nothing else. Null is as if an argument was left out.
-func (a *arguments) decode(v any) (problem string) {
+func (a *Arguments) Decode(v any) (problem string) {
 	switch {
 	case a.unread != nil:
 		return a.unread.Problem()
-	case a.tree.Kind != strictjson.Object:
+	case a.Tree.Kind != strictjson.Object:
 		return "the arguments must be an object"
 	}
 	into := reflect.ValueOf(v).Elem()
@@ -101,7 +77,7 @@ func (a *arguments) decode(v any) (problem string) {
 	for i := range into.NumField() {
 		fields[into.Type().Field(i).Tag.Get("json")] = into.Field(i).Addr().Interface()
 	}
-	for _, m := range a.tree.Members {
+	for _, m := range a.Tree.Members {
 		field, known := fields[m.Key]
 		if !known {
 			return fmt.Sprintf("there is no argument %q", m.Key)

@@ -1,4 +1,4 @@
-package server
+package callargs
 
 import (
 	"encoding/json"
@@ -32,7 +32,7 @@ func TestDecode(t *testing.T) {
 		"{\"text\": \"\\ud83d\\ude00\u2028\\u0000\"}": {Text: "😀\u2028\x00"},
 	} {
 		var got params
-		if problem := readArguments(json.RawMessage(raw)).decode(&got); problem != "" || !reflect.DeepEqual(got, want) {
+		if problem := Read(json.RawMessage(raw)).Decode(&got); problem != "" || !reflect.DeepEqual(got, want) {
 			t.Errorf("decode(%s) = %+v, %q, want %+v", raw, got, problem, want)
 		}
 	}
@@ -65,11 +65,11 @@ func TestDecode(t *testing.T) {
 		`{"only": {"0": "x"}}`:             `only is an object and must be a list`,
 		`{"words": {"a": true}}`:           `words.a is a boolean and must be a string`,
 	} {
-		args := readArguments(json.RawMessage(raw))
-		if problem := args.decode(new(params)); !strings.Contains(problem, want) {
+		args := Read(json.RawMessage(raw))
+		if problem := args.Decode(new(params)); !strings.Contains(problem, want) {
 			t.Errorf("decode(%.60s) = %q, want %q", raw, problem, want)
 		}
-		if args.whole().Digest() == "" {
+		if args.Whole().Digest() == "" {
 			t.Errorf("the arguments %.60s have no digest", raw)
 		}
 	}
@@ -79,11 +79,11 @@ func TestDecode(t *testing.T) {
 // holds, and what means nothing is not kept.
 func TestArgumentsKeepTheirText(t *testing.T) {
 	pad := strings.Repeat(" \t\r\n", 1<<18)
-	args := readArguments(json.RawMessage(pad + `{` + pad + `"b":[1e400,12345678901234567890, -0.0]` + pad + `, "a":"<\u2028\/"` + pad + `}` + pad))
-	if got, want := args.whole().Canonical(), `{"a":"<\u2028/","b":[1e400,12345678901234567890,-0.0]}`; got != want {
+	args := Read(json.RawMessage(pad + `{` + pad + `"b":[1e400,12345678901234567890, -0.0]` + pad + `, "a":"<\u2028\/"` + pad + `}` + pad))
+	if got, want := args.Whole().Canonical(), `{"a":"<\u2028/","b":[1e400,12345678901234567890,-0.0]}`; got != want {
 		t.Errorf("canonical form %s, want %s", got, want)
 	}
-	if again := args.whole(); again != args.whole() {
+	if again := args.Whole(); again != args.Whole() {
 		t.Error("the canonical form is written twice")
 	}
 }
