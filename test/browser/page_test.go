@@ -321,6 +321,7 @@ func TestReloadAndTabs(t *testing.T) {
 	other.has("packs-mcp approvals open")
 	again := open()
 	other.do(chromedp.Navigate(again))
+	other.has("Connected") // until then the page knows of no call either
 	other.has("No call waits")
 	if err := d.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
