@@ -56,7 +56,7 @@ func fromLock(s *store.Store, id, digest string, project bool) call.From {
 	}
 	f := call.From{Source: e.Resolved, Signer: trust.Words(e.Signature), Differs: e.Digest != digest}
 	if project && e.Signature != nil {
-		f.Signer += ", says the project's " + lock.Name
+		f.Signer = "(so says the project's " + lock.Name + ") " + f.Signer // first, so that no long name hides it
 	}
 	if runtime.GOOS == "windows" && f.Differs { // which does not keep who may execute a file
 		same, err := s.Holds(id, e)
