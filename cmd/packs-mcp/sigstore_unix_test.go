@@ -282,6 +282,12 @@ func testSigners(t *testing.T, s *signing) {
 	s.run(0, "update", "--undo", "--yes", "acme/triage")
 	s.run(0, "verify") // the proof of the version before is kept
 
+	// A project's lock file is only what the project says.
+	s.write("project/.git/HEAD", "ref: refs/heads/main\n")
+	s.write("project/.packs/evil/triage/SKILL.md", "---\nname: triage\ndescription: Sorts issues.\n---\nevil\n")
+	s.write("project/packs.lock.json", strings.ReplaceAll(string(data), `"acme/triage":`, `"evil/triage":`))
+	s.says(s.run(0, "show", "evil/triage", "--project", filepath.Join(s.dir, "project")), "by (so says the project's packs.lock.json) "+authority.Identity)
+
 	// Without the authorities that signed it, it is signed by nobody that is known.
 	put(config, []byte("sources:\n  private: [127.0.0.1]\n"))
 	s.says(s.run(4, "verify"), "the signature does not fit")

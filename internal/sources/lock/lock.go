@@ -84,6 +84,18 @@ func (s *Signature) Same(other *Signature) bool {
 	return a == b
 }
 
+// plain reports whether the signer can be shown to a person as one: in short words of
+// ASCII, so that none looks like another one or pushes what comes next out of sight.
+func (s *Signature) plain() bool {
+	const most = 1000
+	for _, text := range []string{s.Kind, s.Identity, s.Issuer, s.Repository, s.Ref, s.Runner, s.Key} {
+		if len(text) > most || strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // A Scan is what a person accepted of what the scan found.
 type Scan struct {
 	Rules    string   `json:"rules"`              // the version of the rules
@@ -172,6 +184,8 @@ func (e *Entry) check(id string) error {
 		return errors.New("its date is none")
 	case !ValidVisibility(e.Visibility):
 		return errors.New(`its "visibility" is not a word`)
+	case e.Signature != nil && !e.Signature.plain():
+		return errors.New("it names a signer as none is named")
 	case e.Signature != nil && e.Signature.Bundle != "" && !isDigest(e.Signature.Bundle, "sha256", 64):
 		return errors.New("the proof of its signature has no digest")
 	case e.Signature != nil && e.Signature.Kind == "key" && e.Signature.Key != fingerprint(e.Signature.PublicKey):

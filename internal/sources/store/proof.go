@@ -32,8 +32,11 @@ func proofName(digest string) (string, error) {
 func (t *Tx) KeepProof(data []byte) error {
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:]) + ".json"
-	if err := t.root.MkdirAll(proofs, 0o700); err != nil {
+	if err := t.root.Mkdir(proofs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
+	}
+	if info, err := t.root.Lstat(proofs); err != nil || !info.IsDir() { // a project's link leads nowhere
+		return errors.Join(err, fmt.Errorf("%q is not a folder", t.s.in("proofs")))
 	}
 	if err := t.forgetProofs(); err != nil {
 		return err
@@ -75,7 +78,7 @@ func (t *Tx) forgetProofs() error {
 		return err
 	}
 	for _, d := range all {
-		if !used[d.Name()] {
+		if !used[d.Name()] && d.Type().IsRegular() {
 			if err := t.root.Remove(path.Join(proofs, d.Name())); err != nil {
 				return err
 			}

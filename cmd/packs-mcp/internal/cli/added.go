@@ -74,7 +74,7 @@ func (s *addedStore) read() (*lock.Lock, error) {
 func (s *addedStore) signer(e lock.Entry) string {
 	words := trust.Words(e.Signature)
 	if s.foreign && e.Signature != nil {
-		words += ", says the project's " + lock.Name
+		words = "(so says the project's " + lock.Name + ") " + words // first, so that no long name hides it
 	}
 	return words
 }
