@@ -12,7 +12,8 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=devel
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o packs-mcp.bin ./cmd/packs-mcp
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o packs-mcp.bin ./cmd/packs-mcp \
+    && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o packs-mcp-sigstore.bin ./cmd/packs-mcp-sigstore
 
 FROM debian:bookworm-slim
 # tini is process 1: it collects what a killed run leaves behind, and passes
@@ -24,6 +25,7 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin packs \
     && install -d -m 0700 -o packs -g packs /data \
     && install -d /packs /project
 COPY --from=build /src/packs-mcp.bin /usr/local/bin/packs-mcp
+COPY --from=build /src/packs-mcp-sigstore.bin /usr/local/bin/packs-mcp-sigstore
 
 # Configuration, grants, workspaces and the audit log: all that outlives a run.
 ENV PACKS_MCP_HOME=/data

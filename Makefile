@@ -1,17 +1,22 @@
-# make build   the program, in bin/
+# make build   both programs, in bin/
 # make test    all tests that this machine can run
 # make check   everything that must hold before a change is merged
 # make ci      both
 # make bench   what a server costs, beside what everybody knows; "make bench ARGS='-packs 100 -only start'" is a part
 # make docker  the image; without a Docker engine, its stages by hand
+# make snapshot  what a release consists of, in dist/; publishes nothing
 
 VERSION := $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
+DATE    := $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
 # Linters are pinned here, and not in go.mod: their dependencies are not ours.
 STATICCHECK := staticcheck honnef.co/go/tools/cmd/staticcheck v0.8.2
 GOLANGCI    := golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0
-GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck v1.9.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck v1.6.0
+GORELEASER  := github.com/goreleaser/goreleaser/v2 v2.14.1
+ACTIONLINT  := actionlint github.com/rhysd/actionlint/cmd/actionlint v1.7.10
 
 # The checks look at what "make build" builds. With the same settings for all of
 # them, the standard library is compiled once and not five times.
@@ -20,11 +25,12 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
+.PHONY: snapshot snapshot-check install-script workflows build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/packs-mcp-sigstore ./cmd/packs-mcp-sigstore
 
 # "make test V=1" also names what is skipped, and why. Two packages at a time, since
 # many tests have time limits; and test/sandbox alone, which counts what is left on the
@@ -143,6 +149,23 @@ wine:
 
 docker:
 	scripts/docker.sh $(VERSION)
+
+# All files of a release of this commit. The same commit makes the same files.
+snapshot:
+	scripts/snapshot.sh $(GORELEASER) --snapshot --skip=sign
+
+# Makes the last commit's release twice, in two places, and compares. Then installs,
+# starts and reads what is in it.
+snapshot-check:
+	@GORELEASER='$(GORELEASER)' scripts/snapshot-check.sh
+
+# install.sh against a server on this machine, with good files and bad ones.
+install-script:
+	go test -count=1 ./release/install
+
+# The workflows of GitHub, which run only there.
+workflows:
+	@scripts/lint.sh $(ACTIONLINT)
 
 fmt:
 	@files=$$(find . -name '*.go' -not -path '*/.*/*' -not -path '*/node_modules/*' -exec gofmt -l {} +); \

@@ -20,6 +20,8 @@ want readelf binutils  # the same
 want setpriv util-linux
 want shellcheck shellcheck # the scripts of the packs, and ours
 want chromium chromium fonts-dejavu-core # the approval page
+want ssh-keygen openssh-client # packs from repositories over ssh
+[ -x /usr/sbin/sshd ] || want sshd openssh-server # the same
 want firefox-esr firefox-esr # the same
 
 [ -n "$missing" ] || exit 0

@@ -240,3 +240,58 @@ func TestAnswerAfterTheCall(t *testing.T) {
 		t.Errorf("approvals list of a killed server = %d, %s", status, out)
 	}
 }
+
+// A question that the client shows can be answered in a terminal from its first
+// moment, in both eras, even if it is what a server is started for.
+func TestFirstQuestionIsInTheTerminal(t *testing.T) {
+	for era, lines := range map[string][]string{
+		"before": {
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`,
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"capability_packs_open_docs","arguments":{"pack_id":"one"}}}`,
+		},
+		"2026-07-28": {
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"capability_packs_open_docs","arguments":{"pack_id":"one"},` +
+				`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},` +
+				`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}`,
+		},
+	} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			dir, env := home(t)
+			env = append(env, "PACKS_MCP_APPROVAL_CHANNELS=elicitation,terminal")
+			packs := filepath.Join(dir, "packs")
+			plantPack(t, packs, "one", "echo one went\n")
+			cmd := exec.Command("packs-mcp", "serve", "--packs", packs)
+			cmd.Env = env
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+			if _, err := io.WriteString(in, strings.Join(lines, "\n")+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			asked := regexp.MustCompile(`packs-mcp approvals show ([0-9A-Z]{4}-[0-9A-Z]{4})`)
+			var code []string
+			all := bufio.NewScanner(out)
+			all.Buffer(nil, 1<<20)
+			for code == nil && all.Scan() {
+				code = asked.FindStringSubmatch(all.Text())
+			}
+			if code == nil {
+				t.Fatal("the server ended without a question that has a code")
+			}
+			if status, list := commandOf(env, "approvals", "list", "--json"); status != 0 || !strings.Contains(list, code[1]) {
+				t.Errorf("approvals list = %d, %s\nwant the call %s, which the client shows", status, list, code[1])
+			}
+		})
+	}
+}

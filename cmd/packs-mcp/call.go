@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -50,7 +51,7 @@ the tool succeeded, 1 when it failed or the call was refused or denied, and 2 fo
 		Example: `  packs-mcp call git-helper log --arg count=5
   packs-mcp call ./my-pack hello --args '{"who": "you"}' --yes
   packs-mcp call git-helper status --dry-run`,
-		Args: cli.Misuse(cobra.ExactArgs(2)),
+		Args: cli.Needs(2, 2, "a pack and a tool"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.call(cmd.Context(), args[0], args[1], f) },
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return a.completeCall(cmd.Context(), args)
@@ -154,16 +155,19 @@ func (a *app) quietly() (*config.Config, *slog.Logger, error) {
 // the root by which its packs are found; nothing if it is an id. Then only the packs
 // there are found, and the person's own.
 func (a *app) namedFolder(cfg *config.Config, arg string) (dir string, _ []packs.Root, err error) {
-	slashed := filepath.ToSlash(arg)
-	if !filepath.IsAbs(arg) && slashed != "." && slashed != ".." && !strings.HasPrefix(slashed, "./") && !strings.HasPrefix(slashed, "../") {
+	if !cli.IsPath(arg) {
 		return "", nil, nil
 	}
+	const hint = "name the folder of a pack, or the id of an attached pack; packs-mcp list shows these"
 	info, err := os.Stat(arg)
-	if err == nil && !info.IsDir() {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil, cli.MissingFolder(arg, hint)
+	case err == nil && !info.IsDir():
 		err = fmt.Errorf("%q is not a folder", arg)
 	}
 	if err != nil {
-		return "", nil, cli.WithHint(err, "name the folder of a pack, or the id of an attached pack; packs-mcp list shows these")
+		return "", nil, cli.WithHint(err, hint)
 	}
 	if dir, err = filepath.Abs(arg); err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
@@ -185,6 +189,9 @@ func (a *app) chosenPack(catalog *packs.Catalog, arg, dir string) (*packs.Pack, 
 				return p, nil
 			}
 		}
+		if inside := packsBelow(catalog, arg, dir); len(inside) > 0 {
+			return nil, cli.WithHint(fmt.Errorf("%q holds %s, and is none itself", arg, cli.Counted(len(inside), "pack", "packs")), "name one of them: %s", few(inside))
+		}
 		a.printProblems(catalog, dir)
 		return nil, cli.WithHint(fmt.Errorf("there is no pack in %q", arg), "a pack is a folder with a SKILL.md; packs-mcp validate %s says what is wrong", safetext.Line(arg))
 	}
@@ -199,9 +206,28 @@ func (a *app) chosenPack(catalog *packs.Catalog, arg, dir string) (*packs.Pack, 
 		return nil, cli.WithHint(err, "for the folder, write .%c%s", filepath.Separator, safetext.Line(arg))
 	}
 	if e, ok := errors.AsType[*packs.NotFoundError](err); ok && len(e.Near) > 0 {
-		return nil, cli.WithHint(err, "did you mean %s?", strings.Join(e.Near, " or "))
+		return nil, err // which says them
 	}
 	return nil, cli.WithHint(err, "packs-mcp list shows the attached packs; a folder begins with ./")
+}
+
+// packsBelow are the paths of the packs in a folder that was named as arg, written as that.
+func packsBelow(catalog *packs.Catalog, arg, dir string) (paths []string) {
+	for _, p := range catalog.Attached() {
+		if rel, err := filepath.Rel(dir, p.Dir); err == nil && p.Root == dir && filepath.IsLocal(rel) {
+			paths = append(paths, safetext.Line(strings.TrimRight(arg, `/\`)+string(filepath.Separator)+rel))
+		}
+	}
+	return paths
+}
+
+// few lists the first of many words.
+func few(all []string) string {
+	const most = 3
+	if more := len(all) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), more)
+	}
+	return strings.Join(all, ", ")
 }
 
 // printProblems prints what is wrong with the packs in a folder.

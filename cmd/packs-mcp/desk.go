@@ -30,7 +30,6 @@ type lazyDesk struct {
 	desk   *approvals.Desk
 	tried  bool
 	closed bool
-	wg     sync.WaitGroup // counts what unseen started
 }
 
 // ready opens the desk, once. If that fails, calls that only the desk could show
@@ -53,26 +52,19 @@ func (c *lazyDesk) ready() *approvals.Desk {
 	return desk
 }
 
-// unseen is called for a question that the client does not show. It tells the
-// person, without waiting for anything.
-func (c *lazyDesk) unseen() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open == nil || c.closed {
-		return
+// asking is called before a question is shown. It opens the desk, since a client's
+// form names commands that look for the question there. If the client does not show
+// the question, asking tells the person of it.
+func (c *lazyDesk) asking(shown bool) {
+	if desk := c.ready(); desk != nil && !shown {
+		desk.Alert()
 	}
-	c.wg.Go(func() {
-		if desk := c.ready(); desk != nil {
-			desk.Alert()
-		}
-	})
 }
 
 func (c *lazyDesk) close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.wg.Wait()
 	if c.desk == nil {
 		return nil
 	}

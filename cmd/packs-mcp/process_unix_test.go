@@ -268,7 +268,7 @@ func TestChildCannotWriteToTheProtocol(t *testing.T) {
 	}
 }
 
-const prompt = "Your decision, 1 to 3, or Enter to see everything: "
+const prompt = "[o]nce  [c]hat  [d]eny, or Enter to see everything: "
 
 // A person at a terminal is asked about each call, and each answer does what it
 // says.
@@ -279,7 +279,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s := screen.Start(t, env, dir, "try", packs)
 
 	question := s.Until(prompt)
-	for _, want := range []string{"Open the documents of pack walk?", "[1] Once: this exact call", "[2] Chat: use walk", "[3] Deny"} {
+	for _, want := range []string{"Open the documents of pack walk?", "o  Once: this exact call", "c  Chat: use walk", "d  Deny"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question does not have %q:\n%s", want, question)
 		}
@@ -287,33 +287,46 @@ func TestTryOnATerminal(t *testing.T) {
 	if strings.Contains(question, "The words of the document.") {
 		t.Error("the document is shown before it is allowed")
 	}
-	s.Enter("nonsense\r") // asked again
+	s.Enter("1\r") // asked again
+	s.Until("That is none of the answers. Type o, c or d, and press Enter.")
 	s.Until(prompt)
-	s.Enter("0\r")
+	s.Enter("yes\r")
 	s.Until(prompt)
-	s.Enter("1\r")
+	s.Enter("O\r")
 	s.Until("The words of the document.")
 
 	s.Until("capability_packs_read_file")
 	s.Until(prompt)
-	s.Enter("3\r")
+	s.Enter("deny\r")
 	s.Until("denied: ")
 
 	s.Until("Enable 1 tool of pack walk?")
 	s.Until(prompt)
-	s.Enter("2\r")
+	s.Enter("c\r")
 	s.Until("walk__go")
 
 	question = s.Until(prompt)
-	for _, want := range []string{"go.sh", "sandbox", "after 30 seconds at the latest"} {
+	for _, want := range []string{"go.sh", "sandbox", "may read", "may change", "trust", "more details, with Enter"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question about the run does not have %q:\n%s", want, question)
 		}
 	}
-	s.Enter("1\r")
+	if n := strings.Count(question, "\n"); n > 30 {
+		t.Errorf("the question about the run has %d lines:\n%s", n, question)
+	}
+	for _, everything := range []string{"\r", "s\r"} {
+		s.Enter(everything)
+		question = s.Until(prompt)
+		for _, want := range []string{"go.sh", "sandbox", "after 30 seconds at the latest", "digest"} {
+			if !strings.Contains(question, want) {
+				t.Errorf("everything about the run does not have %q:\n%s", want, question)
+			}
+		}
+	}
+	s.Enter("o\r")
 	s.Until("it went")
 	s.Until(prompt) // reading what the run wrote
-	s.Enter("1\r")
+	s.Enter("o\r")
 	s.Until("and its chain verifies.")
 	if code := s.Ended(); code != 0 {
 		t.Errorf("try ended with status %d\n%s", code, s.Screen())
@@ -329,7 +342,7 @@ func TestTryOnATerminal(t *testing.T) {
 
 // After a denial, or leaving by the terminal's own means, nothing runs.
 func TestTryDeniedOnATerminal(t *testing.T) {
-	for name, leave := range map[string]string{"deny": "3\r", "end of input": "\x04"} {
+	for name, leave := range map[string]string{"deny": "d\r", "end of input": "\x04"} {
 		t.Run(name, func(t *testing.T) {
 			dir, env := home(t)
 			packs := filepath.Join(dir, "packs")

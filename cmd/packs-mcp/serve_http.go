@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/oidc"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 )
 
@@ -32,11 +34,21 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	h, err := httpd.New(s.server, httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer})
+	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer}
+	if p := cfg.HTTP.OIDC; p.Issuer != "" {
+		o.Issuer, o.Scopes = p.Issuer, p.Scopes
+		o.Tokens, err = oidc.New(oidc.Options{
+			Issuer: p.Issuer, Audience: cmp.Or(p.Audience, cfg.HTTP.PublicURL+"/mcp"), Person: p.Person, Groups: p.Groups, Allow: p.Allow,
+		})
+		if err != nil {
+			return cli.WithHint(err, "see http.oidc in the configuration")
+		}
+	}
+	h, err := httpd.New(s.server, o)
 	if err != nil {
 		return err
 	}
-	if len(who) > 1 {
+	if cli.SeveralPeople(cfg) {
 		tellOfProject(cfg, logger)
 	}
 	l, err := net.ListenTCP("tcp", addr)

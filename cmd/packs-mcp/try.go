@@ -79,6 +79,9 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	if a.Flags.LogLevel == "" {
 		a.Flags.LogLevel = "warn" // the tour is what the person reads
 	}
+	if info, err := os.Stat(dir); dir != "" && (err != nil || !info.IsDir()) {
+		return cli.MissingFolder(dir, "name a folder that holds packs, or none to see the examples: packs-mcp try")
+	}
 	cfg, logger, err := a.Load()
 	if err != nil {
 		return err
@@ -171,7 +174,7 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 	if named != "" {
 		p, err := catalog.LookupAttached(named)
 		if err != nil {
-			return "", cli.WithHint(err, "the packs here are: %s", strings.Join(ids, ", "))
+			return "", cli.WithHint(err, "%s", cli.Meant(named, ids, "the packs here are: "+strings.Join(ids, ", ")))
 		}
 		_, err = a.toolsOf(cfg, p)
 		return p.ID, err

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/approve"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -207,11 +207,13 @@ func content(result map[string]any) string {
 	return ""
 }
 
-// Ask shows the question as the command approvals does: short, but for a run, whose
-// facts are all there. Enter shows everything of the others, too.
+// Ask shows the question as the command approvals does, and takes the same keys. Of a
+// run it shows what matters of the facts, too, or all if nobody is to answer. Enter shows
+// everything.
 func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choice) string {
 	asked := t.asked(question)
-	t.question(asked, question, asked != nil && asked.Kind == call.KindRun)
+	isRun := asked != nil && asked.Kind == call.KindRun
+	t.question(asked, question, isRun && (t.approve || !t.ask))
 	if t.approve {
 		t.line("   "+t.out.Style(cli.Green, "approved: once"), "It is approved once, without asking.")
 		return string(queue.Once)
@@ -221,19 +223,34 @@ func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choi
 		t.line("   "+t.out.Style(cli.Yellow, why), "It is "+why+".")
 		return ""
 	}
-	for i, c := range choices {
-		t.line(fmt.Sprintf("   [%d] %s", i+1, safetext.Line(c.Title)), fmt.Sprintf("Type %d for this: %s.", i+1, safetext.Line(c.Title)))
+	var keys []approve.Key
+	var values, labels []string
+	for _, c := range choices {
+		k, ok := approve.KeyOf(c.Value)
+		if !ok {
+			continue
+		}
+		keys, values, labels = append(keys, k), append(values, c.Value), append(labels, k.Label)
+		title := safetext.Line(c.Title)
+		t.line("   "+k.Letter+"  "+title, fmt.Sprintf("Type %s for this: %s.", k.Letter, title))
+	}
+	prompt := t.indent() + strings.Join(labels, "  ") + ", or Enter to see everything: "
+	if t.out.Plain() {
+		prompt = "Your answer, or Enter to hear everything: "
 	}
 	for {
-		answer, ok := t.read(ctx, fmt.Sprintf("%sYour decision, 1 to %d, or Enter to see everything: ", t.indent(), len(choices)))
+		answer, ok := t.read(ctx, prompt)
 		if !ok {
 			return ""
 		}
-		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
-			return choices[n-1].Value
-		}
-		if answer == "" {
+		i := slices.IndexFunc(keys, func(k approve.Key) bool { return k.Typed(answer) })
+		switch {
+		case i >= 0:
+			return values[i]
+		case answer == "" || strings.EqualFold(answer, "s"):
 			t.question(asked, question, true)
+		default:
+			fmt.Fprintln(t.out, t.indent()+approve.NoneOf(keys))
 		}
 	}
 }
@@ -251,26 +268,37 @@ func (t *terminal) asked(text string) *queue.Pending {
 	return &all[0]
 }
 
+// question prints a question. Unless whole, it says what it leaves out of a run's.
 func (t *terminal) question(asked *queue.Pending, text string, whole bool) {
 	columns := t.out.Width()
 	if columns == 0 {
 		columns = 100
 	}
 	begin := t.indent()
-	switch {
-	case asked == nil: // the client's own text says all
-	case t.out.Plain():
-		text = asked.Card.Sentences(whole)
-	case whole:
-		text = asked.Card.Text(columns - len(begin))
-	default:
-		text = asked.Card.Title + "\n" + asked.Card.Summary(columns-len(begin), 0)
+	left := 0
+	if asked != nil { // else the client's own text says all
+		card, isRun := asked.Card, asked.Kind == call.KindRun
+		if isRun && !whole {
+			card, left = card.Folded()
+		}
+		switch {
+		case t.out.Plain():
+			text = card.Sentences(whole || isRun)
+		case whole || isRun:
+			text = card.Text(columns - len(begin))
+		default:
+			text = card.Title + "\n" + card.Summary(columns-len(begin), 0)
+		}
 	}
 	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		if i == 0 {
 			line = t.out.Style(cli.Bold, line) // a plain screen has no styles
 		}
 		fmt.Fprintln(t.out, strings.TrimRight(begin+line, " "))
+	}
+	if left > 0 {
+		more := cli.Counted(left, "more detail", "more details")
+		t.line(begin+t.out.Style(cli.Faint, "and "+more+", with Enter"), "Enter tells "+more+".")
 	}
 }
 

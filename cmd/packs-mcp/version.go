@@ -10,8 +10,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
-// version is set by the linker; see the Makefile.
-var version = "devel"
+// The linker sets these; see the Makefile and .goreleaser.yaml. A build without them takes
+// what Go wrote into the program.
+var (
+	version = "devel"
+	commit  string // the full hash
+	date    string // of the commit, so that the same commit makes the same program
+)
 
 // versionName returns the version that this program reports.
 func versionName() string {
@@ -26,10 +31,47 @@ func versionName() string {
 
 // builtProgram is what version --json prints.
 type builtProgram struct {
+	Version string        `json:"version"`
+	Commit  string        `json:"commit,omitempty"`
+	Date    string        `json:"date,omitempty"`
+	Go      string        `json:"go"`
+	OS      string        `json:"os"`
+	Arch    string        `json:"arch"`
+	Modules []builtModule `json:"modules"`
+}
+
+// builtModule is a module that is compiled in. Sum is what go.sum has for it.
+type builtModule struct {
+	Path    string `json:"path"`
 	Version string `json:"version"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
+	Sum     string `json:"sum,omitempty"`
+}
+
+// built returns what is known of this program. Without information from Go, it names
+// no module.
+func (a *app) built() builtProgram {
+	b := builtProgram{a.Version, commit, date, runtime.Version(), runtime.GOOS, runtime.GOARCH, []builtModule{}}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		b.Modules = append(b.Modules, builtModule{m.Path, m.Version, m.Sum})
+	}
+	if b.Commit == "" { // "go install" from a clone; both are of one source
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.time":
+				b.Date = s.Value
+			}
+		}
+	}
+	return b
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -37,11 +79,12 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
-		Example: "  packs-mcp version",
+		Long:    "Print the version. --json adds the commit, its date, and the modules that are compiled in.",
+		Example: "  packs-mcp version\n  packs-mcp version --json",
 		Args:    cli.Misuse(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return cli.PrintJSON(a.Stdout, builtProgram{a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH})
+				return cli.PrintJSON(a.Stdout, a.built())
 			}
 			fmt.Fprintf(a.Stdout, "packs-mcp %s (%s, %s/%s)\n", a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil

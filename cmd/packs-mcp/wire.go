@@ -94,16 +94,16 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("looking for the working folder: %w", err)
 	}
-	var unseen func()
+	var asking func(shown bool)
 	if at.here == "" {
 		s.desk = a.newDesk(s, cfg, logger)
-		unseen = s.desk.unseen
+		asking = s.desk.asking
 	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
 		Version: a.Version, Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.project,
-		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Unseen: unseen, From: cli.AddedFrom(cfg), Spans: s.traces.Tracer(),
+		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: cli.AddedFrom(cfg), Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -271,6 +271,9 @@ func (s *service) closeGate(last ...audit.Entry) (err error) {
 func people(cfg *config.Config, who []httpd.Credential) int {
 	if cfg.HTTP.Addr == "" {
 		return 1 // the user of the client
+	}
+	if cfg.HTTP.OIDC.Issuer != "" {
+		return len(who) + cfg.HTTP.OIDC.People
 	}
 	return len(who)
 }

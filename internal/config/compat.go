@@ -95,7 +95,7 @@ func CompatFolders(names []string, environ []string, goos, project string) []Com
 
 // compatKey returns the key that lists the programs whose packs are found.
 func compatKey() key {
-	return key{path: "compat", want: oneOf(CompatNames()), list: ",", none: true, set: func(c *Config, s string, _ place) string {
+	return key{path: "compat", want: oneOf(CompatNames()), list: ",", none: true, clear: func(c *Config) { c.Compat = nil }, set: func(c *Config, s string, _ place) string {
 		if wrong := checkWord(s, CompatNames()); wrong != "" {
 			return wrong
 		}

@@ -91,7 +91,8 @@ limits: &l
   held_age: 48h
   workspaces: 3GiB
   workspaces_age: 48h
-http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/}
+http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/,
+  oidc: {issuer: https://login.example/, audience: packs, person: sub, groups: realm_access.roles, allow: [sre, "https://x.example/ops"], scopes: [], people: 200}}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
 expose: skills
@@ -138,6 +139,7 @@ expose: skills
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456"}, {"bob@example.com", "s3cret-s3cret-s3cret"}}, InFile: true,
 		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/",
+		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200},
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}
 	want.Log = Log{slog.LevelDebug, FormatJSON}
@@ -192,11 +194,8 @@ func TestExampleIsDefault(t *testing.T) {
 func TestExampleHasEveryKey(t *testing.T) {
 	all := example(t)
 	for _, path := range paths() {
-		section, name, nested := strings.Cut(path, ".")
-		want := "\n" + section + ":"
-		if nested {
-			want = "\n  " + name + ":"
-		}
+		above := strings.Count(path, ".")
+		want := "\n" + strings.Repeat("  ", above) + path[strings.LastIndexByte(path, '.')+1:] + ":"
 		if !strings.Contains(all, want) {
 			t.Errorf("the example has no %q for %s", want, path)
 		}
@@ -208,6 +207,11 @@ func TestFileProblems(t *testing.T) {
 		name, content, want string // FILE stands for the file
 	}{
 		{"rulebooks over ftp", "sources:\n  rulebooks: ftp://example.org\n", `FILE:2:14: sources.rulebooks: is "ftp://example.org"; want a URL such as https://host, without a user, a query or a fragment`},
+		{"unknown key two levels down", "http:\n  oidc:\n    isuer: x\n", `FILE:3:5: http.oidc.isuer: unknown key; did you mean issuer?`},
+		{"a provider and no audience", "http:\n  oidc:\n    issuer: https://login.example\n", `FILE:3:13: http.oidc.issuer: needs http.public_url, or http.oidc.audience: what the provider's tokens for this server are for`},
+		{"two issuers", "http:\n  public_url: https://packs.example\n  issuer: https://a.example\n  oidc: {issuer: https://b.example}\n", `FILE:3:11: http.issuer: names another issuer than http.oidc.issuer; leave it out`},
+		{"a provider that is a list", "http: {oidc: [x]}\n", `FILE:1:14: http.oidc: is a list; want a mapping of keys to values`},
+		{"a scope of two words", "http: {oidc: {scopes: [\"a b\"]}}\n", `FILE:1:24: http.oidc.scopes[0]: is "a b"; want a name of at most 256 bytes, without spaces, quotes and backslashes`},
 		{"a private URL", "sources:\n  private: [https://example.org]\n", `FILE:2:13: sources.private[0]: is "https://example.org"; want the name or address of a host, without a scheme`},
 		{"unknown key", "moode: x\n", `FILE:1:1: moode: unknown key; did you mean mode?`},
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
@@ -321,7 +325,7 @@ func TestPrecedence(t *testing.T) {
 	got, dir, err := load(t, file, func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=warn", "PACKS_MCP_LIMITS_RUNS=2", "PACKS_MCP_PACKS=env1::~/env2",
 			"PACKS_MCP_APPROVAL_CHANNELS=page, terminal", "PACKS_MCP_APPROVAL_POLICY=balanced", "PACKS_MCP_APPROVAL_PROMPTS=allow", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
-			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret-s3cret-s3cret", "PACKS_MCP_HTTP_ADDR=8080", "PACKS_MCP_HTTP_PUBLIC_URL=https://env.example", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
+			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret-s3cret-s3cret", "PACKS_MCP_HTTP_ADDR=8080", "PACKS_MCP_HTTP_PUBLIC_URL=https://env.example", "PACKS_MCP_HTTP_OIDC_ALLOW=sre,ops", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
 		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true", "http.public_url": "https://packs.example/"}
 		o.Packs = []string{"flag", "/a:b"}
 	})
@@ -339,7 +343,8 @@ func TestPrecedence(t *testing.T) {
 	want.Approval = Approval{PolicyBalanced, []string{ChannelPage, ChannelTerminal}, PromptsAllow, true, time.Second, 10 * time.Minute}
 	want.Audit.Path, want.Audit.FullArguments = "/desk/a.jsonl", true
 	want.Project = filepath.Join(dir, "p")
-	want.HTTP = HTTP{Addr: "127.0.0.1:8080", Token: "s3cret-s3cret-s3cret", PublicURL: "https://packs.example"}
+	want.HTTP.Addr, want.HTTP.Token, want.HTTP.PublicURL = "127.0.0.1:8080", "s3cret-s3cret-s3cret", "https://packs.example"
+	want.HTTP.OIDC.Allow = []string{"sre", "ops"}
 	want.Warnings = []string{
 		"unknown variable PACKS_MCP_LOG_LEVELS; did you mean PACKS_MCP_LOG_LEVEL?",
 	}

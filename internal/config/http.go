@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 )
@@ -22,7 +23,21 @@ type HTTP struct {
 	TLSKey    string // absolute; "": no TLS
 	PublicURL string // how clients reach the server from elsewhere; may be ""
 	Issuer    string // the authorization server that issues tokens; may be ""
+	OIDC      OIDC
 }
+
+// OIDC says which tokens of an identity provider are accepted.
+type OIDC struct {
+	Issuer   string   // "": none
+	Audience string   // what a token must be for; "": the URL of this server
+	Person   string   // the claim that names people
+	Groups   string   // the claim with their groups
+	Allow    []string // the groups that may use the server; empty: everybody
+	Scopes   []string // that clients ask for
+	People   int      // among how many people the room for questions is divided
+}
+
+const oidcSection = "http.oidc"
 
 // A Token is one person's token.
 type Token struct{ Name, Token string }
@@ -38,6 +53,13 @@ func httpKeys() []key {
 		path("http.tls_key", func(c *Config) *string { return &c.HTTP.TLSKey }),
 		checked("http.public_url", "want a URL such as https://packs.example.com", publicURL, func(c *Config) *string { return &c.HTTP.PublicURL }),
 		checked("http.issuer", "want the URL of an authorization server, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.Issuer }),
+		checked("http.oidc.issuer", "want the URL of an identity provider, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.OIDC.Issuer }),
+		checked("http.oidc.audience", "want text without spaces", audience, func(c *Config) *string { return &c.HTTP.OIDC.Audience }),
+		text("http.oidc.person", func(c *Config) *string { return &c.HTTP.OIDC.Person }),
+		text("http.oidc.groups", func(c *Config) *string { return &c.HTTP.OIDC.Groups }),
+		words("http.oidc.allow", "want the names of groups", func(c *Config) *[]string { return &c.HTTP.OIDC.Allow }),
+		words("http.oidc.scopes", "want the names of scopes", func(c *Config) *[]string { return &c.HTTP.OIDC.Scopes }),
+		count("http.oidc.people", 1, 10_000, func(c *Config) *int { return &c.HTTP.OIDC.People }),
 	}
 }
 
@@ -54,6 +76,20 @@ func checked(name, want string, check func(string) (string, bool), field func(*C
 			return want
 		}
 		*field(c) = v
+		return ""
+	}}
+}
+
+// words returns a key for a list of names, which may be empty.
+func words(name, want string, field func(*Config) *[]string) key {
+	return key{path: name, want: want, list: ",", none: true, clear: func(c *Config) { *field(c) = nil }, set: func(c *Config, s string, _ place) string {
+		if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' || r == 0x7f }) {
+			return "want a name of at most 256 bytes, without spaces, quotes and backslashes"
+		}
+		if slices.Contains(*field(c), s) {
+			return "name it once"
+		}
+		*field(c) = append(*field(c), s)
 		return ""
 	}}
 }
@@ -106,6 +142,8 @@ func issuer(s string) (string, bool) {
 	_, ok := publicURL(s)
 	return s, ok
 }
+
+func audience(s string) (string, bool) { return s, !strings.ContainsFunc(s, unicode.IsSpace) }
 
 // tokens reads each person's token. No message shows one.
 func (f *fileReader) tokens(v *yaml.Node, path string) {
@@ -169,6 +207,13 @@ func (l *loader) httpTogether() {
 	h := &l.cfg.HTTP
 	if slices.ContainsFunc(h.Tokens, func(t Token) bool { return t.Token == h.Token }) {
 		l.add(l.origin["http.token"], "http.token", "is the token of a person in http.tokens too; each needs another one")
+	}
+	switch o := &h.OIDC; {
+	case o.Issuer == "":
+	case o.Audience == "" && h.PublicURL == "":
+		l.add(l.origin["http.oidc.issuer"], "http.oidc.issuer", "needs http.public_url, or http.oidc.audience: what the provider's tokens for this server are for")
+	case h.Issuer != "" && h.Issuer != o.Issuer:
+		l.add(l.origin["http.issuer"], "http.issuer", "names another issuer than http.oidc.issuer; leave it out")
 	}
 }
 

@@ -12,11 +12,12 @@ import (
 // A key is one scalar setting, or one list that can be written as text.
 type key struct {
 	path   string
-	want   string   // what is allowed: "want a number from 1 to 64"
-	tags   []string // YAML tags that the value may have
-	list   string   // what separates the elements outside the file; "" for scalars
-	none   bool     // the list may be empty
-	secret bool     // no message shows the value
+	want   string          // what is allowed: "want a number from 1 to 64"
+	tags   []string        // YAML tags that the value may have
+	list   string          // what separates the elements outside the file; "" for scalars
+	none   bool            // the list may be empty
+	clear  func(c *Config) // empties the list
+	secret bool            // no message shows the value
 	// set stores text, or says what is wrong with it without repeating it.
 	set func(c *Config, text string, base place) (wrong string)
 }
@@ -31,7 +32,7 @@ type place struct {
 
 // sections returns the mappings of the file, in the order of the documentation.
 func sections() []string {
-	return []string{"approval", "sandbox", "sources", "limits", "http", "audit", "log"}
+	return []string{"approval", "sandbox", "sources", "limits", "http", oidcSection, "audit", "log"}
 }
 
 // structured returns the keys that can be set only in the file, or that have
@@ -293,7 +294,7 @@ func rulebooks() key {
 
 // privateHosts returns the key for the hosts that may have a private address; set adds one.
 func privateHosts() key {
-	return key{path: "sources.private", want: "want the name or address of a host", list: ",", none: true, set: func(c *Config, s string, _ place) string {
+	return key{path: "sources.private", want: "want the name or address of a host", list: ",", none: true, clear: func(c *Config) { c.Sources.Private = nil }, set: func(c *Config, s string, _ place) string {
 		s = strings.ToLower(s)
 		if s == "" || strings.ContainsAny(s, "/ @?#*") {
 			return "want the name or address of a host, without a scheme"
@@ -309,7 +310,7 @@ func privateHosts() key {
 // channels returns the key for the list of approval channels; set adds one.
 func channels() key {
 	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal, ChannelApp}
-	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {
+	return key{path: "approval.channels", want: oneOf(allowed), list: ",", clear: func(c *Config) { c.Approval.Channels = nil }, set: func(c *Config, s string, _ place) string {
 		if wrong := checkWord(s, allowed); wrong != "" {
 			return wrong
 		}

@@ -232,16 +232,7 @@ func (l *loader) setText(where, path, text string, visible bool) {
 }
 
 // clear empties the list that k adds to.
-func (l *loader) clear(k key) {
-	switch k.path {
-	case "approval.channels":
-		l.cfg.Approval.Channels = nil
-	case "compat":
-		l.cfg.Compat = nil
-	case "sources.private":
-		l.cfg.Sources.Private = nil
-	}
-}
+func (l *loader) clear(k key) { k.clear(l.cfg) }
 
 // together checks that values fit together. Values that are wrong by themselves
 // were not set, so it does not report them again.

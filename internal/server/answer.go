@@ -43,24 +43,24 @@ func answerable(method string) bool {
 }
 
 // A carriedAnswer is how a request says what its client's user answered, as it
-// was written. The library's decoder takes the names in any letter case, too.
+// was written; nil: it says nothing.
 type carriedAnswer struct {
-	RequestState   json.RawMessage
-	InputResponses json.RawMessage
+	state     json.RawMessage
+	responses json.RawMessage
 }
 
 // problem says why what a request carries is no answer; empty when it is one, or
 // carries nothing. What an answer says is the gate's concern.
 func (a *carriedAnswer) problem() string {
 	var state string
-	if a.RequestState != nil && (isNull(a.RequestState) || json.Unmarshal(a.RequestState, &state) != nil) {
+	if a.state != nil && (isNull(a.state) || json.Unmarshal(a.state, &state) != nil) {
 		return "requestState must be a text"
 	}
-	if a.InputResponses == nil {
+	if a.responses == nil {
 		return ""
 	}
 	var all map[string]json.RawMessage
-	if isNull(a.InputResponses) || json.Unmarshal(a.InputResponses, &all) != nil {
+	if isNull(a.responses) || json.Unmarshal(a.responses, &all) != nil {
 		return "inputResponses must be an object"
 	}
 	for id, raw := range all {

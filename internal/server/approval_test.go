@@ -98,7 +98,13 @@ func TestAnsweredElsewhere(t *testing.T) {
 			code     string
 		}{{queue.Once, ""}, {queue.Chat, ""}, {queue.Deny, "denied"}} {
 			unseen := 0
-			w := newWorld(t, triage, everywhere(20*time.Second), func(s *setup) { s.server.Unseen = func() { unseen++ } })
+			w := newWorld(t, triage, everywhere(20*time.Second), func(s *setup) {
+				s.server.Asking = func(shown bool) {
+					if !shown {
+						unseen++
+					}
+				}
+			})
 			if !modern {
 				w.initialize()
 			}
@@ -112,7 +118,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 				t.Errorf("modern %v, %q: the call ends with %q, want %q", modern, c.decision, got, c.code)
 			}
 			if unseen != 1 {
-				t.Errorf("Unseen was called %d times, want once", unseen)
+				t.Errorf("Asking was called %d times for a question that the client does not show, want once", unseen)
 			}
 			w.pending(0)
 			if e := w.entries()[0]; e.Channel != queue.ChannelPage || e.Decision != c.decision.String() {
@@ -213,7 +219,13 @@ func TestDeclinedByTheClient(t *testing.T) {
 		for _, action := range []string{"decline", "cancel"} {
 			for _, decision := range []queue.Decision{queue.Once, queue.Deny} {
 				var unseen atomic.Int32
-				w := newWorld(t, triage, everywhere(20*time.Second), func(s *setup) { s.server.Unseen = func() { unseen.Add(1) } })
+				w := newWorld(t, triage, everywhere(20*time.Second), func(s *setup) {
+					s.server.Asking = func(shown bool) {
+						if !shown {
+							unseen.Add(1)
+						}
+					}
+				})
 				w.answer = func(string, map[string]any) map[string]any { return map[string]any{"action": action} }
 				if !modern {
 					w.initialize()
@@ -244,7 +256,7 @@ func TestDeclinedByTheClient(t *testing.T) {
 					t.Errorf("modern %v, %s: the call ends with %q, want %q", modern, action, got, want)
 				}
 				if unseen.Load() != 1 {
-					t.Errorf("Unseen was called %d times, want once", unseen.Load())
+					t.Errorf("Asking was called %d times for a question that the client does not show, want once", unseen.Load())
 				}
 				w.pending(0)
 				e := w.entries()

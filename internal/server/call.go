@@ -172,11 +172,19 @@ func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
 	return fmt.Sprintf("Pack %s changed since you opened it. Open it again before you rely on its documents.", pack.ID)
 }
 
-// prepare finds out what a call would do, by the packs as they are.
+// prepare finds out what a call would do, by the packs as they are. If the Catalog
+// may be out of date, it is made anew, once: a pack that changed, or that is not valid,
+// since the file may have been half written when it was looked at.
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 	act, err := s.prepareNow(ctx, c)
+	folder := ""
 	if e, ok := errors.AsType[*outdatedError](err); ok {
-		s.lookAt(ctx, e.pack.Folder())
+		folder = e.pack.Folder()
+	} else if e, ok := errors.AsType[*toolError](err); ok {
+		folder = e.folder
+	}
+	if folder != "" {
+		s.lookAt(ctx, folder)
 		c.catalog = s.catalog(ctx, c.chat)
 		act, err = s.prepareNow(ctx, c)
 	}
@@ -213,6 +221,7 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 	}
 	if question != nil {
 		if question.Elicit && c.caller.Carries {
+			s.asking(question)
 			deciding.Asked()
 			return nil, nil, question, nil
 		}
@@ -242,9 +251,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 
 // askOnce is askAndCheck for one question. What comes out may be another.
 func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, *gate.Question, error) {
-	if !q.Elicit && !q.InChat && s.opts.Unseen != nil {
-		s.opts.Unseen()
-	}
+	s.asking(q)
 	answered := spans.From(ctx).Waiting()
 	answer, err := s.ask(ctx, c, q)
 	answered()
@@ -261,6 +268,13 @@ func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*actio
 	}
 	permit, again, err := s.opts.Gate.Check(ctx, act.request, answer)
 	return act, permit, again, err
+}
+
+// asking says that a question is about to be shown, or to wait elsewhere.
+func (s *Server) asking(q *gate.Question) {
+	if s.opts.Asking != nil {
+		s.opts.Asking(q.Elicit || q.InChat)
+	}
 }
 
 // fillIn makes the call with the values that the person filled in.

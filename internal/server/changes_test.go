@@ -430,3 +430,16 @@ func TestManySubscriptions(t *testing.T) {
 		t.Error("the chat has ended, and still looks at resources")
 	}
 }
+
+// A file that was half written when the packs were looked at is looked at again before
+// a call fails for it.
+func TestHalfWrittenPack(t *testing.T) {
+	w := newWorld(t, triage)
+	w.initialize()
+	open := map[string]any{"pack_id": "triage"}
+	w.put("triage/SKILL.md", "", 0o644)
+	w.refresh()
+	w.fails("not_attached", "capability_packs_open_docs", open)
+	w.put("triage/SKILL.md", triageDocument, 0o644) // and nobody scans
+	w.fails("denied", "capability_packs_open_docs", open) // by the gate, since this client cannot ask
+}

@@ -68,6 +68,10 @@ type toolError struct {
 	ApprovalCode string `json:"approval_code,omitempty"`
 	// Reference finds the cause in the server's log.
 	Reference string `json:"reference,omitempty"`
+
+	// folder is that of a pack that was not valid when it was last looked at, which
+	// may be mended by now.
+	folder string
 }
 
 // errorProperty is how the output schemas declare it. They require nothing at

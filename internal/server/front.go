@@ -53,30 +53,25 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	if !known {
 		return nil, false
 	}
-	if answerable(m.Method) && len(m.Params) > 0 {
-		var carried carriedAnswer
-		// Parameters that are no object are refused below, or by the library.
-		if wrong := json.Unmarshal(m.Params, &carried); wrong == nil {
-			if text := carried.problem(); text != "" {
-				answer = func(s *Server, ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
-					return nil, s.refuseAnswer(ctx, r, text)
-				}
+	if answerable(m.Method) {
+		carried := carriedAnswer{state: m.Params.Get("requestState"), responses: m.Params.Get("inputResponses")}
+		if text := carried.problem(); text != "" {
+			answer = func(s *Server, ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+				return nil, s.refuseAnswer(ctx, r, text)
 			}
 		}
 	}
 	if answer == nil {
 		return nil, false
 	}
-	var p struct {
-		Meta *mcp.Meta `json:"_meta"`
-	}
-	if len(m.Params) > 0 && json.Unmarshal(m.Params, &p) != nil {
+	meta, ok := metaOf(m.Params)
+	if !ok {
 		return errorReply(m.ID, badParams(m.Method)), true
 	}
-	version := p.Meta.ProtocolVersion()
+	version := meta.ProtocolVersion()
 	info := &mcpserver.RequestProtocolInfo{ProtocolVersion: version}
 	if mcp.IsModernProtocol(version) {
-		info.Modern, info.ClientInfo, info.ClientCapabilities = true, p.Meta.ClientInfo(), p.Meta.ClientCapabilities()
+		info.Modern, info.ClientInfo, info.ClientCapabilities = true, meta.ClientInfo(), meta.ClientCapabilities()
 		if !mcp.IsValidProtocolVersion(version) || info.ClientCapabilities == nil {
 			return nil, false // refused for every method in the same words
 		}
@@ -86,7 +81,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 		sess.SetClientCapabilities(*info.ClientCapabilities)
 	}
 	ctx = mcpserver.WithRequestProtocolInfo(ctx, info)
-	r := &frontRequest{method: m.Method, params: m.Params, modern: info.Modern, chat: ch, catalog: s.catalog(ctx, ch)}
+	r := &frontRequest{method: m.Method, params: m.Params.Raw(), modern: info.Modern, chat: ch, catalog: s.catalog(ctx, ch)}
 	ch.saw(r.catalog)
 	result, err := answer(s, ctx, r)
 	if err != nil {
@@ -96,6 +91,16 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 		s.decorate(result)
 	}
 	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(m.ID), Result: result}, true
+}
+
+// metaOf returns what _meta says; nil if there is none. It reports false if that, or
+// the parameters, cannot be read.
+func metaOf(params wire.Params) (meta *mcp.Meta, ok bool) {
+	if raw := params.Raw(); len(raw) > 0 && !params.IsObject() && !isNull(raw) {
+		return nil, false
+	}
+	raw := params.Get("_meta")
+	return meta, raw == nil || json.Unmarshal(raw, &meta) == nil
 }
 
 // decorate adds what results of 2026-07-28 have. What a chat sees is its own,

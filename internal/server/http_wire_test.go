@@ -119,13 +119,13 @@ func streamable(t *testing.T, s *servertest.Site) *talker {
 			if err := json.Unmarshal([]byte(line), &m); err != nil {
 				t.Fatal(err)
 			}
-			if stop := open[wire.CancelledID(m.Params)]; stop != nil && m.Method == "notifications/cancelled" {
+			if stop := open[wire.ReadParams(m.Params).CancelledID()]; stop != nil && m.Method == "notifications/cancelled" {
 				stop() // which is how the newer era does it here
 				return
 			}
 			ctx, stop := context.WithCancel(context.Background())
 			t.Cleanup(stop)
-			modern := wire.IsModern(m.Params)
+			modern := wire.ReadParams(m.Params).IsModern()
 			if modern {
 				open[string(m.ID)] = stop
 			}

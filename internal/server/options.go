@@ -143,9 +143,10 @@ type Options struct {
 	Skills bool
 	// Cards offers two tools more to clients that show cards and cannot ask.
 	Cards bool
-	// Unseen is called, by many at a time, when a question is open that the client
-	// does not show. It must not wait; nil does nothing.
-	Unseen func()
+	// Asking is called, by many at a time, before a person is asked, so that they can
+	// answer elsewhere from the moment they see the question. shown reports whether
+	// the client shows it. nil does nothing.
+	Asking func(shown bool)
 	// From says where the pack in a folder, with a digest, was added from; nil:
 	// nowhere. It may be called by many at a time.
 	From func(dir, digest string) gate.From

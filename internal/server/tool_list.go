@@ -322,7 +322,7 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 	switch {
 	case !p.Valid:
 		e := failf(codeNotAttached, "Tell the user; the pack cannot be used until this is mended.", "pack %q is not valid", p.ID)
-		e.Problems = p.Problems
+		e.Problems, e.folder = p.Problems, p.Folder()
 		return nil, e
 	case !p.Attached:
 		return nil, failf(codeNotAttached, fmt.Sprintf("Ask the user to attach it: packs-mcp attach %s", p.ID), "pack %q is not attached", p.ID)

@@ -23,15 +23,12 @@ func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context,
 	if s.opts.Spans == nil || m.ID == nil {
 		return ctx, untraced
 	}
-	var params struct {
-		Meta struct {
-			TraceParent string `json:"traceparent"`
-			TraceState  string `json:"tracestate"`
-			Version     string `json:"io.modelcontextprotocol/protocolVersion"`
-		} `json:"_meta"`
+	var meta struct {
+		TraceParent string `json:"traceparent"`
+		TraceState  string `json:"tracestate"`
+		Version     string `json:"io.modelcontextprotocol/protocolVersion"`
 	}
-	_ = json.Unmarshal(m.Params, &params) // what is not as it should be is not there
-	meta := params.Meta
+	_ = json.Unmarshal(m.Params.Get("_meta"), &meta) // what is not as it should be is not there
 	ctx, span := s.opts.Spans.Begin(ctx, spans.Request{
 		Method: m.Method, ID: string(m.ID), Session: m.Session.SessionID(),
 		TraceParent: meta.TraceParent, TraceState: meta.TraceState,

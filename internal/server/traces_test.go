@@ -468,7 +468,7 @@ func TestNoSpansCostNothing(t *testing.T) {
 	}
 	m := wire.Message{
 		Session: wire.NewSession(w.srv, nil, ch, new(wire.Peer), nil), ID: json.RawMessage("1"), Method: "tools/call",
-		Params: json.RawMessage(`{"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}`),
+		Params: wire.ReadParams([]byte(`{"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}`)),
 	}
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() {

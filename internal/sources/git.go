@@ -25,7 +25,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
-	"github.com/go-git/go-git/v5/plumbing/transport/ssh"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
@@ -48,7 +47,7 @@ type repository struct {
 	store  storer.EncodedObjectStorer
 	dir    string // where what was fetched is; "" for a repository here
 	// connect begins another conversation with the repository.
-	connect func() (transport.UploadPackSession, error)
+	connect func(context.Context) (transport.UploadPackSession, error)
 }
 
 // OpenGit fetches one commit of a repository, and nothing of its past.
@@ -66,14 +65,14 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	var client transport.Transport
-	if u.Scheme == "ssh" {
-		client = ssh.NewClient(nil) // the user's agent and known hosts
-	} else {
-		client = githttp.NewClient(w.client())
+	connect := func(ctx context.Context) (transport.UploadPackSession, error) { return w.openSSH(ctx, u) }
+	if u.Scheme != "ssh" {
+		client := githttp.NewClient(w.client())
+		connect = func(context.Context) (transport.UploadPackSession, error) {
+			return client.NewUploadPackSession(ep, nil)
+		}
 	}
-	connect := func() (transport.UploadPackSession, error) { return client.NewUploadPackSession(ep, nil) }
-	session, err := connect()
+	session, err := connect(ctx)
 	if err != nil {
 		return nil, gitError(r, err)
 	}

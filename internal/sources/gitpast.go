@@ -33,7 +33,9 @@ func (r *repository) Follows(ctx context.Context, pin string) (bool, error) {
 		}
 		return before.IsAncestor(r.commit)
 	}
-	session, err := r.connect()
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	session, err := r.connect(ctx)
 	if err != nil {
 		return false, err
 	}

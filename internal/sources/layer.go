@@ -10,28 +10,33 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// A bundle is a pack as one file, to be published: a tar.gz in which the pack's folder
-// is the root.
-type bundle struct {
-	pack   Pack
-	tree   *stage.Tree
-	single []byte // the bytes of SKILL.md, if that is all there is
-	tgz    []byte
+// A Bundle is a pack of one's own, to be published: its files as they would come in
+// elsewhere.
+type Bundle struct {
+	Pack Pack        // under the name that it says itself
+	Tree *stage.Tree // its files
+	Dir  string      // where they are; until Close
 }
 
-// newBundle reads the pack at a path of a source. What could not come in elsewhere
-// is not published. The same files give the same bytes.
-func newBundle(ctx context.Context, s Snapshot, under string) (_ *bundle, err error) {
+// NewBundle reads the pack at a path of a source. What could not come in elsewhere is
+// not published.
+func NewBundle(ctx context.Context, s Snapshot, under string) (_ *Bundle, err error) {
 	dir, err := os.MkdirTemp("", "packs-publish-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &Bundle{Dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -41,8 +46,7 @@ func newBundle(ctx context.Context, s Snapshot, under string) (_ *bundle, err er
 	if err := Fill(ctx, s, under, st); err != nil {
 		return nil, err
 	}
-	b := &bundle{}
-	if b.tree, err = st.Finish(); err != nil {
+	if b.Tree, err = st.Finish(); err != nil {
 		return nil, err
 	}
 	found, err := packsIn(ctx, dir, under)
@@ -53,19 +57,35 @@ func newBundle(ctx context.Context, s Snapshot, under string) (_ *bundle, err er
 	if i < 0 {
 		return nil, fmt.Errorf("there is no pack at %q", path.Join(s.Resolved(), under))
 	}
-	switch b.pack = found[i]; {
-	case b.pack.Name == "":
+	switch b.Pack = found[i]; {
+	case b.Pack.Name == "":
 		return nil, fmt.Errorf("the pack at %q has no name", path.Join(s.Resolved(), under))
-	case !b.pack.Valid:
-		return nil, fmt.Errorf("the pack at %q has problems: %q", path.Join(s.Resolved(), under), b.pack.Problems)
+	case !b.Pack.Valid:
+		return nil, fmt.Errorf("the pack at %q has problems: %q", path.Join(s.Resolved(), under), b.Pack.Problems)
 	}
-	if len(b.tree.Files) == 1 && b.tree.Files[0].Path == "SKILL.md" {
-		if b.single, err = root.ReadFile("SKILL.md"); err != nil {
-			return nil, err
-		}
+	return b, nil
+}
+
+// Close removes its files.
+func (b *Bundle) Close() error { return os.RemoveAll(b.Dir) }
+
+// single returns the bytes of SKILL.md, if that is all there is.
+func (b *Bundle) single() ([]byte, error) {
+	if len(b.Tree.Files) != 1 || b.Tree.Files[0].Path != "SKILL.md" || b.Tree.Files[0].Target != "" || b.Tree.Files[0].Exec {
+		return nil, nil
 	}
-	b.tgz, err = writeLayer(root, b.tree)
-	return b, err
+	return os.ReadFile(filepath.Join(b.Dir, "SKILL.md"))
+}
+
+// layer returns the pack as one file: a tar.gz in which its folder is the root. The same
+// files give the same bytes.
+func (b *Bundle) layer() ([]byte, error) {
+	root, err := os.OpenRoot(b.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return writeLayer(root, b.Tree)
 }
 
 // writeLayer writes a tree without what differs from one time or machine to the next.

@@ -356,73 +356,120 @@ func (o *ociRegistry) bundles(ctx context.Context, pin string) ([][]byte, error)
 	return all, nil
 }
 
-// Publish puts the pack at a path of a source into a registry, and returns the digest
-// of its manifest. What sign makes of the digest, a Sigstore bundle, goes with it; a nil
-// sign signs nothing. The tag comes last, so it never names what is not complete.
-func Publish(ctx context.Context, w *Web, s Snapshot, under string, r Reference, sign func(ctx context.Context, digest string) ([]byte, error)) (string, error) {
-	if strings.HasPrefix(r.Ref, "sha256:") {
-		return "", errors.New("a pack is published under a tag, and not under a digest")
-	}
-	b, err := newBundle(ctx, s, under)
-	if err != nil {
-		return "", err
-	}
-	o, err := newRegistry(ctx, w, r)
-	if err != nil {
-		return "", err
-	}
-	defer o.client.CloseIdleConnections()
-	d, err := o.publish(ctx, b, r.Ref, sign)
-	if err != nil {
-		return "", o.explain(err)
-	}
-	return d, nil
+// A Publication is a pack on its way into a registry.
+type Publication struct {
+	Digest string // of the manifest: the name that the registry has for these bytes
+	Before string // the digest that the tag names now, or ""
+	Tag    string
+
+	at       *ociRegistry
+	layer    []byte
+	manifest ocispec.Descriptor
+	data     []byte // of the manifest
 }
 
-func (o *ociRegistry) publish(ctx context.Context, b *bundle, tag string, sign func(context.Context, string) ([]byte, error)) (string, error) {
-	notes := map[string]string{ocispec.AnnotationTitle: b.pack.Name, ocispec.AnnotationDescription: b.pack.Description}
-	m, data, err := o.push(ctx, ArtifactType, ocispec.MediaTypeImageLayerGzip, b.tgz, notes, nil)
+// PreparePublication makes what is put into a registry, and asks what the tag names
+// there. It changes nothing.
+func PreparePublication(ctx context.Context, w *Web, b *Bundle, r Reference) (*Publication, error) {
+	if r.Kind != OCI {
+		return nil, errors.New("packs are published to a registry, under oci://REGISTRY/REPOSITORY[:TAG]")
+	}
+	if strings.HasPrefix(r.Ref, "sha256:") {
+		return nil, errors.New("a pack is published under a tag, and not under a digest")
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	o, err := newRegistry(ctx, w, r)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	p := &Publication{Tag: r.Ref, at: o}
+	if p.Tag == "" {
+		p.Tag = "latest"
+	}
+	if p.layer, err = b.layer(); err != nil {
+		return nil, err
+	}
+	notes := map[string]string{ocispec.AnnotationTitle: b.Pack.Name, ocispec.AnnotationDescription: b.Pack.Description}
+	if p.manifest, p.data, err = newManifest(ArtifactType, ocispec.MediaTypeImageLayerGzip, p.layer, notes, nil); err != nil {
+		return nil, err
+	}
+	p.Digest = p.manifest.Digest.String()
+	_, p.Before, err = o.manifest(ctx, p.Tag)
+	if e, ok := errors.AsType[*StatusError](err); ok && e.Status == http.StatusNotFound {
+		err = nil
+	}
+	if err != nil {
+		return nil, errors.Join(o.explain(err), p.Close())
+	}
+	return p, nil
+}
+
+// Close ends the connections to the registry.
+func (p *Publication) Close() error {
+	p.at.client.CloseIdleConnections()
+	return nil
+}
+
+// Publish puts the pack into the registry. What sign makes of the digest, a Sigstore
+// bundle, goes with it; a nil sign signs nothing. The tag comes last, so it never names
+// what is not complete.
+func (p *Publication) Publish(ctx context.Context, sign func(ctx context.Context, digest string) ([]byte, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	if err := p.at.publish(ctx, p, sign); err != nil {
+		return p.at.explain(err)
+	}
+	return nil
+}
+
+func (o *ociRegistry) publish(ctx context.Context, p *Publication, sign func(context.Context, string) ([]byte, error)) error {
+	if err := o.push(ctx, p.manifest, p.data, ocispec.MediaTypeImageLayerGzip, p.layer); err != nil {
+		return err
 	}
 	if sign != nil {
-		signature, err := sign(ctx, m.Digest.String())
+		signature, err := sign(ctx, p.Digest)
 		if err != nil {
-			return "", fmt.Errorf("signing %s: %w", m.Digest, err)
+			return fmt.Errorf("signing %s: %w", p.Digest, err)
 		}
-		if _, _, err := o.push(ctx, bundleType, bundleType, signature, nil, &m); err != nil {
-			return "", err
+		m, data, err := newManifest(bundleType, bundleType, signature, nil, &p.manifest)
+		if err != nil {
+			return err
+		}
+		if err := o.push(ctx, m, data, bundleType, signature); err != nil {
+			return err
 		}
 	}
-	if tag == "" {
-		tag = "latest"
-	}
-	return m.Digest.String(), o.repo.Manifests().PushReference(ctx, m, bytes.NewReader(data), tag)
+	return o.repo.Manifests().PushReference(ctx, p.manifest, bytes.NewReader(p.data), p.Tag)
+}
+
+// newManifest returns a manifest with one layer.
+func newManifest(kind, layerType string, layer []byte, notes map[string]string, subject *ocispec.Descriptor) (ocispec.Descriptor, []byte, error) {
+	data, err := json.Marshal(ocispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind,
+		Config: ocispec.DescriptorEmptyJSON, Layers: []ocispec.Descriptor{blobOf(layerType, layer)}, Annotations: notes, Subject: subject,
+	})
+	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind, Digest: digest.FromBytes(data), Size: int64(len(data))}, data, err
+}
+
+func blobOf(kind string, data []byte) ocispec.Descriptor {
+	return ocispec.Descriptor{MediaType: kind, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }
 
 // push puts a manifest with one layer into the registry, under its digest.
-func (o *ociRegistry) push(ctx context.Context, kind, layerType string, layer []byte, notes map[string]string, subject *ocispec.Descriptor) (ocispec.Descriptor, []byte, error) {
-	blob := ocispec.Descriptor{MediaType: layerType, Digest: digest.FromBytes(layer), Size: int64(len(layer))}
-	data, err := json.Marshal(ocispec.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind,
-		Config: ocispec.DescriptorEmptyJSON, Layers: []ocispec.Descriptor{blob}, Annotations: notes, Subject: subject,
-	})
-	if err != nil {
-		return ocispec.Descriptor{}, nil, err
-	}
+func (o *ociRegistry) push(ctx context.Context, m ocispec.Descriptor, data []byte, layerType string, layer []byte) error {
 	for _, b := range []struct {
 		ocispec.Descriptor
 		data []byte
-	}{{blob, layer}, {ocispec.DescriptorEmptyJSON, []byte("{}")}} {
+	}{{blobOf(layerType, layer), layer}, {ocispec.DescriptorEmptyJSON, []byte("{}")}} {
 		b.Data = nil
 		there, err := o.repo.Blobs().Exists(ctx, b.Descriptor)
 		if err == nil && !there {
 			err = o.repo.Blobs().Push(ctx, b.Descriptor, bytes.NewReader(b.data))
 		}
 		if err != nil {
-			return ocispec.Descriptor{}, nil, err
+			return err
 		}
 	}
-	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind, Digest: digest.FromBytes(data), Size: int64(len(data))}
-	return d, data, o.repo.Manifests().Push(ctx, d, bytes.NewReader(data))
+	return o.repo.Manifests().Push(ctx, m, bytes.NewReader(data))
 }

@@ -62,6 +62,21 @@ func openFolder(t *testing.T, dir string) Snapshot {
 
 // A pack is published, with a signature and without, and comes back with the same
 // digest. The tag comes last, and the same files have the same digest.
+// publish puts the pack at a path of a source into a registry, as the command does.
+func publish(t *testing.T, w *Web, s Snapshot, under string, r Reference, sign func(context.Context, string) ([]byte, error)) (string, error) {
+	b, err := NewBundle(t.Context(), s, under)
+	if err != nil {
+		return "", err
+	}
+	defer b.Close()
+	p, err := PreparePublication(t.Context(), w, b, r)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	return p.Digest, p.Publish(t.Context(), sign)
+}
+
 func TestPublish(t *testing.T) {
 	for _, referrers := range []bool{true, false} {
 		t.Run(fmt.Sprintf("referrers=%v", referrers), func(t *testing.T) {
@@ -77,7 +92,7 @@ func TestPublish(t *testing.T) {
 			sign := func(_ context.Context, digest string) ([]byte, error) {
 				return []byte(`{"signs":"` + digest + `"}`), nil
 			}
-			pin, err := Publish(t.Context(), w, openFolder(t, dir), "", parse(t, g.ref(":v1")), sign)
+			pin, err := publish(t, w, openFolder(t, dir), "", parse(t, g.ref(":v1")), sign)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +105,7 @@ func TestPublish(t *testing.T) {
 			if err := os.Chtimes(filepath.Join(dir, "SKILL.md"), testTime, testTime); err != nil {
 				t.Fatal(err)
 			}
-			if again, err := Publish(t.Context(), w, openFolder(t, filepath.Dir(dir)), "triage", parse(t, g.ref(":v2")), nil); err != nil || again != pin {
+			if again, err := publish(t, w, openFolder(t, filepath.Dir(dir)), "triage", parse(t, g.ref(":v2")), nil); err != nil || again != pin {
 				t.Errorf("published again: %s, %v, want %s", again, err, pin)
 			}
 			for _, address := range []string{g.ref(":v1"), g.ref("@" + pin)} {
@@ -131,20 +146,20 @@ func TestPublishRefuses(t *testing.T) {
 	g := newTestRegistry(t)
 	dir := packFolder(t)
 	broken := errors.New("no key")
-	_, err := Publish(t.Context(), here(), openFolder(t, dir), "", parse(t, g.ref(":v1")), func(context.Context, string) ([]byte, error) { return nil, broken })
+	_, err := publish(t, here(), openFolder(t, dir), "", parse(t, g.ref(":v1")), func(context.Context, string) ([]byte, error) { return nil, broken })
 	if !errors.Is(err, broken) || g.mans["v1"] != nil {
 		t.Errorf("no signature: %v, tags %v", err, g.log)
 	}
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Publish(t.Context(), here(), openFolder(t, dir), "", parse(t, g.ref(":v1")), nil); !errors.As(err, new(*stage.RefusedError)) {
+	if _, err := publish(t, here(), openFolder(t, dir), "", parse(t, g.ref(":v1")), nil); !errors.As(err, new(*stage.RefusedError)) {
 		t.Errorf("a link that leads out: %v", err)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(dir, "link")), os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte("no frontmatter"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Publish(t.Context(), here(), openFolder(t, dir), "", parse(t, g.ref(":v1")), nil); err == nil {
+	if _, err := publish(t, here(), openFolder(t, dir), "", parse(t, g.ref(":v1")), nil); err == nil {
 		t.Error("a pack without frontmatter was published")
 	}
 	if g.mans["v1"] != nil {

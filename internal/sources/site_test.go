@@ -249,6 +249,24 @@ func TestSlowSite(t *testing.T) {
 	}
 }
 
+// writeIndex writes a site for all packs of a source, as the command does.
+func writeIndex(t *testing.T, s Snapshot, out string) ([]IndexEntry, error) {
+	found, err := Survey(t.Context(), s, "")
+	if err != nil {
+		return nil, err
+	}
+	var all []*Bundle
+	for _, p := range found {
+		b, err := NewBundle(t.Context(), s, p.Path)
+		if err != nil {
+			return nil, err
+		}
+		defer b.Close()
+		all = append(all, b)
+	}
+	return WriteIndex(s, all, out)
+}
+
 // A site that was written is one that can be read, is the same when it is written
 // again, and takes nobody's files away.
 func TestWriteIndex(t *testing.T) {
@@ -262,7 +280,7 @@ func TestWriteIndex(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "site")
 	var first map[string]string
 	for range 2 {
-		if _, err := WriteIndex(t.Context(), openFolder(t, dir), out); err != nil {
+		if _, err := writeIndex(t, openFolder(t, dir), out); err != nil {
 			t.Fatal(err)
 		}
 		files := map[string]string{}
@@ -311,7 +329,7 @@ func TestWriteIndex(t *testing.T) {
 		}
 	}
 
-	if _, err := WriteIndex(t.Context(), openFolder(t, dir), filepath.Join(dir, "triage", "site")); err == nil {
+	if _, err := writeIndex(t, openFolder(t, dir), filepath.Join(dir, "triage", "site")); err == nil {
 		t.Error("a site was written into a pack")
 	}
 	other := t.TempDir()
@@ -319,7 +337,7 @@ func TestWriteIndex(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o700), os.WriteFile(mine, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteIndex(t.Context(), openFolder(t, dir), other); err == nil {
+	if _, err := writeIndex(t, openFolder(t, dir), other); err == nil {
 		t.Error("somebody's folder was replaced")
 	}
 	if _, err := os.Stat(mine); err != nil {
@@ -328,7 +346,7 @@ func TestWriteIndex(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "again"), os.DirFS(filepath.Join(dir, "triage"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteIndex(t.Context(), openFolder(t, dir), out); err == nil || !strings.Contains(err.Error(), "same name") {
+	if _, err := writeIndex(t, openFolder(t, dir), out); err == nil || !strings.Contains(err.Error(), "same name") {
 		t.Errorf("two packs of one name: %v", err)
 	}
 	if data, err := os.ReadFile(filepath.Join(out, wellKnown, "index.json")); err != nil || string(data) != first["/"+wellKnown+"/index.json"] {

@@ -2,7 +2,6 @@ package sources
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,18 +17,24 @@ import (
 // may be replaced.
 const siteMark = ".packs-mcp"
 
-// WriteIndex writes a static site for the packs of a source: in out, below
+// An IndexEntry is what a static site says of one pack.
+type IndexEntry struct {
+	Name   string
+	Type   string // "archive", or "skill-md": it is only a document
+	Digest string // of the file that the site has for it
+}
+
+// WriteIndex writes a static site for packs of a source: in out, below
 // .well-known/agent-skills, an index of discovery 0.2, and one file for each pack. The
-// same packs give the same bytes. It replaces what it wrote before, and returns the
-// packs.
-func WriteIndex(ctx context.Context, s Snapshot, out string) (_ []Pack, err error) {
-	found, err := Survey(ctx, s, "")
-	if err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(p Pack) bool { return p.Elsewhere })
-	if len(found) == 0 {
+// same packs give the same bytes. It replaces what it wrote before, and returns what the
+// site has.
+func WriteIndex(s Snapshot, all []*Bundle, out string) (_ []IndexEntry, err error) {
+	if len(all) == 0 {
 		return nil, fmt.Errorf("there is no pack in %s", s.Resolved())
+	}
+	var found []Pack
+	for _, b := range all {
+		found = append(found, b.Pack)
 	}
 	if p, ok := holds(s, found, out); ok {
 		return nil, fmt.Errorf("the site at %q would be inside the pack %q; write it elsewhere", out, p.Name)
@@ -57,13 +62,14 @@ func WriteIndex(ctx context.Context, s Snapshot, out string) (_ []Pack, err erro
 			err = errors.Join(err, root.RemoveAll(next))
 		}
 	}()
-	if err := writeSite(ctx, s, found, root, next); err != nil {
+	written, err := writeSite(all, root, next)
+	if err != nil {
 		return nil, err
 	}
 	if err := root.RemoveAll(wellKnown); err != nil {
 		return nil, err
 	}
-	return found, root.Rename(next, wellKnown)
+	return written, root.Rename(next, wellKnown)
 }
 
 // holds returns the pack of a folder here that has another folder in it.
@@ -106,7 +112,7 @@ func ours(root *os.Root) error {
 	return nil
 }
 
-func writeSite(ctx context.Context, s Snapshot, found []Pack, root *os.Root, dir string) error {
+func writeSite(all []*Bundle, root *os.Root, dir string) ([]IndexEntry, error) {
 	type entry struct {
 		Name        string `json:"name"`
 		Type        string `json:"type"`
@@ -119,33 +125,35 @@ func writeSite(ctx context.Context, s Snapshot, found []Pack, root *os.Root, dir
 		Skills []entry `json:"skills"`
 	}{Schema: discoverySchema}
 	paths := map[string]string{} // :: name → the path of the pack that has it
-	for i := range found {
-		b, err := newBundle(ctx, s, found[i].Path)
-		if err != nil {
-			return err
-		}
-		p := b.pack // by the name that it says itself, whatever its folder's
+	var written []IndexEntry
+	for _, b := range all {
+		p := b.Pack
 		if !isSkillName(p.Name) {
-			return fmt.Errorf("the pack at %q has the name %q, and a site's skills have names of lower-case letters, digits and hyphens", p.Path, p.Name)
+			return nil, fmt.Errorf("the pack at %q has the name %q, and a site's skills have names of lower-case letters, digits and hyphens", p.Path, p.Name)
 		}
 		if other, ok := paths[p.Name]; ok {
-			return fmt.Errorf("the packs at %q and %q have the same name, %q", other, p.Path, p.Name)
+			return nil, fmt.Errorf("the packs at %q and %q have the same name, %q", other, p.Path, p.Name)
 		}
 		paths[p.Name] = p.Path
-		found[i] = p
 		e := entry{Name: p.Name, Type: "archive", Description: p.Description, URL: p.Name + ".tar.gz"}
-		data := b.tgz
-		if b.single != nil {
-			e.Type, e.URL, data = "skill-md", p.Name+"/SKILL.md", b.single
-			if err := root.Mkdir(path.Join(dir, p.Name), 0o755); err != nil {
-				return err
-			}
+		data, err := b.single()
+		switch {
+		case err != nil:
+		case data == nil:
+			data, err = b.layer()
+		default:
+			e.Type, e.URL = "skill-md", p.Name+"/SKILL.md"
+			err = root.Mkdir(path.Join(dir, p.Name), 0o755)
+		}
+		if err != nil {
+			return nil, err
 		}
 		e.Digest = digestOf(data)
 		if err := root.WriteFile(path.Join(dir, e.URL), data, 0o644); err != nil {
-			return err
+			return nil, err
 		}
 		list.Skills = append(list.Skills, e)
+		written = append(written, IndexEntry{e.Name, e.Type, e.Digest})
 	}
 	slices.SortFunc(list.Skills, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
 	var index bytes.Buffer
@@ -153,9 +161,9 @@ func writeSite(ctx context.Context, s Snapshot, found []Pack, root *os.Root, dir
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(list); err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(
+	return written, errors.Join(
 		root.WriteFile(path.Join(dir, siteMark), nil, 0o644),
 		root.WriteFile(path.Join(dir, indexName), index.Bytes(), 0o644))
 }

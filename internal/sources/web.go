@@ -35,6 +35,7 @@ type Web struct {
 	Logins      func() (*Logins, error)                   // for registries, which call it when one is asked; nil: none
 	Rulebooks   string                                    // where the API of rulebooks is, such as https://host; "": nowhere
 	UserAgent   string
+	Home        string // of the user: its .ssh says which hosts are known, and who asks; "" allows no ssh
 }
 
 // A HostError says why a server is not asked.
@@ -128,8 +129,16 @@ func (w *Web) dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: connectTime}
-	if !w.isPrivate(host) && !isProxy(host) {
+	if isProxy(host) {
+		return (&net.Dialer{Timeout: connectTime}).DialContext(ctx, network, addr)
+	}
+	return w.dialer(host).DialContext(ctx, network, addr)
+}
+
+// dialer connects to a host that may be asked. The address is checked when it is known.
+func (w *Web) dialer(host string) *net.Dialer {
+	d := &net.Dialer{Timeout: connectTime}
+	if !w.isPrivate(host) {
 		d.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil || !public(at.Addr()) {
@@ -138,7 +147,7 @@ func (w *Web) dial(ctx context.Context, network, addr string) (net.Conn, error) 
 			return nil
 		}
 	}
-	return d.DialContext(ctx, network, addr)
+	return d
 }
 
 // isProxy reports whether a host is the one that the user's environment sends requests

@@ -23,6 +23,7 @@ const (
 	factTools        = "Our tools in the first request to its model"
 	factInstructions = "Our instructions in it"
 	factLists        = "Lists the tools again when they change"
+	factReads        = "Its model reads a description that changed"
 	factError        = "Its model reads an error"
 	factForms        = "Forms that it declares"
 	factAlone        = "Without a person, answers a form with"
@@ -35,7 +36,7 @@ const (
 
 // order is the order of the rows.
 var order = []string{
-	factFirst, factProtocol, factTools, factInstructions, factLists, factError, factForms, factAlone, factWindow, factStays, factHolds, factKilled, factAsks,
+	factFirst, factProtocol, factTools, factInstructions, factLists, factReads, factError, factForms, factAlone, factWindow, factStays, factHolds, factKilled, factAsks,
 }
 
 // facts are what an agent was seen to do.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,6 +35,7 @@ type stage struct {
 	server []string // what the agent starts as the server, over stdio
 	m      *model
 	facts  *facts
+	stderr string // what the agent printed there; see play
 }
 
 // newStage is a machine for one step.
@@ -46,7 +48,23 @@ func newStage(t *testing.T, a agent, bin string, step step, f *facts) *stage {
 	}
 	w.asks(step.channels)
 	w.env = append(append(w.env, wireVar+"="+w.file("wire.jsonl")), step.env...)
+	t.Cleanup(w.serversEnd)
 	return &stage{world: w, agent: a, bin: bin, server: append([]string{self, w.program}, w.serverArgs()...), facts: f}
+}
+
+// serversEnd waits for the servers that the agent started, since an agent may leave
+// before them, and the test's files are about to be removed.
+func (w *world) serversEnd() {
+	w.t.Helper()
+	for _, pid := range w.wireOf().servers() {
+		w.until(fmt.Sprintf("the server with pid %d to end", pid), func() bool {
+			// The state is the letter after the name, which is in brackets. A process that
+			// nobody has waited for yet is a zombie.
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			_, state, _ := strings.Cut(string(stat), ") ")
+			return err != nil || strings.HasPrefix(state, "Z")
+		})
+	}
 }
 
 // asks has a person be asked over these channels.
@@ -134,8 +152,9 @@ func (s *stage) play(script ...play) string {
 	if err := cmd.Run(); err != nil {
 		s.t.Errorf("%s: %v\nstdout:\n%s\nstderr:\n%s", s.name, err, tail(stdout.String()), tail(stderr.String()))
 	}
+	s.stderr = stderr.String()
 	if s.t.Failed() {
-		s.t.Logf("it printed %q and %q", tail(stdout.String()), tail(stderr.String()))
+		s.t.Logf("it printed %q and %q", tail(stdout.String()), tail(s.stderr))
 	}
 	return stdout.String()
 }

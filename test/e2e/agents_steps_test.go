@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,6 +68,19 @@ func again(p play, seen turn) move {
 	next := p(seen)
 	next.stay = true
 	return next
+}
+
+// thinking is how long the model takes to look again. A scripted model answers at
+// once, which gives an agent less time than any real one: Gemini CLI needs half a
+// second to take a description that changed.
+const thinking = 200 * time.Millisecond
+
+// lookAgain lists the packs for the nth time, after which the same play answers.
+// Each time it asks for something else, since some agents end a conversation in which
+// the model repeats a call: Gemini CLI after five.
+func lookAgain(n int, seen turn) move {
+	time.Sleep(thinking)
+	return again(call("capability_packs_list", map[string]any{"query": fmt.Sprint("notes of day ", n)}), seen)
 }
 
 // done is the model's end.
@@ -154,7 +168,7 @@ func wholeWay(s *stage) {
 			}
 			if !seen.knows("field-notes__note", s.search) {
 				if s.lists && looked < roundsOfListing || !s.lists && looked < roundsOfOthers {
-					return again(callList, seen)
+					return lookAgain(looked, seen)
 				}
 				if s.lists {
 					t.Errorf("the model does not see the tool after %d calls in between", looked)
@@ -280,13 +294,15 @@ func editedPack(s *stage) {
 		}
 		tool := seen.tool("capability_packs_list")
 		shown := tool != nil && strings.Contains(tool.description, is)
+		expected := s.lists && s.search == nil // what was found by searching stays as it was
 		looked++
-		if !shown && (s.lists && looked < roundsOfListing || !s.lists && looked < roundsOfOthers) {
-			return again(callList, seen)
+		if !shown && (expected && looked < roundsOfListing || !expected && looked < roundsOfOthers) {
+			return lookAgain(looked, seen)
 		}
-		if shown != s.lists && s.search == nil { // what was found by searching stays as it was
-			t.Errorf("the model reads in the description of list what the pack says now: %v, want %v", shown, s.lists)
+		if shown != expected {
+			t.Errorf("the model reads in the description of list what the pack says now: %v, want %v", shown, expected)
 		}
+		s.fact(factReads, map[bool]string{true: "yes", false: "no"}[shown])
 		return done(seen)
 	})
 	s.said(out)
@@ -298,7 +314,8 @@ func editedPack(s *stage) {
 	}
 }
 
-// edit changes a file of the pack with tools.
+// edit changes a file of the pack with tools. It puts the new file in place whole, as
+// editors do.
 func (w *world) edit(name, was, is string) {
 	w.t.Helper()
 	file := filepath.Join(w.packs, "field-notes", filepath.FromSlash(name))
@@ -306,10 +323,13 @@ func (w *world) edit(name, was, is string) {
 	if err == nil && !strings.Contains(string(raw), was) {
 		err = fmt.Errorf("%s has no %q", name, was)
 	}
-	if err == nil {
-		err = os.WriteFile(file, []byte(strings.Replace(string(raw), was, is, 1)), 0o644)
+	fi, err2 := os.Stat(file)
+	if err = errors.Join(err, err2); err != nil {
+		w.t.Error(err)
+		return
 	}
-	if err != nil {
+	aside := w.write("aside", strings.Replace(string(raw), was, is, 1))
+	if err := errors.Join(os.Chmod(aside, fi.Mode()), os.Rename(aside, file)); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -462,7 +482,7 @@ func (w *world) decided(channel string, want ...string) {
 func (s *stage) said(printed string) {
 	s.t.Helper()
 	if !strings.Contains(printed, lastWords) {
-		s.t.Errorf("the agent printed %q, want the model's last words", tail(printed))
+		s.t.Errorf("the agent printed %q and %q, want the model's last words", tail(printed), tail(s.stderr))
 	}
 	if got, want := s.m.played(), len(s.m.script); got != want {
 		s.t.Errorf("the model got through %d of %d plays", got, want)

@@ -43,7 +43,7 @@ func (p *typist) allows(keys []press, done func() bool) {
 	p.until(keys[0].words)
 	for i, press := range keys {
 		p.keys += len(press.key)
-		p.pressUntil(press.key, func() bool {
+		p.pressUntil(press.key, func() bool { return p.has(press.words) }, func() bool {
 			if i+1 < len(keys) {
 				return p.has(keys[i+1].words)
 			}

@@ -85,7 +85,7 @@ func inWindow(s *stage) {
 	}
 	s.shown(term, 3)
 	time.Sleep(reading)
-	term.pressUntil(escape, s.another())
+	term.pressUntil(escape, func() bool { return s.has(term, 3) }, s.another())
 	term.until(lastWords)
 	term.end()
 	if got, want := s.m.played(), len(s.m.script); got != want {
@@ -113,7 +113,7 @@ func (s *stage) allow(term *terminal, done func() bool) {
 		if i+1 < len(keys) {
 			next = func() bool { return term.has(keys[i+1].words) }
 		}
-		term.pressUntil(press.key, next)
+		term.pressUntil(press.key, func() bool { return term.has(press.words) }, next)
 	}
 }
 
@@ -167,12 +167,14 @@ func (w wire) questions() []string {
 }
 
 // A terminal is one that an agent runs in. It does not draw: the screen is all that
-// was written since the last key.
+// was written since the last key or redraw.
 type terminal struct {
 	t   *testing.T
 	tty *os.File
 	cmd *exec.Cmd
 	eof chan struct{}
+
+	rows uint16 // of the window
 
 	mu    sync.Mutex
 	fresh strings.Builder
@@ -181,7 +183,7 @@ type terminal struct {
 // terminal starts the agent in one.
 func (s *stage) terminal(env, args []string) *terminal {
 	s.t.Helper()
-	term := &terminal{t: s.t, cmd: exec.Command(s.bin, args...), eof: make(chan struct{})}
+	term := &terminal{t: s.t, cmd: exec.Command(s.bin, args...), eof: make(chan struct{}), rows: rows}
 	term.cmd.Env, term.cmd.Dir = env, s.project()
 	tty, err := pty.StartWithSize(term.cmd, &pty.Winsize{Rows: rows, Cols: columns})
 	if err != nil {
@@ -248,35 +250,54 @@ func (term *terminal) wait(what string, come func() bool) {
 	defer tick.Stop()
 	resize := time.NewTicker(2 * time.Second)
 	defer resize.Stop()
-	size := pty.Winsize{Rows: rows, Cols: columns}
 	for late := time.After(windowPatience); !come(); {
 		select {
 		case <-tick.C:
 		case <-resize.C:
-			size.Rows = 2*rows - 1 - size.Rows
-			if err := pty.Setsize(term.tty, &size); err != nil {
-				term.t.Error(err)
-			}
+			term.redraw()
 		case <-late:
 			term.t.Fatalf("%s does not come; there is\n%s", what, tail(control.ReplaceAllString(term.screen(), " ")))
 		}
 	}
 }
 
+// redraw changes the window's size, so that the agent writes all of it.
+func (term *terminal) redraw() {
+	term.t.Helper()
+	term.rows = 2*rows - 1 - term.rows
+	if err := pty.Setsize(term.tty, &pty.Winsize{Rows: term.rows, Cols: columns}); err != nil {
+		term.t.Error(err)
+	}
+}
+
 // pressUntil presses a key, and again while nothing comes of it, as a person does: an
-// agent may not heed a key that comes right after what it is for.
-func (term *terminal) pressUntil(key string, done func() bool) {
+// agent may not heed a key that comes right after what it is for. It presses again
+// only when the agent has drawn anew what the key is for, which shown reports: a busy
+// agent would take a second key for what it shows next.
+func (term *terminal) pressUntil(key string, shown, done func() bool) {
 	term.t.Helper()
 	term.press(key)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	again := time.NewTicker(5 * time.Second)
 	defer again.Stop()
-	for late := time.After(windowPatience); !done(); {
+	redrawing := false
+	for late := time.After(windowPatience); ; {
+		still := redrawing && shown() // before done: what is shown next is shown when it is done
+		if done() {
+			return
+		}
+		if still {
+			redrawing = false
+			again.Reset(5 * time.Second)
+			term.press(key)
+		}
 		select {
 		case <-tick.C:
 		case <-again.C:
-			term.write(key)
+			term.clear()
+			term.redraw()
+			redrawing = true
 		case <-late:
 			term.t.Fatalf("nothing comes of the key %q; there is\n%s", key, tail(control.ReplaceAllString(term.screen(), " ")))
 		}
@@ -286,10 +307,15 @@ func (term *terminal) pressUntil(key string, done func() bool) {
 // press presses a key.
 func (term *terminal) press(key string) {
 	term.t.Helper()
-	term.mu.Lock()
-	term.fresh.Reset()
-	term.mu.Unlock()
+	term.clear()
 	term.write(key)
+}
+
+// clear forgets what was written so far.
+func (term *terminal) clear() {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	term.fresh.Reset()
 }
 
 func (term *terminal) write(key string) {

@@ -153,15 +153,24 @@ func (w wire) count(side, method string) int {
 	return n
 }
 
-// server is the process of the server that was started last.
-func (w wire) server() int {
-	pid := 0
+// servers are the processes of the servers that were started, in order.
+func (w wire) servers() []int {
+	var all []int
 	for _, line := range w {
 		if line.Server != 0 {
-			pid = line.Server
+			all = append(all, line.Server)
 		}
 	}
-	return pid
+	return all
+}
+
+// server is the process of the server that was started last; zero if none was.
+func (w wire) server() int {
+	all := w.servers()
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1]
 }
 
 // actions are the client's answers to the server's forms, in either era.

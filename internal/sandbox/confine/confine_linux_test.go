@@ -102,6 +102,7 @@ var early = map[string]string{
 	"github.com/gabriel-vasile/mimetype/internal/json":               "comes before us by its path; 0.03 ms",
 	"github.com/opencontainers/image-spec/specs-go":                  "comes before us by its path; 0.05 ms",
 	"github.com/pelletier/go-toml/v2":                                "comes before us by its path; 0.006 ms",
+	"github.com/go-jose/go-jose/v4/json":                             "comes before us by its path; 0.006 ms",
 	"github.com/tailscale/hujson":                                    "comes before us by its path; 0.005 ms",
 	"github.com/pelletier/go-toml/v2/unstable":                       "comes before us by its path; 0.005 ms",
 	"go.opentelemetry.io/otel/attribute":                             "comes before golang.org/x/sys/unix, which we import; each of these is below 0.02 ms",

@@ -40,6 +40,7 @@ type caller struct {
 	answers  int           // bytes of large answers made but not yet written
 	freed    chan struct{} // closed and replaced when answers decreases
 	sessions int
+	requests int // of a person whose tokens an identity provider issues
 	// chat is the chat of the newer era, which has no sessions; nil until
 	// needed. starting is held while it is created.
 	chat     wire.Chat

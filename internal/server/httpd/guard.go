@@ -3,6 +3,7 @@ package httpd
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,14 +12,19 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/oidc"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // A guard decides who may use the server, and refuses others.
 type guard struct {
 	*core
-	callers []*caller
-	public  *url.URL // nil: none
+	callers []*caller // those with a fixed token
+	people  *people   // nil: nobody has another
+	public  *url.URL  // nil: none
 	issuer  string
+	scopes  []string // that clients ask the issuer for
 	spare   sparing // bounds the log lines about requests without a token
 }
 
@@ -95,13 +101,35 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// authenticate returns the caller whose token the request has, or nil. It
+// errNoToken means that a request has no token.
+var errNoToken = errors.New("it has no token")
+
+// errUnknownToken means that its token is nobody's.
+var errUnknownToken = errors.New("its token is not one of this server")
+
+// authenticate returns the caller whose token the request has, the request with what is
+// known of the token, and what to do when it ends. It
 // accepts a token only in the header: a URL ends up in logs and histories.
-func (g *guard) authenticate(r *http.Request) *caller {
+func (g *guard) authenticate(r *http.Request) (_ *caller, _ *http.Request, leave func(), err error) {
 	token, ok := bearer(r)
 	if !ok {
-		return nil
+		return nil, nil, nil, errNoToken
 	}
+	if c := g.holder(token); c != nil {
+		return c, r, func() {}, nil
+	}
+	if g.people == nil || token == "" {
+		return nil, nil, nil, errUnknownToken
+	}
+	c, until, err := g.people.enter(r.Context(), token)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return c, withEnd(r, until), c.leave, nil
+}
+
+// holder returns the caller with a fixed token, or nil.
+func (g *guard) holder(token string) *caller {
 	// Compare hashes, so that timing does not reveal even a token's length, and
 	// compare with all callers.
 	sum := sha256.Sum256([]byte(token))
@@ -123,16 +151,30 @@ func bearer(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// unauthorized tells the client that a token is needed and, with an issuer,
-// where to get one.
-func (g *guard) unauthorized(w http.ResponseWriter, r *http.Request) {
+// unauthorized refuses a request that is nobody's. It tells the client that a token is
+// needed and, with an issuer, where to get one.
+func (g *guard) unauthorized(w http.ResponseWriter, r *http.Request, why error) {
+	if r.Header.Get("Authorization") != "" {
+		g.refused(safetext.Line(why.Error()), r.RemoteAddr)
+	}
+	switch {
+	case errors.Is(why, oidc.ErrAway), errors.Is(why, errTooManyPeople):
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, "whose the token is cannot be found out now; try again soon")
+		return
+	case errors.Is(why, oidc.ErrForbidden):
+		refuse(w, http.StatusForbidden, "you are in none of the groups that may use this server; ask who runs it")
+		return
+	}
 	challenge := `Bearer realm="packs-mcp"`
 	if r.Header.Get("Authorization") != "" {
 		challenge += `, error="invalid_token"`
-		g.refused("its token is not one of this server", r.RemoteAddr)
 	}
 	if g.issuer != "" {
 		challenge += fmt.Sprintf(`, resource_metadata="%s%s%s"`, g.url(r), pathMetadata, pathMCP)
+	}
+	if len(g.scopes) > 0 {
+		challenge += fmt.Sprintf(`, scope="%s"`, strings.Join(g.scopes, " "))
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
 	refuse(w, http.StatusUnauthorized, "a token is required: Authorization: Bearer TOKEN")
@@ -196,12 +238,16 @@ func (g *guard) metadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Connection", "close")
-	writeJSON(w, http.StatusOK, map[string]any{
+	about := map[string]any{
 		"resource":                 g.url(r) + pathMCP,
 		"authorization_servers":    []string{g.issuer},
 		"bearer_methods_supported": []string{"header"},
 		"resource_name":            "packs-mcp",
-	})
+	}
+	if len(g.scopes) > 0 {
+		about["scopes_supported"] = g.scopes
+	}
+	writeJSON(w, http.StatusOK, about)
 }
 
 // A sparing bounds the log lines that anyone can cause. The zero value is ready.

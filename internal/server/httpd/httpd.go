@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/oidc"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -22,9 +24,11 @@ type Credential struct {
 	Person string
 }
 
-// Options configure a [Server]. Credentials is required.
+// Options configure a [Server]. Credentials or Tokens is required.
 type Options struct {
 	Credentials []Credential
+	// Tokens says whose a token is that is none of Credentials; nil: nobody's.
+	Tokens *oidc.Verifier
 	// Local says that no other machine can reach the server: a token without a
 	// name is then the user's own.
 	Local bool
@@ -32,8 +36,10 @@ type Options struct {
 	// address of this machine, as in "https://packs.example.com".
 	PublicURL string
 	// Issuer is the authorization server from which clients are told to get a
-	// token; empty names none. The server itself accepts only Credentials.
+	// token; empty names none.
 	Issuer string
+	// Scopes are what clients are told to ask the issuer for.
+	Scopes []string
 	// Idle is how long an unused chat lasts; 0 is one hour.
 	Idle time.Duration
 }
@@ -63,16 +69,20 @@ type Server struct {
 
 // New returns a [Server] for a host. The caller closes it.
 func New(host Host, o Options) (*Server, error) {
-	if len(o.Credentials) == 0 {
+	if len(o.Credentials) == 0 && o.Tokens == nil {
 		return nil, errors.New("serving over HTTP: a token is required")
 	}
-	if shared := host.SharedWorkspace(); shared != "" && len(o.Credentials) > 1 {
+	several := len(o.Credentials) > 1 || o.Tokens != nil
+	if shared := host.SharedWorkspace(); shared != "" && several {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
 	in := newCore(host, o.Idle)
-	who := &guard{core: in, issuer: o.Issuer}
+	who := &guard{core: in, issuer: o.Issuer, scopes: o.Scopes}
+	if o.Tokens != nil {
+		who.people = &people{tokens: o.Tokens, limit: host.MaxMessage(), of: make(map[string]*caller)}
+	}
 	h := &Server{
-		core: in, guard: who, conns: conns.New(len(o.Credentials)),
+		core: in, guard: who, conns: conns.New(several),
 		sessions: &sessions{core: in, byID: make(map[string]*session)},
 		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
@@ -142,11 +152,13 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	c := h.authenticate(r)
-	if c == nil {
-		h.unauthorized(w, r)
+	c, known, leave, err := h.authenticate(r)
+	if err != nil {
+		h.unauthorized(w, r, err)
 		return
 	}
+	r = known
+	defer leave()
 	if conn := conns.Of(r.Context()); conn != nil && !h.conns.Identify(conn, c) {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
@@ -212,7 +224,7 @@ func (h *Server) Close() {
 	h.end(wire.ErrEnded)
 	h.wg.Wait()
 	h.sessions.endAll(func(*session) bool { return true })
-	for _, c := range h.callers {
+	for _, c := range h.everybody() {
 		if ch := c.takeChat(); ch != nil {
 			ch.Close()
 		}
@@ -237,9 +249,20 @@ func (h *Server) sweep() {
 func (h *Server) expire(now time.Time) {
 	before := now.Add(-h.idle)
 	h.sessions.expire(before)
-	for _, c := range h.callers {
+	for _, c := range h.everybody() {
 		if ch := c.idleChat(before); ch != nil {
 			ch.Close()
 		}
 	}
+	if h.people != nil {
+		h.people.forget()
+	}
+}
+
+// everybody returns the callers that there are now.
+func (g *guard) everybody() []*caller {
+	if g.people == nil {
+		return g.callers
+	}
+	return slices.Concat(g.callers, g.people.all())
 }

@@ -44,7 +44,7 @@ func (h *sessions) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	// Either makes it a request of the newer era; if the other is missing, the
 	// client is told.
-	if wire.IsModern(e.Params) || mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
+	if e.Params.IsModern() || mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		x.modern()
 	} else {
 		x.older()
@@ -131,6 +131,11 @@ func (x *exchange) modern() {
 		reject(x.w, statusOf(p.Code), x.id, p)
 		return
 	}
+	if x.method == string(mcp.MethodSubscriptionsListen) {
+		var stop func()
+		x.r, stop = whileGood(x.r)
+		x.after(stop)
+	}
 	ch, leave, err := x.caller.use(x.in.core)
 	if err != nil {
 		x.failed(err)
@@ -147,13 +152,7 @@ func (x *exchange) modern() {
 // that read only headers rely on that. If it reports false, it has answered the
 // request.
 func (x *exchange) headersAgree() bool {
-	var p struct {
-		Meta map[string]json.RawMessage `json:"_meta"`
-	}
-	var inBody string
-	if json.Unmarshal(x.envelope.Params, &p) == nil {
-		_ = json.Unmarshal(p.Meta[mcp.MetaKeyProtocolVersion], &inBody)
-	}
+	inBody := x.envelope.Params.Version()
 	switch inHeader := x.r.Header.Get(mcp.HeaderProtocolVersion); {
 	case inHeader == "":
 		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "the header %s is missing", mcp.HeaderProtocolVersion)
@@ -167,7 +166,7 @@ func (x *exchange) headersAgree() bool {
 	case !mcp.IsValidProtocolVersion(inBody):
 		return true // the library answers with the supported versions
 	}
-	if err := mcp.ValidateStandardHeaders(x.r.Header.Get, mcp.ProtocolVersion20260728, mcp.MCPMethod(x.method), x.envelope.Params); err != nil {
+	if err := mcp.ValidateStandardHeaders(x.r.Header.Get, mcp.ProtocolVersion20260728, mcp.MCPMethod(x.method), x.envelope.Params.Raw()); err != nil {
 		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "%v", err)
 		return false
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -275,7 +274,7 @@ func (s *session) finish(p *posted) {
 
 // notified handles a notification from the client. The library does nothing with
 // other notifications, so they are not passed on.
-func (s *session) notified(method string, params json.RawMessage) {
+func (s *session) notified(method string, params wire.Params) {
 	switch method {
 	case "notifications/initialized":
 		if s.base.Initialized() {
@@ -283,7 +282,7 @@ func (s *session) notified(method string, params json.RawMessage) {
 		}
 	case "notifications/cancelled":
 		s.mu.Lock()
-		p := s.inFlight[wire.CancelledID(params)]
+		p := s.inFlight[params.CancelledID()]
 		s.mu.Unlock()
 		if p != nil {
 			p.cancel(wire.ErrCancelled)
@@ -327,14 +326,15 @@ func (h *sessions) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
+	r, stop := whileGood(r)
+	defer stop()
 	r, leave := conns.Attend(r)
 	defer leave()
 	st := h.newStream(w, true)
-	stop := context.AfterFunc(s.ctx, func() {
+	defer context.AfterFunc(s.ctx, func() {
 		st.hurry(time.Now().Add(wire.FlushTime))
 		st.close()
-	})
-	defer stop()
+	})()
 	s.news.wait(st) // before the client sees the stream
 	defer s.news.unwait(st)
 	if err := st.begin(); err != nil {

@@ -101,6 +101,8 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
+	r, stop := whileGood(r)
+	defer stop()
 	r, leave := conns.Attend(r)
 	defer leave()
 	ch, err := h.host.Open(wire.Client{Transport: "sse", Ends: "until this client closes", Person: c.person, Origin: c.origin})

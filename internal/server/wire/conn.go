@@ -150,7 +150,7 @@ func (c *Conn) Take(ctx context.Context, e Envelope, id json.RawMessage, raw []b
 	}
 }
 
-func (c *Conn) notified(ctx context.Context, method string, params json.RawMessage, raw []byte) {
+func (c *Conn) notified(ctx context.Context, method string, params Params, raw []byte) {
 	switch method {
 	case "notifications/initialized":
 		if c.legacy.Initialized() {
@@ -158,7 +158,7 @@ func (c *Conn) notified(ctx context.Context, method string, params json.RawMessa
 		}
 	case "notifications/cancelled":
 		c.mu.Lock()
-		r := c.inFlight[CancelledID(params)]
+		r := c.inFlight[params.CancelledID()]
 		c.mu.Unlock()
 		if r != nil {
 			r.cancel(ErrCancelled)
@@ -170,8 +170,8 @@ func (c *Conn) notified(ctx context.Context, method string, params json.RawMessa
 
 // requested starts a request on its own goroutine. It reports false if nothing
 // remains to be done.
-func (c *Conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte, done func()) bool {
-	modern := IsModern(params)
+func (c *Conn) requested(ctx context.Context, id json.RawMessage, method string, params Params, raw []byte, done func()) bool {
+	modern := params.IsModern()
 	if p := Early(method, params, modern, c.legacy.Initialized()); p != nil {
 		c.reject(id, p)
 		return false

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // An Envelope holds what the transport needs from a message before passing it to
@@ -17,7 +14,7 @@ type Envelope struct {
 	JSONRPC string
 	ID      json.RawMessage
 	Method  *string // nil: none
-	Params  json.RawMessage
+	Params  Params
 	Result  json.RawMessage
 	Error   json.RawMessage
 }
@@ -47,22 +44,27 @@ func parse(data []byte) (e Envelope, _ *Problem) {
 	}
 	fields := map[string]*json.RawMessage{
 		"jsonrpc": new(json.RawMessage), "id": &e.ID, "method": new(json.RawMessage),
-		"params": &e.Params, "result": &e.Result, "error": &e.Error,
+		"params": &e.Params.raw, "result": &e.Result, "error": &e.Error,
 	}
-	for key, value := range members(data) {
-		field := fields[key]
+	for top := (members{b: data}); top.next(); {
+		field := fields[top.key]
 		if field == nil {
 			for name := range fields {
-				if strings.EqualFold(key, name) {
-					return Envelope{}, &Problem{CodeInvalidRequest, fmt.Sprintf("the message has %q, which must be written %q", key, name)}
+				if strings.EqualFold(top.key, name) {
+					return Envelope{}, &Problem{CodeInvalidRequest, fmt.Sprintf("the message has %q, which must be written %q", top.key, name)}
 				}
 			}
+			top.skip()
 			continue
 		}
 		if *field != nil {
-			return Envelope{}, &Problem{CodeInvalidRequest, fmt.Sprintf("the message has %q twice", key)}
+			return Envelope{}, &Problem{CodeInvalidRequest, fmt.Sprintf("the message has %q twice", top.key)}
 		}
-		*field = value
+		if top.key == "params" {
+			e.Params, top.at = splitParams(data, top.at)
+			continue
+		}
+		*field = top.skip()
 	}
 	if v := *fields["jsonrpc"]; v != nil && json.Unmarshal(v, &e.JSONRPC) != nil {
 		return e, notAMessage
@@ -73,35 +75,48 @@ func parse(data []byte) (e Envelope, _ *Problem) {
 	return e, nil
 }
 
-// members yields the members of a JSON object as slices of it. The JSON must be
-// valid. Unlike a decoder, it copies no value.
-func members(object []byte) iter.Seq2[string, json.RawMessage] {
-	return func(yield func(string, json.RawMessage) bool) {
-		i := 1 // after the brace
-		next := func(skip string) {
-			for strings.IndexByte(skip, object[i]) >= 0 {
-				i++
-			}
-		}
-		for {
-			next(" \t\r\n,")
-			if object[i] == '}' {
-				return
-			}
-			end := valueEnd(object, i)
-			var key string
-			if json.Unmarshal(object[i:end], &key) != nil {
-				return
-			}
-			i = end
-			next(" \t\r\n:")
-			end = valueEnd(object, i)
-			if !yield(key, json.RawMessage(object[i:end:end])) {
-				return
-			}
-			i = end
-		}
+// members walks through the members of a JSON object. The JSON must be valid. Unlike
+// a decoder, it copies no value.
+type members struct {
+	b   []byte
+	at  int    // at first where the object begins; then where the member's value begins, or what follows it
+	key string // of the member
+	in  bool   // the walk has begun
+}
+
+// next goes to the next member. If there is none, it reports false, and at is where
+// the object ends. Before it is called again, at must be behind the member's value.
+func (m *members) next() bool {
+	if !m.in {
+		m.in = true
+		m.at++ // after the brace
 	}
+	m.pass(" \t\r\n,")
+	if m.b[m.at] == '}' {
+		m.at++
+		return false
+	}
+	end := valueEnd(m.b, m.at)
+	if json.Unmarshal(m.b[m.at:end], &m.key) != nil {
+		return false
+	}
+	m.at = end
+	m.pass(" \t\r\n:")
+	return true
+}
+
+func (m *members) pass(skip string) {
+	for strings.IndexByte(skip, m.b[m.at]) >= 0 {
+		m.at++
+	}
+}
+
+// skip returns the member's value, as written, and goes behind it.
+func (m *members) skip() json.RawMessage {
+	end := valueEnd(m.b, m.at)
+	value := json.RawMessage(m.b[m.at:end:end])
+	m.at = end
+	return value
 }
 
 // valueEnd returns where the value that begins at i ends. The JSON must be valid.
@@ -154,78 +169,4 @@ func requestID(raw json.RawMessage) (json.RawMessage, bool) {
 		}
 	}
 	return raw, true
-}
-
-// IsModern reports whether a request itself names a protocol version of
-// 2026-07-28 or later.
-func IsModern(params json.RawMessage) bool {
-	var p struct {
-		Meta map[string]json.RawMessage `json:"_meta"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return false
-	}
-	var version string
-	if json.Unmarshal(p.Meta[mcp.MetaKeyProtocolVersion], &version) != nil {
-		return false
-	}
-	return mcp.IsModernProtocol(version)
-}
-
-// maxParams is how many names the parameters of a request may have: several
-// times as many as any method needs.
-const maxParams = 64
-
-// ambiguous returns the problem of parameters that can be read in two ways; nil
-// if there is none. The library's decoder accepts "Name" for "name" and takes
-// the last of two, while a proxy before the server may take the first.
-func ambiguous(params json.RawMessage) *Problem {
-	if len(params) == 0 || params[0] != '{' {
-		return nil
-	}
-	var names []string
-	for key := range members(params) {
-		for _, have := range names {
-			if strings.EqualFold(have, key) {
-				return &Problem{CodeInvalidParams, fmt.Sprintf("the parameters have %q twice", key)}
-			}
-		}
-		if names = append(names, key); len(names) > maxParams {
-			return &Problem{CodeInvalidParams, fmt.Sprintf("the parameters have more than %d names", maxParams)}
-		}
-	}
-	return nil
-}
-
-// maxSaid is how many bytes a client may say about itself, with initialize or
-// with a request of the newer era.
-const maxSaid = 64 << 10
-
-// saysTooMuch refuses a request whose client says too much about itself; nil if
-// there is no problem. The rest of a request is bounded as a whole.
-func saysTooMuch(method string, params json.RawMessage) *Problem {
-	if len(params) <= maxSaid {
-		return nil
-	}
-	if method == string(mcp.MethodInitialize) {
-		return &Problem{CodeInvalidRequest, fmt.Sprintf("the parameters of initialize are larger than %d bytes", maxSaid)}
-	}
-	var p struct {
-		Meta map[string]json.RawMessage `json:"_meta"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return nil // malformed parameters are refused elsewhere
-	}
-	if len(p.Meta[mcp.MetaKeyClientInfo])+len(p.Meta[mcp.MetaKeyClientCapabilities]) > maxSaid {
-		return &Problem{CodeInvalidParams, fmt.Sprintf("what _meta says of the client is larger than %d bytes", maxSaid)}
-	}
-	return nil
-}
-
-// hasCursor reports whether a request asks for another page of a list.
-func hasCursor(params json.RawMessage) bool {
-	var p struct {
-		Cursor *string `json:"cursor"`
-	}
-	return json.Unmarshal(params, &p) == nil && p.Cursor != nil && *p.Cursor != ""
 }

@@ -95,7 +95,7 @@ func (q *questions) answer(e Envelope) bool {
 
 // Early returns why a request must not be passed to the library; nil if it may
 // be. initialized is about the older client that the request belongs to.
-func Early(method string, params json.RawMessage, modern, initialized bool) *Problem {
+func Early(method string, params Params, modern, initialized bool) *Problem {
 	if !modern && !initialized {
 		switch method {
 		case string(mcp.MethodInitialize), string(mcp.MethodPing), string(mcp.MethodServerDiscover):
@@ -103,7 +103,7 @@ func Early(method string, params json.RawMessage, modern, initialized bool) *Pro
 			return &Problem{CodeInvalidRequest, "the connection is not initialized; send initialize first, or name a protocol version of 2026-07-28 or later in _meta"}
 		}
 	}
-	if p := saysTooMuch(method, params); p != nil {
+	if p := params.saysTooMuch(method); p != nil {
 		return p
 	}
 	switch method {
@@ -113,23 +113,11 @@ func Early(method string, params json.RawMessage, modern, initialized bool) *Pro
 		}
 	case string(mcp.MethodToolsList):
 		// The list has one page, so no cursor can be ours.
-		if hasCursor(params) {
+		if params.hasCursor() {
 			return &Problem{CodeInvalidParams, "the cursor is not one of this list"}
 		}
 	}
-	return ambiguous(params)
-}
-
-// CancelledID returns the id, as written, that a client's notification cancels;
-// empty if it cannot be read, which cancels nothing.
-func CancelledID(params json.RawMessage) string {
-	var p struct {
-		RequestID json.RawMessage `json:"requestId"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return ""
-	}
-	return string(bytes.TrimSpace(p.RequestID))
+	return params.ambiguous()
 }
 
 // Frame reads the frame of the message data, and its id if it is a valid request

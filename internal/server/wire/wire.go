@@ -83,6 +83,6 @@ type Message struct {
 	Own     bool            // the session was made for this message
 	ID      json.RawMessage // as it was written; nil: a notification
 	Method  string
-	Params  json.RawMessage
+	Params  Params
 	Raw     []byte // all of it
 }

@@ -61,6 +61,7 @@ type Signature struct {
 	Ref        string `json:"ref,omitempty"`        // of that repository
 	Runner     string `json:"runner,omitempty"`     // that it was built on
 	Key        string `json:"key,omitempty"`        // the fingerprint
+	PublicKey  string `json:"publicKey,omitempty"`  // of kind "key": its DER form in base64, so that nobody else needs the file
 	Bundle     string `json:"bundle,omitempty"`     // the digest of what proves it
 }
 

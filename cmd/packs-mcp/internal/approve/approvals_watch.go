@@ -184,13 +184,13 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 		c.say(fmt.Sprintf("%d more wait after this one.", of-1))
 	}
 	c.look.gap(c.out)
-	keys := keysOf(w.Call)
-	for _, k := range keys {
+	replies := repliesTo(w.Call)
+	for _, r := range replies {
 		if c.look.sentences {
-			c.say(fmt.Sprintf("Type %s for this: %s.", k.letter, strings.TrimSuffix(k.about, ".")))
+			c.say(fmt.Sprintf("Type %s for this: %s.", r.Letter, strings.TrimSuffix(r.about, ".")))
 			continue
 		}
-		fmt.Fprintln(c.out, "  "+k.letter+"  "+wrap(k.about, c.look.width()-5, 5))
+		fmt.Fprintln(c.out, "  "+r.Letter+"  "+wrap(r.about, c.look.width()-5, 5))
 	}
 	c.say("Enter shows all there is to know, and decides nothing.")
 	c.look.gap(c.out)
@@ -198,23 +198,23 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 		return err
 	}
 	for {
-		text, err := c.answer(ctx, &w, c.look.promptOf(keys))
+		text, err := c.answer(ctx, &w, c.look.promptOf(replies))
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(keys, func(k key) bool { return isWord(text, k.words...) })
+		i := slices.IndexFunc(replies, func(r reply) bool { return r.Typed(text) })
 		switch {
 		case i < 0 && strings.TrimSpace(text) == "":
 			c.look.printAll(c.out, w)
 		case i < 0:
-			c.say("That is none of the answers.")
-		case keys[i].value == skipValue:
+			c.say(NoneOf(keysOf(replies)))
+		case replies[i].value == skipValue:
 			c.skipped[callID(w)] = true
 			return errNext
-		case keys[i].value == quitValue:
+		case replies[i].value == quitValue:
 			return errQuit
 		default:
-			return c.decide(ctx, &w, keys[i].value)
+			return c.decide(ctx, &w, replies[i].value)
 		}
 	}
 }
@@ -389,13 +389,11 @@ func (c *console) still(ctx context.Context, w *waiting, u bulletin, ok bool) er
 	return errNext
 }
 
-// A key is one possible reply to a question.
-type key struct {
-	letter string   // shown before what it does
-	label  string   // in the prompt, with the letter in brackets
-	about  string   // what it covers
-	words  []string // words accepted for it
-	value  string   // of the choice
+// A reply is a key, and what it does to one call.
+type reply struct {
+	Key
+	about string // what it covers
+	value string // of the choice
 }
 
 const (
@@ -403,39 +401,41 @@ const (
 	quitValue = "quit"
 )
 
-// keysOf returns the answers that the call offers, and the other possible
+// repliesTo returns the answers that the call offers, and the other possible
 // replies.
-func keysOf(asked approvals.Call) []key {
-	var keys []key
-	for _, ch := range asked.Choices {
-		k := key{about: ch.Means, value: ch.Value}
-		switch ch.Value {
-		case string(queue.Once):
-			k.letter, k.label, k.words = "o", "[o]nce", []string{"o", "once"}
-			if ch.Lasts {
-				k.label = "[o] from now on"
-			}
-		case string(queue.Chat):
-			k.letter, k.label, k.words = "c", "[c]hat", []string{"c", "chat"}
-		case string(queue.Always):
-			k.letter, k.label, k.words = "a", "[a]lways", []string{"a", "always"}
-		case queue.Deny.String():
-			k.letter, k.label, k.words = "d", "[d]eny", []string{"d", "deny"}
-		default:
-			continue // from a server newer than this program
+func repliesTo(asked approvals.Call) []reply {
+	var all []reply
+	add := func(value, about string, lasts bool) {
+		k, ok := KeyOf(value)
+		if !ok {
+			return // from a server newer than this program
 		}
-		keys = append(keys, k)
+		if lasts {
+			k.Label = "[" + k.Letter + "] from now on"
+		}
+		all = append(all, reply{k, about, value})
 	}
-	return append(keys,
-		key{letter: "s", label: "[s]kip", about: "Skip: it goes on waiting", words: []string{"s", "skip"}, value: skipValue},
-		key{letter: "q", label: "[q]uit", about: "Quit: nothing more is decided", words: []string{"q", "quit"}, value: quitValue})
+	for _, ch := range asked.Choices {
+		add(ch.Value, ch.Means, ch.Lasts && ch.Value == string(queue.Once))
+	}
+	add(skipValue, "Skip: it goes on waiting", false)
+	add(quitValue, "Quit: nothing more is decided", false)
+	return all
 }
 
-func (l look) promptOf(keys []key) string {
-	labels := make([]string, len(keys))
-	for i, k := range keys {
-		if labels[i] = k.label; l.sentences {
-			labels[i] = k.letter
+func keysOf(replies []reply) []Key {
+	keys := make([]Key, len(replies))
+	for i, r := range replies {
+		keys[i] = r.Key
+	}
+	return keys
+}
+
+func (l look) promptOf(replies []reply) string {
+	labels := make([]string, len(replies))
+	for i, r := range replies {
+		if labels[i] = r.Label; l.sentences {
+			labels[i] = r.Letter
 		}
 	}
 	if l.sentences {

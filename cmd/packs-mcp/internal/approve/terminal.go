@@ -80,6 +80,9 @@ func (t *Terminal) AskAll(ctx context.Context, title string, all []queue.Pending
 
 // confirm returns whether the person chose once. Enter shows everything.
 func (t *Terminal) confirm(ctx context.Context, question string, everything func()) (bool, error) {
+	once, _ := KeyOf(string(queue.Once))
+	deny, _ := KeyOf(queue.Deny.String())
+	quit, _ := KeyOf(quitValue)
 	fmt.Fprintln(t.out, "Enter shows all there is to know, and decides nothing.")
 	if err := t.keys.rest(ctx, readTime); err != nil {
 		return false, err
@@ -91,14 +94,14 @@ func (t *Terminal) confirm(ctx context.Context, question string, everything func
 			return false, ErrNoAnswer
 		case err != nil:
 			return false, err
-		case isWord(text, "o", "once"):
+		case once.Typed(text):
 			return true, nil
-		case isWord(text, "d", "deny", "q", "quit"):
+		case deny.Typed(text) || quit.Typed(text):
 			return false, nil
 		case strings.TrimSpace(text) == "":
 			everything()
 		default:
-			fmt.Fprintln(t.out, "That is none of the answers.")
+			fmt.Fprintln(t.out, NoneOf([]Key{once, deny}))
 		}
 	}
 }

@@ -125,6 +125,11 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 				return err
 			}
 			for _, r := range report.Packs {
+				for i, d := range r.Problems {
+					if d.Code == lint.CodePathMissing && !cli.IsPath(arg) {
+						r.Problems[i].Hint += "; of a pack's id, packs-mcp show says the folder"
+					}
+				}
 				if seen[r.Path] {
 					continue // two arguments lead to the same pack
 				}

@@ -193,7 +193,8 @@ type folder struct {
 	Source   string `json:"source"` // "config", "flag", …
 	Exists   bool   `json:"exists"`
 	Packs    int    `json:"packs"`
-	Attached int    `json:"attached"`
+	Attached int    `json:"attached"` // that a model sees
+	Invalid  int    `json:"invalid"`
 }
 
 func (a *app) folders(ctx context.Context, asJSON bool) error {
@@ -216,11 +217,15 @@ func (a *app) folders(ctx context.Context, asJSON bool) error {
 			continue
 		}
 		for _, p := range catalog.All() {
-			if p.Root == root.Dir && p.Source == root.Source {
-				f.Packs++
-				if p.Attached {
-					f.Attached++
-				}
+			if p.Root != root.Dir || p.Source != root.Source {
+				continue
+			}
+			f.Packs++
+			switch {
+			case isListed(p):
+				f.Attached++
+			case !p.Valid && !p.IsUnread():
+				f.Invalid++
 			}
 		}
 		all = append(all, f)
@@ -228,16 +233,24 @@ func (a *app) folders(ctx context.Context, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, folderList{all})
 	}
-	out := a.Screen(a.Stdout)
+	out, invalid := a.Screen(a.Stdout), 0
 	for _, f := range all {
-		state := fmt.Sprintf("%s, %d attached (%s)", cli.Counted(f.Packs, "pack", "packs"), f.Attached, f.Source)
-		if !f.Exists {
-			state = fmt.Sprintf("it does not exist (%s)", f.Source)
+		state := fmt.Sprintf("%s, %d attached", cli.Counted(f.Packs, "pack", "packs"), f.Attached)
+		if f.Invalid > 0 {
+			state += fmt.Sprintf(", %d invalid", f.Invalid)
 		}
+		state += " (" + f.Source + ")"
 		if !f.Exists {
-			state = out.Style(cli.Yellow, state)
+			state = out.Style(cli.Yellow, fmt.Sprintf("it does not exist (%s)", f.Source))
 		}
 		fmt.Fprintf(out, "%s\n  %s\n", out.Style(cli.Bold, safetext.Line(f.Path)), state)
+		invalid += f.Invalid
+	}
+	switch {
+	case len(all) == 0:
+		fmt.Fprintln(a.Screen(a.Stderr), "No folders yet. Add one: packs-mcp folders add DIR")
+	case invalid > 0:
+		fmt.Fprintln(a.Screen(a.Stderr), "packs-mcp list --all says what is wrong with invalid packs.")
 	}
 	return nil
 }

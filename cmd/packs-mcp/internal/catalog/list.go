@@ -183,6 +183,7 @@ func (a *app) sayNoPacks(cfg *config.Config) {
 		fmt.Fprintf(a.Screen(a.Stderr), "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
 	}
 	fmt.Fprintln(a.Screen(a.Stderr), "Name a folder of packs with: packs-mcp folders add DIR")
+	fmt.Fprintln(a.Screen(a.Stderr), "Or begin with the examples in this program: packs-mcp try shows them, packs-mcp serve --bundled serves them.")
 }
 
 // whatIsIn says why no pack was found in a folder.

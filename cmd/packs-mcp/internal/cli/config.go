@@ -54,10 +54,10 @@ func Project(cfg *config.Config) string {
 	return ProjectHere(cfg)
 }
 
-// SeveralPeople reports whether the server has tokens for more than one person.
+// SeveralPeople reports whether more than one person may use the server.
 func SeveralPeople(cfg *config.Config) bool {
 	who, _ := Credentials(cfg)
-	return cfg.HTTP.Addr != "" && len(who) > 1
+	return cfg.HTTP.Addr != "" && (len(who) > 1 || cfg.HTTP.OIDC.Issuer != "")
 }
 
 // ProjectHere returns the git root of the working folder; empty if there is
@@ -79,8 +79,8 @@ func ProjectHere(cfg *config.Config) string {
 	}
 }
 
-// Credentials returns who may use the server over HTTP. If no token is configured,
-// it makes one, and returns it. Over standard input and output nobody needs one.
+// Credentials returns who may use the server over HTTP with a fixed token. If nobody
+// could use it, it makes a token, and returns it. Over standard input and output nobody needs one.
 func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 	if cfg.HTTP.Token != "" {
 		who = append(who, httpd.Credential{Token: cfg.HTTP.Token})
@@ -88,7 +88,7 @@ func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 	for _, t := range cfg.HTTP.Tokens {
 		who = append(who, httpd.Credential{Token: t.Token, Person: t.Name})
 	}
-	if len(who) == 0 && cfg.HTTP.Addr != "" {
+	if len(who) == 0 && cfg.HTTP.OIDC.Issuer == "" && cfg.HTTP.Addr != "" {
 		made = rand.Text()
 		who = []httpd.Credential{{Token: made}}
 	}

@@ -59,22 +59,25 @@ func (env *Env) Report(err error) int {
 	if errors.Is(err, ErrSaid) {
 		return status
 	}
-	hint := ""
+	hint, text := "", err.Error()
+	if e, ok := errors.AsType[*packs.NotFoundError](err); ok { // the hint says what is near
+		text = strings.Replace(text, e.Error(), (&packs.NotFoundError{ID: e.ID}).Error(), 1)
+	}
 	if e, ok := errors.AsType[*HintedError](err); ok {
 		hint = e.Hint
 	} else if e, ok := errors.AsType[*UsageError](err); ok {
 		hint = e.Hint
 	} else if e, ok := errors.AsType[*audit.UnsafeError](err); ok {
 		hint = e.Hint
-	} else if e, ok := errors.AsType[*packs.NotFoundError](err); ok && len(e.Near) == 0 {
-		hint = "packs-mcp list --all shows every pack there is"
+	} else if e, ok := errors.AsType[*packs.NotFoundError](err); ok {
+		hint = hintForID(e)
 	} else if _, ok := errors.AsType[*config.Error](err); ok {
 		hint = "correct it and run the command again; nothing was done"
 	} else if errors.Is(err, context.Canceled) {
 		hint = "it was interrupted"
 	}
 	screen := env.Screen(env.Stderr)
-	for line := range strings.SplitSeq(strings.TrimRight(safetext.Text(err.Error()), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(safetext.Text(text), "\n"), "\n") {
 		fmt.Fprintf(screen, "packs-mcp: %s %s\n", screen.Style(Red, "error:"), line)
 	}
 	if hint != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // maxMeant is how many names a hint proposes.
@@ -42,13 +43,29 @@ func listOr(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// seeHelp is a hint that ends with where a command is explained.
+// seeHelp is a hint that ends with where a command is explained. Without one of its own
+// it is an example of the command.
 func seeHelp(cmd *cobra.Command, hint string) string {
 	see := fmt.Sprintf("see: %s --help", cmd.CommandPath())
+	if hint == "" {
+		hint = exampleOf(cmd)
+	}
 	if hint == "" {
 		return see
 	}
 	return hint + " " + see
+}
+
+// exampleOf is the first example of a command, without what is said of it; empty if it has
+// none.
+func exampleOf(cmd *cobra.Command) string {
+	for line := range strings.Lines(cmd.Example) {
+		example, _, _ := strings.Cut(strings.TrimSpace(line), "  #")
+		if strings.HasPrefix(example, cmd.CommandPath()+" ") {
+			return "for example: " + strings.TrimSpace(example) + ";"
+		}
+	}
+	return ""
 }
 
 // Needs is for commands that take from least to most arguments; most of -1 is any
@@ -78,6 +95,9 @@ func tooMany(cmd *cobra.Command, args []string, most int) error {
 	switch {
 	case cmd.HasAvailableSubCommands():
 		err, hint = fmt.Errorf("unknown command %q for %q", extra, cmd.CommandPath()), DidYouMean(extra, commandNames(cmd))
+		if add, _, err := cmd.Find([]string{"add"}); hint == "" && err == nil && add != cmd && IsPath(extra) {
+			hint = fmt.Sprintf("for a folder: %s %s;", add.CommandPath(), safetext.Line(extra))
+		}
 	case most == 0:
 		err = fmt.Errorf("unknown argument %q: %s takes none", extra, nameOf(cmd))
 	}
@@ -118,7 +138,7 @@ func needed(use string) string {
 	_, rest, _ := strings.Cut(use, " ")
 	placeholder, _, _ := strings.Cut(strings.Trim(rest, "[]"), " ")
 	placeholder = strings.TrimSuffix(placeholder, "...")
-	words := map[string]string{"ID": "an id", "PATH": "a path", "FILE": "a file", "NAME": "a name", "DIR": "a folder", "CODE": "a code"}
+	words := map[string]string{"ID": "an id", "PATH": "a path", "FILE": "a file", "NAME": "a name", "DIR": "a folder", "CODE": "a code", "PATH|ID": "a path or an id"}
 	if word, ok := words[placeholder]; ok {
 		return word
 	}

@@ -80,7 +80,7 @@ func All() []Client {
 				return []Change{{
 					File: p.or("CLAUDE_CONFIG_DIR", filepath.Join(p.Home, ".claude"), "settings.json"), Format: json(), Path: []string{"permissions", "allow"}, Word: "mcp__" + name,
 					// Its rules know servers by their names alone.
-					Why: "Claude Code asks about each call itself, besides packs-mcp. This ends that, for every server called \"" + name + "\", one that a project names so too",
+					Why: "Claude Code also asks before each call. This turns that off for every server named \"" + name + "\", including one that a project defines. packs-mcp still asks",
 					Ask: "Claude Code also asks before each call. Turn that off for every server named \"" + name + "\", including one that a project defines? packs-mcp still asks.",
 				}}
 			},

@@ -51,6 +51,21 @@ func IsThisProgram(command string) (bool, error) {
 	return err == nil && os.SameFile(one, own), err
 }
 
+// MissingFolders returns the folders of packs that the arguments of an entry name and that
+// do not exist. Those that are relative are not looked at: only the client knows to what.
+func MissingFolders(args []string) (missing []string) {
+	for i, arg := range args {
+		dir, ok := strings.CutPrefix(arg, "--packs=")
+		if arg == "--packs" && i+1 < len(args) {
+			dir, ok = args[i+1], true
+		}
+		if info, err := os.Stat(dir); ok && filepath.IsAbs(dir) && (err != nil || !info.IsDir()) {
+			missing = append(missing, dir)
+		}
+	}
+	return missing
+}
+
 func isRelative(command string) bool {
 	return !filepath.IsAbs(command) && strings.ContainsAny(command, `/\`)
 }

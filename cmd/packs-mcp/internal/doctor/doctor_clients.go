@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -100,15 +99,10 @@ func examineServer(name string, argv []string, again string) foundServer {
 		s.Problem = "its command is another program than this packs-mcp"
 		return s
 	}
-	for i, arg := range argv[1:] {
-		dir, ok := strings.CutPrefix(arg, "--packs=")
-		if arg == "--packs" && i+2 < len(argv) {
-			dir, ok = argv[i+2], true
-		}
-		if info, err := os.Stat(dir); ok && filepath.IsAbs(dir) && (err != nil || !info.IsDir()) {
-			s.Problem, s.Hint = fmt.Sprintf("its folder %q does not exist", dir), "make the folder, or remove it from the entry"
-			return s
-		}
+	if missing := clients.MissingFolders(argv[1:]); len(missing) > 0 {
+		s.Problem = fmt.Sprintf("its folder %q does not exist", missing[0])
+		s.Hint = "make the folder, or name another: " + strings.Replace(s.Hint, " --replace", " --replace --packs DIR", 1)
+		return s
 	}
 	s.Hint = ""
 	return s

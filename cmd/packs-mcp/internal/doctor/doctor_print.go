@@ -141,15 +141,29 @@ func printCheckup(w io.Writer, c *checkup) error {
 	for _, f := range c.Stops {
 		p.finding("stops runs", f)
 	}
-	if c.OK {
-		fmt.Fprintln(p.w, p.style(cli.Green, "An approved call can run here."))
-	} else {
+	switch broken := brokenClients(c.Clients); {
+	case !c.OK:
 		fmt.Fprintln(p.w, p.style(cli.Red, "No call can run here as it is now."))
+	case len(broken) > 0:
+		p.print(p.style(cli.Yellow, "An approved call can run here,")+" ", "", "but not from "+strings.Join(broken, " or ")+": see the warnings above.")
+	default:
+		fmt.Fprintln(p.w, p.style(cli.Green, "An approved call can run here."))
 	}
 	if err := p.w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// brokenClients are the names of the clients with an entry that does not work.
+func brokenClients(found []foundClient) (names []string) {
+	for _, c := range found {
+		broken := slices.ContainsFunc(c.Servers, func(s foundServer) bool { return s.Problem != "" })
+		if broken && !slices.Contains(names, c.Client) {
+			names = append(names, c.Client)
+		}
+	}
+	return names
 }
 
 func (p doctorPrinter) finding(kind string, f finding) {
@@ -257,7 +271,7 @@ func (p doctorPrinter) config(c *checkedConfig) {
 
 func (p doctorPrinter) packs(c *checkedPacks) {
 	if len(c.Roots) == 0 {
-		p.section("packs", "none; name a folder of packs with: packs-mcp folders add DIR")
+		p.section("packs", "none; name a folder of packs with: packs-mcp folders add DIR; or begin with the examples in this program: packs-mcp serve --bundled")
 	} else {
 		p.section("packs", "%s found, %d attached", diag.Count(c.Found, "pack"), c.Attached)
 	}

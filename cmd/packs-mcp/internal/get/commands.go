@@ -1,5 +1,6 @@
 // Package get has the commands that bring packs from elsewhere and keep them as their
-// lock file says: add, remove, outdated, diff, update, sync and verify.
+// lock file says (add, remove, outdated, diff, update, sync and verify), and those that
+// offer a person's own packs to others (publish and index).
 //
 // It does not fetch or check anything itself: internal/sources does. Here a person is
 // shown what would change, and asked.
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +39,7 @@ func Commands(e *cli.Env) []*cobra.Command {
 	a := &app{e}
 	return []*cobra.Command{
 		a.addCommand(), a.removeCommand(), a.outdatedCommand(), a.diffCommand(), a.updateCommand(), a.syncCommand(), a.verifyCommand(),
+		a.publishCommand(), a.indexCommand(),
 	}
 }
 
@@ -89,7 +92,7 @@ func (a *app) place(s settings) (*place, error) {
 // web says which servers may be asked, and as whom.
 func (a *app) web(cfg *config.Config) *sources.Web {
 	rules, _ := url.Parse(cfg.Sources.Rulebooks) // checked by the configuration
-	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
+	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Home: cfg.Paths.Home, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
 		if key := cli.Getenv(a.Environ, "STAKPAK_API_KEY"); key != "" && rules != nil && host == rules.Hostname() {
 			return "", key
 		}
@@ -137,6 +140,17 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, c
 		ids = append(ids, id)
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// offer returns the names of packs that can be chosen, for the shell.
+func offer(found []sources.Pack, given []string) []string {
+	var names []string
+	for _, p := range found {
+		if p.Valid && !slices.Contains(given, p.Name) {
+			names = append(names, p.Name+"\t"+cli.OneLine(p.Description, 60))
+		}
+	}
+	return names
 }
 
 // open opens the source of an entry, in the state that it has now or had then.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -228,19 +229,24 @@ func (a *app) show(it *item) {
 			fmt.Fprintf(w, "           %s %s\n", sign(f.Kind), safetext.Line(f.Path))
 		}
 	}
-	for i, t := range it.change.Tools {
+	showTools(w, it.change.Tools)
+	showFindings(w, it.found)
+	if it.before != nil && len(it.ends) > 0 {
+		fmt.Fprintf(w, "  answers  %s: it is asked about again\n", cli.Counted(len(it.ends), "lasting answer to this pack ends", "lasting answers to this pack end"))
+	}
+}
+
+// showTools prints what tools would run and may do.
+func showTools(w io.Writer, all []change.Tool) {
+	for i, t := range all {
 		if i == shown {
-			fmt.Fprintf(w, "           and %d more tools; --json has all\n", len(it.change.Tools)-shown)
+			fmt.Fprintf(w, "           and %d more tools; --json has all\n", len(all)-shown)
 			break
 		}
 		fmt.Fprintf(w, "  tool     %s %s\n", sign(t.Kind), safetext.Line(t.Name))
 		for _, fact := range t.Facts {
 			fmt.Fprintf(w, "             %s\n", cli.OneLine(fact, 400))
 		}
-	}
-	it.showFindings(w)
-	if it.before != nil && len(it.ends) > 0 {
-		fmt.Fprintf(w, "  answers  %s to this pack no longer hold: it is asked about again\n", cli.Counted(len(it.ends), "lasting answer", "lasting answers"))
 	}
 }
 
@@ -261,32 +267,36 @@ func (it *item) accept(hashes []string) {
 	if it.before != nil && it.before.Scan != nil {
 		hashes = append(slices.Clone(hashes), it.before.Scan.Accepted...)
 	}
-	s := &lock.Scan{Rules: scan.RulesVersion}
-	for i := range it.found {
-		if slices.Contains(hashes, it.found[i].Hash) {
-			it.found[i].Accepted = "by hash"
-			s.Accepted = append(s.Accepted, it.found[i].Hash)
+	it.entry.Scan = &lock.Scan{Rules: scan.RulesVersion, Accepted: accept(it.found, hashes)}
+}
+
+// accept marks the findings that a person accepts, and returns their hashes.
+func accept(found []scan.Finding, hashes []string) []string {
+	var accepted []string
+	for i := range found {
+		if slices.Contains(hashes, found[i].Hash) {
+			found[i].Accepted = "by hash"
+			accepted = append(accepted, found[i].Hash)
 		}
 	}
-	slices.Sort(s.Accepted)
-	s.Accepted = slices.Compact(s.Accepted)
-	it.entry.Scan = s
+	slices.Sort(accepted)
+	return slices.Compact(accepted)
 }
 
 // attacks refuses a pack with a finding that only attacks have, unless a person accepted
 // it.
-func (it *item) attacks() error {
-	if !slices.ContainsFunc(it.found, func(f scan.Finding) bool { return f.Severity == scan.Critical && f.Accepted == "" }) {
+func attacks(id string, found []scan.Finding) error {
+	if !slices.ContainsFunc(found, func(f scan.Finding) bool { return f.Severity == scan.Critical && f.Accepted == "" }) {
 		return nil
 	}
-	err := fmt.Errorf("nothing was changed: the scan of %s found what looks like an attack", safetext.Line(it.id))
+	err := fmt.Errorf("nothing was changed: the scan of %s found what looks like an attack", safetext.Line(id))
 	return cli.WithHint(&cli.StatusError{Err: err, Status: statusRefused}, "look at it; if it is harmless, accept it by its hash, with --accept")
 }
 
 // showFindings prints how much the scan found, and what of it matters most.
-func (it *item) showFindings(w io.Writer) {
+func showFindings(w io.Writer, found []scan.Finding) {
 	counts := make([]int, len(scan.Severities()))
-	for _, f := range it.found {
+	for _, f := range found {
 		if f.Accepted == "" {
 			counts[f.Severity]++
 		}
@@ -302,7 +312,7 @@ func (it *item) showFindings(w io.Writer) {
 	}
 	fmt.Fprintf(w, "  scan     %s\n", strings.Join(parts, ", "))
 	n := 0
-	for _, f := range it.found {
+	for _, f := range found {
 		if f.Accepted != "" || !f.Severity.AtLeast(scan.High) {
 			continue
 		}
@@ -327,7 +337,7 @@ func orEmpty(found []scan.Finding) []scan.Finding {
 func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	unsigned := 0
 	for _, it := range todo {
-		if err := it.attacks(); err != nil {
+		if err := attacks(it.id, it.found); err != nil {
 			return false, err
 		}
 		if it.entry.Unsigned && (it.before == nil || !it.before.Unsigned || it.moved()) {
@@ -392,7 +402,7 @@ func (a *app) install(ctx context.Context, p *place, it *item, h how) error {
 		if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
 			return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
 		}
-		if err := a.record(p, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {
+		if err := a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {
 			return err
 		}
 		return tx.Install(it.id, it.staged, it.entry)
@@ -410,7 +420,7 @@ func (a *app) install(ctx context.Context, p *place, it *item, h how) error {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
 	}
-	if err := a.record(p, audit.Entry{Event: audit.EventAttach, Pack: it.id, Dir: dir, Channel: "command"}); err != nil {
+	if err := a.record(p.cfg, audit.Entry{Event: audit.EventAttach, Pack: it.id, Dir: dir, Channel: "command"}); err != nil {
 		return err
 	}
 	return cli.AttachedStore(p.cfg).Update(func(s *attach.Set) error {
@@ -420,8 +430,8 @@ func (a *app) install(ctx context.Context, p *place, it *item, h how) error {
 }
 
 // record writes a line into the log, without which nothing changes.
-func (a *app) record(p *place, e audit.Entry) error {
-	log, err := audit.Open(p.cfg.Audit.Path, audit.Options{MaxSize: p.cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+func (a *app) record(cfg *config.Config, e audit.Entry) error {
+	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,11 @@ type (
 	removedPacks struct {
 		Removed []string `json:"removed"`
 	}
+	indexedPacks struct {
+		Out   string        `json:"out"`
+		Packs []indexedPack `json:"packs"`
+		Done  bool          `json:"done"`
+	}
 	outdatedPacks struct {
 		Outdated []look `json:"outdated"`
 	}

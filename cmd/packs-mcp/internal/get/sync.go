@@ -43,7 +43,7 @@ func (a *app) remove(ctx context.Context, named []string, s settings) error {
 			if err != nil {
 				return err
 			}
-			if err := a.record(p, audit.Entry{Event: audit.EventSource, Pack: id, Dir: dir, Channel: "command", Reason: "removed"}); err != nil {
+			if err := a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: id, Dir: dir, Channel: "command", Reason: "removed"}); err != nil {
 				return err
 			}
 			if err := tx.Remove(id); err != nil {
@@ -179,9 +179,10 @@ func (a *app) restore(ctx context.Context, p *place, id string) error {
 	if err := trust.Check(&e, it.entry.Signature); err != nil {
 		return err
 	}
-	if it.accept(nil); it.attacks() != nil {
-		it.showFindings(a.Stderr)
-		return it.attacks()
+	it.accept(nil)
+	if err := attacks(id, it.found); err != nil {
+		showFindings(a.Stderr, it.found)
+		return err
 	}
 	return p.Change(ctx, func(tx *store.Tx) error {
 		if now, ok := tx.Lock().Packs[id]; !ok || now.Digest != e.Digest {

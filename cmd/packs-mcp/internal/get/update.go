@@ -94,7 +94,7 @@ func (a *app) each(ctx context.Context, p *place, ids []string, do func(look) er
 		return nil
 	case len(ids) == 1:
 		return refusal(failed[0])
-	case errors.As(err, new(*trust.Refusal)):
+	case errors.As(err, new(*trust.Refusal)), errors.As(err, new(*sources.PinError)):
 		return &cli.StatusError{Err: err, Status: statusRefused}
 	default:
 		return &cli.StatusError{Err: err, Status: statusPartly}
@@ -333,5 +333,5 @@ func (a *app) recordChange(p *place, id string, e lock.Entry) error {
 	if err != nil {
 		return err
 	}
-	return a.record(p, audit.Entry{Event: audit.EventSource, Pack: id, Dir: dir, Channel: "command", PackDigest: e.Digest, Reason: "from " + e.Resolved})
+	return a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: id, Dir: dir, Channel: "command", PackDigest: e.Digest, Reason: "from " + e.Resolved})
 }

@@ -32,6 +32,9 @@ func Commands(e *cli.Env) []*cobra.Command {
 	return []*cobra.Command{a.setupCommand()}
 }
 
+// defaultName is what clients call the server.
+const defaultName = "packs"
+
 // settings are the flags of setup.
 type settings struct {
 	scope, preset, name     string
@@ -82,7 +85,7 @@ For the last two, and wherever a file cannot be changed safely, the entry to pas
 	f.StringArrayVar(&a.Flags.Packs, "packs", nil, "a `DIR` that holds packs, for the entry (repeatable)")
 	f.StringVar(&s.scope, "scope", "user", "whose settings: user, or project for the project's folder")
 	f.StringVar(&s.preset, "preset", "", "how often the server asks: every-call, balanced or first-run (default: as configured)")
-	f.StringVar(&s.name, "name", "packs", "the server's `NAME` in the client")
+	f.StringVar(&s.name, "name", defaultName, "the server's `NAME` in the client")
 	f.BoolVar(&s.allow, "allow", false, "let Claude Code call the tools of every server of this NAME without asking itself")
 	f.BoolVar(&s.replace, "replace", false, "overwrite an entry of this NAME, whatever it starts")
 	f.BoolVarP(&s.yes, "yes", "y", false, "write without asking; --allow remains to be said")
@@ -114,7 +117,7 @@ func (s *settings) check() error {
 	case !isName(s.name):
 		return misuse("--name is at most 32 letters, digits, - and _, not %q", s.name)
 	case s.undo && (s.json || s.dryRun):
-		return misuse("--undo does not go with --json or --dry-run")
+		return &cli.UsageError{Err: errors.New("--undo does not go with --json or --dry-run"), Hint: "packs-mcp setup --undo takes back only what setup wrote, and names each file"}
 	case s.json && !s.yes && !s.dryRun:
 		return misuse("--json asks nothing: add --yes or --dry-run")
 	}

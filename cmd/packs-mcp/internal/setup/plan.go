@@ -26,6 +26,7 @@ type plan struct {
 	why    string // why it is not written
 	failed bool   // that is a problem
 	kept   bool   // the entry has arguments of its own, which were kept
+	note   string // what is to be known of these
 }
 
 // An edit is a new content for one file.
@@ -96,6 +97,7 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	if err != nil {
 		return out.fail(unreadable(file, err))
 	}
+	var missing []string // folders that the entry names
 	if there && !s.replace {
 		other := a.otherProgram(ctx, have, !projects)
 		if other != "" {
@@ -103,7 +105,10 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 			return out.fail(fmt.Sprintf("%s has a server called %q already, %s; it was left. Choose another --name, or overwrite it with --replace", file, s.name, other))
 		}
 		if !projects {
-			all := withOwn(clients.Started(have)[1:], server.Args)
+			own := clients.Started(have)[1:]
+			missing = slices.DeleteFunc(clients.MissingFolders(own), func(dir string) bool { return slices.Contains(server.Args, dir) }) // those were checked
+			all := withOwn(own, server.Args)
+			out.note = noteOn(own, server.Args, again(c, s))
 			out.kept, server.Args = !slices.Equal(all, server.Args), all
 			out.entry = c.Entry(file, s.name, server)
 			e.change = out.entry
@@ -119,10 +124,42 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	}
 	out.paste = ""
 	out.edits = e.unlessSame(out.edits)
+	if len(missing) > 0 && len(out.edits) == 0 {
+		return out.fail(fmt.Sprintf("its entry in %s names the folder %q, which does not exist. Make the folder, or write the entry anew: %s --packs DIR", file, missing[0], again(c, s)))
+	} else if len(missing) > 0 {
+		out.note = fmt.Sprintf("the entry still names the folder %q, which does not exist; to write it anew: %s --packs DIR", missing[0], again(c, s))
+	}
 	if scope == clients.ScopeUser {
 		return out.withOffers(c, p, s)
 	}
 	return out
+}
+
+// again is the command that writes an entry anew.
+func again(c clients.Client, s settings) string {
+	words := "packs-mcp setup " + c.ID
+	if s.scope == string(clients.ScopeProject) {
+		words += " --scope project"
+	}
+	if s.name != defaultName {
+		words += " --name " + s.name
+	}
+	return words + " --replace"
+}
+
+// noteOn says that an entry with these arguments serves the examples, if a new one would
+// not. again is the command that writes it anew.
+func noteOn(have, add []string, again string) string {
+	const bundled = "--bundled"
+	if !slices.Contains(have, bundled) || slices.Contains(add, bundled) {
+		return ""
+	}
+	for i := 0; i+1 < len(add); i++ {
+		if add[i] == "--packs" {
+			again += " --packs " + add[i+1]
+		}
+	}
+	return "the entry also serves the example packs; without them: " + again
 }
 
 // withOffers adds what else makes the client work well.

@@ -29,6 +29,7 @@ type outcome struct {
 	Left   []string `json:"left,omitempty"`  // permissions that --allow would write
 	Tools  int      `json:"tools,omitempty"` // that the server offered when it was started
 	Entry  string   `json:"entry,omitempty"` // to paste
+	Note   string   `json:"note,omitempty"`  // what to know of the entry
 	Error  string   `json:"error,omitempty"`
 }
 
@@ -146,7 +147,7 @@ func (a *app) ask(ctx context.Context, plans []plan) (write bool, err error) {
 func (a *app) carryOut(ctx context.Context, cfg *config.Config, plans []plan, server clients.Server, s settings, tell func(string, ...any)) []outcome {
 	results := make([]outcome, 0, len(plans))
 	for _, p := range plans {
-		r := outcome{Client: p.client.ID, State: stateReady}
+		r := outcome{Client: p.client.ID, State: stateReady, Note: p.note}
 		for _, e := range p.edits {
 			r.Files = append(r.Files, e.Path)
 		}

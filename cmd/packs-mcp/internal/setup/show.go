@@ -43,6 +43,9 @@ func show(out io.Writer, plans []plan, s settings) {
 				fmt.Fprintf(out, "  (left out; --allow writes it)\n")
 			}
 		}
+		if p.note != "" && !p.failed {
+			fmt.Fprintf(out, "  %s\n", safetext.Line(p.note))
+		}
 		if p.skips != "" {
 			fmt.Fprintf(out, "  %s\n", safetext.Line(p.skips))
 		}

@@ -53,10 +53,10 @@ type Conn struct {
 	over  bool
 }
 
-// New returns the usual bounds for so many credentials.
-func New(credentials int) *Bounds {
+// New returns the usual bounds, for several credentials or for one.
+func New(several bool) *Bounds {
 	b := &Bounds{Limits: Limits{Most: maxConns, Each: maxConns, Strangers: maxStrangers, StrangersOf: maxStrangersOf}, of: make(map[any]int)}
-	if credentials > 1 {
+	if several {
 		b.Each /= 2
 	}
 	return b

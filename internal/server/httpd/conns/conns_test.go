@@ -24,7 +24,7 @@ func (f *fakeConn) Close() error {
 
 // Only the address with the most connections makes room.
 func TestStrangersByAddress(t *testing.T) {
-	cs := New(2)
+	cs := New(true)
 	cs.StrangersOf, cs.Strangers = 3, 5
 	open := func(from string) *fakeConn {
 		f := &fakeConn{from: from}
@@ -52,7 +52,7 @@ func TestStrangersByAddress(t *testing.T) {
 
 // Connections are counted while they are open, for the one who used them last.
 func TestCounts(t *testing.T) {
-	cs := New(2)
+	cs := New(true)
 	ada, grace := new(int), new(int)
 	want := func(strangers, known, ofAda, ofGrace int) {
 		t.Helper()

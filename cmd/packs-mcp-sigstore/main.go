@@ -1,0 +1,57 @@
+// Packs-mcp-sigstore verifies the Sigstore bundles of packs for packs-mcp, which starts
+// it: a question on standard input, a verdict on standard output, both JSON, as package
+// trust has them.
+//
+// It reads no file and no environment variable, and asks nobody over the network. All
+// that a verdict depends on is in the question, but for the certificates and logs of
+// Sigstore's public service, which are part of the program.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		fmt.Fprintln(stderr, "packs-mcp-sigstore checks the Sigstore signatures of packs. packs-mcp starts it; there is nothing to call it for.")
+		return 2
+	}
+	if err := answer(stdin, stdout); err != nil {
+		fmt.Fprintln(stderr, "packs-mcp-sigstore: error:", err)
+		return 1
+	}
+	return 0
+}
+
+func answer(stdin io.Reader, stdout io.Writer) error {
+	data, err := io.ReadAll(io.LimitReader(stdin, trust.MaxQuestion+1))
+	if err != nil {
+		return fmt.Errorf("reading the question: %w", err)
+	}
+	if len(data) > trust.MaxQuestion {
+		return errors.New("the question is too long")
+	}
+	q, err := trust.ParseQuestion(data)
+	if err != nil {
+		return fmt.Errorf("reading the question: %w", err)
+	}
+	v, err := judge(q)
+	if err != nil {
+		return err
+	}
+	out, err := q.Answer(v)
+	if err != nil {
+		return err
+	}
+	_, err = stdout.Write(out)
+	return err
+}

@@ -1,0 +1,196 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+const (
+	// fresh is how long the provider's keys are used without asking for them again.
+	fresh = 15 * time.Minute
+	// stale is how long they are used while the provider does not answer. A key that it
+	// took back is used no longer than that.
+	stale = time.Hour
+	// pause is the least time between two looks at the provider: tokens of strangers
+	// name keys that nobody has.
+	pause = 5 * time.Second
+	// maxDocument bounds what the provider answers, in bytes.
+	maxDocument = 1 << 20
+	// maxWords bounds what is said of a failure, in bytes.
+	maxWords = 300
+	// maxKeys bounds how many keys a token without the name of its key is held against.
+	maxKeys = 64
+)
+
+// keys are those with which the provider signs. The library's own set of keys is not
+// used since it keeps a key that the provider took back for as long as tokens name it,
+// and asks the provider once for each token that names an unknown one.
+type keys struct {
+	issuer string
+	client *http.Client
+	now    func() time.Time
+
+	asking sync.Mutex // held while the provider is asked
+	tried  time.Time  // when that was last; guarded by asking
+	err    error      // why it gave none then; guarded by asking
+
+	mu    sync.Mutex
+	known []jose.JSONWebKey
+	at    time.Time // when the provider gave them
+}
+
+// verify returns the payload of a token that the provider signed.
+func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
+	signed, err := jose.ParseSigned(token, algorithms())
+	if err != nil || len(signed.Signatures) != 1 {
+		return nil, errors.New("it is not a token with one signature")
+	}
+	head := signed.Signatures[0].Header
+	all, err := k.find(ctx, head.KeyID)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range all {
+		if !fits(key, head) {
+			continue
+		}
+		if payload, err := signed.Verify(key); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, errors.New("no key of the identity provider made its signature")
+}
+
+// fits reports whether a key may have signed a token with this head.
+func fits(key jose.JSONWebKey, head jose.Header) bool {
+	return (head.KeyID == "" || key.KeyID == head.KeyID) && (key.Algorithm == "" || key.Algorithm == head.Algorithm) && (key.Use == "" || key.Use == "sig")
+}
+
+// find returns the keys, asking for them when they are old, or when none has the name.
+// While one request asks because they are old, the others use them.
+func (k *keys) find(ctx context.Context, name string) ([]jose.JSONWebKey, error) {
+	all, has, age := k.current(name)
+	if has && age < fresh {
+		return all, nil
+	}
+	if has && age < stale {
+		if !k.asking.TryLock() {
+			return all, nil
+		}
+	} else {
+		k.asking.Lock()
+	}
+	defer k.asking.Unlock()
+	if all, has, age = k.current(name); has && age < fresh { // another request has asked meanwhile
+		return all, nil
+	}
+	err := k.refresh(ctx)
+	if all, _, age = k.current(name); age >= stale {
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return all, nil
+}
+
+// current returns the keys, whether one has the name, and how old they are. Before
+// there are any, they are older than all.
+func (k *keys) current(name string) (all []jose.JSONWebKey, has bool, age time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.at.IsZero() {
+		return nil, false, math.MaxInt64
+	}
+	has = slices.ContainsFunc(k.known, func(key jose.JSONWebKey) bool { return name == "" || key.KeyID == name })
+	return k.known, has, k.now().Sub(k.at)
+}
+
+// refresh asks for the keys, unless that was done a moment ago. The caller holds asking.
+func (k *keys) refresh(ctx context.Context) error {
+	if !k.tried.IsZero() && k.now().Sub(k.tried) < pause {
+		return k.err
+	}
+	// Not with the request's own context: the answer is for all requests, and a client
+	// that leaves must not spoil it.
+	all, err := k.fetch(context.WithoutCancel(ctx))
+	if err != nil {
+		err = errors.New(safetext.Line(strings.ToValidUTF8(err.Error()[:min(len(err.Error()), maxWords)], ""))) // it may quote what was answered
+	}
+	if k.tried, k.err = k.now(), err; err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known, k.at = all, k.tried
+	return nil
+}
+
+// fetch asks the provider where its keys are, and for them.
+func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, &http.Client{Transport: short{k.client}, Timeout: k.client.Timeout}), k.issuer)
+	if err != nil {
+		return nil, err
+	}
+	var about struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&about); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, about.Keys, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := short{k.client}.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("its keys: %s", res.Status)
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&set); err != nil {
+		return nil, fmt.Errorf("its keys: %w", err)
+	}
+	var all []jose.JSONWebKey
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		// A key of a kind that nobody here knows spoils no other one.
+		if key.UnmarshalJSON(raw) == nil && key.Valid() && key.IsPublic() && len(all) < maxKeys {
+			all = append(all, key)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("it has no keys that can be used here")
+	}
+	return all, nil
+}
+
+// short bounds what a client reads of an answer.
+type short struct{ client *http.Client }
+
+func (s short) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := s.client.Do(r)
+	if err == nil {
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(res.Body, maxDocument), res.Body}
+	}
+	return res, err
+}

@@ -1,0 +1,243 @@
+// Package oidc says whose an access token is: one that an OpenID Connect provider
+// issued for this server, as a signed JWT.
+//
+// It issues no tokens, asks nobody to log in, and keeps no sessions. What a person may
+// do is decided elsewhere.
+package oidc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// Options say which tokens are accepted. Issuer and Audience are required.
+type Options struct {
+	// Issuer is the provider's URL, to the letter as its tokens have it.
+	Issuer string
+	// Audience is what a token must be for: this server.
+	Audience string
+	// Person is the claim that names people to each other; empty is "email".
+	Person string
+	// Groups is the claim with a person's groups; empty is "groups". Names separated by
+	// dots lead into an object, as in "realm_access.roles".
+	Groups string
+	// Allow are the groups whose members may use the server; empty: everybody who has a
+	// token for it.
+	Allow []string
+	// Client asks the provider; nil is one that asks it over TLS only, or over plain
+	// HTTP on this machine.
+	Client *http.Client
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// An Identity is who a token is for.
+type Identity struct {
+	// Key is the same for all tokens of one person, and of nobody else: a digest of the
+	// provider and of the person's subject there.
+	Key string
+	// Person is the person's name for other people, and a part of Key: a provider may
+	// give a name to somebody else later, or to two people.
+	Person string
+	// Until is when the token is no longer accepted.
+	Until time.Time
+}
+
+var (
+	// ErrAway is in the chain of an error when the provider does not answer: whose the
+	// token is cannot be known now.
+	ErrAway = errors.New("the identity provider does not answer")
+	// ErrForbidden is in the chain when the token is good, and its person may not use
+	// the server.
+	ErrForbidden = errors.New("this person is in none of the groups that may use the server")
+)
+
+const (
+	// maxToken is how long a token may be, in bytes. Those with many groups have some
+	// thousand.
+	maxToken = 16 << 10
+	// skew is how much the provider's clock may differ from ours.
+	skew = 30 * time.Second
+	// maxName is how long a person's name may be, in bytes.
+	maxName = 128
+	// keyDigits is how much of the key a person's name shows.
+	keyDigits = 8
+)
+
+// algorithms are those that need no secret of ours. Without this list a token could
+// choose "none", or take a public key for the secret of an HMAC.
+func algorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{
+		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+	}
+}
+
+// A Verifier reads tokens. It is safe for concurrent use. Make one with [New].
+type Verifier struct {
+	o    Options
+	keys *keys
+	want *oidc.Config // what a token's claims must say
+}
+
+// New returns a Verifier. It asks the provider nothing yet.
+func New(o Options) (*Verifier, error) {
+	u, err := url.Parse(o.Issuer)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("the issuer %q is not a URL such as https://login.example.com", o.Issuer)
+	case !trusted(u):
+		return nil, fmt.Errorf("the issuer %q has to be asked over https: whoever changes its answers decides who is who", o.Issuer)
+	case o.Audience == "":
+		return nil, errors.New("an audience is required: what the provider's tokens for this server are for")
+	}
+	if o.Person == "" {
+		o.Person = "email"
+	}
+	if o.Groups == "" {
+		o.Groups = "groups"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Client == nil {
+		o.Client = newClient()
+	}
+	v := &Verifier{o: o, keys: &keys{issuer: o.Issuer, client: o.Client, now: o.Now}}
+	var algs []string
+	for _, a := range algorithms() {
+		algs = append(algs, string(a))
+	}
+	v.want = &oidc.Config{ClientID: o.Audience, SupportedSigningAlgs: algs, Now: func() time.Time { return o.Now().Add(-skew) }}
+	return v, nil
+}
+
+// Verify returns who a token is for. The error says why it is nobody's, for a log:
+// it never has the token in it. It may match [ErrAway] or [ErrForbidden].
+func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) {
+	if len(token) > maxToken || strings.Count(token, ".") != 2 || strings.ContainsAny(token, " \t\r\n") {
+		return nil, errors.New("it is not a signed token of an identity provider")
+	}
+	payload, err := v.keys.verify(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	id, err := oidc.NewVerifier(v.o.Issuer, signed(payload), v.want).Verify(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	if id.Subject == "" {
+		return nil, errors.New("it names no subject")
+	}
+	var claims map[string]json.RawMessage
+	if err := id.Claims(&claims); err != nil {
+		return nil, errors.New("its claims cannot be read")
+	}
+	sum := sha256.Sum256([]byte(v.o.Issuer + "\x00" + id.Subject))
+	key := hex.EncodeToString(sum[:])
+	name, err := v.name(claims)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.o.Allow) > 0 && !slices.ContainsFunc(groups(claims, v.o.Groups), func(g string) bool { return slices.Contains(v.o.Allow, g) }) {
+		return nil, fmt.Errorf("%w (%s)", ErrForbidden, name)
+	}
+	return &Identity{Key: key, Person: name + " " + key[:keyDigits], Until: id.Expiry.Add(skew)}, nil
+}
+
+// signed is the payload of a token whose signature was verified. The library would hide
+// why that failed.
+type signed []byte
+
+// VerifySignature implements [oidc.KeySet].
+func (s signed) VerifySignature(context.Context, string) ([]byte, error) { return s, nil }
+
+// name returns how a person is called.
+func (v *Verifier) name(claims map[string]json.RawMessage) (string, error) {
+	var name string
+	if err := json.Unmarshal(claims[v.o.Person], &name); err != nil || name == "" {
+		return "", fmt.Errorf("it has no claim %q, which is to name its person", v.o.Person)
+	}
+	if len(name) > maxName || safetext.Line(name) != name || strings.TrimSpace(name) != name {
+		return "", fmt.Errorf("its claim %q is too long, or has characters that cannot be shown", v.o.Person)
+	}
+	if v.o.Person == "email" && isFalse(claims["email_verified"]) {
+		return "", errors.New("the provider has not verified the email address in it")
+	}
+	return name, nil
+}
+
+// isFalse reports whether a claim says no. Some providers write it as text.
+func isFalse(claim json.RawMessage) bool {
+	s := string(claim)
+	return s == "false" || s == `"false"`
+}
+
+// groups returns the groups that a claim names: a list of texts, or one text.
+func groups(claims map[string]json.RawMessage, name string) []string {
+	raw, ok := claims[name]
+	for !ok {
+		var first string
+		first, name, ok = strings.Cut(name, ".")
+		if !ok {
+			return nil
+		}
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(claims[first], &inner) != nil {
+			return nil
+		}
+		claims = inner
+		raw, ok = claims[name]
+	}
+	var list []string
+	if json.Unmarshal(raw, &list) == nil {
+		return list
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}
+	}
+	return nil
+}
+
+// trusted reports whether nobody on the way can change what a URL answers.
+func trusted(u *url.URL) bool {
+	if u.Scheme == "https" {
+		return true
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && ip.IsLoopback())
+}
+
+// newClient returns a client that asks trusted addresses only, also when one leads to
+// another.
+func newClient() *http.Client {
+	return &http.Client{Timeout: 10 * time.Second, Transport: onlyTrusted{&http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
+	}}}
+}
+
+type onlyTrusted struct{ next http.RoundTripper }
+
+func (t onlyTrusted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !trusted(r.URL) {
+		return nil, fmt.Errorf("%s is not asked: the identity provider is asked over https only", r.URL.Host)
+	}
+	return t.next.RoundTrip(r)
+}

@@ -1,0 +1,100 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/oidc"
+)
+
+// maxPeople is how many people whose tokens come from an identity provider may be
+// known at a time. Each takes up some hundred bytes while they have no chat.
+const maxPeople = 10_000
+
+// errTooManyPeople means that maxPeople are known, and all of them have a chat.
+var errTooManyPeople = errors.New("too many people use the server at the moment")
+
+// people are the callers whose tokens come from an identity provider.
+type people struct {
+	tokens *oidc.Verifier
+	limit  int // bytes of one request
+
+	mu sync.Mutex
+	of map[string]*caller // :: the person's key → their caller, as long as it has anything
+}
+
+// enter returns who a token is for and until when. The caller has leave called when
+// the request ends.
+func (p *people) enter(ctx context.Context, token string) (_ *caller, until time.Time, err error) {
+	id, err := p.tokens.Verify(ctx, token)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.of[id.Key]
+	if c == nil {
+		if len(p.of) >= maxPeople {
+			return nil, time.Time{}, errTooManyPeople
+		}
+		c = newCaller(id.Person, [32]byte{}, p.limit)
+		p.of[id.Key] = c
+	}
+	c.mu.Lock()
+	c.requests++
+	c.mu.Unlock()
+	return c, id.Until, nil
+}
+
+func (c *caller) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests--
+}
+
+// all returns everybody who is known now.
+func (p *people) all() []*caller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*caller, 0, len(p.of))
+	for _, c := range p.of {
+		all = append(all, c)
+	}
+	return all
+}
+
+// forget forgets people who have nothing here any more.
+func (p *people) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, c := range p.of {
+		c.mu.Lock()
+		idle := c.requests == 0 && c.sessions == 0 && c.chat == nil
+		c.mu.Unlock()
+		if idle {
+			delete(p.of, key)
+		}
+	}
+}
+
+// untilKey is the key of a request's context under which the end of its token is.
+type untilKey struct{}
+
+// withEnd returns the request with the end of its token.
+func withEnd(r *http.Request, until time.Time) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), untilKey{}, until))
+}
+
+// whileGood returns a request for a stream, which ends with its token: a person who may
+// no longer use the server learns nothing more. A call goes on until its answer.
+func whileGood(r *http.Request) (_ *http.Request, stop func()) {
+	until, ok := r.Context().Value(untilKey{}).(time.Time)
+	if !ok {
+		return r, func() {}
+	}
+	ctx, stop := context.WithDeadline(r.Context(), until)
+	return r.WithContext(ctx), stop
+}

@@ -1,0 +1,22 @@
+#!/bin/sh
+# package-files.sh VERSION
+#
+# Makes what is packaged beside the programs, in .cache/package: the manual pages, the
+# completions of shells, and the licences of all modules that are compiled in. The
+# licences are those of the programs for each system, in one folder.
+set -eu
+version=$1
+out=$PWD/.cache/package
+chmod -R u+w "$out" 2>/dev/null || :
+rm -rf "$out"
+mkdir -p "$out/man" "$out/completions" "$out/mcpb" "$out/bin" "$out/licenses/go"
+
+CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$out/bin/packs-mcp" ./cmd/packs-mcp
+"$out/bin/packs-mcp" man "$out/man" >"$out/man.log"
+for shell in bash zsh fish; do
+	"$out/bin/packs-mcp" completion $shell >"$out/completions/packs-mcp.$shell"
+done
+"$out/bin/packs-mcp" completion powershell >"$out/completions/packs-mcp.ps1"
+
+scripts/licenses.sh "$out/licenses"
+cp "$(go env GOROOT)/LICENSE" "$out/licenses/go/LICENSE" # of its standard library

@@ -1,0 +1,24 @@
+#!/bin/sh
+# snapshot.sh GORELEASER-PACKAGE VERSION [FLAG]...
+#
+# Runs goreleaser with the tools it needs, and then writes server.json from the
+# checksums. The flags are those of "goreleaser release".
+set -eu
+. scripts/lib.sh
+package=$1 version=$2
+shift 2
+
+goreleaser=$(scripts/tool.sh goreleaser "$package" "$version") || skip goreleaser "it cannot be built"
+sbom=$(scripts/release-tool.sh github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod) || skip goreleaser "cyclonedx-gomod cannot be built"
+
+# Neither this machine's settings for Go nor its place may show in what is built.
+unset GOFLAGS
+umask 022
+# Without a remote, goreleaser does not look which commit this is.
+if [ -z "$(git remote)" ]; then
+	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/packs-mcp/packs-mcp
+fi
+PATH=$(dirname "$sbom"):$PATH TZ=UTC "$goreleaser" release --clean --parallelism "$(cores)" "$@"
+release=$(sed -n 's/.*"version": *"\([^"]*\)".*/\1/p' dist/metadata.json)
+go run ./release/registry -version "$release" dist/checksums.txt >dist/server.json
+echo "packs-mcp $release: $(grep -c . dist/checksums.txt) files in dist/, with checksums.txt and server.json"

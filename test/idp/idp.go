@@ -1,0 +1,229 @@
+// Package idp is an OpenID Connect provider for tests: a real one, from a library made
+// for providers, with two people who log in with a password. Its access tokens are
+// signed JWTs, with the claims of an ordinary provider.
+package idp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/zitadel/oidc/v3/example/server/exampleop"
+	"github.com/zitadel/oidc/v3/example/server/storage"
+	"github.com/zitadel/oidc/v3/pkg/op"
+	"golang.org/x/text/language"
+)
+
+// Audience is what the provider's tokens are for.
+const Audience = "packs-mcp"
+
+// The people who can log in.
+const (
+	Ada   = "ada"   // in the groups sre and staff
+	Grace = "grace" // in the group staff
+)
+
+const (
+	password = "only for tests"
+	callback = "http://localhost/auth/callback"
+)
+
+// A Provider issues tokens. It ends with its test.
+type Provider struct {
+	Issuer string // its URL
+
+	t     testing.TB
+	store *store
+	asked atomic.Int32 // how often it was asked for its keys
+	away  atomic.Bool
+}
+
+// Start starts a provider on this machine.
+func Start(t testing.TB) *Provider {
+	t.Helper()
+	p := &Provider{t: t}
+	var handler http.Handler
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.away.Load() {
+			http.Error(w, "away", http.StatusBadGateway)
+			return
+		}
+		if r.URL.Path == "/keys" {
+			p.asked.Add(1)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	p.Issuer = "http://" + strings.Replace(web.Listener.Addr().String(), "127.0.0.1", "localhost", 1)
+	p.store = &store{Storage: storage.NewStorageWithClients(people{}, map[string]*storage.Client{
+		Audience:  storage.NativeClient(Audience, callback),
+		"another": storage.NativeClient("another", callback),
+	})}
+	p.Rotate()
+	handler = exampleop.SetupServer(p.Issuer+"/", p.store, nil, false, op.WithAllowInsecure())
+	p.Issuer += "/"
+	web.Start()
+	t.Cleanup(web.Close)
+	return p
+}
+
+// Asked returns how often somebody asked for the keys.
+func (p *Provider) Asked() int { return int(p.asked.Load()) }
+
+// Leave makes the provider answer nothing, or answer again.
+func (p *Provider) Leave(away bool) { p.away.Store(away) }
+
+// Rotate makes the provider sign with another key, and forget the one before.
+func (p *Provider) Rotate() {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	p.store.key = &signingKey{id: rand.Text(), private: key}
+}
+
+// Key returns the key that the provider signs with, and its name.
+func (p *Provider) Key() (*rsa.PrivateKey, string) {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	return p.store.key.private, p.store.key.id
+}
+
+// Token logs a person in, as a browser would, and returns the access token for a client:
+// [Audience], or "another".
+func (p *Provider) Token(person, client string) string {
+	p.t.Helper()
+	here := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, strings.Replace(addr, "localhost", "127.0.0.1", 1))
+		}},
+	}
+	const verifier = "the-verifier-of-a-test-which-is-long-enough-to-be-one"
+	const challenge = verifier // plain
+	next := p.ask(here.Get(p.url("auth") + "?" + url.Values{
+		"client_id": {client}, "redirect_uri": {callback}, "response_type": {"code"}, "scope": {"openid email"}, "state": {"x"},
+		"code_challenge": {challenge}, "code_challenge_method": {"plain"},
+	}.Encode()))
+	next = p.ask(here.PostForm(p.url("login/username"), url.Values{"username": {person}, "password": {password}, "id": {next.Query().Get("authRequestID")}}))
+	next = p.ask(here.Get(p.url(next.String())))
+	res, err := here.PostForm(p.url("oauth/token"), url.Values{
+		"grant_type": {"authorization_code"}, "code": {next.Query().Get("code")}, "redirect_uri": {callback}, "client_id": {client}, "code_verifier": {verifier},
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var out struct {
+		Token string `json:"access_token"`
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil || json.Unmarshal(body, &out) != nil || out.Token == "" {
+		p.t.Fatalf("the provider gives no token: %s, %v", body, err)
+	}
+	return out.Token
+}
+
+func (p *Provider) url(path string) string {
+	if strings.HasPrefix(path, "http") {
+		return path
+	}
+	return p.Issuer + strings.TrimPrefix(path, "/")
+}
+
+// ask returns where an answer leads.
+func (p *Provider) ask(res *http.Response, err error) *url.URL {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	to, err := url.Parse(res.Header.Get("Location"))
+	if err != nil || to.String() == "" {
+		body, _ := io.ReadAll(res.Body)
+		p.t.Fatalf("logging in: %s: %s", res.Status, body)
+	}
+	return to
+}
+
+// A store is the library's own, with our people, keys and claims.
+type store struct {
+	*storage.Storage
+	mu  sync.Mutex
+	key *signingKey
+}
+
+func (s *store) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
+	c, err := s.Storage.GetClientByClientID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return client{c}, nil
+}
+
+type client struct{ op.Client }
+
+func (client) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }
+
+func (s *store) GetPrivateClaimsFromScopes(_ context.Context, user, _ string, _ []string) (map[string]any, error) {
+	u := people{}.GetUserByID(user)
+	groups := []string{"staff"}
+	if user == Ada {
+		groups = append(groups, "sre")
+	}
+	return map[string]any{"email": u.Email, "email_verified": u.EmailVerified, "groups": groups, "realm_access": map[string]any{"roles": groups}}, nil
+}
+
+func (s *store) SigningKey(context.Context) (op.SigningKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key, nil
+}
+
+func (s *store) KeySet(context.Context) ([]op.Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []op.Key{publicKey{s.key}}, nil
+}
+
+type signingKey struct {
+	id      string
+	private *rsa.PrivateKey
+}
+
+func (k *signingKey) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.RS256 }
+func (k *signingKey) Key() any                                    { return k.private }
+func (k *signingKey) ID() string                                  { return k.id }
+
+type publicKey struct{ *signingKey }
+
+func (k publicKey) Algorithm() jose.SignatureAlgorithm { return jose.RS256 }
+func (k publicKey) Use() string                        { return "sig" }
+func (k publicKey) Key() any                           { return &k.private.PublicKey }
+
+// people are those who can log in.
+type people struct{}
+
+func (people) GetUserByID(id string) *storage.User {
+	switch id {
+	case Ada, Grace:
+		return &storage.User{ID: id, Username: id, Password: password, Email: id + "@example.com", EmailVerified: true, PreferredLanguage: language.English}
+	}
+	return nil
+}
+
+func (p people) GetUserByUsername(name string) *storage.User { return p.GetUserByID(name) }
+
+func (people) ExampleClientID() string { return "service" }
