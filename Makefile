@@ -52,7 +52,7 @@ test:
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
-COMPUTES := fmt tidy shell vet staticcheck lint vuln cross
+COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross
 WAITS    := docker fresh wine e2e cards conformance
 
 check:
