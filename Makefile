@@ -25,7 +25,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: snapshot snapshot-check release release-files install-script workflows image build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-sources soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
+.PHONY: snapshot snapshot-check release release-files install-script workflows image build test check ci bench bench-micro bench-sandbox bench-runs bench-sources json-passes bench-overshoot lines soak-changes soak-sandbox soak-sources soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -106,6 +106,10 @@ soak-sandbox:
 lines:
 	@git ls-files 'cmd/*.go' 'internal/*.go' 'schemas/*.go' 'examples/*.go' ':!*_test.go' ':!*/servertest/*' | xargs wc -l | \
 		awk '$$2 != "total" { sub("/[^/]*$$", "", $$2); lines[$$2] += $$1; lines["all"] += $$1 } END { for (d in lines) print lines[d], d }' | sort -rn
+
+# Adds one pack of a repository with 400, and all of them, beside "git clone --depth 1".
+bench-sources:
+	SOURCES_BENCH=5 go test -count=1 -timeout 30m -run '^TestAddBesideClone$$' -v ./test/sources
 
 # Adds, updates and restores packs while the program is killed 200 times: before each
 # change of the disk in turn, with strace, and at random moments.

@@ -169,9 +169,23 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 			return err
 		}
 	}
+	if yes {
+		// One turn for all: each turn looks for what killed processes left.
+		err := p.Change(ctx, func(tx *store.Tx) error {
+			for _, it := range todo {
+				if err := a.install(p, tx, it, h); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for _, it := range todo {
-		if yes {
-			if err := a.install(ctx, p, it, h); err != nil {
+		if yes && h.attach {
+			if err := a.attach(p, it.id); err != nil {
 				return err
 			}
 		}
@@ -382,40 +396,43 @@ func (a *app) ask(ctx context.Context, question string) (bool, error) {
 }
 
 // install gives one pack its place, with a line in the log before.
-func (a *app) install(ctx context.Context, p *place, it *item, h how) error {
+func (a *app) install(p *place, tx *store.Tx, it *item, h how) error {
 	dir, err := p.Path(it.id)
 	if err != nil {
 		return err
 	}
-	err = p.Change(ctx, func(tx *store.Tx) error {
-		// What was shown is what the lock file said then.
-		now, ok := tx.Lock().Packs[it.id]
-		if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
-			return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
-		}
-		if err := a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {
-			return err
-		}
-		return it.put(tx, it.entry)
-	})
-	if err != nil {
+	// What was shown is what the lock file said then.
+	now, ok := tx.Lock().Packs[it.id]
+	if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
+		return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
+	}
+	if err := a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {
+		return err
+	}
+	if err := it.put(tx, it.entry); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Stderr, "%s is in %s\n", safetext.Line(it.id), safetext.Line(dir))
 	if it.before == nil && !h.attach {
 		fmt.Fprintf(a.Stderr, "  models see it after: packs-mcp attach %s\n", safetext.Line(it.id))
 	}
-	if !h.attach {
-		return nil
+	return nil
+}
+
+// attach makes models see a pack.
+func (a *app) attach(p *place, id string) error {
+	dir, err := p.Path(id)
+	if err != nil {
+		return err
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
 	}
-	if err := a.record(p.cfg, audit.Entry{Event: audit.EventAttach, Pack: it.id, Dir: dir, Channel: "command"}); err != nil {
+	if err := a.record(p.cfg, audit.Entry{Event: audit.EventAttach, Pack: id, Dir: dir, Channel: "command"}); err != nil {
 		return err
 	}
 	return cli.AttachedStore(p.cfg).Update(func(s *attach.Set) error {
-		s.Attach(it.id, attach.Entry{Dir: dir, Trust: string(packs.TrustUntrusted), Since: time.Now().UTC()})
+		s.Attach(id, attach.Entry{Dir: dir, Trust: string(packs.TrustUntrusted), Since: time.Now().UTC()})
 		return nil
 	})
 }

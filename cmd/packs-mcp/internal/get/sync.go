@@ -311,14 +311,18 @@ func (a *app) adopt(ctx context.Context, p *place, strays []store.Stray, all []s
 		if err != nil || !yes {
 			return errors.Join(append(failed, err)...)
 		}
-		for _, it := range items {
-			if err := a.install(ctx, p, it, h); err != nil {
-				all[at[it]].Error = err.Error()
-				failed = append(failed, err)
-				continue
+		err = p.Change(ctx, func(tx *store.Tx) error {
+			for _, it := range items {
+				if err := a.install(p, tx, it, h); err != nil {
+					all[at[it]].Error = err.Error()
+					failed = append(failed, err)
+					continue
+				}
+				all[at[it]].State = "adopted"
 			}
-			all[at[it]].State = "adopted"
-		}
+			return nil
+		})
+		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
