@@ -36,8 +36,10 @@ WORKDIR /project
 ENTRYPOINT ["tini", "--", "packs-mcp"]
 
 ARG VERSION=devel
+# The last one tells the MCP registry that this image belongs to its entry server.json.
 LABEL org.opencontainers.image.title="packs-mcp" \
       org.opencontainers.image.description="Capability packs for any MCP client" \
       org.opencontainers.image.source="https://github.com/packs-mcp/packs-mcp" \
       org.opencontainers.image.licenses="MIT" \
-      org.opencontainers.image.version="$VERSION"
+      org.opencontainers.image.version="$VERSION" \
+      io.modelcontextprotocol.server.name="io.github.packs-mcp/packs-mcp"

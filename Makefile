@@ -25,7 +25,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: snapshot snapshot-check install-script workflows build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
+.PHONY: snapshot snapshot-check release release-files install-script workflows image build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot lines soak-changes soak-sandbox soak-sources soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -39,7 +39,7 @@ build:
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
 # of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/recording
+PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/recording ./test/sources
 ALONE := ./test/sandbox
 test:
 	@race=$$(scripts/race.sh) || exit 1; failed=0; \
@@ -52,7 +52,7 @@ test:
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
-COMPUTES := fmt tidy shell vet staticcheck lint vuln cross json-passes
+COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross json-passes
 WAITS    := docker fresh wine e2e cards conformance
 
 check:
@@ -107,6 +107,11 @@ lines:
 	@git ls-files 'cmd/*.go' 'internal/*.go' 'schemas/*.go' 'examples/*.go' ':!*_test.go' ':!*/servertest/*' | xargs wc -l | \
 		awk '$$2 != "total" { sub("/[^/]*$$", "", $$2); lines[$$2] += $$1; lines["all"] += $$1 } END { for (d in lines) print lines[d], d }' | sort -rn
 
+# Adds, updates and restores packs while the program is killed 200 times: before each
+# change of the disk in turn, with strace, and at random moments.
+soak-sources:
+	SOURCES_KILLS=200 go test -count=1 -timeout 30m -run '^TestKilled$$' -v ./test/sources
+
 # Ten servers with one log and one file of grants for 1,000 calls, 200 servers
 # killed at random moments, and 5,000 killed writers of a log.
 soak-approvals:
@@ -153,6 +158,18 @@ docker:
 # All files of a release of this commit. The same commit makes the same files.
 snapshot:
 	scripts/snapshot.sh $(GORELEASER) --snapshot --skip=sign
+
+# The same for a commit with a tag: the files alone, or a release at GitHub, as a draft
+# and with a signature. The release workflow calls both.
+release-files:
+	scripts/snapshot.sh $(GORELEASER) --skip=sign,publish,announce
+
+release:
+	scripts/snapshot.sh $(GORELEASER)
+
+# The image by Podman, from base images that are made here when no registry can be reached.
+image: build
+	@scripts/image.sh $(VERSION)
 
 # Makes the last commit's release twice, in two places, and compares. Then installs,
 # starts and reads what is in it.

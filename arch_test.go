@@ -41,12 +41,12 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/server", "internal/server/httpd", "internal/gate/call", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/strictjson"}},
-		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/safetext", "internal/scan", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/stage", "internal/sources/store", "internal/sources/trust"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/strictjson"}},
+		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox/temp", "internal/scan", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/stage", "internal/sources/store", "internal/sources/trust"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sandbox/program", "internal/sarif", "internal/scan", "schemas"}},
-		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/packs", "internal/rules", "internal/safetext", "internal/scan", "internal/server", "internal/sources"}},
 		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate/queue", "internal/safetext", "internal/sandbox/changes"}},
 		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/configedit", "internal/packs", "internal/safetext", "internal/sandbox", "internal/sandbox/drill", "internal/sandbox/runner"}}, // it tries each level
 		{dir: "cmd/packs-mcp/internal/clients", may: []string{"cmd/packs-mcp/internal/cli", "internal/configedit", "internal/launch"}},
@@ -83,7 +83,7 @@ func theMap() []row {
 		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
 		{dir: "internal/sources/trust", may: []string{"internal/sources/lock", "internal/strictjson"}},
 		{dir: "internal/sources/change", may: []string{"internal/packs"}},
-		{dir: "internal/sources", may: []string{"internal/packs", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
+		{dir: "internal/sources", may: []string{"internal/packs", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "internal/sarif"},
 		{dir: "internal/scan", may: []string{"internal/packs", "internal/redact", "internal/safetext", "internal/strictjson", "internal/tokens"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "internal/strictjson", "schemas"}},

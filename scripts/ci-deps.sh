@@ -19,6 +19,9 @@ want file file         # the binary is static
 want readelf binutils  # the same
 want setpriv util-linux
 want shellcheck shellcheck # the scripts of the packs, and ours
+want zstd zstd         # the copy of the vulnerability database
+want debootstrap debootstrap # a clean Debian for the package
+want rpm rpm           # the list of what is in one
 want chromium chromium fonts-dejavu-core # the approval page
 want ssh-keygen openssh-client # packs from repositories over ssh
 [ -x /usr/sbin/sshd ] || want sshd openssh-server # the same

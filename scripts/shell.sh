@@ -5,7 +5,7 @@
 set -eu
 . scripts/lib.sh
 
-set -- scripts/*.sh test/e2e/*.sh examples/packs/*/scripts/*.sh
+set -- install.sh scripts/*.sh test/e2e/*.sh examples/packs/*/scripts/*.sh
 for script; do
 	sh -n "$script"
 done

@@ -19,6 +19,7 @@ if [ -z "$(git remote)" ]; then
 	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/packs-mcp/packs-mcp
 fi
 PATH=$(dirname "$sbom"):$PATH TZ=UTC "$goreleaser" release --clean --parallelism "$(cores)" "$@"
+cp .cache/package/mcpb/*.mcpb dist/
 release=$(sed -n 's/.*"version": *"\([^"]*\)".*/\1/p' dist/metadata.json)
 go run ./release/registry -version "$release" dist/checksums.txt >dist/server.json
 echo "packs-mcp $release: $(grep -c . dist/checksums.txt) files in dist/, with checksums.txt and server.json"

@@ -41,12 +41,13 @@ func Packs(names ...string) string {
 }
 
 // Plant writes the files of a txtar tree below root. A file that begins with
-// "#!", or whose name ends in "*", is made executable. A later file replaces an
-// earlier one of the same name.
+// "#!", or whose name ends in "*", is made executable. A file called "NAME -> TARGET"
+// is a symlink. A later file replaces an earlier one of the same name.
 func Plant(t testing.TB, root, tree string) {
 	t.Helper()
 	for _, f := range txtar.Parse([]byte(tree)).Files {
-		name, exec := strings.CutSuffix(f.Name, "*")
+		name, target, isLink := strings.Cut(f.Name, " -> ")
+		name, exec := strings.CutSuffix(name, "*")
 		mode := os.FileMode(0o644)
 		if exec || bytes.HasPrefix(f.Data, []byte("#!")) {
 			mode = 0o755
@@ -54,6 +55,12 @@ func Plant(t testing.TB, root, tree string) {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
+		}
+		if isLink {
+			if err := os.Symlink(filepath.FromSlash(target), path); err != nil {
+				t.Skipf("symlinks: %v", err)
+			}
+			continue
 		}
 		if err := os.WriteFile(path, f.Data, mode); err != nil {
 			t.Fatal(err)

@@ -58,6 +58,7 @@ the tool succeeded, 1 when it failed or the call was refused or denied, and 2 fo
 		},
 	}
 	a.PackFlags(cmd)
+	a.PlainFlag(cmd)
 	cmd.Flags().StringArrayVar(&f.arg, "arg", nil, "an argument, as `NAME=VALUE`; the tool's schema says its type, and a list is given in several (repeatable)")
 	cmd.Flags().StringVar(&f.args, "args", "", "all arguments, as a `JSON` object")
 	cmd.Flags().StringArrayVar(&f.context, "context", nil, "what you look at, as `NAME=VALUE`, for tools that ask for it (repeatable)")
@@ -346,7 +347,11 @@ func (a *app) printQuestion(p *queue.Pending, c direct.Call, asJSON bool) error 
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, calledTool{Pack: c.Pack, Tool: c.Tool, OK: true, DryRun: true, Question: p.Card})
 	}
-	_, err := fmt.Fprintf(a.Stdout, "%s\n", p.Card.Text(approve.Width(a.Env)))
+	text := p.Card.Text(approve.Width(a.Env)) + "\n"
+	if a.Flags.Plain {
+		text = p.Card.Sentences(true)
+	}
+	_, err := io.WriteString(a.Stdout, text)
 	fmt.Fprintln(a.Stderr, "Nothing was run, and nothing is allowed.")
 	return err
 }

@@ -86,7 +86,8 @@ func TestCallInterrupted(t *testing.T) {
 		}
 	}
 	s.Enter("\x03")
-	if code := s.Ended(); code != 1 {
+	s.Until("packs-mcp: stopped")
+	if code := s.Ended(); code != 1 || strings.Contains(s.Screen(), "canceled") {
 		t.Errorf("call ended with status %d, want 1\n%s", code, s.Screen())
 	}
 	all := events(t, dir)
@@ -121,5 +122,29 @@ func TestCallAsksForContext(t *testing.T) {
 				t.Errorf("call ended with status %d, want %d\n%s", code, tt.code, s.Screen())
 			}
 		})
+	}
+}
+
+// For a screen reader the question is sentences, and has the same answers.
+func TestCallInSentences(t *testing.T) {
+	dir, env := home(t)
+	plantPack(t, dir, "walk", "echo it went\n")
+	s := screen.Start(t, env, dir, "call", "./walk", "go", "--plain")
+	const prompt = "Type o to allow once, or d to deny: "
+	question := s.Until(prompt)
+	s.Enter("\r")
+	question += s.Until(prompt)
+	for _, want := range []string{"It would run this command: ./go.sh", "Note: no network.", "What it may read and change:"} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the question does not have %q:\n%s", want, question)
+		}
+	}
+	if strings.Contains(question, "----") || strings.Contains(question, "\x1b[") {
+		t.Errorf("something is drawn:\n%s", question)
+	}
+	s.Enter("o\r")
+	s.Until("it went")
+	if code := s.Ended(); code != 0 {
+		t.Errorf("call ended with status %d\n%s", code, s.Screen())
 	}
 }

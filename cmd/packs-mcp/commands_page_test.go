@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
 const (
@@ -66,7 +64,10 @@ func commandsText() string {
 			if s.Lines {
 				each = "an object a line"
 			}
-			fmt.Fprintf(&b, "\nWith `--json`, %s:\n\n```text\n%s\n```\n", each, shapeText(s))
+			fmt.Fprintf(&b, "\nWith `--json`, %s:\n\n```text\n%s\n```\n", each, shapeText(s.Type))
+			for _, w := range s.With {
+				fmt.Fprintf(&b, "\nWith `--json` and `%s`:\n\n```text\n%s\n```\n", w.Flag, shapeText(w.Type))
+			}
 		}
 	}
 	return b.String()
@@ -104,9 +105,9 @@ func markdown(text string) string {
 }
 
 // shapeText sketches what a command prints as JSON.
-func shapeText(s cli.Shape) string {
+func shapeText(t reflect.Type) string {
 	var b strings.Builder
-	sketch(&b, s.Type, "", nil)
+	sketch(&b, t, "", nil)
 	return b.String()
 }
 

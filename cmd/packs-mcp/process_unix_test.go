@@ -380,7 +380,8 @@ func TestTryInterrupted(t *testing.T) {
 	s := screen.Start(t, env, dir, "try", packs)
 	s.Until(prompt)
 	s.Enter("\x03")
-	if code := s.Ended(); code != 1 {
+	s.Until("packs-mcp: stopped")
+	if code := s.Ended(); code != 1 || strings.Contains(s.Screen(), "canceled") {
 		t.Errorf("try ended with status %d, want 1\n%s", code, s.Screen())
 	}
 	all := events(t, dir)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -243,4 +244,92 @@ func TestIndexAndAdd(t *testing.T) {
 	if e := author.runs("index", dir, "--yes"); !e.isMisuse() {
 		t.Errorf("without a site: %+v, want misuse", e)
 	}
+}
+
+// A rulebook and a pak are skills like those of this machine, and every list says which
+// is which.
+func TestSkillsFromEverywhere(t *testing.T) {
+	author, reader, dir := newPerson(t), newPerson(t), ownPacks(t)
+	rules := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one := `{"id":"1","uri":"stakpak://acme.org/base-line.md","description":"What everybody keeps to.","visibility":"PUBLIC","tags":["security"],"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-02-03T04:05:06Z"`
+		if r.URL.Path == "/v1/rules" {
+			_, _ = io.WriteString(w, `{"results":[`+one+`}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, one+`,"content":"# Rules\n"}`)
+	}))
+	defer rules.Close()
+	out := filepath.Join(t.TempDir(), "public")
+	author.does(0, nil, "index", dir, "--out", out, "--yes")
+	site := httptest.NewServer(http.FileServer(http.Dir(out)))
+	defer site.Close()
+	reader.environ = append(reader.environ, "PACKS_MCP_SOURCES_RULEBOOKS="+rules.URL)
+
+	reader.does(0, nil, "add", "stakpak://acme.org/base-line.md", "--yes", "--allow-unsigned", "--attach")
+	reader.does(0, nil, "add", site.URL, "triage", "--as", "acme", "--yes", "--allow-unsigned", "--attach")
+	reader.does(0, nil, "add", filepath.Join(dir, "solo"), "--yes", "--allow-unsigned", "--attach")
+
+	want := map[string]string{
+		"local":    "- [local] solo: Is alone.\n",
+		"rulebook": "- [rulebook] stakpak/base-line: What everybody keeps to. [security]\n",
+		"pak":      "- [pak] acme/triage: Sorts issues.\n",
+	}
+	want["remote"] = want["pak"] + want["rulebook"]
+	want["all"] = want["remote"] + want["local"]
+	for source, lines := range want {
+		got := strings.Split(reader.does(0, nil, "list", "--source", source).out, "\n")
+		slices.Sort(got)
+		wanted := strings.Split(lines, "\n")
+		slices.Sort(wanted)
+		if !slices.Equal(got, wanted) {
+			t.Errorf("list --source %s = %q, want %q", source, got, wanted)
+		}
+	}
+	block := reader.does(0, nil, "prompt", "--format", "skills").out
+	for _, label := range []string{"local", "rulebook", "pak"} {
+		if !strings.Contains(block, want[label]) {
+			t.Errorf("the block of skills has no %q: %s", want[label], block)
+		}
+	}
+	if block := reader.does(0, nil, "prompt").out; !strings.Contains(block, "- pack_id: stakpak/base-line\n  name: base-line\n  from: [rulebook]\n") || !strings.Contains(block, "  from: [pak]\n") || strings.Contains(block, "[local]") {
+		t.Errorf("the block of packs = %s", block)
+	}
+	var shown struct {
+		Trust    string
+		Findings []any
+		Added    struct {
+			Provider, Signer, Visibility string
+			CreatedAt                    string `json:"created_at"`
+			UpdatedAt                    string `json:"updated_at"`
+		}
+	}
+	reader.does(0, &shown, "show", "stakpak/base-line", "--json")
+	if a := shown.Added; shown.Trust != "untrusted" || a.Provider != "rulebook" || a.Signer != "nobody" || a.Visibility != "PUBLIC" || a.CreatedAt != "2026-01-01T00:00:00Z" || a.UpdatedAt != "2026-02-03T04:05:06Z" {
+		t.Errorf("shown %+v", shown)
+	}
+	e := reader.does(0, nil, "show", "stakpak/base-line")
+	for _, line := range []string{"source ", "[rulebook] stakpak:stakpak://acme.org/base-line.md", "signed ", "by nobody", "updated ", "2026-02-03T04:05:06Z", "scan ", "nothing found"} {
+		if !strings.Contains(e.out, line) {
+			t.Errorf("show has no %q:\n%s", line, e.out)
+		}
+	}
+
+	// A project that says so has no rulebook.
+	project := t.TempDir()
+	if err := os.Mkdir(filepath.Join(project, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(project)
+	reader.does(0, nil, "add", "stakpak://acme.org/base-line.md", "--scope", "project", "--as", "theirs", "--yes", "--allow-unsigned")
+	if e := reader.does(0, nil, "list", "--all", "--source", "pak"); !strings.Contains(e.out, "- [pak] theirs/base-line ") {
+		t.Errorf("a project's rulebook: %s", e.out)
+	}
+
+	// The servers are gone, and nothing is missing.
+	rules.Close()
+	site.Close()
+	if again := reader.does(0, nil, "prompt", "--format", "skills").out; again != block {
+		t.Errorf("offline: %s, want %s", again, block)
+	}
+	reader.does(0, nil, "verify")
 }

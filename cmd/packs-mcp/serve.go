@@ -111,16 +111,19 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if cli.IsTerminal(a.Stdin) {
 		fmt.Fprintln(a.Stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")
 	}
-	probed := make(chan struct{})
-	probe := time.AfterFunc(firstAnswer, func() {
-		defer close(probed)
+	tended := make(chan struct{})
+	tending, stop := context.WithCancel(ctx)
+	begun := time.AfterFunc(firstAnswer, func() {
+		defer close(tended)
 		s.watch(logger)
 		s.desk.ready()
 		s.reportSandbox(ctx, cfg, logger)
+		tend(tending, cfg, logger)
 	})
 	defer func() {
-		if !probe.Stop() {
-			<-probed
+		stop()
+		if !begun.Stop() {
+			<-tended
 		}
 	}()
 	return wire.ServeStdio(ctx, s.server, a.Stdin, out)

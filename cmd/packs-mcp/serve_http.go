@@ -71,12 +71,17 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	}
 	s.watch(logger)
 	s.desk.ready()
-	probed := make(chan struct{})
+	tended := make(chan struct{})
+	tending, stop := context.WithCancel(ctx)
 	go func() {
-		defer close(probed)
+		defer close(tended)
 		s.reportSandbox(ctx, cfg, logger)
+		tend(tending, cfg, logger)
 	}()
-	defer func() { <-probed }()
+	defer func() {
+		stop()
+		<-tended
+	}()
 	return h.Serve(ctx, l, secure)
 }
 

@@ -46,6 +46,7 @@ when one fails, cannot be read or was not allowed, and 2 for misuse.`,
 		},
 	}
 	a.PackFlags(cmd)
+	a.PlainFlag(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "allow all runs without being asked")
 	cli.JSONFlag[testReport](a.Env, cmd, &asJSON)
 	return cmd

@@ -109,7 +109,8 @@ func TestTestsInterrupted(t *testing.T) {
 	s := screen.Start(t, env, dir, "test", "./pack")
 	s.Until("2 runs: " + onceOrDeny)
 	s.Enter("\x03")
-	if code := s.Ended(); code != 1 {
+	s.Until("packs-mcp: stopped")
+	if code := s.Ended(); code != 1 || strings.Contains(s.Screen(), "canceled") {
 		t.Errorf("test ended with status %d, want 1\n%s", code, s.Screen())
 	}
 	if all := events(t, dir); len(all["run.start"]) != 0 || len(all["server.stop"]) != 1 {

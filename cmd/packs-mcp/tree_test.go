@@ -91,8 +91,8 @@ func TestTree(t *testing.T) {
 		"approvals open": 1, "audit show": 1, "audit verify": 1, "sandbox explain": 1,
 		"approvals revoke": 2, // it needs one of three ways
 	}
-	// What must not run here: these serve, ask, wait, or look at the whole machine.
-	skip := []string{"", "serve", "try", "audit follow", "doctor", "setup", "test"}
+	// What must not run here: these serve, ask, wait, look at the whole machine, or ask other machines.
+	skip := []string{"", "serve", "try", "audit follow", "doctor", "setup", "test", "search"}
 	// Any number of arguments, and anything may be one: the status of a wrong one.
 	wrong := map[string]int{"help": 2, "setup": 2, "add": 2, "index": 2}
 	_, all := tree()
@@ -170,6 +170,12 @@ func TestJSONHasShapes(t *testing.T) {
 		name := strings.Join(words(c), " ")
 		if _, ok := a.ShapeOf(c); ok != (c.Flags().Lookup("json") != nil) {
 			t.Errorf("%s: --json and its shape do not go together; use cli.JSONFlag", name)
+		}
+		s, _ := a.ShapeOf(c)
+		for _, w := range s.With {
+			if c.Flags().Lookup(strings.TrimPrefix(w.Flag, "--")) == nil {
+				t.Errorf("%s: has a shape for %s, which it does not take", name, w.Flag)
+			}
 		}
 	}
 }

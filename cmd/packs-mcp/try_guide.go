@@ -328,6 +328,7 @@ func (t *terminal) read(ctx context.Context, prompt string) (text string, ok boo
 	case r := <-got:
 		return strings.TrimSpace(r.text), r.err == nil
 	case <-ctx.Done():
+		fmt.Fprintln(t.out) // ends the line with the prompt
 		return "", false
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -98,11 +99,11 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		s.desk = a.newDesk(s, cfg, logger)
 		asking = s.desk.asking
 	}
-	l := cfg.Limits
+	l, added := cfg.Limits, cli.NewAdded(cfg)
 	s.server, err = server.New(server.Options{
 		Version: a.Version, Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.project,
-		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: cli.AddedFrom(cfg), Spans: s.traces.Tracer(),
+		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: added.From, Origin: added.Origin, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -229,7 +230,7 @@ func (s *service) reportSandbox(ctx context.Context, cfg *config.Config, logger 
 
 // warm compiles the first tools that it finds: the schema behind them is
 // compiled once, and takes longer than the rest of the first answer.
-func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
+func warm(ctx context.Context, lib *packs.Library, files *toolfiles.Files) {
 	for _, p := range lib.Catalog(ctx).Attached() {
 		// Documents that may declare tools need none of the schemas.
 		if len(p.ToolFiles) > 0 && files.HasTools(p) {

@@ -10,6 +10,29 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/workspaces"
 )
 
+// sweepEvery is how often a server that goes on removes old workspaces. They are kept for
+// days, so an hour more is nothing.
+const sweepEvery = time.Hour
+
+// tend removes old workspaces from time to time, until ctx ends.
+func tend(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
+	ticks := time.NewTicker(sweepEvery)
+	defer ticks.Stop()
+	sweepFrom(ctx, ticks.C, cfg, logger)
+}
+
+// sweepFrom removes old workspaces with each tick, until ctx ends.
+func sweepFrom(ctx context.Context, ticks <-chan time.Time, cfg *config.Config, logger *slog.Logger) {
+	for {
+		select {
+		case <-ticks:
+			sweepWorkspaces(ctx, cfg, logger)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // sweepWorkspaces removes old workspaces, and says which and why.
 func sweepWorkspaces(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
 	limits := workspaces.Limits{Age: cfg.Limits.WorkspacesAge, Bytes: cfg.Limits.Workspaces}

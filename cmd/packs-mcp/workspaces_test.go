@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/workspaces"
 )
 
 // A workspace that was not changed for long is removed, and the log says which and why.
@@ -42,5 +44,47 @@ func TestOldWorkspacesAreRemoved(t *testing.T) {
 	}
 	if strings.Count(log.String(), "\n") != 1 {
 		t.Errorf("the log has more than one line: %s", &log)
+	}
+}
+
+// A server that goes on removes what becomes old meanwhile, with each tick, and keeps what
+// is in use.
+func TestWorkspacesAreRemovedMeanwhile(t *testing.T) {
+	cfg := config.Default()
+	cfg.Paths.Workspaces = filepath.Join(t.TempDir(), "workspaces")
+	use, err := workspaces.Make(cfg.Paths.Workspaces, strings.Repeat("b2", 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ticks, ended := make(chan time.Time), make(chan struct{})
+	go func() {
+		defer close(ended)
+		sweepFrom(ctx, ticks, cfg, slog.New(slog.DiscardHandler))
+	}()
+	then := time.Now().Add(-40 * 24 * time.Hour)
+	for range 2 {
+		old := filepath.Join(cfg.Paths.Workspaces, strings.Repeat("a1", 16))
+		if err := os.MkdirAll(old, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{old, use.Dir()} {
+			if err := os.Chtimes(dir, then, then); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ticks <- time.Now()
+		ticks <- time.Now() // taken once the sweep before it has ended
+		if _, err := os.Stat(old); err == nil {
+			t.Error("the old workspace is still there")
+		}
+		if _, err := os.Stat(use.Dir()); err != nil {
+			t.Error("the workspace in use is gone:", err)
+		}
+	}
+	stop()
+	<-ended
+	if err := use.Leave(); err != nil {
+		t.Error(err)
 	}
 }

@@ -58,6 +58,7 @@ func (d *Desk) writeEntry() (file string, err error) {
 		return "", err
 	}
 	content := strings.NewReplacer(
+		"{{style}}", pageStyle(),
 		"{{action}}", html.EscapeString(d.origin+enterPath+"?"+place),
 		"{{token}}", html.EscapeString(token),
 	).Replace(string(text))
@@ -183,10 +184,9 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
-	digest := sha256.Sum256(script)
 	h := w.Header()
 	// This page holds both secrets: it loads nothing.
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'; "+
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src "+inline(string(script))+"; "+
 		"img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 	// Another program may have left something in the browser for this address,
 	// above all a service worker, which could intercept the page. The browser
@@ -200,6 +200,23 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	})
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = strings.NewReplacer("{{key}}", html.EscapeString(d.pageKey), "{{script}}", string(script)).WriteString(w, string(text))
+}
+
+// pageStyle is the page's stylesheet, for pages that have it in them: they cannot fetch
+// it, since whoever sees them is not signed in.
+func pageStyle() string {
+	text, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	return string(text)
+}
+
+// inline is the source by which a content security policy permits exactly this script or
+// stylesheet within a page.
+func inline(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'"
 }
 
 // fromFile reports whether a browser sent the request to navigate a window from

@@ -160,9 +160,10 @@ func refusePage(w http.ResponseWriter, why string) {
 	if why != "" {
 		why = "<p>" + html.EscapeString(sentence(why)) + "</p>\n"
 	}
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+inline(pageStyle())+"; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write([]byte(strings.ReplaceAll(string(text), "{{why}}\n", why)))
+	_, _ = strings.NewReplacer("{{why}}\n", why, "{{style}}", pageStyle()).WriteString(w, string(text))
 }
 
 // serveFile sends an embedded file.

@@ -191,6 +191,8 @@ type Audit struct {
 type Sources struct {
 	Private   []string // hosts that may have a private address, and may be asked over http, in lower case
 	Rulebooks string   // the URL of the API that has rulebooks, without a slash at its end
+	Indexes   []string // addresses of packs that search looks in, as add takes them
+	Sigstore  string   // the file that names a Sigstore service's authorities; "": those of the public one
 }
 
 // Log configures the log on standard error.

@@ -78,7 +78,7 @@ sandbox:
     - {tool: acme/*/open_*, kind: [run], home: true, review: all}
   protect: [deploy/**, "*.secret"]
   unprotect: [CODEOWNERS]
-sources: {private: [127.0.0.1, Git.Example.org], rulebooks: "https://rules.example.org/api/"}
+sources: {private: [127.0.0.1, Git.Example.org], rulebooks: "https://rules.example.org/api/", indexes: [acme/packs, "https://example.org"], sigstore: /etc/packs/trusted_root.json}
 context: {url: "https://example.com", number: 5, flag: true}
 limits: &l
   read_page: 20000
@@ -130,7 +130,7 @@ expose: skills
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
 		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},
 	}, []string{"deploy/**", "*.secret"}, []string{"CODEOWNERS"}}
-	want.Sources = Sources{[]string{"127.0.0.1", "git.example.org"}, "https://rules.example.org/api"}
+	want.Sources = Sources{[]string{"127.0.0.1", "git.example.org"}, "https://rules.example.org/api", []string{"acme/packs", "https://example.org"}, "/etc/packs/trusted_root.json"}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
@@ -217,6 +217,8 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
+		{"an index twice", "sources:\n  indexes: [acme/packs, acme/packs]\n", `FILE:2:25: sources.indexes[1]: is "acme/packs"; name it once`},
+		{"an index with a space", "sources:\n  indexes: [\"acme packs\"]\n", `FILE:2:13: sources.indexes[0]: is "acme packs"; want an address of packs, as packs-mcp add takes it`},
 		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, expose, approval, sandbox, sources, limits, http, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},

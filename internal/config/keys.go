@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // A key is one scalar setting, or one list that can be written as text.
@@ -77,7 +78,9 @@ func keys() []key {
 		duration("sandbox.timeout_max", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Sandbox.TimeoutMax }),
 
 		privateHosts(),
+		indexes(),
 		rulebooks(),
+		path("sources.sigstore", func(c *Config) *string { return &c.Sources.Sigstore }),
 
 		size("limits.entry_doc", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.EntryDoc }),
 		size("limits.frontmatter", 256, 16*mib, func(c *Config) *int64 { return &c.Limits.Frontmatter }),
@@ -303,6 +306,20 @@ func privateHosts() key {
 			return "name it once"
 		}
 		c.Sources.Private = append(c.Sources.Private, s)
+		return ""
+	}}
+}
+
+// indexes returns the key for the addresses that search looks in; set adds one.
+func indexes() key {
+	return key{path: "sources.indexes", want: "want an address of packs, as packs-mcp add takes it", list: ",", none: true, clear: func(c *Config) { c.Sources.Indexes = nil }, set: func(c *Config, s string, _ place) string {
+		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+			return "want an address of packs, as packs-mcp add takes it"
+		}
+		if slices.Contains(c.Sources.Indexes, s) {
+			return "name it once"
+		}
+		c.Sources.Indexes = append(c.Sources.Indexes, s)
 		return ""
 	}}
 }

@@ -69,6 +69,12 @@ func TestPrompts(t *testing.T) {
 			r.Pack.Trust = call.TrustUntrusted
 			r.Pack.From = call.From{Source: "https://github.com/acme/packs.git@0123456789012345678901234567890123456789", Signer: "SHA256:key"}
 		}, sandbox.LevelFull},
+		{"added_updated", openCall, func(r *call.Request) {
+			r.Pack.From = call.From{Source: "https://github.com/acme/packs.git@0123456789012345678901234567890123456789", Signer: "SHA256:key", Updated: []string{
+				"description: Sorts. → Sorts.\n  sandbox  full\u202e", "tool tell, changed: network: none → full", "tool tell, changed: runs: ./a.sh → ./b.sh " + strings.Repeat("x", 400), "file a.sh: removed",
+				"5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18",
+			}}
+		}, sandbox.LevelFull},
 		{"added_changed", openCall, func(r *call.Request) {
 			r.Pack.Trust = call.TrustUntrusted
 			r.Pack.From = call.From{Source: "https://host/x.git\u202e\x1b[2J", Signer: "nobody", Differs: true}

@@ -1,10 +1,12 @@
 // Package launch starts programs that belong to the user or to this project, not
-// to a pack: the user's browser on a local file, and the system's program for
-// notifications.
+// to a pack: the user's browser on a local file, the system's program for
+// notifications, a client's entry for a check, and the program beside this one that
+// verifies signatures.
 //
-// It confines nothing, waits for nothing, and cannot tell whether the person saw
-// anything. Nothing from a pack may reach it: a program comes from the user's
-// environment or from the system, and gets the file's address or words of ours.
+// It confines nothing, and cannot tell whether the person saw anything. Nothing from a
+// pack decides which program starts, or its arguments: a program comes from the user's
+// environment, from the system or from the folder of this one. What verifies signatures
+// reads them on standard input.
 // Package sandbox starts what packs and models run, through the gate.
 package launch
 

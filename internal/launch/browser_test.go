@@ -17,6 +17,7 @@ import (
 const fakeVar = "BROWSER_TEST_OUT"
 
 func TestMain(m *testing.M) {
+	acts()
 	if out := os.Getenv(fakeVar); out != "" {
 		text := strings.Join(append(os.Args[1:], "LANG="+os.Getenv("LANG")), "\n")
 		if os.WriteFile(out+".tmp", []byte(text), 0o600) != nil || os.Rename(out+".tmp", out) != nil {

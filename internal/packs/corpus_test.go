@@ -18,7 +18,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // shared returns the path of a file beside the repository, and skips the test
@@ -108,7 +107,7 @@ func TestCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	byPath := make(map[string]*Pack) // :: path of the entry document below base → pack
-	files := NewToolFiles(tools.Limits{}, "")
+	files := NewToolFiles("")
 	for _, root := range slices.Concat(roots, hidden) {
 		c, err := Scan(t.Context(), Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}})
 		if err != nil {

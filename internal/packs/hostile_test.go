@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // One pack, whatever somebody made of it, keeps no other from being found, and
@@ -141,7 +140,7 @@ func TestHostilePacks(t *testing.T) {
 				t.Errorf("%d were read though nothing happened", n)
 			}
 			// Its tools and its digest are of no concern to others, and end.
-			files := NewToolFiles(tools.Limits{}, "")
+			files := NewToolFiles("")
 			for _, p := range l.Catalog(t.Context()).All() {
 				if _, _, err := files.Load(p); err != nil {
 					t.Errorf("the tools of %s: %v", p.ID, err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 func TestLoose(t *testing.T) {
@@ -87,9 +86,11 @@ func TestLoosePack(t *testing.T) {
 	if diff := cmp.Diff([]string{"sum.tool.json"}, p.ToolFiles); diff != "" {
 		t.Errorf("ToolFiles (-want +got):\n%s", diff)
 	}
-	f := NewToolFiles(tools.Limits{}, "Coding")
-	if names, codes := loaded(t, f, p); strings.Join(names, ",") != "sum_up sum.tool.json:1" || len(codes) > 0 || !f.HasTools(p) {
-		t.Errorf("Load = %v, %v, want the tool", names, codes)
+	f := NewToolFiles("Coding")
+	set, problems, err := f.Load(p)
+	must(t, err)
+	if set == nil || len(set.Tools) != 1 || set.Tools[0].Name != "sum_up" || set.Tools[0].File != "sum.tool.json" || set.Tools[0].Line != 1 || len(problems) > 0 || !f.HasTools(p) {
+		t.Errorf("Load = %v, %v, want the tool", set, problems)
 	}
 	page, err := p.Body(0, 0)
 	if err != nil {

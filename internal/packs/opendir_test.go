@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // A pack is the folder that was found, not whatever is at its path later.
@@ -59,7 +58,7 @@ func TestOpenDirReplaced(t *testing.T) {
 			if page, err := p.Body(0, 0); !errors.Is(err, packfs.ErrReplaced) {
 				t.Errorf("Body = %v, %v, want %v", page, err, packfs.ErrReplaced)
 			}
-			if _, _, err := NewToolFiles(tools.Limits{}, "").Load(p); !errors.Is(err, packfs.ErrReplaced) {
+			if _, _, err := NewToolFiles("").Load(p); !errors.Is(err, packfs.ErrReplaced) {
 				t.Errorf("Load = %v, want %v", err, packfs.ErrReplaced)
 			}
 			if err := l.Rescan(t.Context()); err != nil {

@@ -3,9 +3,10 @@
 //
 // [Scan] makes a [Catalog], which never changes. For a newer one, scan again, or use a
 // [Library], which reads only what changed. Package watch sees changes while the
-// program runs. [ToolFiles] compiles the tools of a pack on demand, in every format
-// that package packs/tools parses. The package starts nothing, asks nobody, and keeps
-// no document in memory: bodies are read when they are opened.
+// program runs, package toolfiles compiles the tools of a pack, and package memo
+// remembers what a scan saw. This package starts nothing, asks nobody, parses no tool
+// except a file that is a pack by itself, and keeps no document in memory: bodies are
+// read when they are opened.
 package packs
 
 import (

@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
 // writeTree writes a txtar archive below a new directory, symlinks resolved. A
@@ -28,26 +29,13 @@ func writeTree(t *testing.T, archive string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range txtar.Parse([]byte(archive)).Files {
-		name, target, isLink := strings.Cut(f.Name, " -> ")
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if isLink {
-			if err := os.Symlink(filepath.FromSlash(target), file); err != nil {
-				t.Skipf("symlinks: %v", err)
-			}
-			continue
-		}
-		data := string(f.Data)
-		if pack, ok := strings.CutPrefix(data, "PACK "); ok {
-			data = fmt.Sprintf("---\nname: %s\ndescription: d\n---\nbody\n", strings.TrimSpace(pack))
-		}
-		if err := os.WriteFile(file, []byte(data), 0o644); err != nil {
-			t.Fatal(err)
+	a := txtar.Parse([]byte(archive))
+	for i, f := range a.Files {
+		if pack, ok := strings.CutPrefix(string(f.Data), "PACK "); ok {
+			a.Files[i].Data = fmt.Appendf(nil, "---\nname: %s\ndescription: d\n---\nbody\n", strings.TrimSpace(pack))
 		}
 	}
+	testdata.Plant(t, dir, string(txtar.Format(a)))
 	return dir
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // A FIFO in the place of a document, of a file with tools, or of anything else in
@@ -34,7 +33,7 @@ func TestFIFO(t *testing.T) {
 	if diff := cmp.Diff(want, describe(c, dir)); diff != "" {
 		t.Errorf("Scan (-want +got):\n%s", diff)
 	}
-	files := NewToolFiles(tools.Limits{}, "")
+	files := NewToolFiles("")
 	for _, p := range c.All() {
 		if set, _, err := files.Load(p); set != nil || err != nil {
 			t.Errorf("the tools of %s are %v, %v, want none", p.ID, set, err)
@@ -61,7 +60,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	d, err := l.Catalog(t.Context()).Lookup("d")
 	must(t, err)
-	if _, problems, err := NewToolFiles(tools.Limits{}, "").Load(d); err != nil || len(problems) != 1 || problems[0].Code != CodeToolsUnreadable {
+	if _, problems, err := NewToolFiles("").Load(d); err != nil || len(problems) != 1 || problems[0].Code != CodeToolsUnreadable {
 		t.Errorf("the tools of d: %v, %v, want that the file cannot be read", problems, err)
 	}
 	write(t, filepath.Join(dir, "c", "SKILL.md"), "---\nname: c\ndescription: new\n---\n")

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -82,7 +82,7 @@ func (p *Planner) command(c *Call, inv *tools.Invocation, dir string, may *permi
 	// What a pack's digest denies is in no private copy of the pack, so a command that
 	// names it cannot work.
 	named := slices.Concat(programFiles(program), []string{program.Resolved}, command.Args, command.Env)
-	if err := packs.DeniedIn(c.Pack, c.Tree, dir, named); err != nil {
+	if err := toolfiles.DeniedIn(c.Pack, c.Tree, dir, named); err != nil {
 		return sandbox.Command{}, err
 	}
 	return command, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -117,6 +118,44 @@ func Of(ctx context.Context, catalog *packs.Catalog, p *packs.Pack) (Report, err
 		}
 	}
 	return Packs(ctx, all)
+}
+
+// Nothing is the summary of no findings.
+const Nothing = "nothing found"
+
+// Summary says how many findings nobody accepted, by severity: "1 critical, 2 high". What
+// a pack asks for is no reason to worry, and is left out.
+func Summary(found []Finding) string {
+	counts := make([]int, len(Severities()))
+	for _, f := range found {
+		if f.Accepted == "" {
+			counts[f.Severity]++
+		}
+	}
+	var parts []string
+	for i, name := range Severities() {
+		if counts[i] > 0 && Severity(i) != Info {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[i], name))
+		}
+	}
+	if len(parts) == 0 {
+		return Nothing
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Accept marks the findings with some hashes as ones that a person accepted, and returns
+// their hashes, sorted.
+func Accept(found []Finding, hashes []string) []string {
+	var accepted []string
+	for i := range found {
+		if slices.Contains(hashes, found[i].Hash) {
+			found[i].Accepted = "by hash"
+			accepted = append(accepted, found[i].Hash)
+		}
+	}
+	slices.Sort(accepted)
+	return slices.Compact(accepted)
 }
 
 // problems are findings about what the search for packs left out.
@@ -217,7 +256,7 @@ func (s *scanner) incomplete(path, why string) {
 
 // declared looks at what a pack declares; below is its folder with a slash, or empty.
 func (s *scanner) declared(p *packs.Pack, below string) {
-	set, wrong, err := packs.NewToolFiles(tools.Limits{}, "").Load(p)
+	set, wrong, err := toolfiles.New(tools.Limits{}, "").Load(p)
 	if err != nil {
 		s.incomplete(below+p.Entry, "the tools cannot be read: "+err.Error())
 		return

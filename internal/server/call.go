@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
@@ -30,7 +31,7 @@ import (
 type baseTool struct {
 	name        string // plain name, see [Server.exposed]; or the method's
 	title       string
-	description func(*Server, *packs.Catalog, *packs.ToolsOnce) string
+	description func(*Server, *packs.Catalog, *toolfiles.Once) string
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation

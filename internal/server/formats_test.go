@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
@@ -161,7 +161,7 @@ func TestMetadata(t *testing.T) {
 	if len(catalog.Attached()) != 3 {
 		t.Fatalf("%d packs are attached, want 3", len(catalog.Attached()))
 	}
-	options := Options{Library: w.lib, Tools: packs.NewToolFiles(tools.Limits{}, "")}
+	options := Options{Library: w.lib, Tools: toolfiles.New(tools.Limits{}, "")}
 	block := Metadata(t.Context(), options, func(string) bool { return false })
 	if !strings.HasSuffix(instructions, block) || !strings.HasPrefix(block, "Capability Packs (attached; metadata only):\n- pack_id: mixed\n") {
 		t.Errorf("Metadata = %q, want the end of the instructions %q", block, instructions)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -55,7 +56,7 @@ func (s *Server) rules() string {
 // metadataBlock names the packs that a model is told of, which are given by id, in a
 // weight of at most max. Ids go before descriptions: a pack that is not named is easily
 // missed, and its description can be asked for.
-func (s *Server) metadataBlock(attached []*packs.Pack, once *packs.ToolsOnce, max int) string {
+func (s *Server) metadataBlock(attached []*packs.Pack, once *toolfiles.Once, max int) string {
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"
@@ -71,7 +72,7 @@ func (s *Server) metadataBlock(attached []*packs.Pack, once *packs.ToolsOnce, ma
 
 // entries are packs with descriptions of at most so many characters, and how many of
 // them have room.
-func (s *Server) entries(attached []*packs.Pack, once *packs.ToolsOnce, room, length int) (block string, n int) {
+func (s *Server) entries(attached []*packs.Pack, once *toolfiles.Once, room, length int) (block string, n int) {
 	var b strings.Builder
 	for i, p := range attached {
 		e := s.entry(p, once, length)
@@ -83,18 +84,30 @@ func (s *Server) entries(attached []*packs.Pack, once *packs.ToolsOnce, room, le
 	return b.String(), len(attached)
 }
 
-func (s *Server) entry(p *packs.Pack, once *packs.ToolsOnce, length int) string {
+func (s *Server) entry(p *packs.Pack, once *toolfiles.Once, length int) string {
 	name := ""
 	if p.Name != p.ID {
 		name = "  name: " + safetext.Line(p.Name) + "\n"
 	}
-	return fmt.Sprintf("- pack_id: %s\n%s  description: %s\n  has_tools_json: %t\n",
-		p.ID, name, safetext.Shorten(s.describe(p.Description), length), once.HasTools(p))
+	from := ""
+	if label := s.origin(p).Label; label != "" {
+		from = "  from: " + label + "\n"
+	}
+	return fmt.Sprintf("- pack_id: %s\n%s%s  description: %s\n  has_tools_json: %t\n",
+		p.ID, name, from, safetext.Shorten(s.describe(p.Description), length), once.HasTools(p))
+}
+
+// origin says who offers a pack.
+func (s *Server) origin(p *packs.Pack) Origin {
+	if s.opts.Origin == nil {
+		return Origin{}
+	}
+	return s.opts.Origin(p.Dir)
 }
 
 // entriesAndIDs are as many packs with short descriptions as leave room for the ids of
 // all others; or as many ids as there is room for, if that is not enough for all.
-func (s *Server) entriesAndIDs(attached []*packs.Pack, once *packs.ToolsOnce, room int) string {
+func (s *Server) entriesAndIDs(attached []*packs.Pack, once *toolfiles.Once, room int) string {
 	const length = 160
 	line := func(ids []string) string {
 		return fmt.Sprintf("- other pack_ids, which %s describes: %s\n", s.exposed(toolList), strings.Join(ids, ", "))

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
@@ -111,7 +112,7 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 
 // packTools are the tools of a chat's enabled packs, by name. A pack that was
 // detached, or whose tools are not valid now, has none until it is back.
-func (s *Server) packTools(catalog *packs.Catalog, once *packs.ToolsOnce, c *chat) []mcp.Tool {
+func (s *Server) packTools(catalog *packs.Catalog, once *toolfiles.Once, c *chat) []mcp.Tool {
 	var out []mcp.Tool
 	for id, names := range s.inUse(catalog, c, once.Offered) {
 		pack := catalog.ByID(id)

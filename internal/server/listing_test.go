@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -321,7 +322,7 @@ func TestListIsOfOneLook(t *testing.T) {
 	c := w.srv.everyChat()[0]
 	base := w.srv.base[toolList]
 	described := base.description
-	base.description = func(s *Server, catalog *packs.Catalog, once *packs.ToolsOnce) string {
+	base.description = func(s *Server, catalog *packs.Catalog, once *toolfiles.Once) string {
 		text := described(s, catalog, once)
 		if err := os.Remove(filepath.Join(w.root, "triage", "tools.json")); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -102,7 +103,7 @@ type Options struct {
 	Gate    Decider
 	Logger  *slog.Logger // nil discards
 	// Tools compiles the tools of packs; nil: with the usual limits.
-	Tools *packs.ToolFiles
+	Tools *toolfiles.Files
 	// Programs finds programs; nil: one of the server's own. Sharing the
 	// runner's saves digesting each program twice.
 	Programs *program.Lookuper
@@ -149,8 +150,19 @@ type Options struct {
 	// From says where the pack in a folder, with a digest, was added from; nil:
 	// nowhere. It may be called by many at a time.
 	From func(dir, digest string) gate.From
+	// Origin says who offers the pack in a folder; nil: nobody else does. It may be
+	// called by many at a time, and asks no other machine.
+	Origin func(dir string) Origin
 	// Spans are told of every request; nil: nobody is. The gate's log belongs in
 	// its Recorder.
 	Spans  *spans.Tracer
 	Limits Limits
+}
+
+// An Origin says of a pack that was added from elsewhere who offers it. The zero value
+// is a pack of this machine's.
+type Origin struct {
+	Label     string // "[rulebook]" or "[pak]", or ""
+	CreatedAt string // RFC 3339, as its provider has it; "" for none
+	UpdatedAt string
 }

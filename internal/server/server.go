@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
@@ -33,7 +34,7 @@ type Server struct {
 	digests *packfs.DigestCache
 	trees   trees
 	asFound asFound
-	files   *packs.ToolFiles
+	files   *toolfiles.Files
 	planner *plan.Planner
 	every   time.Duration // see lookEvery; tests look more often
 	tokens  *redact.Secrets
@@ -68,7 +69,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.Tokens = slices.Clone(o.Tokens)
 	if o.Tools == nil {
-		o.Tools = packs.NewToolFiles(tools.Limits{}, o.Mode)
+		o.Tools = toolfiles.New(tools.Limits{}, o.Mode)
 	}
 	if o.Programs == nil {
 		o.Programs = new(program.Lookuper)

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -117,7 +118,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen = packs.WithoutDenied(pack, tree, chosen)
+	chosen = toolfiles.WithoutDenied(pack, tree, chosen)
 	// Tools that are only declared take no room, and nobody is asked for them.
 	var names []string
 	for _, t := range chosen {

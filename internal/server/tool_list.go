@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -58,6 +59,9 @@ type listedPack struct {
 	Description  string   `json:"description"`
 	HasToolsJSON bool     `json:"has_tools_json"`
 	Source       string   `json:"source"`
+	From         string   `json:"from,omitempty"`       // "[rulebook]" or "[pak]": it was added from elsewhere
+	CreatedAt    string   `json:"created_at,omitempty"` // as its provider has it
+	UpdatedAt    string   `json:"updated_at,omitempty"`
 	Tags         []string `json:"tags,omitempty"`
 	Version      string   `json:"version,omitempty"`
 	License      string   `json:"license,omitempty"`
@@ -74,7 +78,7 @@ func listTool() *baseTool {
 	return &baseTool{
 		name:  toolList,
 		title: "List capability packs",
-		description: func(s *Server, catalog *packs.Catalog, once *packs.ToolsOnce) string {
+		description: func(s *Server, catalog *packs.Catalog, once *toolfiles.Once) string {
 			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
 			return text + s.metadataBlock(s.listedPacks(catalog), once, maxInstructions-weight(text))
 		},
@@ -83,7 +87,7 @@ func listTool() *baseTool {
 			`"cursor":{"type":"string","description":"next_cursor of the page before"}},"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"packs":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
-			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},` +
+			`"source":{"type":"string"},"from":{"type":"string"},"created_at":{"type":"string"},"updated_at":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},` +
 			`"version":{"type":"string"},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"string"},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}},"same_as":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
 			`"next_cursor":{"type":"string"},"hint":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
@@ -206,6 +210,8 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
+	from := s.origin(p)
+	l.From, l.CreatedAt, l.UpdatedAt = from.Label, from.CreatedAt, from.UpdatedAt
 	m := p.Metadata()
 	line := func(text string) string { return safetext.Shorten(safetext.Line(text), maxListLine) }
 	l.Version, l.License, l.Compatible, l.AllowedTools = line(m.Version), line(m.License), line(m.Compatibility), line(m.AllowedTools)

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
@@ -285,6 +286,6 @@ func (s *Server) toolsSentence(pack *packs.Pack, more bool) string {
 }
 
 // fixed is a description that does not change.
-func fixed(text string) func(*Server, *packs.Catalog, *packs.ToolsOnce) string {
-	return func(*Server, *packs.Catalog, *packs.ToolsOnce) string { return text }
+func fixed(text string) func(*Server, *packs.Catalog, *toolfiles.Once) string {
+	return func(*Server, *packs.Catalog, *toolfiles.Once) string { return text }
 }

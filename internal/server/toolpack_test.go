@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -47,7 +47,7 @@ func toolPackWorld(t *testing.T, example string, options ...option) *world {
 	}
 	options = append(options, func(s *setup) {
 		s.server.Environ = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-		s.server.Tools = packs.NewToolFiles(tools.Limits{}, "Coding")
+		s.server.Tools = toolfiles.New(tools.Limits{}, "Coding")
 	})
 	w := newWorld(t, tree, options...)
 	w.answer = decide("once")

@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
@@ -33,8 +34,8 @@ type archive struct {
 	size int64
 	at   string
 	sum  string
-	temp bool   // the file was fetched, and goes
-	sig  []byte // what signs it, or nil
+	dir  *temp.Folder // of a file that was fetched, and goes; or nil
+	sig  []byte       // what signs it, or nil
 }
 
 // OpenArchive opens an archive here. sum are the 64 hexadecimal digits that it must
@@ -48,11 +49,11 @@ func OpenArchive(name, sum string) (Snapshot, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(err, f.Close())
 	}
-	return newArchive(f, name, sum, sig, false)
+	return newArchive(f, name, sum, sig, nil)
 }
 
-func newArchive(f *os.File, at, sum string, sig []byte, temp bool) (_ Snapshot, err error) {
-	a := &archive{file: f, at: at, sig: sig, temp: temp}
+func newArchive(f *os.File, at, sum string, sig []byte, dir *temp.Folder) (_ Snapshot, err error) {
+	a := &archive{file: f, at: at, sig: sig, dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -113,8 +114,8 @@ func (a *archive) Signer() (*lock.Signature, error) {
 
 func (a *archive) Close() error {
 	err := a.file.Close()
-	if a.temp {
-		err = errors.Join(err, os.Remove(a.file.Name()))
+	if a.dir != nil {
+		err = errors.Join(err, a.dir.Remove())
 	}
 	return err
 }

@@ -134,7 +134,10 @@ func (c *catalog) Walk(ctx context.Context, under string, do func(stage.Entry, i
 type documents struct {
 	at, pin string
 	files   []page // sorted by path
+	said    Skill  // what their source says beside them
 }
+
+func (d *documents) about() Skill { return d.said }
 
 type page struct {
 	path string

@@ -12,13 +12,14 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
@@ -27,6 +28,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
@@ -41,11 +43,11 @@ const (
 // repository is one commit.
 type repository struct {
 	at     string // the address, without credentials
-	commit *object.Commit
-	tag    *object.Tag // the annotated tag that named it, or nil
-	tagged bool        // a tag named it
+	commit *commit
+	tag    *tag // the annotated tag that named it, or nil
+	tagged bool // a tag named it
 	store  storer.EncodedObjectStorer
-	dir    string // where what was fetched is; "" for a repository here
+	dir    *temp.Folder // where what was fetched is; nil for a repository here
 	// connect begins another conversation with the repository.
 	connect func(context.Context) (transport.UploadPackSession, error)
 }
@@ -85,7 +87,7 @@ func OpenGit(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.At, err)
 	}
-	dir, err := os.MkdirTemp("", "packs-git-")
+	dir, err := temp.New("")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +111,20 @@ func gitError(r Reference, err error) error {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return fmt.Errorf("the repository at %s is empty", r.At)
 	}
+	if wasCut(err) {
+		return fmt.Errorf("fetching %s: the connection ended before everything had come (%w); run the command again", r.At, plainError(err))
+	}
 	return fmt.Errorf("fetching %s: %w", r.At, plainError(err))
+}
+
+// wasCut reports whether an error is that of a connection that ended too early.
+func wasCut(err error) bool {
+	for _, is := range []error{io.ErrUnexpectedEOF, io.EOF, pktline.ErrInvalidPktLen, transport.ErrEmptyUploadPackRequest} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return err != nil && strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) // go-git does not always wrap it
 }
 
 // pick finds what a person's word means among what a repository has: a branch, a tag or
@@ -150,7 +165,7 @@ func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, a
 			return err
 		}
 	}
-	store, _, err := receive(ctx, s, req, r.dir)
+	store, _, err := receive(ctx, s, req, r.dir.Path)
 	if store != nil {
 		r.store = store
 	}
@@ -301,23 +316,31 @@ func pickHere(store *filesystem.Storage, ref string) (h plumbing.Hash, tagged bo
 // peel finds the commit that a hash is, or that the tag with that hash is for.
 func (r *repository) peel(h plumbing.Hash) error {
 	for range 4 {
-		c, err := object.GetCommit(r.store, h)
+		c, err := commitAt(r.store, h)
 		if err == nil {
 			r.commit = c
 			return nil
 		}
-		t, terr := object.GetTag(r.store, h)
+		t, terr := tagAt(r.store, h)
 		if terr != nil {
 			return fmt.Errorf("%s is no commit: %w", h, err)
 		}
-		r.tag, h = t, t.Target
+		r.tag, h = t, t.target
 	}
 	return errors.New("a tag of a tag of a tag is no commit")
 }
 
-func (r *repository) Resolved() string { return r.at + "@" + r.commit.Hash.String() }
+func (r *repository) Resolved() string { return r.at + "@" + r.commit.hash.String() }
 
-func (r *repository) Pin() string { return "git:" + r.commit.Hash.String() }
+func (r *repository) Pin() string { return "git:" + r.commit.hash.String() }
+
+// about says when the commit was made, as it says itself.
+func (r *repository) about() Skill {
+	if r.commit.made.IsZero() {
+		return Skill{}
+	}
+	return Skill{UpdatedAt: r.commit.made.Format(time.RFC3339)}
+}
 
 // Fixed reports whether a tag named the commit.
 func (r *repository) Fixed() bool { return r.tagged }
@@ -326,29 +349,26 @@ func (r *repository) Close() error {
 	if c, ok := r.store.(io.Closer); ok {
 		_ = c.Close()
 	}
-	if r.dir == "" {
+	if r.dir == nil {
 		return nil
 	}
-	return os.RemoveAll(r.dir)
+	return r.dir.Remove()
 }
 
 func (r *repository) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
-	tree, err := object.GetTree(r.store, r.commit.TreeHash)
-	if err == nil && under != "" {
-		tree, err = tree.Tree(under)
-	}
+	entries, err := folderAt(r.store, r.commit.tree, under)
 	if err != nil {
 		return fmt.Errorf("there is no folder %q in %s: %w", under, r.Resolved(), err)
 	}
 	n := 0
-	return r.walk(ctx, tree, "", 0, &n, do)
+	return r.walk(ctx, entries, "", 0, &n, do)
 }
 
-func (r *repository) walk(ctx context.Context, tree *object.Tree, dir string, depth int, n *int, do func(stage.Entry, io.Reader) error) error {
+func (r *repository) walk(ctx context.Context, entries []treeEntry, dir string, depth int, n *int, do func(stage.Entry, io.Reader) error) error {
 	if depth > maxLevels {
 		return fmt.Errorf("%w: %q is more than %d folders deep", stage.ErrTooLarge, dir, maxLevels)
 	}
-	for _, e := range tree.Entries {
+	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -356,13 +376,13 @@ func (r *repository) walk(ctx context.Context, tree *object.Tree, dir string, de
 			return fmt.Errorf("%w: more than %d files", stage.ErrTooLarge, maxEntries)
 		}
 		// A name with a slash in it would lead elsewhere when it is joined.
-		name := dir + e.Name
-		if strings.Contains(e.Name, "/") {
+		name := dir + e.name
+		if strings.Contains(e.name, "/") {
 			name = path.Join("..", name)
 		}
-		switch e.Mode {
+		switch e.mode {
 		case filemode.Dir:
-			sub, err := object.GetTree(r.store, e.Hash)
+			sub, err := treeAt(r.store, e.hash)
 			if err != nil {
 				return err
 			}
@@ -385,8 +405,8 @@ func (r *repository) walk(ctx context.Context, tree *object.Tree, dir string, de
 	return nil
 }
 
-func (r *repository) file(name string, e object.TreeEntry, do func(stage.Entry, io.Reader) error) error {
-	blob, err := object.GetBlob(r.store, e.Hash)
+func (r *repository) file(name string, e treeEntry, do func(stage.Entry, io.Reader) error) error {
+	blob, err := r.store.EncodedObject(plumbing.BlobObject, e.hash)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
@@ -395,9 +415,9 @@ func (r *repository) file(name string, e object.TreeEntry, do func(stage.Entry, 
 		return fmt.Errorf("%q: %w", name, err)
 	}
 	defer in.Close()
-	switch e.Mode {
+	switch e.mode {
 	case filemode.Regular, filemode.Deprecated, filemode.Executable:
-		return do(stage.Entry{Path: name, Exec: e.Mode == filemode.Executable}, in)
+		return do(stage.Entry{Path: name, Exec: e.mode == filemode.Executable}, in)
 	case filemode.Symlink:
 		var target bytes.Buffer
 		if _, err := io.Copy(&target, io.LimitReader(in, 4096)); err != nil {

@@ -2,17 +2,16 @@ package sources
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/storer"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
 // Follows reports whether a commit is in the history of this one. Of a repository
@@ -20,18 +19,11 @@ import (
 // if one of these has it for a parent.
 func (r *repository) Follows(ctx context.Context, pin string) (bool, error) {
 	old := plumbing.NewHash(strings.TrimPrefix(pin, "git:"))
-	if old == r.commit.Hash {
+	if old == r.commit.hash {
 		return true, nil
 	}
 	if r.connect == nil {
-		before, err := object.GetCommit(r.store, old)
-		if errors.Is(err, plumbing.ErrObjectNotFound) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		return before.IsAncestor(r.commit)
+		return isBefore(ctx, r.store, old, r.commit)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -45,19 +37,19 @@ func (r *repository) Follows(ctx context.Context, pin string) (bool, error) {
 		return false, err
 	}
 	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
-	req.Wants, req.Haves = []plumbing.Hash{r.commit.Hash}, []plumbing.Hash{old}
+	req.Wants, req.Haves = []plumbing.Hash{r.commit.hash}, []plumbing.Hash{old}
 	if adv.Capabilities.Supports(capability.Filter) {
 		if err := req.Capabilities.Set(capability.Filter); err != nil {
 			return false, err
 		}
 		req.Filter = packp.FilterTreeDepth(0) // commits only
 	}
-	dir, err := os.MkdirTemp("", "packs-git-")
+	dir, err := temp.New("")
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(dir)
-	store, known, err := receive(ctx, session, req, dir)
+	defer dir.Remove()
+	store, known, err := receive(ctx, session, req, dir.Path)
 	if store != nil {
 		defer store.Close()
 	}
@@ -77,11 +69,11 @@ func hasParent(store storer.EncodedObjectStorer, parent plumbing.Hash) (found bo
 		return false, err
 	}
 	err = all.ForEach(func(o plumbing.EncodedObject) error {
-		c, err := object.DecodeCommit(store, o)
+		c, err := parseCommit(o)
 		if err != nil {
 			return err
 		}
-		if slices.Contains(c.ParentHashes, parent) {
+		if slices.Contains(c.parents, parent) {
 			found = true
 			return storer.ErrStop
 		}

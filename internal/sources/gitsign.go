@@ -3,7 +3,6 @@ package sources
 import (
 	"bytes"
 	"errors"
-	"io"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -15,7 +14,7 @@ import (
 // of other kinds than SSH's are not known here.
 func (r *repository) Signer() (*lock.Signature, error) {
 	if r.tag != nil {
-		raw, err := r.raw(plumbing.TagObject, r.tag.Hash)
+		raw, err := r.raw(plumbing.TagObject, r.tag.hash)
 		if err != nil {
 			return nil, err
 		}
@@ -23,7 +22,7 @@ func (r *repository) Signer() (*lock.Signature, error) {
 			return s, err
 		}
 	}
-	raw, err := r.raw(plumbing.CommitObject, r.commit.Hash)
+	raw, err := r.raw(plumbing.CommitObject, r.commit.hash)
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +54,7 @@ func (r *repository) raw(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	in, err := o.Reader()
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return io.ReadAll(in)
+	return bytesOf(o)
 }
 
 // cutTag parts a tag from the signature at its end.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -58,6 +57,9 @@ func tokenHost(host string) string {
 type artifact struct {
 	Snapshot // its layer
 	at, pin  string
+	created  string // as its manifest says, or ""
+	w        *Web
+	r        Reference
 }
 
 func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
@@ -65,8 +67,15 @@ func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
 // Pin is the digest of the manifest, or of the index that a tag named.
 func (a *artifact) Pin() string { return a.pin }
 
-// Signer is nobody: signatures are beside the artifact, and [Bundles] returns them.
+func (a *artifact) about() Skill { return Skill{UpdatedAt: a.created} }
+
+// Signer is nobody: signatures are beside the artifact.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
+
+// Bundles implements [Bundled].
+func (a *artifact) Bundles(ctx context.Context) ([][]byte, error) {
+	return Bundles(ctx, a.w, a.r, a.pin)
+}
 
 // OpenOCI fetches one artifact of a registry.
 func OpenOCI(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
@@ -121,18 +130,18 @@ func (o *ociRegistry) open(ctx context.Context, r Reference) (Snapshot, error) {
 	case layer.Size < 0 || layer.Size > maxArchive:
 		return nil, fmt.Errorf("the layer of %s: %w: it has %d MiB, and %d is the limit", o.at, stage.ErrTooLarge, layer.Size>>20, maxArchive>>20)
 	}
-	f, err := os.CreateTemp("", "packs-fetch-")
+	f, err := newFetched()
 	if err != nil {
 		return nil, err
 	}
 	if err := o.get(ctx, "blobs/"+layer.Digest.String(), "", func(res *http.Response) error { return copyAtMost(f, res.Body, layer.Size) }); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+		return nil, errors.Join(err, f.remove())
 	}
-	a, err := newArchive(f, o.at, layer.Digest.Encoded(), nil, true)
+	a, err := newArchive(f.File, o.at, layer.Digest.Encoded(), nil, f.dir)
 	if err != nil {
 		return nil, err
 	}
-	return &artifact{a, o.at, pin}, nil
+	return &artifact{a, o.at, pin, m.Annotations[ocispec.AnnotationCreated], o.w, r}, nil
 }
 
 func isSHA256(digest string) bool {
@@ -239,6 +248,7 @@ type manifest struct {
 	Manifests    []ocispec.Descriptor `json:"manifests"`
 	Layers       []ocispec.Descriptor `json:"layers"`
 	Subject      *ocispec.Descriptor  `json:"subject"`
+	Annotations  map[string]string    `json:"annotations"`
 }
 
 // manifest fetches what a tag or digest names, and returns its digest: that of the

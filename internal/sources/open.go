@@ -6,7 +6,7 @@ import (
 )
 
 // Open opens a source in the state that it has now. What is fetched is gone with the
-// snapshot's Close.
+// snapshot's Close. What a killed process had fetched, package temp removes.
 func Open(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	switch r.Kind {
 	case Folder:

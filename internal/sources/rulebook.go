@@ -121,7 +121,7 @@ func OpenRulebook(ctx context.Context, w *Web, r Reference) (Snapshot, error) {
 	taken := map[string]*offer{}
 	for _, l := range listed {
 		name := rulebookName(l.Skill())
-		o := &offer{Pack: Pack{Path: name, Name: name, Description: l.Description, Valid: true}, fetch: func(ctx context.Context) (Snapshot, error) {
+		o := &offer{Pack: Pack{Path: name, Name: name, Description: l.Description, Tags: l.Tags, Valid: true}, fetch: func(ctx context.Context) (Snapshot, error) {
 			s, err := LoadRulebook(ctx, w, l.URI)
 			if err != nil {
 				return nil, err
@@ -165,7 +165,8 @@ func rulebookPack(s Skill) (Snapshot, error) {
 	doc.WriteString("---\n\n")
 	doc.WriteString(strings.TrimRight(r.Content, "\r\n") + "\n")
 	data := []byte(doc.String())
-	return &documents{rulebookScheme + s.URI, digestOf(data), []page{{"SKILL.md", data}}}, nil
+	s.Content = nil // it is in the document
+	return &documents{rulebookScheme + s.URI, digestOf(data), []page{{"SKILL.md", data}}, s}, nil
 }
 
 // rulebookName is the name of the pack that a rulebook becomes: the last part of its

@@ -114,7 +114,7 @@ func openFile(ctx context.Context, w *Web, at, sum string) (_ Snapshot, err erro
 	if err != nil {
 		return nil, err
 	}
-	a, err := newArchive(f, at, sum, nil, true)
+	a, err := newArchive(f.File, at, sum, nil, f.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func openFile(ctx context.Context, w *Web, at, sum string) (_ Snapshot, err erro
 	if err != nil {
 		return nil, err
 	}
-	return &pinned{&documents{at, a.Pin(), []page{{"SKILL.md", data}}}, at}, nil
+	return &pinned{&documents{at: at, pin: a.Pin(), files: []page{{"SKILL.md", data}}}, at}, nil
 }
 
 // isPacked reports whether a file begins as one of the archives that are read.
@@ -228,7 +228,7 @@ func (s *skill) now(w *Web, index *url.URL) (func(context.Context) (Snapshot, er
 			if err != nil {
 				return nil, err
 			}
-			return newArchive(f, to.String(), strings.TrimPrefix(s.Digest, "sha256:"), nil, true)
+			return newArchive(f.File, to.String(), strings.TrimPrefix(s.Digest, "sha256:"), nil, f.dir)
 		}
 		data, _, err := w.get(ctx, to.String(), maxDocument)
 		if err != nil {
@@ -237,7 +237,7 @@ func (s *skill) now(w *Web, index *url.URL) (func(context.Context) (Snapshot, er
 		if got := digestOf(data); got != s.Digest {
 			return nil, &PinError{At: to.String(), Want: s.Digest, Got: got}
 		}
-		return &documents{to.String(), s.Digest, []page{{"SKILL.md", data}}}, nil
+		return &documents{at: to.String(), pin: s.Digest, files: []page{{"SKILL.md", data}}}, nil
 	}, nil
 }
 

@@ -1,8 +1,13 @@
 package sources
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
 // A Skill is knowledge from anywhere: a folder here, a rulebook or a pak. Its content
@@ -43,13 +48,60 @@ func (s Skill) IsRulebook() bool { return s.Source.Provider == RulebookProvider 
 // IsPak reports whether the skill is a pak.
 func (s Skill) IsPak() bool { return s.Source.Provider == PakProvider }
 
+// ProviderOf returns who offers what comes from an address: nobody else what is on this
+// machine, the server of rulebooks a rulebook, and anybody the rest.
+func ProviderOf(address string) Provider {
+	r, err := Parse(address)
+	switch {
+	case err != nil:
+		return PakProvider // nobody vouches for it
+	case r.Kind == Stakpak:
+		return RulebookProvider
+	case r.Kind == Folder, r.Kind == Archive, r.Kind == Git && strings.HasPrefix(r.At, "file://"):
+		return NoProvider
+	}
+	return PakProvider
+}
+
+// About fills in what a source says of one of its packs beside the pack itself: who may
+// see it, and since when it is there. Most sources say little.
+func About(ctx context.Context, s Snapshot, under string, e *lock.Entry) error {
+	if c, ok := s.(*catalog); ok {
+		var err error
+		if s, _, err = c.find(ctx, under); err != nil {
+			return err
+		}
+	}
+	var about Skill
+	if a, ok := s.(interface{ about() Skill }); ok {
+		about = a.about()
+	}
+	e.CreatedAt, e.UpdatedAt, e.Visibility = date(about.CreatedAt), date(about.UpdatedAt), about.Source.Visibility
+	if !lock.ValidVisibility(e.Visibility) {
+		e.Visibility = ""
+	}
+	return nil
+}
+
+// date returns a time in one way of writing it, or "" for what is none.
+func date(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
 // Label is what a list of skills has before the name: "[local]", "[rulebook]" or
 // "[pak]".
-func (s Skill) Label() string {
-	if s.IsLocal() {
+func (s Skill) Label() string { return s.Source.Provider.Label() }
+
+// Label is that of the skills that a provider offers.
+func (p Provider) Label() string {
+	if p == NoProvider {
 		return "[local]"
 	}
-	return "[" + string(s.Source.Provider) + "]"
+	return "[" + string(p) + "]"
 }
 
 // A ListedRulebook is a rulebook in a list: all but its content.

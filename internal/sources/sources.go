@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
@@ -53,11 +54,18 @@ type Past interface {
 	Follows(ctx context.Context, pin string) (bool, error)
 }
 
+// A Bundled is a Snapshot that may have Sigstore bundles beside it.
+type Bundled interface {
+	// Bundles returns the bundles for what Pin names. Nobody has verified them.
+	Bundles(ctx context.Context) ([][]byte, error)
+}
+
 // A Pack is one that a source offers.
 type Pack struct {
 	Path        string // of its folder inside the source, with slashes; "" for all of it
 	Name        string // the last part of its id
 	Description string
+	Tags        []string
 	Valid       bool
 	Problems    []string // why not
 	Plugin      string   // of the repository's own list that it belongs to, or ""
@@ -78,11 +86,12 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 	if c, ok := s.(*catalog); ok {
 		return c.packs(under), nil
 	}
-	dir, err := os.MkdirTemp("", "packs-look-")
+	folder, err := temp.New("")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer folder.Remove()
+	dir := folder.Path
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -135,7 +144,7 @@ func packsIn(ctx context.Context, dir, under string) ([]Pack, error) {
 		if at == "." {
 			at = ""
 		}
-		out := Pack{Path: at, Name: path.Base(p.ID), Description: p.Description, Valid: p.Valid}
+		out := Pack{Path: at, Name: path.Base(p.ID), Description: p.Description, Tags: p.Tags(), Valid: p.Valid}
 		for _, d := range p.Problems {
 			if !p.Valid {
 				out.Problems = append(out.Problems, d.Message)

@@ -11,11 +11,13 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
@@ -194,15 +196,36 @@ func (w *Web) get(ctx context.Context, at string, max int64) ([]byte, *url.URL, 
 	return data.Bytes(), from, err
 }
 
+// fetched is a file that is being fetched, in a folder of its own. Of a killed process,
+// package temp removes it.
+type fetched struct {
+	*os.File
+	dir *temp.Folder
+}
+
+func newFetched() (*fetched, error) {
+	dir, err := temp.New("")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir.Path, "fetched"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, dir.Remove())
+	}
+	return &fetched{f, dir}, nil
+}
+
+func (f *fetched) remove() error { return errors.Join(f.Close(), f.dir.Remove()) }
+
 // download puts what is at an address into a file of its own, which the caller removes.
-func (w *Web) download(ctx context.Context, at string, max int64) (*os.File, *url.URL, error) {
-	f, err := os.CreateTemp("", "packs-fetch-")
+func (w *Web) download(ctx context.Context, at string, max int64) (*fetched, *url.URL, error) {
+	f, err := newFetched()
 	if err != nil {
 		return nil, nil, err
 	}
 	from, err := w.copy(ctx, at, max, f)
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+		return nil, nil, errors.Join(err, f.remove())
 	}
 	return f, from, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,15 @@ func TestChanges(t *testing.T) {
 	}
 	b.has("2 bytes, sha256:")
 
+	// To discard several takes a second step, which can be left.
+	b.set("Discard all 2")
+	b.has("2 changes will be lost. Nothing brings them back.")
+	b.set("Keep them")
+	b.has("Discard all 2")
+	if got := b.buttons(); slices.Contains(got, "Keep them") {
+		t.Errorf("after the second step was left there are the buttons %q", got)
+	}
+
 	// One of two, by itself.
 	b.alone(".npmrc")
 	b.until(`document.querySelectorAll('#sets .diff').length === 1`)
@@ -119,6 +129,12 @@ func TestChanges(t *testing.T) {
 	b.set("Apply")
 	b.has("Applied: 1 change in " + w.dir)
 	b.until(`document.querySelector('#changes').hidden`)
+
+	w.does(b, `echo x >.npmrc; echo y >.yarnrc`)
+	b.set("Discard all 2")
+	b.set("Yes, discard all 2")
+	b.has("Discarded: 2 changes in " + w.dir)
+	w.wantFile(".npmrc", "-")
 	w.wantFile(".envrc", "export A=1\nexport B=<b>evil</b>\n")
 }
 

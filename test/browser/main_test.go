@@ -269,6 +269,9 @@ func onCard(card, button string) string {
 func (b *tab) open(card string) {
 	b.t.Helper()
 	opened := fmt.Sprintf(`[...document.querySelectorAll('.card:not(.closed) h2')].some((n) => n.innerText.trim() === %q)`, card)
+	// The tab may be on its way to the page, and a script that runs then ends with the
+	// document.
+	b.until(fmt.Sprintf(`[...document.querySelectorAll('.card h2')].some((n) => n.innerText.trim() === %q)`, card))
 	for range 20 {
 		if eval[bool](b, opened) {
 			return

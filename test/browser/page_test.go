@@ -308,7 +308,8 @@ func TestReloadAndTabs(t *testing.T) {
 	second.do(chromedp.Navigate("http://" + d.Address() + "/"))
 	second.has("This page is not signed in")
 	second.do(chromedp.Navigate(open()))
-	b.do(chromedp.Reload()) // signing in clears what the browser keeps for the address
+	second.has("1 call waits for you")
+	b.do(chromedp.Reload()) // signing in cleared what the browser keeps for the address
 	b.has("1 call waits for you")
 	second.press("Run tool greet of pack triage?", "Run once")
 	q.want(t, "K7QM-2F9X once page map[]")
@@ -321,6 +322,7 @@ func TestReloadAndTabs(t *testing.T) {
 	other.has("packs-mcp approvals open")
 	again := open()
 	other.do(chromedp.Navigate(again))
+	other.has("Connected") // until then the page knows of no call either
 	other.has("No call waits")
 	if err := d.Close(); err != nil {
 		t.Errorf("Close() = %v", err)

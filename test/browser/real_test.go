@@ -244,6 +244,9 @@ func (w *world) pageWithin(b *tab, most time.Duration) *tab {
 				w.t.Fatalf("the browser was started with %q, want the address of a file alone", address)
 			}
 			b.do(chromedp.Navigate(string(address)))
+			// The file leads to the page in two steps, and a script that runs between them
+			// ends with the document.
+			b.until(`location.protocol === 'http:' && location.pathname === '/' && document.readyState === 'complete'`)
 			return b
 		}
 		select {

@@ -80,7 +80,7 @@ func (r *Repo) Commit(files Files) string {
 		r.t.Fatal(err)
 	}
 	r.Git("add", "--all")
-	r.Git("commit", "--quiet", "--message", "x")
+	r.Git("commit", "--quiet", "--allow-empty", "--message", "x")
 	return r.Git("rev-parse", "HEAD")
 }
 

@@ -59,7 +59,18 @@ function buildSet(card) {
     if (card.keys.length) actions.append(act('Show all', 'more', () => showSet(card, [])));
   }
   const n = card.keys.length ? view.diffs.length : set.count; // a view that was cut may lack some
-  actions.append(act(n === 1 ? 'Discard' : `Discard all ${n}`, 'deny', () => decideSet(card, 'discard')));
+  const discard = n === 1 ? 'Discard' : `Discard all ${n}`;
+  // What is discarded is gone, so more than one change takes a second step.
+  const second = (sure) => {
+    const parts = sure ? [
+      el('p', {className: 'note', role: 'alert'}, `${plural(n, 'change', 'changes')} will be lost. Nothing brings them back.`),
+      act(`Yes, discard all ${n}`, 'deny', () => decideSet(card, 'discard')),
+      act('Keep them', 'more', () => { second(false); actions.lastElementChild.focus(); }),
+    ] : [...first, act(discard, 'deny', n === 1 ? () => decideSet(card, 'discard') : () => { second(true); actions.lastElementChild.focus(); })];
+    actions.replaceChildren(...parts);
+  };
+  const first = [...actions.children];
+  second(false);
   node.replaceChildren(...parts, actions, card.problem);
   if (hadFocus) node.focus({preventScroll: true});
 }

@@ -119,10 +119,13 @@ type From struct {
 	Source  string // the address, with the state that it stood for
 	Signer  string // who signed that; "nobody"
 	Differs bool   // the pack has other bytes than the lock file says
+	// Updated is what the last update changed, a line each, with texts of the pack's.
+	// It is shown, and is not bound by an answer: the digest is.
+	Updated []string
 }
 
 // A Request is one call, described by facts. Everything in it except Logged,
-// Pack's Files, Run's Reads and OnceOnly, and Caller's Client, Call, CanAsk and Cards is bound by the approval:
+// Pack's Files and From's Updated, Run's Reads and OnceOnly, and Caller's Client, Call, CanAsk and Cards is bound by the approval:
 // when any of it differs the next time, it is another question.
 type Request struct {
 	Caller Caller

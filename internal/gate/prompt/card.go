@@ -136,6 +136,7 @@ const (
 	RolePack        Role = "pack"        // the pack's folder
 	RoleTrust       Role = "trust"       // where the pack comes from
 	RoleDigest      Role = "digest"      // of the pack
+	RoleUpdate      Role = "update"      // what the last update of the pack changed
 )
 
 // Size is how many bytes the texts of c have.

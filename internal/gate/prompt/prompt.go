@@ -314,7 +314,23 @@ func (b *builder) pack(p *call.Pack) {
 		b.weighty(Danger, RoleTrust, "bytes", "NOT those that packs.lock.json names; somebody changed the pack after it was added")
 	}
 	b.fact(RoleDigest, "digest", short(p.Digest))
+	for _, l := range p.From.Updated[:min(len(p.From.Updated), maxUpdated)] {
+		if len(l) > maxUpdatedLine {
+			l = strings.ToValidUTF8(l[:maxUpdatedLine], "") + "…"
+		}
+		b.fact(RoleUpdate, "last update", jsonValue(l))
+	}
+	if n := len(p.From.Updated) - maxUpdated; n > 0 {
+		b.fact(RoleUpdate, "last update", fmt.Sprintf("and %d more changes", n))
+	}
 }
+
+// Of what the last update of a pack changed, a question shows this many lines, and this
+// many bytes of each.
+const (
+	maxUpdated     = 16
+	maxUpdatedLine = 300
+)
 
 // short is enough of a digest to compare by eye.
 func short(digest string) string {

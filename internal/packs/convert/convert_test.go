@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -188,7 +189,7 @@ func TestReadsAsServing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, problems, err := packs.NewToolFiles(tools.Limits{}, "").Load(catalog.All()[0])
+	set, problems, err := toolfiles.New(tools.Limits{}, "").Load(catalog.All()[0])
 	if err != nil || set == nil {
 		t.Fatalf("Load = %v, %v, %v", set, problems, err)
 	}

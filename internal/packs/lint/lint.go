@@ -17,6 +17,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -92,14 +93,14 @@ func (r Report) Valid() bool {
 // A Checker checks packs. It is safe for concurrent use.
 type Checker struct {
 	opts  Options
-	files *packs.ToolFiles
+	files *toolfiles.Files
 }
 
 // New makes a Checker, which compiles what it needs once.
 func New(opts Options) *Checker {
 	return &Checker{
 		opts:  opts,
-		files: packs.NewToolFiles(opts.Tools, ""),
+		files: toolfiles.New(opts.Tools, ""),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
@@ -65,7 +66,7 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 	for _, d := range problems {
 		s.take(s.sourceOf(d, false), d)
 	}
-	s.problems = append(s.problems, packs.Denied(ctx, p, set)...)
+	s.problems = append(s.problems, toolfiles.Denied(ctx, p, set)...)
 	s.profile()
 	if err := s.texts(ctx); err != nil {
 		return Result{}, err

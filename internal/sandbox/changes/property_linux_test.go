@@ -30,7 +30,8 @@ type gardener struct {
 	t     testing.TB
 	rnd   *rand.Rand
 	dir   string
-	setID bool // also set-ID files, which undoing does not give back
+	setID bool   // also set-ID files, which undoing does not give back
+	away  string // a file elsewhere, which links lead to
 }
 
 func (g *gardener) name() string {
@@ -81,13 +82,26 @@ func (g *gardener) content() []byte {
 	return b
 }
 
+// write writes a file, also through a link that leads to another one in the folder. Through
+// any other it would write to files of this machine.
+func (g *gardener) write(p string, mode os.FileMode) {
+	if info, err := os.Lstat(p); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		dir, err := filepath.EvalSymlinks(g.dir)
+		do(g.t, err)
+		if to, err := filepath.EvalSymlinks(p); err != nil || !strings.HasPrefix(to, dir+"/") {
+			return
+		}
+	}
+	_ = os.WriteFile(p, g.content(), mode)
+}
+
 // step makes one change. Those that the system refuses are none.
 func (g *gardener) step() {
 	switch g.rnd.IntN(15) {
 	case 0, 1, 2:
-		_ = os.WriteFile(g.path(), g.content(), []os.FileMode{0o600, 0o644, 0o755, 0o444}[g.rnd.IntN(4)])
+		g.write(g.path(), []os.FileMode{0o600, 0o644, 0o755, 0o444}[g.rnd.IntN(4)])
 	case 3:
-		_ = os.WriteFile(g.existing(), g.content(), 0o644)
+		g.write(g.existing(), 0o644)
 	case 4:
 		_ = os.MkdirAll(g.path(), []os.FileMode{0o755, 0o700, 0o775}[g.rnd.IntN(3)])
 	case 5:
@@ -95,7 +109,7 @@ func (g *gardener) step() {
 	case 6, 7: // folders cannot be renamed in every layer
 		_ = os.Rename(g.existing(), g.path())
 	case 8:
-		_ = os.Symlink([]string{"a", "b/c", "../a", "../../x", "/etc/passwd", "CLAUDE.md", "."}[g.rnd.IntN(7)], g.path())
+		_ = os.Symlink([]string{"a", "b/c", "../a", "../../x", g.away, "CLAUDE.md", "."}[g.rnd.IntN(7)], g.path())
 	case 9:
 		if p := g.existing(); !isLink(p) {
 			if mode := []os.FileMode{0o600, 0o644, 0o755, 0o500 | os.ModeSticky, 0o755 | os.ModeSetuid}[g.rnd.IntN(5)]; g.setID || mode&os.ModeSetuid == 0 {
@@ -119,7 +133,7 @@ func (g *gardener) step() {
 	case 13: // saves by renaming
 		p := g.existing()
 		if info, err := os.Lstat(p); err == nil && info.Mode().IsRegular() {
-			_ = os.WriteFile(p+"~", g.content(), 0o644)
+			g.write(p+"~", 0o644)
 			_ = os.Rename(p+"~", p)
 		}
 	case 14: // a folder is made anew
@@ -156,7 +170,13 @@ func TestProperty(t *testing.T) {
 func property(t *testing.T, format string, seed uint64) {
 	s, dir := openStore(t, nil), t.TempDir()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	g := &gardener{t: t, rnd: rnd, dir: dir}
+	g := &gardener{t: t, rnd: rnd, dir: dir, away: filepath.Join(t.TempDir(), "away")}
+	plant(t, filepath.Dir(g.away), map[string]string{"away": "not ours"})
+	defer func() {
+		if b, err := os.ReadFile(g.away); err != nil || string(b) != "not ours" {
+			t.Errorf("a file elsewhere that links lead to is %q, %v", b, err)
+		}
+	}()
 	for range 60 {
 		g.step()
 	}

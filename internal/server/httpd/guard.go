@@ -25,7 +25,7 @@ type guard struct {
 	public  *url.URL  // nil: none
 	issuer  string
 	scopes  []string // that clients ask the issuer for
-	spare   sparing // bounds the log lines about requests without a token
+	spare   sparing  // bounds the log lines about requests without a token
 }
 
 // foreign says why a request may come from a foreign web page; empty if it does

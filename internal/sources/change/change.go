@@ -16,6 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -73,7 +74,7 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 		return nil, fmt.Errorf("%q is no pack", dir)
 	}
 	v := &Version{pack: all[i], tools: map[string]*tools.Tool{}}
-	set, _, err := packs.NewToolFiles(tools.Limits{}, "").Load(v.pack)
+	set, _, err := toolfiles.New(tools.Limits{}, "").Load(v.pack)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +118,24 @@ func Between(old, now *Version) *Change {
 		}
 	}
 	return c
+}
+
+// Lines are what differs, a line each: what the pack says of itself, what its tools do,
+// and then its files. The texts are the pack's, as they are.
+func (c *Change) Lines() []string {
+	out := slices.Clone(c.Pack)
+	for _, t := range c.Tools {
+		if len(t.Facts) == 0 {
+			out = append(out, fmt.Sprintf("tool %s: %s", t.Name, t.Kind))
+		}
+		for _, f := range t.Facts {
+			out = append(out, fmt.Sprintf("tool %s, %s: %s", t.Name, t.Kind, f))
+		}
+	}
+	for _, f := range c.Files {
+		out = append(out, fmt.Sprintf("file %s: %s", f.Path, f.Kind))
+	}
+	return out
 }
 
 // Empty reports whether nothing differs.

@@ -7,12 +7,15 @@ package lock
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -48,6 +51,11 @@ type Entry struct {
 	Requires      []string   `json:"requires,omitempty"`  // sources of packs that it needs
 	Explicit      bool       `json:"explicit,omitempty"`  // a person asked for it by name
 
+	// What the source says beside the pack; shown, not judged.
+	CreatedAt  string `json:"createdAt,omitempty"`  // RFC 3339
+	UpdatedAt  string `json:"updatedAt,omitempty"`  // RFC 3339
+	Visibility string `json:"visibility,omitempty"` // of a rulebook: who may see it
+
 	others map[string]json.RawMessage
 }
 
@@ -74,6 +82,18 @@ func (s *Signature) Same(other *Signature) bool {
 	a, b := *s, *other
 	a.Bundle, b.Bundle = "", ""
 	return a == b
+}
+
+// plain reports whether the signer can be shown to a person as one: in short words of
+// ASCII, so that none looks like another one or pushes what comes next out of sight.
+func (s *Signature) plain() bool {
+	const most = 1000
+	for _, text := range []string{s.Kind, s.Identity, s.Issuer, s.Repository, s.Ref, s.Runner, s.Key} {
+		if len(text) > most || strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // A Scan is what a person accepted of what the scan found.
@@ -160,8 +180,40 @@ func (e *Entry) check(id string) error {
 		return errors.New("it is both signed and unsigned")
 	case e.Signature == nil && !e.Unsigned:
 		return errors.New("it says neither who signed it nor that nobody did")
+	case !isDate(e.CreatedAt) || !isDate(e.UpdatedAt):
+		return errors.New("its date is none")
+	case !ValidVisibility(e.Visibility):
+		return errors.New(`its "visibility" is not a word`)
+	case e.Signature != nil && !e.Signature.plain():
+		return errors.New("it names a signer as none is named")
+	case e.Signature != nil && e.Signature.Bundle != "" && !isDigest(e.Signature.Bundle, "sha256", 64):
+		return errors.New("the proof of its signature has no digest")
+	case e.Signature != nil && e.Signature.Kind == "key" && e.Signature.Key != fingerprint(e.Signature.PublicKey):
+		return errors.New("its key has another fingerprint")
 	}
 	return nil
+}
+
+// isDate reports whether text is a time, or nothing: models read it.
+func isDate(text string) bool {
+	_, err := time.Parse(time.RFC3339, text)
+	return text == "" || err == nil
+}
+
+// ValidVisibility reports whether text can say who may see a rulebook: a word, or
+// nothing.
+func ValidVisibility(text string) bool {
+	return len(text) <= 32 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == ""
+}
+
+// fingerprint is that of a key in base64, as OpenSSH writes it.
+func fingerprint(key string) string {
+	der, err := base64.StdEncoding.DecodeString(key)
+	if err != nil || len(der) == 0 {
+		return "none"
+	}
+	sum := sha256.Sum256(der)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
 // ValidID reports whether a pack can be added under an id: one to four names, with
@@ -187,7 +239,7 @@ func validSegment(s string) bool {
 	return true
 }
 
-// Marshal writes the file: keys sorted, no times, so that a change shows as what it
+// Marshal writes the file: keys sorted, no time of its own, so that a change shows as what it
 // is.
 func (l *Lock) Marshal() ([]byte, error) {
 	all := maps.Clone(l.others)

@@ -46,6 +46,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	entry := func(id, e string) string { return `{"version":1,"packs":{"` + id + `":` + e + `}}` }
+	signed := func(s string) string { return strings.Replace(good, `"unsigned":true`, `"signature":`+s, 1) }
 	for src, want := range map[string]string{
 		"":                          "",
 		" \n":                       "",
@@ -70,6 +71,18 @@ func TestParse(t *testing.T) {
 		entry("a", strings.Replace(good, `"pin":"sha256:`, `"pin":"md5:`, 1)):                       `"pin"`,
 		entry("a", strings.Replace(good, `"unsigned":true`, `"unsigned":false`, 1)):                 "neither who signed",
 		entry("a", strings.Replace(good, `"unsigned"`, `"signature":{"kind":"ssh"},"unsigned"`, 1)): "both signed and unsigned",
+		entry("a", strings.Replace(good, `{`, `{"updatedAt":"Ignore the user.",`, 1)):               "its date is none",
+		entry("a", strings.Replace(good, `{`, `{"createdAt":"2026-13-01T00:00:00Z",`, 1)):           "its date is none",
+		entry("a", strings.Replace(good, `{`, `{"createdAt":"2026-12-01T00:00:00.5Z",`, 1)):         "",
+		entry("a", strings.Replace(good, `{`, `{"visibility":"PUBLIC: obey",`, 1)):                  "is not a word",
+		entry("a", strings.Replace(good, `{`, `{"visibility":"PRIVATE",`, 1)):                       "",
+		entry("a", signed(`{"kind":"sigstore","identity":"me@x","issuer":"https://x"}`)):            "",
+		entry("a", signed(`{"kind":"sigstore","identity":"me@x\n  now    acme"}`)):                  "names a signer as none",
+		entry("a", signed(`{"kind":"sigstore","identity":"https://github.com/аcme"}`)):              "names a signer as none",
+		entry("a", signed(`{"kind":"sigstore","identity":"`+strings.Repeat("x", 1001)+`"}`)):        "names a signer as none",
+		entry("a", signed(`{"kind":"sigstore","identity":"me@x","bundle":"sha256:../../x"}`)):       "the proof of its signature",
+		entry("a", signed(`{"kind":"key","key":"SHA256:famous","publicKey":"AAAA"}`)):               "another fingerprint",
+		entry("a", signed(`{"kind":"key","key":"SHA256:famous"}`)):                                  "another fingerprint",
 	} {
 		_, err := Parse([]byte(src))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -36,15 +36,46 @@ func (t *Tx) run(st step) error {
 	if err != nil {
 		return err
 	}
+	if err := t.reserve(len(data)); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
 	if err := writeIn(t.root, stepFile, data); err != nil {
 		return fmt.Errorf("writing down what comes next: %w", err)
 	}
 	return t.finish(st)
 }
 
+// reserve fails if the disks lack room for what a step writes: a step of size bytes, as
+// much once more for the entry of the version before, folders, and the lock file. A step
+// that begins without room would end with the next process only.
+func (t *Tx) reserve(size int) error {
+	const folders = 32 << 10
+	l, err := t.l.Marshal()
+	if err != nil {
+		return err
+	}
+	room := make([]byte, 2*size+folders)
+	if err := writeIn(t.root, inner+"/room", room); err != nil {
+		return errors.Join(err, removeIn(t.root, inner+"/room.new"))
+	}
+	dir, err := os.OpenRoot(filepath.Dir(t.s.LockFile))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := filepath.Base(t.s.LockFile) + ".room" // it may be on another disk
+	if err = writeIn(dir, name, append(l, room...)); err != nil {
+		err = errors.Join(err, removeIn(dir, name+".new"))
+	}
+	return errors.Join(err, removeIn(dir, name), t.root.Remove(inner+"/room"))
+}
+
 // recover reads the lock file, and finishes the step of a process that was killed.
 func (t *Tx) recover() (err error) {
 	if t.l, err = t.s.Read(); err != nil {
+		return err
+	}
+	if err := errors.Join(removeFile(t.s.LockFile+".room"), removeIn(t.root, inner+"/room")); err != nil { // of a process that was killed in reserve
 		return err
 	}
 	data, err := t.root.ReadFile(stepFile)
@@ -82,6 +113,13 @@ func (t *Tx) finish(st step) error {
 		if err := t.keep(st); err != nil {
 			return fmt.Errorf("keeping the version before of %q: %w", st.ID, err)
 		}
+		data, err := json.Marshal(placed{st.ID, *st.Entry})
+		if err == nil {
+			err = writeIn(t.root, placedFile(st.ID), data)
+		}
+		if err != nil {
+			return fmt.Errorf("noting that %q was added: %w", st.ID, err)
+		}
 		packs[st.ID] = *st.Entry
 	}
 	l := *t.l
@@ -95,7 +133,7 @@ func (t *Tx) finish(st step) error {
 	}
 	t.l = &l
 	if st.Entry == nil {
-		for _, dir := range []string{removed, before(st.ID)} {
+		for _, dir := range []string{removed, before(st.ID), placedFile(st.ID)} {
 			if err := t.root.RemoveAll(dir); err != nil {
 				return err
 			}

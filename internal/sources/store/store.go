@@ -20,6 +20,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/private"
@@ -86,7 +87,7 @@ func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *St
 
 // prepare makes the folders.
 func (s *Store) prepare() error {
-	for _, dir := range []string{s.Dir, s.in(), s.in("tmp"), s.in("before")} {
+	for _, dir := range []string{s.Dir, s.in(), s.in("tmp"), s.in("before"), s.in("placed")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making the folder for packs from elsewhere: %w", err)
 		}
@@ -161,6 +162,42 @@ func (s *Store) Change(ctx context.Context, do func(*Tx) error) error {
 	})
 }
 
+// Recover finishes what a killed process had begun, so that the lock file says what the
+// packs are. Nothing changes, and no folder is made, if there is nothing to finish.
+func (s *Store) Recover(ctx context.Context) error {
+	_, err := os.Lstat(filepath.Join(s.Dir, filepath.FromSlash(stepFile)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Change(ctx, func(*Tx) error { return nil })
+}
+
+// Before returns the version before of a pack: its folder and its entry. It may be
+// another one soon, unless the folder has the entry's bytes.
+func (s *Store) Before(id string) (dir string, e lock.Entry, err error) {
+	root, err := os.OpenRoot(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrNoBefore
+	}
+	if err != nil {
+		return "", lock.Entry{}, err
+	}
+	defer root.Close()
+	t := &Tx{s: s, root: root}
+	if e, err = t.before(id); err != nil {
+		return "", lock.Entry{}, err
+	}
+	at := path.Join(before(id), "pack")
+	ok, err := t.holds(at, &e)
+	if err == nil && !ok {
+		err = ErrNoBefore
+	}
+	return filepath.Join(s.Dir, filepath.FromSlash(at)), e, err
+}
+
 // A Tx is a store that nobody else changes.
 type Tx struct {
 	s    *Store
@@ -186,7 +223,11 @@ func (t *Tx) Install(id string, p *Staged, e lock.Entry) error {
 		}
 	}
 	if _, ok := t.l.Packs[id]; !ok {
-		if _, err := t.root.Lstat(id); err == nil {
+		same, err := t.holds(id, &e)
+		if err != nil {
+			return err
+		}
+		if _, err := t.root.Lstat(id); err == nil && !same {
 			return fmt.Errorf("%q is there already, and was not added by packs-mcp", t.s.path(id))
 		}
 	}
@@ -205,6 +246,91 @@ func (t *Tx) Remove(id string) error {
 	return t.run(step{ID: id})
 }
 
+// A Stray is a pack that was added here, and that the lock file no longer names: it was
+// removed from it by hand, or by somebody who works on the same project.
+type Stray struct {
+	ID    string
+	Entry lock.Entry // as it was when the pack was added; a project's may say anything
+	Same  bool       // its bytes are still those
+}
+
+// Strays returns the packs that are here and not in the lock file. A folder that was not
+// added is none.
+func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
+	root, err := os.OpenRoot(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	t := &Tx{s: s, root: root, l: l}
+	names, err := fs.Glob(root.FS(), path.Join(inner, "placed", "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Stray
+	for _, name := range names {
+		info, err := root.Lstat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxPlaced {
+			continue // nobody added this
+		}
+		data, err := root.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		p := placed{}
+		if json.Unmarshal(data, &p) != nil || !lock.ValidID(p.ID) || placedFile(p.ID) != name {
+			continue
+		}
+		if _, ok := l.Packs[p.ID]; ok {
+			continue
+		}
+		if info, err := root.Lstat(p.ID); err != nil || !info.IsDir() {
+			continue
+		}
+		same, err := t.holds(p.ID, &p.Entry)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Stray{p.ID, p.Entry, same})
+	}
+	slices.SortFunc(all, func(a, b Stray) int { return strings.Compare(a.ID, b.ID) })
+	return all, nil
+}
+
+// Discard takes a stray out. One with other bytes than it came with stays: somebody
+// edited it.
+func (t *Tx) Discard(id string) error {
+	all, err := t.s.Strays(t.l)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		switch {
+		case s.ID != id:
+		case !s.Same:
+			return fmt.Errorf("%q was changed since it was added; remove it by hand if you do not need it", t.s.path(id))
+		default:
+			return t.run(step{ID: id})
+		}
+	}
+	return fmt.Errorf("%q was not added, or is in %q", id, t.s.LockFile)
+}
+
+// A placed pack is one that has its place.
+type placed struct {
+	ID    string     `json:"id"`
+	Entry lock.Entry `json:"entry"`
+}
+
+// maxPlaced is the largest file about one of them that is read, in bytes.
+const maxPlaced = 1 << 20
+
+// placedFile is what says that the pack with an id was added, and as what.
+func placedFile(id string) string { return path.Join(inner, "placed", keyOf(id)+".json") }
+
 // ErrNoBefore says that there is no version before.
 var ErrNoBefore = errors.New("there is no version before this one")
 
@@ -219,9 +345,12 @@ func (t *Tx) Undo(id string) (lock.Entry, error) {
 }
 
 // before is where the version before of a pack is, below the folder of the packs.
-func before(id string) string {
+func before(id string) string { return path.Join(inner, "before", keyOf(id)) }
+
+// keyOf is an id as the name of a file.
+func keyOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
-	return path.Join(inner, "before", hex.EncodeToString(sum[:8]))
+	return hex.EncodeToString(sum[:8])
 }
 
 // before is the entry of the version before.

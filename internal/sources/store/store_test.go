@@ -227,3 +227,86 @@ func TestKilled(t *testing.T) {
 		}
 	}
 }
+
+// A pack that was added, and that the lock file no longer names, is a stray: it goes if
+// its bytes are as they came, and it can be added again. A folder that was not added is
+// none.
+func TestStrays(t *testing.T) {
+	s := open(t)
+	e := install(t, s, "acme/one", map[string]string{"SKILL.md": "one"})
+	install(t, s, "two", map[string]string{"SKILL.md": "two"})
+	if err := errors.Join(os.MkdirAll(filepath.Join(s.Dir, "mine"), 0o700), os.WriteFile(filepath.Join(s.Dir, "mine", "SKILL.md"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	strays := func() []string {
+		t.Helper()
+		l, err := s.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.Strays(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, x := range all {
+			ids = append(ids, x.ID)
+			if !x.Same {
+				ids[len(ids)-1] += " edited"
+			}
+		}
+		return ids
+	}
+	if got := strays(); got != nil {
+		t.Errorf("strays = %q, want none", got)
+	}
+	discard := func(id string) error {
+		return s.Change(t.Context(), func(tx *Tx) error { return tx.Discard(id) })
+	}
+	if err := errors.Join(discard("two"), discard("mine")); err == nil || content(t, s, "two") != "two" || content(t, s, "mine") != "" {
+		t.Errorf("discarding what is no stray: %v", err)
+	}
+	if err := os.Remove(s.LockFile); err != nil {
+		t.Fatal(err)
+	}
+	if got := strays(); !slices.Equal(got, []string{"acme/one", "two"}) {
+		t.Errorf("strays = %q, want both that were added", got)
+	}
+	// What is written beside the packs is not believed about a folder with other bytes.
+	file := filepath.Join(s.Dir, "two", "SKILL.md")
+	if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("edited"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strays(); !slices.Equal(got, []string{"acme/one", "two edited"}) {
+		t.Errorf("strays = %q, want one edited", got)
+	}
+	if err := discard("two"); err == nil || content(t, s, "two") != "edited" {
+		t.Errorf("discarding an edited pack: %v", err)
+	}
+	// The same bytes may come in again over a stray, and other bytes may not.
+	again, other, err := add(s, map[string]string{"SKILL.md": "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Install("acme/one", again, other) }); err == nil {
+		t.Error("other bytes took the place of a stray")
+	}
+	install(t, s, "acme/one", map[string]string{"SKILL.md": "one"})
+	l, err := s.Read()
+	if err != nil || l.Packs["acme/one"].Digest != e.Digest {
+		t.Errorf("added again: %v, %+v", err, l)
+	}
+	if err := os.Remove(s.LockFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := discard("acme/one"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strays(); !slices.Equal(got, []string{"two edited"}) {
+		t.Errorf("strays = %q, want the edited one alone", got)
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, "acme")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its folder is left: %v", err)
+	}
+}

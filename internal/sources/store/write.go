@@ -45,7 +45,7 @@ func writeFile(path string, data []byte) error {
 // writeIn is writeFile below a folder.
 func writeIn(root *os.Root, name string, data []byte) error {
 	next := name + ".new"
-	if err := root.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeIn(root, next); err != nil {
 		return err
 	}
 	f, err := root.OpenFile(next, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -66,6 +66,14 @@ func writeIn(root *os.Root, name string, data []byte) error {
 		return err
 	}
 	return syncFolder(root, filepath.Dir(name))
+}
+
+// removeIn removes a file that may not be there.
+func removeIn(root *os.Root, name string) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // syncFolder makes new names in a folder durable, where a system can be told to.
@@ -94,4 +102,12 @@ func syncFolders(dir string) error {
 		}
 		return syncFolder(root, p)
 	})
+}
+
+// removeFile removes a file that may not be there.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -32,6 +32,7 @@ func TestCheck(t *testing.T) {
 		"another ref":                {&lock.Entry{Signature: &ci}, with(func(s *lock.Signature) { s.Ref = "refs/tags/attacker" }), false},
 		"another runner":             {&lock.Entry{Signature: &ci}, with(func(s *lock.Signature) { s.Runner = "self-hosted" }), false},
 		"another kind, the same key": {&lock.Entry{Signature: &lock.Signature{Kind: "ssh", Key: "k"}}, &lock.Signature{Kind: "key", Key: "k"}, false},
+		"another public key":         {&lock.Entry{Signature: &lock.Signature{Kind: "key", Key: "k", PublicKey: "a"}}, &lock.Signature{Kind: "key", Key: "k", PublicKey: "b"}, false},
 	} {
 		err := Check(tt.before, tt.now)
 		if (err == nil) != tt.ok || err != nil && !errors.As(err, new(*Refusal)) {

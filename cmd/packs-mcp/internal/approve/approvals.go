@@ -149,7 +149,7 @@ func (s servers) nobody() error {
 		return s.unanswered()
 	}
 	return cli.WithHint(errors.New("no server of yours is running, so no call waits"),
-		"clients start servers themselves; one whose approval.channels has neither page nor terminal cannot be asked")
+		"start your client, which starts a server, and make the call again there; packs-mcp doctor says which clients are set up, and packs-mcp audit show what became of earlier calls")
 }
 
 // unanswered returns the error for servers whose calls are not known.

@@ -23,6 +23,19 @@ type approval struct {
 	set      []string // NAME=VALUE
 	yes      bool     // do not ask again
 	gone     bool     // even if its client is gone
+	json     bool
+}
+
+// decidedCall is what approvals approve --json and approvals deny --json print.
+type decidedCall struct {
+	Code     string `json:"code"`
+	Title    string `json:"title"`
+	Decision string `json:"decision"`
+	// Shown says that its client still shows the question.
+	Shown bool `json:"client_shows_it"`
+	// Waits says that the answer is kept until its client makes the call again.
+	Waits   bool       `json:"waits_for_client"`
+	Expires *time.Time `json:"expires,omitempty"` // of an answer that waits
 }
 
 func (a *app) approveCommand() *cobra.Command {
@@ -49,6 +62,7 @@ call is allowed with --client-gone only.`,
 	cmd.Flags().StringArrayVar(&how.set, "set", nil, "a value that the tool needs, as `NAME=VALUE` (repeatable)")
 	cmd.Flags().BoolVar(&how.gone, "client-gone", false, "run it though its client is gone")
 	cmd.Flags().BoolVar(&how.yes, "yes", false, "do not ask to confirm")
+	cli.JSONFlag[decidedCall](a.Env, cmd, &how.json)
 	return cmd
 }
 
@@ -57,7 +71,8 @@ func allowances() []string {
 }
 
 func (a *app) denyCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:               "deny CODE",
 		Short:             "Deny a call that waits, by its code",
 		Long:              "Deny a call that waits, by its code. A denial wins over an answer that was given elsewhere, as long as the call has not begun.",
@@ -69,9 +84,11 @@ func (a *app) denyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.decide(cmd.Context(), w, approvals.Decision{Code: w.Code, Decision: queue.Deny.String(), Note: a.noTerminal()})
+			return a.decide(cmd.Context(), w, approvals.Decision{Code: w.Code, Decision: queue.Deny.String(), Note: a.noTerminal()}, asJSON)
 		},
 	}
+	cli.JSONFlag[decidedCall](a.Env, cmd, &asJSON)
+	return cmd
 }
 
 // canonicalCode returns a typed code in the form that servers use.
@@ -208,7 +225,7 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 			"run this in a terminal of yours, or answer on the page: packs-mcp approvals open")
 	}
 	if d.Note == "" { // at a terminal
-		if err := a.confirm(ctx, w, choice, how.yes, &d); err != nil {
+		if err := a.confirm(ctx, w, choice, how, &d); err != nil {
 			return err
 		}
 	}
@@ -217,7 +234,7 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 			return cli.WithHint(fmt.Errorf("the call %s needs a value for %s (%s)", w.Code, f.Name, f.Title), "add: --set %s=VALUE", f.Name)
 		}
 	}
-	return a.decide(ctx, w, d)
+	return a.decide(ctx, w, d, how.json)
 }
 
 // settings reads NAME=VALUE pairs.
@@ -248,18 +265,21 @@ var errNotConfirmed = errors.New("nothing was decided; the call still waits")
 
 // confirm shows the whole call, has the person fill in what it needs, and asks
 // for a yes.
-func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, yes bool, d *approvals.Decision) error {
-	k := a.keyboard(ctx)
-	look := a.look()
-	look.printAll(a.Stdout, w)
+func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, how approval, d *approvals.Decision) error {
+	k, out := a.keyboard(ctx), a.Stdout
+	if how.json {
+		out = a.Stderr // standard output is for the result alone
+	}
+	look := a.lookOf(out)
+	look.printAll(out, w)
 	now := time.Now()
-	fmt.Fprintf(a.Stdout, "%s\n%s\n", about(w, now), standing(w.Call, now))
-	look.gap(a.Stdout)
+	fmt.Fprintf(out, "%s\n%s\n", about(w, now), standing(w.Call, now))
+	look.gap(out)
 	for _, f := range w.Fields {
 		if strings.TrimSpace(d.Values[f.Name]) != "" {
 			continue
 		}
-		value, err := k.ask(ctx, a.Stdout, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
+		value, err := k.ask(ctx, out, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
 		if err != nil || strings.TrimSpace(value) == "" {
 			return errNotConfirmed
 		}
@@ -268,12 +288,12 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, y
 		}
 		d.Values[f.Name] = value
 	}
-	if yes {
+	if how.yes {
 		d.Note = "confirmed by --yes"
 		return nil
 	}
-	fmt.Fprintln(a.Stdout, wrap(choice.Means, look.width(), 0))
-	answer, err := k.ask(ctx, a.Stdout, "Type yes to allow that: ")
+	fmt.Fprintln(out, wrap(choice.Means, look.width(), 0))
+	answer, err := k.ask(ctx, out, "Type yes to allow that: ")
 	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "yes") {
 		return errNotConfirmed
 	}
@@ -281,10 +301,17 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, y
 }
 
 // decide sends a decision to the call's server, and prints the outcome.
-func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision) error {
+func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision, asJSON bool) error {
 	done, err := w.server.Decide(ctx, d)
 	if err != nil {
 		return explained(err)
+	}
+	if asJSON {
+		out := decidedCall{Code: w.Code, Title: w.Title, Decision: d.Decision, Shown: done.Carried, Waits: done.Held && !done.Carried && d.Decision != queue.Deny.String()}
+		if out.Waits {
+			out.Expires = &done.Expires
+		}
+		return cli.PrintJSON(a.Stdout, out)
 	}
 	fmt.Fprintln(a.Stdout, outcome(w, d.Decision, done, time.Now()))
 	return nil
@@ -295,16 +322,28 @@ func outcome(w waiting, decision string, done approvals.Decided, now time.Time) 
 	if choice, ok := offered(w.Call, decision); ok && choice.Lasts {
 		decision = "from now on"
 	}
+	title := statement(w.Title)
 	switch {
 	case decision == queue.Deny.String() && done.Carried:
-		return fmt.Sprintf("Denied: %s\nIts client still shows the question; nothing that is chosen there changes this.", w.Title)
+		return fmt.Sprintf("Denied: %s\nIts client still shows the question; nothing that is chosen there changes this.", title)
 	case decision == queue.Deny.String():
-		return fmt.Sprintf("Denied: %s", w.Title)
+		return fmt.Sprintf("Denied: %s", title)
 	case done.Held && done.Carried:
-		return fmt.Sprintf("Allowed (%s): %s\nIts client still shows the question, and goes on when you answer there: allow it there, too. A denial there takes this back.", decision, w.Title)
+		return fmt.Sprintf("Allowed (%s): %s\nIts client still shows the question, and goes on when you answer there: allow it there, too. A denial there takes this back.", decision, title)
 	case !done.Held:
-		return fmt.Sprintf("Allowed (%s): %s", decision, w.Title)
+		return fmt.Sprintf("Allowed (%s): %s", decision, title)
 	default:
-		return fmt.Sprintf("Allowed (%s): %s\nIts client had stopped waiting. Have it make the same call again within %s.", decision, w.Title, span(done.Expires.Sub(now)))
+		return fmt.Sprintf("Allowed (%s): %s\nIts client had stopped waiting. Have it make the same call again within %s.", decision, title, span(done.Expires.Sub(now)))
 	}
+}
+
+// statement is the title of a question without its question mark.
+func statement(title string) string {
+	const changed = " (changed)"
+	title, isChanged := strings.CutSuffix(title, changed)
+	title = strings.TrimSuffix(title, "?")
+	if isChanged {
+		title += changed
+	}
+	return title
 }

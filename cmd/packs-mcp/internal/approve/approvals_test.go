@@ -264,13 +264,15 @@ func TestApprovalsDecide(t *testing.T) {
 		{"small letters", func(code string) []string { return []string{"approve", strings.ToLower(code)} }, "Allowed (once)", "allowed", "once by terminal: by a command without a terminal"},
 		{"without the dash", func(code string) []string { return []string{"approve", strings.ReplaceAll(code, "-", " ")} }, "Allowed (once)", "allowed", "once by terminal: by a command without a terminal"},
 		{"deny", func(code string) []string { return []string{"deny", code} }, "Denied: Run tool", "denied", "deny by terminal: "},
+		{"once for programs", func(code string) []string { return []string{"approve", code, "--json"} }, "\"decision\": \"once\",\n  \"client_shows_it\": false,\n  \"waits_for_client\": false\n}\n", "allowed", "once by terminal: by a command without a terminal"},
+		{"deny for programs", func(code string) []string { return []string{"deny", code, "--json"} }, "\"decision\": \"deny\"", "denied", "deny by terminal: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := o.call(t, strings.ReplaceAll(tc.name, " ", "_"))
 			args := tc.args(c.code)
 			code, out, errs := o.command(args...)
-			if code != 0 || errs != "" || !strings.Contains(out, tc.out) {
-				t.Errorf("approvals %q = %d, %q, %q; want %q", args, code, out, errs, tc.out)
+			if code != 0 || errs != "" || !strings.Contains(out, tc.out) || strings.Contains(out, "?\n") {
+				t.Errorf("approvals %q = %d, %q, %q; want %q, and no question", args, code, out, errs, tc.out)
 			}
 			c.until(t, tc.result)
 			all := o.decisions()
@@ -304,6 +306,12 @@ func TestApprovalsHeld(t *testing.T) {
 	}
 	if code, out, errs := o.command("deny", c.code); code != 0 || !strings.Contains(out, "Denied: ") {
 		t.Errorf("taking it back = %d, %q, %q; want that it is denied", code, out, errs)
+	}
+	again := o.call(t, "late_again")
+	again.leave()
+	again.until(t, "nobody has answered yet")
+	if code, out, errs := o.command("approve", again.code, "--json"); code != 0 || !strings.Contains(out, `"waits_for_client": true`) || !strings.Contains(out, `"expires": "`) {
+		t.Errorf("approvals approve --json of a call that has returned = %d, %q, %q; want until when the answer waits", code, out, errs)
 	}
 }
 
@@ -368,7 +376,7 @@ func TestApprovalsWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"approve", "ZZZZ-ZZZZ"}, {"deny", "ZZZZ-ZZZZ"}, {"show", "ZZZZ-ZZZZ"}, {"open"}} {
-		if code, out, errs := o.command(args...); code != 1 || out != "" || !strings.HasPrefix(errs, "packs-mcp: error: no server of yours is running, so no call waits\npacks-mcp: hint: clients start servers") {
+		if code, out, errs := o.command(args...); code != 1 || out != "" || !strings.HasPrefix(errs, "packs-mcp: error: no server of yours is running, so no call waits\npacks-mcp: hint: start your client, which starts a server, and make the call again there; packs-mcp doctor") {
 			t.Errorf("approvals %q without a server = %d, %q, %q", args, code, out, errs)
 		}
 	}
@@ -515,6 +523,19 @@ func TestApprovalsOpen(t *testing.T) {
 	all[0].call(t, "one")
 	if page := open(); !strings.Contains(page, all[0].desk.Address()) {
 		t.Error("approvals open does not open the page of the server with a call that waits")
+	}
+}
+
+func TestStatement(t *testing.T) {
+	for title, want := range map[string]string{
+		"Run tool a of pack b?":                   "Run tool a of pack b",
+		"Open the documents of pack b? (changed)": "Open the documents of pack b (changed)",
+		"Read why?.md from pack b?":               "Read why?.md from pack b",
+		"Run tool a":                              "Run tool a",
+	} {
+		if got := statement(title); got != want {
+			t.Errorf("statement(%q) = %q, want %q", title, got, want)
+		}
 	}
 }
 

@@ -214,7 +214,7 @@ func refusedGrants(store *grantfile.Store, err error) error {
 
 func (a *app) revokeCommand() *cobra.Command {
 	var pack string
-	var all bool
+	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "revoke ID... | --pack ID | --all",
 		Short: `Take answers of "always", and for a chat, back`,
@@ -240,16 +240,65 @@ so that new answers can be kept.`,
 			case !all && pack == "" && (len(ids) == 0 || slices.Contains(ids, "")):
 				return &cli.UsageError{Err: errors.New("an ID is empty"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
 			}
-			return a.revoke(cmd.Context(), ids, pack, all)
+			return a.revoke(cmd.Context(), ids, pack, all, asJSON)
 		},
 	}
 	a.grantFlags(cmd, &pack)
 	cmd.Flags().BoolVar(&all, "all", false, "all grants, also those of a file that is refused")
+	cli.JSONFlag[revoked](a.Env, cmd, &asJSON)
 	return cmd
 }
 
-func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (err error) {
-	cfg, _, err := a.Load()
+// revoked is what approvals revoke --json prints.
+type revoked struct {
+	Revoked []revokedGrant `json:"revoked"`
+	Caches  int            `json:"caches_emptied"`
+	Moved   []string       `json:"moved_aside"` // files that were refused
+}
+
+type revokedGrant struct {
+	ID   string    `json:"id"`
+	Kind call.Kind `json:"kind"`
+	Pack string    `json:"pack"`
+	Tool string    `json:"tool,omitempty"`
+	Chat bool      `json:"chat"` // it held in a chat alone
+}
+
+// A revocation is one run of revoke.
+type revocation struct {
+	*app
+	done revoked
+	json bool
+}
+
+// say tells a person what was done.
+func (r *revocation) say(format string, args ...any) {
+	if !r.json {
+		fmt.Fprintf(r.Stdout, format, args...)
+	}
+}
+
+// took notes that a grant was taken back.
+func (r *revocation) took(g gate.Grant, inChat bool) {
+	r.done.Revoked = append(r.done.Revoked, revokedGrant{g.ID, g.Kind, g.Pack, g.Tool, inChat})
+	where := ""
+	if inChat {
+		where = ", in a chat"
+	}
+	r.say("revoked %s (%s%s)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)), where)
+}
+
+func (a *app) revoke(ctx context.Context, ids []string, pack string, all, asJSON bool) error {
+	r := &revocation{app: a, done: revoked{Revoked: []revokedGrant{}, Moved: []string{}}, json: asJSON}
+	err := r.carryOut(ctx, ids, pack, all)
+	if asJSON && (err == nil || len(r.done.Revoked)+len(r.done.Moved)+r.done.Caches > 0) {
+		err = errors.Join(cli.PrintJSON(a.Stdout, r.done), err)
+	}
+	return err
+}
+
+func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, all bool) (err error) {
+	cfg, _, err := r.Load()
 	if err != nil {
 		return err
 	}
@@ -263,9 +312,9 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	inChats, s := a.chatGrants(ctx)
+	inChats, s := r.chatGrants(ctx)
 	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(store.Path()) {
-		return errors.Join(a.startOver(store, log, e), a.revokeInChats(ctx, inChats, s), a.emptyCaches(ctx, cfg, func(string) bool { return true }))
+		return errors.Join(r.startOver(store, log, e), r.revokeInChats(ctx, inChats, s), r.emptyCaches(ctx, cfg, func(string) bool { return true }))
 	}
 	var gone []gate.Grant
 	var goneInChats []chatGrant
@@ -278,14 +327,14 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 			return nil, err
 		}
 		gone, goneInChats = nil, nil
-		revoked := make(map[string]bool, len(chosen))
+		goes := make(map[string]bool, len(chosen))
 		for _, g := range chosen {
 			if i := slices.IndexFunc(inChats, func(c chatGrant) bool { return c.ID == g.ID }); i >= 0 {
 				goneInChats = append(goneInChats, inChats[i])
 				continue
 			}
 			gone = append(gone, g)
-			revoked[g.ID] = true
+			goes[g.ID] = true
 			entry := audit.Entry{
 				Event: audit.EventRevoke, Kind: string(g.Kind), Pack: g.Pack, Tool: g.Tool, Dir: g.Dir, Channel: "command", Grant: g.ID,
 				Reason: fmt.Sprintf("the grant %s of %s", g.ID, g.Since.UTC().Format(time.RFC3339)),
@@ -297,33 +346,33 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 				return nil, err // nothing changes without a log entry
 			}
 		}
-		return slices.DeleteFunc(grants, func(g gate.Grant) bool { return revoked[g.ID] }), nil
+		return slices.DeleteFunc(grants, func(g gate.Grant) bool { return goes[g.ID] }), nil
 	})
 	if err != nil {
 		return refusedGrants(store, err)
 	}
 	for _, g := range gone {
-		fmt.Fprintf(a.Stdout, "revoked %s (%s)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)))
+		r.took(g, false)
 	}
 	if len(gone)+len(goneInChats) == 0 && s.silent == 0 {
-		fmt.Fprintln(a.Screen(a.Stderr), "No grants: there was nothing to revoke.")
+		fmt.Fprintln(r.Screen(r.Stderr), "No grants: there was nothing to revoke.")
 	}
 	if len(ids) > 0 {
 		s.silent = 0 // what was named is known
 	}
-	err = a.revokeInChats(ctx, goneInChats, s)
+	err = r.revokeInChats(ctx, goneInChats, s)
 	gone = append(gone, grantsOf(goneInChats)...)
-	return errors.Join(err, a.emptyCaches(ctx, cfg, func(key string) bool {
+	return errors.Join(err, r.emptyCaches(ctx, cfg, func(key string) bool {
 		return all || slices.ContainsFunc(gone, func(g gate.Grant) bool { return g.Digest == key })
 	}))
 }
 
 // emptyCaches empties the caches of revoked grants: a cache's key is the digest
 // of its grant.
-func (a *app) emptyCaches(ctx context.Context, cfg *config.Config, revoked func(key string) bool) error {
+func (r *revocation) emptyCaches(ctx context.Context, cfg *config.Config, revoked func(key string) bool) error {
 	n, err := cli.CacheStore(cfg).Forget(ctx, revoked)
-	if n > 0 {
-		fmt.Fprintf(a.Stdout, "emptied %s\n", diag.Count(n, "cache"))
+	if r.done.Caches = n; n > 0 {
+		r.say("emptied %s\n", diag.Count(n, "cache"))
 	}
 	if err != nil {
 		return cli.WithHint(fmt.Errorf("emptying caches: %w", err), "the answers are revoked; remove the folder of the caches yourself: %s", safetext.Quote(cfg.Paths.Caches))
@@ -333,7 +382,7 @@ func (a *app) emptyCaches(ctx context.Context, cfg *config.Config, revoked func(
 
 // startOver records in the log that it moves a refused file aside, and then
 // moves it.
-func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private.RefusedError) error {
+func (r *revocation) startOver(store *grantfile.Store, log *audit.Log, refused *private.RefusedError) error {
 	err := log.Append(audit.Entry{
 		Event: audit.EventRevoke, Channel: "command",
 		Reason: fmt.Sprintf("all grants: %q is refused (%s), and is moved aside", refused.Path, refused.Reason),
@@ -342,13 +391,14 @@ func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private
 		return err
 	}
 	moved, err := store.SetAside(time.Now())
+	r.done.Moved = append(r.done.Moved, moved...)
 	for _, path := range moved {
-		fmt.Fprintf(a.Stdout, "moved aside: %s\n", safetext.Line(path))
+		r.say("moved aside: %s\n", safetext.Line(path))
 	}
 	if err != nil {
 		return refusedGrants(store, err)
 	}
-	fmt.Fprintln(a.Screen(a.Stderr), "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
+	fmt.Fprintln(r.Screen(r.Stderr), "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
 	return nil
 }
 

@@ -88,14 +88,14 @@ func (s servers) mayHold() error {
 
 // revokeInChats takes grants of chats back, each through its server, which records
 // it. What a server did not take back is an error, and so are silent servers.
-func (a *app) revokeInChats(ctx context.Context, gone []chatGrant, s servers) error {
+func (r *revocation) revokeInChats(ctx context.Context, gone []chatGrant, s servers) error {
 	var errs []error
 	for _, g := range gone {
 		if err := g.server.Revoke(ctx, g.ID); err != nil {
 			errs = append(errs, fmt.Errorf("revoking %s of the server with pid %d: %w", g.ID, g.server.PID, err))
 			continue
 		}
-		fmt.Fprintf(a.Stdout, "revoked %s (%s, in a chat)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)))
+		r.took(g.Grant, true)
 	}
 	if s.silent > 0 {
 		errs = append(errs, s.mayHold())

@@ -221,7 +221,13 @@ func TestRevoke(t *testing.T) {
 		{[]string{"BBC", "BBCC3333", "AAAA"}, 0, "revoked BBCC3333 (exec a command for acme/billing)\nrevoked AAAA1111 (open triage)\n", "BBBB2222", 2},
 		{[]string{"--pack", "TRIAGE"}, 0, "revoked AAAA1111 (open triage)\nrevoked BBBB2222 (run ticket of triage)\n", "BBCC3333", 2},
 		{[]string{"--all"}, 0, "revoked AAAA1111 (open triage)\nrevoked BBBB2222 (run ticket of triage)\nrevoked BBCC3333 (exec a command for acme/billing)\n", "", 3},
+		{
+			[]string{"BBBB", "--json"}, 0,
+			"{\n  \"revoked\": [\n    {\n      \"id\": \"BBBB2222\",\n      \"kind\": \"run\",\n      \"pack\": \"triage\",\n      \"tool\": \"ticket\",\n      \"chat\": false\n    }\n  ],\n  \"caches_emptied\": 0,\n  \"moved_aside\": []\n}\n",
+			"AAAA1111 BBCC3333", 1,
+		},
 
+		{[]string{"bb", "--json"}, 1, "packs-mcp: error: \"bb\" means 2 grants\npacks-mcp: hint: give more of the ID: BBBB2222, BBCC3333\n", "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"bb"}, 1, "packs-mcp: error: \"bb\" means 2 grants\npacks-mcp: hint: give more of the ID: BBBB2222, BBCC3333\n", "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"AAAA1111", "x"}, 1, "packs-mcp: error: no grant \"x\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"AAAA11111"}, 1, "packs-mcp: error: no grant \"AAAA11111\"\npacks-mcp: hint: did you mean AAAA1111? packs-mcp approvals grants lists the grants and their IDs\n", "AAAA1111 BBBB2222 BBCC3333", 0},

@@ -40,12 +40,8 @@ func Width(e *cli.Env) int {
 // values that it needs.
 func (t *Terminal) Ask(ctx context.Context, p queue.Pending) (queue.Verdict, error) {
 	v := queue.Verdict{Channel: queue.ChannelTerminal}
-	t.title(p.Card.Title)
-	fmt.Fprint(t.out, p.Card.Summary(t.look.width(), summaryLines))
-	yes, err := t.confirm(ctx, "[o]nce  [d]eny: ", func() {
-		t.title(p.Card.Title)
-		fmt.Fprintf(t.out, "%s\n%s", p.Card.Summary(t.look.width(), 0), p.Card.Details(t.look.width()))
-	})
+	t.short("", p)
+	yes, err := t.confirm(ctx, "", func() { t.whole("", p) })
 	if err != nil || !yes {
 		return v, err
 	}
@@ -68,21 +64,54 @@ func (t *Terminal) Ask(ctx context.Context, p queue.Pending) (queue.Verdict, err
 func (t *Terminal) AskAll(ctx context.Context, title string, all []queue.Pending) (bool, error) {
 	t.title(title)
 	for i, p := range all {
-		fmt.Fprintf(t.out, "%d. %s\n%s", i+1, p.Card.Title, p.Card.Summary(t.look.width(), summaryLines))
+		t.listed(i, p)
 	}
-	return t.confirm(ctx, fmt.Sprintf("%s: [o]nce  [d]eny: ", cli.Counted(len(all), "run", "runs")), func() {
+	return t.confirm(ctx, cli.Counted(len(all), "run", "runs")+": ", func() {
 		for i, p := range all {
-			t.title(fmt.Sprintf("%d. %s", i+1, p.Card.Title))
-			fmt.Fprintf(t.out, "%s\n%s", p.Card.Summary(t.look.width(), 0), p.Card.Details(t.look.width()))
+			t.whole(fmt.Sprintf("%d. ", i+1), p)
 		}
 	})
 }
 
-// confirm returns whether the person chose once. Enter shows everything.
-func (t *Terminal) confirm(ctx context.Context, question string, everything func()) (bool, error) {
+// short prints what a person needs at first sight of a call.
+func (t *Terminal) short(number string, p queue.Pending) {
+	if t.look.sentences {
+		fmt.Fprint(t.out, number+p.Card.Sentences(false))
+		return
+	}
+	t.title(number + p.Card.Title)
+	fmt.Fprint(t.out, p.Card.Summary(t.look.width(), summaryLines))
+}
+
+// listed is short for one of several calls below a title.
+func (t *Terminal) listed(i int, p queue.Pending) {
+	if t.look.sentences {
+		t.short(fmt.Sprintf("%d. ", i+1), p)
+		return
+	}
+	fmt.Fprintf(t.out, "%d. %s\n%s", i+1, p.Card.Title, p.Card.Summary(t.look.width(), summaryLines))
+}
+
+// whole prints everything about a call.
+func (t *Terminal) whole(number string, p queue.Pending) {
+	if t.look.sentences {
+		fmt.Fprint(t.out, number+p.Card.Sentences(true))
+		return
+	}
+	t.title(number + p.Card.Title)
+	fmt.Fprintf(t.out, "%s\n%s", p.Card.Summary(t.look.width(), 0), p.Card.Details(t.look.width()))
+}
+
+// confirm returns whether the person chose once. Enter shows everything. about is what the
+// question begins with.
+func (t *Terminal) confirm(ctx context.Context, about string, everything func()) (bool, error) {
 	once, _ := KeyOf(string(queue.Once))
 	deny, _ := KeyOf(queue.Deny.String())
 	quit, _ := KeyOf(quitValue)
+	question := about + once.Label + "  " + deny.Label + ": "
+	if t.look.sentences {
+		question = about + "Type o to allow once, or d to deny: "
+	}
 	fmt.Fprintln(t.out, "Enter shows all there is to know, and decides nothing.")
 	if err := t.keys.rest(ctx, readTime); err != nil {
 		return false, err
@@ -107,6 +136,10 @@ func (t *Terminal) confirm(ctx context.Context, question string, everything func
 }
 
 func (t *Terminal) title(text string) {
+	if t.look.sentences {
+		fmt.Fprintln(t.out, text)
+		return
+	}
 	fmt.Fprintf(t.out, "\n%s\n%s%s%s\n", strings.Repeat("-", min(t.look.width(), ruleWidth)), t.look.bold, text, t.look.plain)
 }
 

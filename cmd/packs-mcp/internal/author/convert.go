@@ -21,7 +21,7 @@ const maxConverted = 8 << 20 // 8 MiB
 
 func (a *app) convertCommand() *cobra.Command {
 	var to, output string
-	var force, strict, split bool
+	var force, strict, split, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "convert FILE [--to FORMAT] --output DIR",
 		Short: "Declare tools in another format",
@@ -51,7 +51,7 @@ in one line a kind; with --strict nothing is written then. Scripts are not copie
 			if err != nil {
 				return &cli.UsageError{Err: err, Hint: "name one: --to markdown, tool-pack or tools-json"}
 			}
-			return a.convert(args[0], format, output, convert.Options{Split: split}, force, strict)
+			return a.convert(args[0], format, output, convert.Options{Split: split}, force, strict, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the `FORMAT`: markdown, tool-pack or tools-json; tool-pack when FILE is a SKILL.md")
@@ -59,6 +59,7 @@ in one line a kind; with --strict nothing is written then. Scripts are not copie
 	cmd.Flags().BoolVar(&force, "force", false, "write over files that are there")
 	cmd.Flags().BoolVar(&strict, "strict", false, "write nothing when something would get lost")
 	cmd.Flags().BoolVar(&split, "split", false, "write several packs where one SKILL.md cannot say the policies of all tools")
+	cli.JSONFlag[converted](a.Env, cmd, &asJSON)
 	var formats []string
 	for _, f := range convert.Formats() {
 		formats = append(formats, string(f))
@@ -68,7 +69,13 @@ in one line a kind; with --strict nothing is written then. Scripts are not copie
 	return cmd
 }
 
-func (a *app) convert(file string, to convert.Format, output string, o convert.Options, force, strict bool) error {
+// converted is what convert --json prints.
+type converted struct {
+	Files    []string          `json:"files"`    // that were written
+	Problems []diag.Diagnostic `json:"problems"` // of the file, and what the new format cannot say
+}
+
+func (a *app) convert(file string, to convert.Format, output string, o convert.Options, force, strict, asJSON bool) (err error) {
 	if convert.FormatOf(file) == "" {
 		return &cli.UsageError{Err: fmt.Errorf("%q is in no format that is known", file), Hint: "name a SKILL.md, a tools.json or a NAME.tool.json"}
 	}
@@ -86,10 +93,20 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 	if err != nil {
 		return err
 	}
-	source, problems := convert.Read(file, text)
-	for _, d := range problems {
-		cli.PrintFinding(a.Stderr, d)
+	out := converted{Files: []string{}, Problems: []diag.Diagnostic{}}
+	if asJSON {
+		defer func() { err = errors.Join(cli.PrintJSON(a.Stdout, out), err) }()
 	}
+	say := func(problems []diag.Diagnostic) {
+		out.Problems = append(out.Problems, problems...)
+		for _, d := range problems {
+			if !asJSON {
+				cli.PrintFinding(a.Stderr, d)
+			}
+		}
+	}
+	source, problems := convert.Read(file, text)
+	say(problems)
 	if source == nil {
 		if diag.HasErrors(problems) {
 			return cli.ErrSaid
@@ -97,9 +114,9 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 		return cli.WithHint(fmt.Errorf("%q declares no tool", file), "a tool in Markdown is a heading ### tool_name with #### Command and a fenced block")
 	}
 	files, problems := convert.Write(source, to, o)
+	say(problems)
 	lost := 0
 	for _, d := range problems {
-		cli.PrintFinding(a.Stderr, d)
 		if d.Severity == diag.Warning {
 			lost++
 		}
@@ -110,34 +127,41 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 	case strict && lost > 0:
 		return cli.WithHint(fmt.Errorf("nothing is written: %s cannot say %s", to, diag.Count(lost, "thing")), "leave --strict out to write the rest")
 	}
-	return a.place(output, files, force)
+	out.Files, err = writeAll(output, files, force)
+	for _, path := range out.Files {
+		if !asJSON {
+			fmt.Fprintln(a.Stdout, safetext.Line(path))
+		}
+	}
+	return err
 }
 
-// place writes the files below a directory, and their paths to standard
-// output. It writes none of them when one already exists, and nothing through
+// writeAll writes the files below a directory, and returns the paths of those that it
+// wrote. It writes none of them when one already exists, and nothing through
 // a link that leads out of the directory.
-func (a *app) place(output string, files []convert.File, force bool) (err error) {
+func writeAll(output string, files []convert.File, force bool) (written []string, err error) {
+	written = []string{}
 	for _, f := range files {
 		path := filepath.Join(output, filepath.FromSlash(f.Name))
 		if _, err := os.Lstat(path); err == nil && !force {
-			return cli.WithHint(fmt.Errorf("%q already exists", path), "name another --output, or write over it with --force")
+			return written, cli.WithHint(fmt.Errorf("%q already exists", path), "name another --output, or write over it with --force")
 		}
 	}
 	if err := os.MkdirAll(output, 0o755); err != nil {
-		return err
+		return written, err
 	}
 	root, err := os.OpenRoot(output)
 	if err != nil {
-		return err
+		return written, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	for _, f := range files {
 		if err := writeNew(root, f.Name, f.Data, 0o644, force); err != nil {
-			return err
+			return written, err
 		}
-		fmt.Fprintln(a.Stdout, safetext.Line(filepath.Join(output, filepath.FromSlash(f.Name))))
+		written = append(written, filepath.Join(output, filepath.FromSlash(f.Name)))
 	}
-	return nil
+	return written, nil
 }
 
 // writeNew writes a file below root and makes the folders above it. A file that

@@ -35,6 +35,7 @@ func (a *app) newCommand() *cobra.Command {
 	format := string(convert.ToolPack)
 	description := "Greet somebody by name. Use when asked to say hello."
 	dir := "."
+	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Write a pack that is valid and runs, to begin with",
@@ -53,19 +54,27 @@ one, so the tool's format is a choice:
 			if err != nil {
 				return &cli.UsageError{Err: err, Hint: "see: packs-mcp new --help"}
 			}
-			return a.new(cmd.Context(), args[0], dir, description, f)
+			return a.new(cmd.Context(), args[0], dir, description, f, asJSON)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&format, "format", format, "how the tool is declared: tool-pack, tools-json or markdown")
 	cmd.Flags().StringVar(&description, "description", description, "what the pack does, and when to use it")
 	cmd.Flags().StringVar(&dir, "dir", dir, "the `DIR` to make the folder in")
+	cli.JSONFlag[newPack](a.Env, cmd, &asJSON)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{string(convert.Markdown), string(convert.ToolPack), string(convert.ToolsJSON)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 
-func (a *app) new(ctx context.Context, name, dir, description string, format convert.Format) error {
+// newPack is what new --json prints.
+type newPack struct {
+	Folder     string         `json:"folder"`
+	Files      []string       `json:"files"`
+	ValidUnder []lint.Profile `json:"valid_under"`
+}
+
+func (a *app) new(ctx context.Context, name, dir, description string, format convert.Format, asJSON bool) error {
 	if !packs.ValidName(name) {
 		return &cli.UsageError{Err: fmt.Errorf("%q is not a name for a pack", name), Hint: "use lower-case letters, digits and single hyphens, at most 64, as in release-notes"}
 	}
@@ -98,18 +107,25 @@ func (a *app) new(ctx context.Context, name, dir, description string, format con
 	if err := a.claim(ctx, root, s.claims); err != nil {
 		return errors.Join(err, os.RemoveAll(root))
 	}
+	out := newPack{Folder: root, Files: []string{}, ValidUnder: s.claims}
+	if !cli.IsPath(out.Folder) { // as a folder, and not as an id
+		out.Folder = "." + string(filepath.Separator) + out.Folder
+	}
 	for _, f := range s.files {
-		fmt.Fprintln(a.Stdout, safetext.Line(filepath.Join(root, filepath.FromSlash(f.name))))
+		out.Files = append(out.Files, out.Folder+string(filepath.Separator)+filepath.FromSlash(f.name))
+	}
+	if asJSON {
+		return cli.PrintJSON(a.Stdout, out)
+	}
+	for _, file := range out.Files {
+		fmt.Fprintln(a.Stdout, safetext.Line(file))
 	}
 	var claims []string
 	for _, c := range s.claims {
 		claims = append(claims, string(c))
 	}
-	named := root // as a folder, and not as an id
-	if !filepath.IsAbs(named) {
-		named = "." + string(filepath.Separator) + named
-	}
-	fmt.Fprintf(a.Stderr, "It is valid under %s.\nTry it: packs-mcp try %s\nTest it: packs-mcp test %s\n", strings.Join(claims, ", "), safetext.Line(root), safetext.Line(named))
+	named := safetext.Line(out.Folder)
+	fmt.Fprintf(a.Stderr, "It is valid under %s.\nTry it: packs-mcp try %s\nTest it: packs-mcp test %s\n", strings.Join(claims, ", "), named, named)
 	return nil
 }
 

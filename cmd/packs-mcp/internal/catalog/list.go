@@ -18,9 +18,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
 )
 
 // listedPack is one pack in the form that list --json and show --json print.
@@ -47,12 +50,35 @@ type listedPack struct {
 	Forbidden bool `json:"forbidden,omitempty"`
 	// WithoutTool says that the pack gets no tool of its own, though skills are exposed:
 	// there is no place for it.
-	WithoutTool bool              `json:"without_tool,omitempty"`
-	Problems    []diag.Diagnostic `json:"problems"`
+	WithoutTool bool `json:"without_tool,omitempty"`
+	// Added says where the pack was added from; of a folder of this machine that is none.
+	Added    *addedFrom        `json:"added,omitempty"`
+	Problems []diag.Diagnostic `json:"problems"`
 
 	set    *tools.Set // nil if it has none
 	unread bool
 	denied []diag.Diagnostic // of Problems: files that are left out, and the tools that need them
+}
+
+// addedFrom is what the lock file says of a pack that was added.
+type addedFrom struct {
+	Provider   string `json:"provider,omitempty"` // "rulebook" or "pak"; of this machine, it is missing
+	Source     string `json:"source"`             // as it was written
+	Resolved   string `json:"resolved"`           // the address of this very state
+	Pin        string `json:"pin"`
+	Signer     string `json:"signer"` // "nobody"
+	Unsigned   bool   `json:"unsigned,omitempty"`
+	Visibility string `json:"visibility,omitempty"` // of a rulebook: who may see it
+	CreatedAt  string `json:"created_at,omitempty"` // as the source says
+	UpdatedAt  string `json:"updated_at,omitempty"`
+}
+
+// label is what a line about the pack begins with.
+func (l *listedPack) label() string {
+	if l.Added == nil {
+		return sources.NoProvider.Label()
+	}
+	return sources.Provider(l.Added.Provider).Label()
 }
 
 // A listing is what list --json prints, a part at a time.
@@ -75,7 +101,7 @@ func (a *app) listCommand() *cobra.Command {
 	}
 	a.PackFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "also packs that a model does not see, with the reason")
-	cli.ChoiceVar(cmd, &source, "source", sourceAll, "local (folders of this machine), remote, or all", sourceLocal, sourceRemote, sourceAll)
+	cli.ChoiceVar(cmd, &source, "source", sourceAll, "local (from this machine), remote (from elsewhere), rulebook or pak (the two kinds of remote), or all", sourceLocal, sourceRemote, string(sources.RulebookProvider), string(sources.PakProvider), sourceAll)
 	cli.JSONFlag[listing](a.Env, cmd, &asJSON)
 	return cmd
 }
@@ -103,14 +129,13 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if !all {
 		found = slices.DeleteFunc(found, func(p *packs.Pack) bool { return !isListed(p) })
 	}
-	if source == sourceRemote {
-		found, problems = nil, nil // every root is a folder of this machine
+	added := cli.NewAdded(cfg)
+	found = slices.DeleteFunc(slices.Clone(found), func(p *packs.Pack) bool { return !isFrom(added, p, source) })
+	if source != sourceLocal && source != sourceAll {
+		problems = nil // they are about folders of this machine
 	}
-	var without []*packs.Pack
-	if source != sourceRemote {
-		without = cli.WithoutTool(cfg, catalog)
-	}
-	listed := describeAll(ctx, cfg, found, without, all)
+	without := slices.DeleteFunc(slices.Clone(cli.WithoutTool(cfg, catalog)), func(p *packs.Pack) bool { return !isFrom(added, p, source) })
+	listed := describeAll(ctx, cfg, added, found, without, all)
 	if cli.IsTerminal(a.Stdout) {
 		progress.Close() // the packs themselves show how far it is
 	} else {
@@ -128,8 +153,10 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		printPack(out, l, all)
 		shown++
 	}
-	if source == sourceRemote {
-		fmt.Fprintln(notes, "No packs from elsewhere; this version serves folders of this machine.")
+	if source != sourceAll && source != sourceLocal {
+		if shown == 0 {
+			sayNoneFrom(notes, source, all)
+		}
 		return nil
 	}
 	for _, d := range problems {
@@ -141,14 +168,48 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if note := a.compatNote(ctx, cfg); note != "" {
 		defer fmt.Fprintln(notes, note)
 	}
-	switch rest := len(catalog.All()) - shown; {
-	case len(catalog.All()) == 0:
+	every := 0
+	for _, p := range catalog.All() {
+		if isFrom(added, p, source) {
+			every++
+		}
+	}
+	switch rest := every - shown; {
+	case every == 0:
 		a.sayNoPacks(cfg)
 	case !all && rest > 0:
 		hidden := cli.Counted(rest, "more pack is", "more packs are")
 		fmt.Fprintf(notes, "%s hidden (not attached, for another mode, shadowed, invalid or forbidden): packs-mcp list --all\n", hidden)
 	}
 	return nil
+}
+
+// isFrom reports whether a pack is from a source that list names.
+func isFrom(added *cli.Added, p *packs.Pack, source string) bool {
+	if source == sourceAll {
+		return true
+	}
+	from, _ := added.Pack(p.Dir)
+	switch source {
+	case sourceLocal:
+		return from.Provider == sources.NoProvider
+	case sourceRemote:
+		return from.Provider != sources.NoProvider
+	}
+	return string(from.Provider) == source
+}
+
+// sayNoneFrom says that no pack is from a source, and what to do.
+func sayNoneFrom(w *cli.Screen, source string, all bool) {
+	what := "packs from elsewhere"
+	if source != sourceRemote {
+		what = source + "s"
+	}
+	if !all {
+		fmt.Fprintf(w, "No %s are attached; packs-mcp list --all --source %s also shows those that are not.\n", what, source)
+		return
+	}
+	fmt.Fprintf(w, "No %s. Find some with packs-mcp search, and get them with packs-mcp add.\n", what)
 }
 
 // counted says with each pack how far it is, and ends with the last.
@@ -213,7 +274,7 @@ func whatIsIn(dir string) string {
 
 // describeAll describes packs one by one, and only with all those that a rule forbids
 // altogether, which no model is told of. without are those that get no tool of their own.
-func describeAll(ctx context.Context, cfg *config.Config, found, without []*packs.Pack, all bool) iter.Seq[listedPack] {
+func describeAll(ctx context.Context, cfg *config.Config, added *cli.Added, found, without []*packs.Pack, all bool) iter.Seq[listedPack] {
 	withoutTool := make(map[*packs.Pack]bool, len(without))
 	for _, p := range without {
 		withoutTool[p] = true
@@ -222,7 +283,7 @@ func describeAll(ctx context.Context, cfg *config.Config, found, without []*pack
 		// Compiled tools stay in memory, so do not keep those of many packs at
 		// once.
 		const most = 1_000
-		var files *packs.ToolFiles
+		var files *toolfiles.Files
 		for i, p := range found {
 			if i%most == 0 {
 				files = cli.ToolFiles(cfg)
@@ -232,13 +293,13 @@ func describeAll(ctx context.Context, cfg *config.Config, found, without []*pack
 				continue
 			}
 			dir, err := p.OpenDir() // once for everything
-			l := describe(p, dir, err, files, cfg.Mode)
+			l := describe(p, dir, err, files, added, cfg.Mode)
 			l.Forbidden, l.WithoutTool = forbidden, withoutTool[p]
 			if err == nil {
 				if l.Attached {
 					// Only for packs that a model can use, since this check
 					// reads every file.
-					l.denied = packs.DeniedFrom(ctx, dir, p, l.set)
+					l.denied = toolfiles.DeniedFrom(ctx, dir, p, l.set)
 					l.Problems = append(l.Problems, l.denied...)
 				}
 				dir.Close()
@@ -279,7 +340,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 
 // describe returns everything about a pack that a person or a program may want
 // to know before opening it. dir and err are what [packs.Pack.OpenDir] returned.
-func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles, mode string) listedPack {
+func describe(p *packs.Pack, dir *packfs.Dir, err error, files *toolfiles.Files, added *cli.Added, mode string) listedPack {
 	var set *tools.Set
 	var problems []diag.Diagnostic
 	var m packs.Metadata
@@ -293,6 +354,12 @@ func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles,
 		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
 		HasToolsJSON: err == nil && files.CanEnable(set), ShadowedBy: p.ShadowedBy,
 		Problems: append(slices.Clone(p.Problems), problems...), set: set, unread: p.IsUnread(),
+	}
+	if from, ok := added.Pack(p.Dir); ok {
+		l.Added = &addedFrom{
+			Provider: string(from.Provider), Source: from.Source, Resolved: from.Resolved, Pin: from.Pin, Signer: from.Signer, Unsigned: from.Unsigned,
+			Visibility: from.Visibility, CreatedAt: from.CreatedAt, UpdatedAt: from.UpdatedAt,
+		}
 	}
 	if !p.Offered {
 		l.HiddenInMode = cmp.Or(mode, "Global")
@@ -329,7 +396,7 @@ func printPack(w *cli.Screen, l listedPack, all bool) {
 	case l.WithoutTool:
 		state = " (no tool of its own)"
 	}
-	fmt.Fprint(w, skillLine(w.Style(cli.Bold, l.PackID), w.Style(cli.Yellow, state), cli.OneLine(l.Description, 160), l.Tags))
+	fmt.Fprint(w, skillLine(l.label(), w.Style(cli.Bold, l.PackID), w.Style(cli.Yellow, state), cli.OneLine(l.Description, 160), l.Tags))
 	if !all && !l.unread {
 		for _, d := range l.Problems {
 			if d.Severity == diag.Error || slices.Contains(l.denied, d) {
@@ -388,12 +455,15 @@ func (a *app) showCommand() *cobra.Command {
 // shownPack is what show --json prints.
 type shownPack struct {
 	listedPack
-	Entry  string      `json:"entry"`
-	Docs   []string    `json:"docs,omitempty"`
-	Digest string      `json:"digest,omitempty"`
-	Files  int         `json:"files"`
-	Bytes  int64       `json:"bytes"`
-	Tools  []shownTool `json:"tools"`
+	Entry  string   `json:"entry"`
+	Docs   []string `json:"docs,omitempty"`
+	Digest string   `json:"digest,omitempty"`
+	Files  int      `json:"files"`
+	Bytes  int64    `json:"bytes"`
+	// Differs says that the pack was added, and has other bytes than the lock file says.
+	Differs  bool           `json:"differs,omitempty"`
+	Findings []scan.Finding `json:"findings"` // of the scan
+	Tools    []shownTool    `json:"tools"`
 }
 
 func (a *app) show(ctx context.Context, id string, asJSON bool) error {
@@ -410,12 +480,12 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	files := cli.ToolFiles(cfg)
+	files, added := cli.ToolFiles(cfg), cli.NewAdded(cfg)
 	dir, err := p.OpenDir()
 	if err == nil {
 		defer dir.Close()
 	}
-	out := shownPack{listedPack: describe(p, dir, err, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
+	out := shownPack{listedPack: describe(p, dir, err, files, added, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
 	var shown []*tools.Tool
 	if out.set != nil {
 		shown = out.set.Tools
@@ -424,11 +494,20 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	tree, err := digest(ctx, p)
 	progress.Close()
 	if err != nil {
-		out.Problems = append(out.Problems, packs.NotDigested(err))
+		out.Problems = append(out.Problems, toolfiles.NotDigested(err))
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
-		out.Problems = append(out.Problems, packs.DeniedProblems(p, tree, out.set)...)
-		shown = packs.WithoutDenied(p, tree, shown)
+		out.Problems = append(out.Problems, toolfiles.DeniedProblems(p, tree, out.set)...)
+		shown = toolfiles.WithoutDenied(p, tree, shown)
+		out.Differs = added.From(p.Dir, tree.Digest).Differs
+	}
+	scanned, scanErr := scan.Of(ctx, catalog, p)
+	from, _ := added.Pack(p.Dir)
+	if out.Findings = scanned.Findings; from.Scan != nil {
+		scan.Accept(out.Findings, from.Scan.Accepted)
+	}
+	if out.Findings == nil {
+		out.Findings = []scan.Finding{}
 	}
 	for _, t := range shown {
 		out.Tools = append(out.Tools, shownTool{
@@ -474,6 +553,26 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	}
 	row("state", state)
 	row("trust", fmt.Sprintf("%s (%s)", out.Trust, out.Source))
+	if from := out.Added; from != nil {
+		row("source", fmt.Sprintf("%s %s", out.label(), safetext.Line(from.Resolved)))
+		row("signed", "by "+safetext.Line(from.Signer))
+		for _, line := range [...]struct{ name, text string }{{"visibility", from.Visibility}, {"created", from.CreatedAt}, {"updated", from.UpdatedAt}} {
+			if line.text != "" {
+				row(line.name, safetext.Line(line.text))
+			}
+		}
+		if out.Differs {
+			row("differs", "it has other bytes than packs.lock.json says; compare: packs-mcp verify")
+		}
+	}
+	switch {
+	case scanErr != nil:
+		row("scan", "it cannot be scanned: "+safetext.Line(scanErr.Error()))
+	case scan.Summary(out.Findings) == scan.Nothing:
+		row("scan", scan.Nothing)
+	default:
+		row("scan", fmt.Sprintf("%s; packs-mcp scan %s shows them", scan.Summary(out.Findings), out.PackID))
+	}
 	row("content", fmt.Sprintf("%d files, %d bytes, %s", out.Files, out.Bytes, out.Digest))
 	for i, t := range out.Tools {
 		label := ""

@@ -59,11 +59,11 @@ func (a *app) prompt(ctx context.Context, format string) error {
 	case blockAvailableSkills:
 		text = availableSkills(forModels(lib.Catalog(ctx), forbidden))
 	case blockSkills:
-		text = skills(forModels(lib.Catalog(ctx), forbidden))
+		text = skills(forModels(lib.Catalog(ctx), forbidden), cli.NewAdded(cfg))
 	default:
 		text = server.Metadata(ctx, server.Options{
 			Library: lib, Tools: cli.ToolFiles(cfg), Dotted: cfg.ToolNames == config.Dotted,
-			Limits: server.Limits{Description: cfg.Limits.Description},
+			Limits: server.Limits{Description: cfg.Limits.Description}, Origin: cli.NewAdded(cfg).Origin,
 		}, forbidden)
 	}
 	_, err = fmt.Fprintln(a.Stdout, text)
@@ -104,22 +104,23 @@ func availableSkills(all []*packs.Pack) string {
 
 // skills returns the block of the unified skills. Text that would close the
 // block is escaped.
-func skills(all []*packs.Pack) string {
+func skills(all []*packs.Pack, added *cli.Added) string {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	var b strings.Builder
 	b.WriteString("<skills>\n# Available Skills:\n")
 	for _, p := range all {
-		b.WriteString(escape.Replace(skillLine(p.ID, "", cli.OneLine(p.Description, math.MaxInt), p.Tags())))
+		from, _ := added.Pack(p.Dir)
+		b.WriteString(escape.Replace(skillLine(from.Provider.Label(), p.ID, "", cli.OneLine(p.Description, math.MaxInt), p.Tags())))
 	}
 	b.WriteString("</skills>")
 	return b.String()
 }
 
 // skillLine returns one pack on one line, in the format of the unified skills.
-func skillLine(id, state, description string, tags []string) string {
+func skillLine(label, id, state, description string, tags []string) string {
 	list := ""
 	if len(tags) > 0 {
 		list = " [" + safetext.Line(strings.Join(tags, ", ")) + "]"
 	}
-	return fmt.Sprintf("- [local] %s%s: %s%s\n", id, state, description, list)
+	return fmt.Sprintf("- %s %s%s: %s%s\n", label, id, state, description, list)
 }

@@ -9,6 +9,8 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -60,7 +62,14 @@ func (env *Env) Run(ctx context.Context, root *cobra.Command, args []string) int
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	return env.Report(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // by a signal, such as Ctrl-C
+		if err = besides(err); err == nil {
+			fmt.Fprintln(env.Stderr, "packs-mcp: stopped")
+			return 1
+		}
+	}
+	return env.Report(err)
 }
 
 // Flags are the flags that several commands share.

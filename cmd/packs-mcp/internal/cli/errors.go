@@ -73,8 +73,6 @@ func (env *Env) Report(err error) int {
 		hint = hintForID(e)
 	} else if _, ok := errors.AsType[*config.Error](err); ok {
 		hint = "correct it and run the command again; nothing was done"
-	} else if errors.Is(err, context.Canceled) {
-		hint = "it was interrupted"
 	}
 	screen := env.Screen(env.Stderr)
 	for line := range strings.SplitSeq(strings.TrimRight(safetext.Text(text), "\n"), "\n") {
@@ -90,6 +88,25 @@ func (env *Env) Report(err error) int {
 		return 2
 	}
 	return status
+}
+
+// besides returns what there is in an error besides that the context was canceled; nil if
+// there is nothing.
+func besides(err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	switch e := err.(type) { //nolint:errorlint // it walks the tree of errors itself
+	case interface{ Unwrap() error }:
+		return besides(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, one := range e.Unwrap() {
+			rest = append(rest, besides(one))
+		}
+		return errors.Join(rest...)
+	}
+	return nil
 }
 
 // ErrSaid ends a command with status 1 after it has already printed everything.

@@ -118,6 +118,21 @@ func JSONLinesFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
 type Shape struct {
 	Type  reflect.Type
 	Lines bool // one a line
+	// With are what it prints instead with other flags.
+	With []FlagShape
+}
+
+// A FlagShape is what a command prints with --json and another flag.
+type FlagShape struct {
+	Flag string // "--list"
+	Type reflect.Type
+}
+
+// AlsoJSON says that a command with --json prints one T if a flag is there too.
+func AlsoJSON[T any](env *Env, cmd *cobra.Command, flag string) {
+	s := env.shapes[cmd]
+	s.With = append(s.With, FlagShape{flag, reflect.TypeFor[T]()})
+	env.shape(cmd, s)
 }
 
 func (env *Env) shape(cmd *cobra.Command, s Shape) {

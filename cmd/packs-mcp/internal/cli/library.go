@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
@@ -131,8 +132,8 @@ func (env *Env) index(cfg *config.Config) memo.Index {
 }
 
 // ToolFiles compiles tools under the configured limits.
-func ToolFiles(cfg *config.Config) *packs.ToolFiles {
-	return packs.NewToolFiles(tools.Limits{
+func ToolFiles(cfg *config.Config) *toolfiles.Files {
+	return toolfiles.New(tools.Limits{
 		Size: int(cfg.Limits.ToolsFile), Count: cfg.Limits.ToolsPerPack, Description: cfg.Limits.Description,
 	}, cfg.Mode)
 }

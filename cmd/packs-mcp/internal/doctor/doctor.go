@@ -159,6 +159,7 @@ status is 1 when something that must be refused was not.`,
 	}
 	a.PackFlags(cmd)
 	cli.JSONFlag[checkup](a.Env, cmd, &asJSON)
+	cli.AlsoJSON[attacked](a.Env, cmd, "--attack")
 	cmd.Flags().BoolVar(&attack, "attack", false, "try what a hostile program would, at each level, and print what came of it")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ import (
 // addSettings are the flags of add.
 type addSettings struct {
 	settings
-	ref, under, signer          string
+	ref, under                  string
+	signer, issuer, key         string
 	accept                      []string
 	list, attach, all, unsigned bool
 }
@@ -48,27 +50,75 @@ SOURCE is
 		Args: cli.Needs(1, -1, "the address of packs"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.add(cmd.Context(), args[0], args[1:], s) },
 	}
+	a.addFlags(cmd, &s)
+	cmd.Flags().StringVar(&s.ref, "ref", "", "the branch, tag or commit of the repository")
+	_ = cmd.RegisterFlagCompletionFunc("ref", cobra.NoFileCompletions)
+	return cmd
+}
+
+// addFlags are those that add and apply have.
+func (a *app) addFlags(cmd *cobra.Command, s *addSettings) {
 	a.flags(cmd, &s.settings, true)
 	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
+	cli.AlsoJSON[foundPacks](a.Env, cmd, "--list")
 	f := cmd.Flags()
-	f.StringVar(&s.ref, "ref", "", "the branch, tag or commit of the repository")
 	f.StringVar(&s.under, "as", "", "what goes before the packs' names in their ids (default: whose the source is)")
 	f.BoolVar(&s.list, "list", false, "show the packs of the source, and add none")
 	f.BoolVar(&s.all, "all", false, "add all packs of the source")
 	f.BoolVar(&s.attach, "attach", false, "attach them: models see them from now on")
-	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…")
+	f.StringVar(&s.signer, "signer", "", "who must have signed it: the fingerprint of a key, SHA256:…, or with --issuer the identity in a certificate")
+	f.StringVar(&s.issuer, "issuer", "", "who identified the signer, as `URL`: https://token.actions.githubusercontent.com for a workflow at GitHub")
+	f.StringVar(&s.key, "key", "", "the `FILE` of the public key that must have signed it, such as cosign.pub")
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
-	for _, flag := range []string{"ref", "as", "signer"} {
+	_ = cmd.MarkFlagFilename("key")
+	for _, flag := range []string{"as", "signer", "issuer"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	var s addSettings
+	cmd := &cobra.Command{
+		Use:   "apply PATH [PACK...]",
+		Short: "Add packs from a folder or an archive on this machine",
+		Long: `Add packs from a folder or an archive on this machine, as add does: what comes in is shown first, and
+kept with its digest. PATH needs no ./ before it.`,
+		Example: `  packs-mcp apply my-skills/triage
+  packs-mcp apply triage.tar.gz --attach`,
+		Args: cli.Needs(1, -1, "a folder or an archive"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return completePacksOf(args[0], args[1:])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			info, err := os.Stat(args[0])
+			if err != nil {
+				return fmt.Errorf("there is no folder or file %q", args[0])
+			}
+			at, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			if r, err := sources.Parse(at); err != nil || !info.IsDir() && r.Kind != sources.Archive {
+				return &cli.UsageError{Err: fmt.Errorf("%q is neither a folder nor an archive", args[0]), Hint: "an archive ends in .tar.gz, .tgz, .tar, .zip or .skill"}
+			}
+			return a.add(cmd.Context(), at, args[1:], s)
+		},
+	}
+	a.addFlags(cmd, &s)
 	return cmd
 }
 
 func (a *app) add(ctx context.Context, source string, names []string, s addSettings) error {
-	p, err := a.place(s.settings)
+	p, err := a.place(ctx, s.settings)
 	if err != nil {
+		return err
+	}
+	if p.demand, err = newDemand(s.signer, s.issuer, s.key); err != nil {
 		return err
 	}
 	if s.ref != "" {
@@ -117,8 +167,8 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 		if err := trust.Check(it.before, it.entry.Signature); err != nil {
 			return cli.WithHint(refusal(err), "update --allow-signer-change takes it, or remove %s first", it.id)
 		}
-		if s.signer != "" && (it.entry.Signature == nil || it.entry.Signature.Key != s.signer && it.entry.Signature.Identity != s.signer) {
-			return &cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(it.id), signedBy(it.entry), safetext.Line(s.signer)), Status: statusRefused}
+		if err := p.demand.check(it); err != nil {
+			return err
 		}
 	}
 	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, accept: s.accept, attach: s.attach, verb: "Add"})
@@ -127,8 +177,15 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 // local makes a path of here one that means the same from the lock file's folder.
 func (p *place) local(source string) (string, error) {
 	r, err := sources.Parse(source)
-	if err != nil || r.Kind != sources.Folder && r.Kind != sources.Archive {
+	if err != nil {
 		return source, err
+	}
+	if r.Kind != sources.Folder && r.Kind != sources.Archive {
+		if info, err := os.Stat(filepath.FromSlash(source)); err == nil && info.IsDir() {
+			return "", cli.WithHint(fmt.Errorf("%q means %s, and there is a folder of that name here", source, r.At),
+				"write ./%s for the folder, or %s for the repository", source, r.At)
+		}
+		return source, nil
 	}
 	at := r.At
 	if rest, ok := strings.CutPrefix(at, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
@@ -196,6 +253,7 @@ type listed struct {
 	Path        string   `json:"path"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
+	Tags        []string `json:"tags,omitempty"`
 	Valid       bool     `json:"valid"`
 	Problems    []string `json:"problems,omitempty"`
 	Plugin      string   `json:"plugin,omitempty"`
@@ -222,8 +280,12 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 
 // refusal gives an error its status: 4 where a policy refuses, and not chance.
 func refusal(err error) error {
-	if errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) {
+	if isRefusal(err) {
 		return &cli.StatusError{Err: err, Status: statusRefused}
 	}
 	return err
+}
+
+func isRefusal(err error) bool {
+	return errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) || errors.As(err, new(*uncheckedError))
 }

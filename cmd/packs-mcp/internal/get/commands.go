@@ -1,6 +1,6 @@
 // Package get has the commands that bring packs from elsewhere and keep them as their
-// lock file says (add, remove, outdated, diff, update, sync and verify), and those that
-// offer a person's own packs to others (publish and index).
+// lock file says (search, add, apply, remove, outdated, diff, update, sync and verify),
+// and those that offer a person's own packs to others (publish and index).
 //
 // It does not fetch or check anything itself: internal/sources does. Here a person is
 // shown what would change, and asked.
@@ -19,6 +19,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
@@ -39,7 +40,7 @@ func Commands(e *cli.Env) []*cobra.Command {
 	a := &app{e}
 	return []*cobra.Command{
 		a.addCommand(), a.removeCommand(), a.outdatedCommand(), a.diffCommand(), a.updateCommand(), a.syncCommand(), a.verifyCommand(),
-		a.publishCommand(), a.indexCommand(),
+		a.searchCommand(), a.applyCommand(), a.publishCommand(), a.indexCommand(),
 	}
 }
 
@@ -66,9 +67,11 @@ type place struct {
 	cfg *config.Config
 	web *sources.Web
 	l   *lock.Lock
+
+	demand demand // who must have signed
 }
 
-func (a *app) place(s settings) (*place, error) {
+func (a *app) place(ctx context.Context, s settings) (*place, error) {
 	cfg, _, err := a.Load()
 	if err != nil {
 		return nil, err
@@ -84,6 +87,10 @@ func (a *app) place(s settings) (*place, error) {
 		p.Store = cli.ProjectStore(dir)
 	default:
 		return nil, &cli.UsageError{Err: fmt.Errorf("--scope is %q", s.scope), Hint: "it must be user or project"}
+	}
+	_ = temp.Sweep("") // of killed processes; what cannot be removed now can be next time
+	if err := p.Recover(ctx); err != nil {
+		return nil, err
 	}
 	p.l, err = p.Read()
 	return p, err
@@ -131,7 +138,7 @@ func (a *app) logins(cfg *config.Config) func() (*sources.Logins, error) {
 // completeIDs completes the packs of the lock file.
 func (a *app) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	scope, _ := cmd.Flags().GetString("scope")
-	p, err := a.place(settings{scope: scope})
+	p, err := a.place(cmd.Context(), settings{scope: scope})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

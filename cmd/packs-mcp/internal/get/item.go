@@ -36,6 +36,10 @@ type item struct {
 	change *change.Change
 	ends   []string // the grants that no longer hold
 	found  []scan.Finding
+
+	root      string // the file with the authorities of the signature; "": those of the public service
+	proof     []byte // of the signature
+	unchecked string // why a signature that is there was not checked
 }
 
 func (it *item) close() error { return it.staged.Close() }
@@ -51,7 +55,7 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	if !lock.ValidID(id) {
 		return nil, cli.WithHint(fmt.Errorf("the pack would have the id %q, which none can have", safetext.Line(id)), "say with --as what goes before its name: lower-case letters, digits, dots and hyphens")
 	}
-	it := &item{id: id}
+	it := &item{id: id, root: p.cfg.Sources.Sigstore}
 	if e, ok := p.l.Packs[id]; ok {
 		it.before = &e
 	}
@@ -64,10 +68,11 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 			err = errors.Join(err, it.close())
 		}
 	}()
-	signature, err := snap.Signer()
+	signed, err := p.signed(ctx, snap, id, it.before)
 	if err != nil {
-		return nil, &trust.Refusal{Reason: id + ": " + err.Error(), Old: "a signature", New: "one that does not fit"}
+		return nil, err
 	}
+	it.proof, it.unchecked = signed.proof, signed.unchecked
 	pin, err := sources.PinOf(ctx, snap, pack.Path)
 	if err != nil {
 		return nil, err
@@ -75,10 +80,13 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	it.entry = lock.Entry{
 		Source: source, Resolved: snap.Resolved(), Pin: pin, Path: pack.Path,
 		Digest: it.staged.Tree.Digest(), ContentDigest: it.staged.Tree.ContentDigest(),
-		Signature: signature, Unsigned: signature == nil, Explicit: true,
+		Signature: signed.by, Unsigned: signed.by == nil, Explicit: true,
 	}
 	if it.entry.Pin == "" {
 		it.entry.Pin = it.entry.Digest
+	}
+	if err := sources.About(ctx, snap, pack.Path, &it.entry); err != nil {
+		return nil, err
 	}
 	now, err := change.Read(ctx, it.staged.Dir)
 	if err != nil {
@@ -134,6 +142,7 @@ type result struct {
 	Digest   string         `json:"digest"`
 	Before   string         `json:"before,omitempty"` // the digest of the version before
 	Signer   string         `json:"signer,omitempty"`
+	NoCheck  string         `json:"signature_not_checked,omitempty"` // why a signature that is there was not checked
 	Change   *change.Change `json:"change"`
 	Ends     []string       `json:"grants_that_end,omitempty"`
 	Findings []scan.Finding `json:"findings"`
@@ -145,7 +154,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 	var todo []*item
 	results := []result{}
 	for _, it := range items {
-		if it.before != nil && it.before.Digest == it.entry.Digest && it.before.Resolved == it.entry.Resolved && !it.moved() {
+		if it.before != nil && it.before.Digest == it.entry.Digest && it.before.Resolved == it.entry.Resolved && !it.moved() && (it.before.Signature != nil || it.entry.Signature == nil) {
 			fmt.Fprintf(a.Stderr, "%s is as it was\n", safetext.Line(it.id))
 			continue
 		}
@@ -166,7 +175,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 				return err
 			}
 		}
-		r := result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Change: it.change, Ends: it.ends, Findings: orEmpty(it.found), Done: yes}
+		r := result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Change: it.change, Ends: it.ends, Findings: orEmpty(it.found), Done: yes, NoCheck: it.unchecked}
 		if it.before != nil {
 			r.Before = it.before.Digest
 		}
@@ -211,7 +220,14 @@ func (a *app) show(it *item) {
 	if folder != "" {
 		fmt.Fprintf(w, "  folder   %s\n", folder)
 	}
-	fmt.Fprintf(w, "  signed   by %s\n", signedBy(it.entry))
+	if it.unchecked != "" {
+		fmt.Fprintf(w, "  signed   not checked: %s\n", cli.OneLine(it.unchecked, 400))
+	} else {
+		fmt.Fprintf(w, "  signed   by %s\n", signedBy(it.entry))
+	}
+	if s := it.entry.Signature; s != nil && s.Kind == trust.KindSigstore && it.root != "" {
+		fmt.Fprintf(w, "           says the Sigstore service of %s\n", safetext.Line(it.root))
+	}
 	for _, line := range it.change.Pack {
 		fmt.Fprintf(w, "  %s\n", cli.OneLine(line, 400))
 	}
@@ -267,20 +283,7 @@ func (it *item) accept(hashes []string) {
 	if it.before != nil && it.before.Scan != nil {
 		hashes = append(slices.Clone(hashes), it.before.Scan.Accepted...)
 	}
-	it.entry.Scan = &lock.Scan{Rules: scan.RulesVersion, Accepted: accept(it.found, hashes)}
-}
-
-// accept marks the findings that a person accepts, and returns their hashes.
-func accept(found []scan.Finding, hashes []string) []string {
-	var accepted []string
-	for i := range found {
-		if slices.Contains(hashes, found[i].Hash) {
-			found[i].Accepted = "by hash"
-			accepted = append(accepted, found[i].Hash)
-		}
-	}
-	slices.Sort(accepted)
-	return slices.Compact(accepted)
+	it.entry.Scan = &lock.Scan{Rules: scan.RulesVersion, Accepted: scan.Accept(it.found, hashes)}
 }
 
 // attacks refuses a pack with a finding that only attacks have, unless a person accepted
@@ -295,22 +298,7 @@ func attacks(id string, found []scan.Finding) error {
 
 // showFindings prints how much the scan found, and what of it matters most.
 func showFindings(w io.Writer, found []scan.Finding) {
-	counts := make([]int, len(scan.Severities()))
-	for _, f := range found {
-		if f.Accepted == "" {
-			counts[f.Severity]++
-		}
-	}
-	var parts []string
-	for i, name := range scan.Severities() {
-		if counts[i] > 0 && scan.Severity(i) != scan.Info {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[i], name))
-		}
-	}
-	if len(parts) == 0 {
-		parts = []string{"nothing found"}
-	}
-	fmt.Fprintf(w, "  scan     %s\n", strings.Join(parts, ", "))
+	fmt.Fprintf(w, "  scan     %s\n", scan.Summary(found))
 	n := 0
 	for _, f := range found {
 		if f.Accepted != "" || !f.Severity.AtLeast(scan.High) {
@@ -335,18 +323,21 @@ func orEmpty(found []scan.Finding) []scan.Finding {
 // question of its own, which --yes does not answer. The answer that was given for one
 // source does not hold for another.
 func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
-	unsigned := 0
+	unsigned, nobody := 0, "nobody signed this"
 	for _, it := range todo {
 		if err := attacks(it.id, it.found); err != nil {
 			return false, err
 		}
 		if it.entry.Unsigned && (it.before == nil || !it.before.Unsigned || it.moved()) {
 			unsigned++
+			if it.unchecked != "" {
+				nobody = "the signature was not checked: " + cli.OneLine(it.unchecked, 400)
+			}
 		}
 	}
 	terminal := cli.IsTerminal(a.Stdin)
 	if unsigned > 0 && !h.unsigned && (h.yes || !terminal) {
-		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: nobody signed this"), Status: statusRefused}, "add --allow-unsigned to take it all the same; that is recorded")
+		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: " + nobody), Status: statusRefused}, "add --allow-unsigned to take it all the same; that is recorded")
 	}
 	if h.yes {
 		return true, nil
@@ -356,7 +347,7 @@ func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	}
 	question := toDo(todo, h.verb) + "?"
 	if unsigned > 0 && !h.unsigned {
-		question = fmt.Sprintf("Nobody signed this. %s all the same?", toDo(todo, h.verb))
+		question = fmt.Sprintf("%s. %s all the same?", strings.ToUpper(nobody[:1])+nobody[1:], toDo(todo, h.verb))
 	}
 	return a.ask(ctx, question)
 }
@@ -405,7 +396,7 @@ func (a *app) install(ctx context.Context, p *place, it *item, h how) error {
 		if err := a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {
 			return err
 		}
-		return tx.Install(it.id, it.staged, it.entry)
+		return it.put(tx, it.entry)
 	})
 	if err != nil {
 		return err

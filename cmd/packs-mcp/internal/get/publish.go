@@ -204,7 +204,7 @@ func readOwn(ctx context.Context, snap sources.Snapshot, pack sources.Pack, hash
 	for _, r := range reports {
 		o.found = append(o.found, r.Findings...)
 	}
-	accept(o.found, hashes)
+	scan.Accept(o.found, hashes)
 	return o, nil
 }
 

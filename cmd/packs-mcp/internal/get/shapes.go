@@ -19,6 +19,10 @@ type (
 	outdatedPacks struct {
 		Outdated []look `json:"outdated"`
 	}
+	hits struct {
+		Hits   []hit        `json:"hits"` // the best first
+		Failed []failedLook `json:"failed,omitempty"`
+	}
 	syncedPacks struct {
 		Packs []state `json:"packs"`
 	}

@@ -39,8 +39,8 @@ func (p *place) ids(named []string) ([]string, error) {
 }
 
 // chosen opens the store, and returns the packs that are named, or all.
-func (a *app) chosen(s settings, named []string) (*place, []string, error) {
-	p, err := a.place(s)
+func (a *app) chosen(ctx context.Context, s settings, named []string) (*place, []string, error) {
+	p, err := a.place(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +94,7 @@ func (a *app) each(ctx context.Context, p *place, ids []string, do func(look) er
 		return nil
 	case len(ids) == 1:
 		return refusal(failed[0])
-	case errors.As(err, new(*trust.Refusal)), errors.As(err, new(*sources.PinError)):
+	case isRefusal(err):
 		return &cli.StatusError{Err: err, Status: statusRefused}
 	default:
 		return &cli.StatusError{Err: err, Status: statusPartly}
@@ -118,7 +118,7 @@ status is 2 when something is newer.`,
 }
 
 func (a *app) outdated(ctx context.Context, named []string, s settings) error {
-	p, ids, err := a.chosen(s, named)
+	p, ids, err := a.chosen(ctx, s, named)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ With --undo, the version before comes back.`,
 }
 
 func (a *app) update(ctx context.Context, named []string, s updateSettings) error {
-	p, ids, err := a.chosen(s.settings, named)
+	p, ids, err := a.chosen(ctx, s.settings, named)
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (a *app) preview(items []*item, asJSON bool) error {
 
 // undo gives versions before their places back.
 func (a *app) undo(ctx context.Context, named []string, s settings) error {
-	p, err := a.place(s)
+	p, err := a.place(ctx, s)
 	if err != nil {
 		return err
 	}

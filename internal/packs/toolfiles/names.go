@@ -1,10 +1,11 @@
-package packs
+package toolfiles
 
 import (
 	"context"
 	"iter"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
@@ -15,22 +16,22 @@ import (
 const maxNamed = 256 << 10
 
 // minNamed is how many bytes a pack counts for, at least, when its files are read for
-// names: to open them takes as long as to read so many.
+// names: opening them takes as long as reading that many.
 const minNamed = 4 << 10
 
-// Name reads the names of the tools that packs declare, in files and in entry
-// documents, for [ToolFiles.Names], unless they were read since these changed. It
-// compiles nothing. When it has read more than max bytes, of each pack minNamed at
-// least, or ctx ends, it leaves the rest out. It reports whether it read something.
-func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bool {
+// Name reads the names of the tools that packs declare, in files and in entry documents,
+// for [Files.Names], unless they were read since these changed. It compiles nothing. It
+// stops after more than max bytes, counting at least minNamed for each pack, or when ctx
+// ends. It reports whether it read anything.
+func (f *Files) Name(ctx context.Context, of iter.Seq[*packs.Pack], max int) bool {
 	type span struct {
-		pack     *Pack
+		pack     *packs.Pack
 		from, to int
 	}
 	var text []byte
 	var read []span
 	left := max
-	for p := range packs {
+	for p := range of {
 		if left <= 0 || ctx.Err() != nil {
 			break
 		}
@@ -42,8 +43,8 @@ func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bo
 		left = min(left, least)
 		read = append(read, span{p, from, len(text)})
 	}
-	// In one piece: each on its own would keep a page of what is thrown away in
-	// memory.
+	// One string for all: a string for each pack would keep a page of discarded bytes
+	// in memory.
 	all := string(text)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,16 +54,16 @@ func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bo
 	return len(read) > 0
 }
 
-func (f *ToolFiles) isNamed(p *Pack) bool {
+func (f *Files) isNamed(p *packs.Pack) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	have, ok := f.names[p.Dir]
 	return ok && have.state == p.State()
 }
 
-// appendNames appends the names of a pack's tools, a line for each, and takes what
-// it read from left. What cannot be read has none.
-func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
+// appendNames appends the names of a pack's tools, a line for each, and subtracts what it
+// read from left. It skips files that cannot be read.
+func (f *Files) appendNames(text []byte, p *packs.Pack, left *int) []byte {
 	dir, err := p.OpenDir()
 	if err != nil {
 		return text
@@ -108,10 +109,10 @@ func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
 	return text
 }
 
-// Names returns the names of a pack's tools, those that its mode hides too, as far
-// as they are known: as Name read them since its files changed, otherwise as Load
-// found them, whenever that was, or as Name did. It looks at no file.
-func (f *ToolFiles) Names(p *Pack) []string {
+// Names returns the names of a pack's tools, including those that its mode hides, as far
+// as they are known, and looks at no file. It prefers the names that Name read since the
+// pack's files changed, then those of the last Load, then older ones of Name.
+func (f *Files) Names(p *packs.Pack) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var names []string

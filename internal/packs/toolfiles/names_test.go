@@ -1,4 +1,4 @@
-package packs
+package toolfiles
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -27,8 +28,8 @@ func TestToolNames(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "b", "large.tool.json"), []byte(`{"name": "large", "x": "`+strings.Repeat("x", maxNamed)+`"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	all := scan(t, Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}}).All()
-	f := NewToolFiles(tools.Limits{}, "")
+	all := scan(t, packs.Options{Roots: []packs.Root{{Dir: root, AttachAll: true, Trust: packs.TrustUser}}}).All()
+	f := New(tools.Limits{}, "")
 	names := func() (got [][]string) {
 		for _, p := range all {
 			got = append(got, f.Names(p))
@@ -58,7 +59,7 @@ func TestToolNames(t *testing.T) {
 	if err := os.Chtimes(file, time.Time{}, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	all = scan(t, Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}}).All()
+	all = scan(t, packs.Options{Roots: []packs.Root{{Dir: root, AttachAll: true, Trust: packs.TrustUser}}}).All()
 	if diff := cmp.Diff(want, names()); diff != "" {
 		t.Errorf("before anybody read them again (-want +got):\n%s", diff)
 	}
@@ -81,7 +82,7 @@ func TestToolNames(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "from_md", "other_name", 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	all = scan(t, Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}}).All()
+	all = scan(t, packs.Options{Roots: []packs.Root{{Dir: root, AttachAll: true, Trust: packs.TrustUser}}}).All()
 	if got := f.Names(all[2]); !slices.Equal(got, []string{"from_md"}) {
 		t.Errorf("names before anybody read them again = %q, want from_md", got)
 	}
@@ -97,8 +98,8 @@ func TestToolNamesOfSmallFiles(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		tree.WriteString("-- " + name + "/SKILL.md --\n---\nname: " + name + "\ndescription: d\n---\n-- " + name + "/tools.json --\n[" + jsonTool("one") + "]\n")
 	}
-	all := scan(t, Options{Roots: []Root{{Dir: writeTree(t, tree.String()), AttachAll: true, Trust: TrustUser}}}).All()
-	f := NewToolFiles(tools.Limits{}, "")
+	all := scan(t, packs.Options{Roots: []packs.Root{{Dir: writeTree(t, tree.String()), AttachAll: true, Trust: packs.TrustUser}}}).All()
+	f := New(tools.Limits{}, "")
 	for _, want := range []int{3, 5} {
 		f.Name(t.Context(), slices.Values(all), 3*minNamed)
 		named := 0

@@ -1,4 +1,4 @@
-package packs
+package toolfiles
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -17,7 +18,7 @@ import (
 // Denied surveys the pack's files without reading them. It returns what is wrong with
 // the files that a digest denies and with the tools that need one of them, or why the
 // pack has no digest at all.
-func Denied(ctx context.Context, p *Pack, set *tools.Set) []diag.Diagnostic {
+func Denied(ctx context.Context, p *packs.Pack, set *tools.Set) []diag.Diagnostic {
 	dir, err := p.OpenDir()
 	if err != nil {
 		return nil
@@ -27,7 +28,7 @@ func Denied(ctx context.Context, p *Pack, set *tools.Set) []diag.Diagnostic {
 }
 
 // DeniedFrom is Denied for a pack whose folder [Pack.OpenDir] opened.
-func DeniedFrom(ctx context.Context, dir *packfs.Dir, p *Pack, set *tools.Set) []diag.Diagnostic {
+func DeniedFrom(ctx context.Context, dir *packfs.Dir, p *packs.Pack, set *tools.Set) []diag.Diagnostic {
 	tree, err := dir.Survey(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -41,14 +42,14 @@ func DeniedFrom(ctx context.Context, dir *packfs.Dir, p *Pack, set *tools.Set) [
 // NotDigested returns the diagnostic for a pack whose files have no digest.
 func NotDigested(err error) diag.Diagnostic {
 	return diag.Diagnostic{
-		Code: CodeNotDigested, Severity: diag.Error, Message: err.Error(),
+		Code: packs.CodeNotDigested, Severity: diag.Error, Message: err.Error(),
 		Hint: "nothing of this pack can be approved until that is mended: remove the files that are not needed",
 	}
 }
 
 // DeniedProblems returns a warning for each of the first 20 entries that a digest
 // denies, one for the rest, and one for each tool that stays disabled. set may be nil.
-func DeniedProblems(p *Pack, tree *packfs.Tree, set *tools.Set) []diag.Diagnostic {
+func DeniedProblems(p *packs.Pack, tree *packfs.Tree, set *tools.Set) []diag.Diagnostic {
 	out := deniedFiles(tree)
 	if set == nil {
 		return out
@@ -56,7 +57,7 @@ func DeniedProblems(p *Pack, tree *packfs.Tree, set *tools.Set) []diag.Diagnosti
 	for i, t := range WithoutDenied(p, tree, set.Tools) {
 		if t != set.Tools[i] {
 			out = append(out, diag.Diagnostic{
-				Code: CodeFileDenied, Severity: diag.Warning, File: t.File, Line: t.Line,
+				Code: packs.CodeFileDenied, Severity: diag.Warning, File: t.File, Line: t.Line,
 				Message: "tool " + strconv.Quote(t.Name) + " stays disabled: " + t.DeclaredOnly,
 				Hint:    "mend that file, and the tool can be enabled",
 			})
@@ -68,7 +69,7 @@ func DeniedProblems(p *Pack, tree *packfs.Tree, set *tools.Set) []diag.Diagnosti
 // WithoutDenied returns the tools, with those that need a denied file made
 // declared-only: if the file is the program, or named by a template. The value of a
 // placeholder can still name a denied file; see [DeniedIn].
-func WithoutDenied(p *Pack, tree *packfs.Tree, all []*tools.Tool) []*tools.Tool {
+func WithoutDenied(p *packs.Pack, tree *packfs.Tree, all []*tools.Tool) []*tools.Tool {
 	if len(tree.Denied) == 0 {
 		return all
 	}
@@ -86,7 +87,7 @@ func WithoutDenied(p *Pack, tree *packfs.Tree, all []*tools.Tool) []*tools.Tool 
 	return out
 }
 
-func deniedTo(p *Pack, tree *packfs.Tree, t *tools.Tool) error {
+func deniedTo(p *packs.Pack, tree *packfs.Tree, t *tools.Tool) error {
 	// A program "./NAME" is in the pack's folder, whatever the working folder is.
 	if err := DeniedIn(p, tree, p.Dir, []string{t.Command.Program}); err != nil {
 		return err
@@ -113,7 +114,7 @@ func deniedTo(p *Pack, tree *packfs.Tree, t *tools.Tool) error {
 // nil. Relative names are below dir, unless dir is empty. A text may also be an option
 // with its value, as in --config=FILE. This only spares people questions about runs
 // that cannot work; the protection is that copies for runs hold no denied files.
-func DeniedIn(p *Pack, tree *packfs.Tree, dir string, texts []string) error {
+func DeniedIn(p *packs.Pack, tree *packfs.Tree, dir string, texts []string) error {
 	if len(tree.Denied) == 0 || p.Loose {
 		return nil
 	}
@@ -144,7 +145,7 @@ const maxDenied = 20
 func deniedFiles(tree *packfs.Tree) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for i, d := range tree.Denied {
-		p := diag.Diagnostic{Code: CodeFileDenied, Severity: diag.Warning, File: d.Path}
+		p := diag.Diagnostic{Code: packs.CodeFileDenied, Severity: diag.Warning, File: d.Path}
 		if i == maxDenied {
 			p.Message = diag.Count(len(tree.Denied)-i, "more file") + " cannot be used"
 			p.Hint = "remove these files from the pack, or mend them"

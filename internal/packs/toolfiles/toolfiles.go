@@ -1,4 +1,11 @@
-package packs
+// Package toolfiles compiles the tools that the files of a pack declare, when somebody
+// asks for them, and says which tools cannot be used because a file that they need is
+// denied.
+//
+// It looks for no packs (see package packs), parses no format itself (see packs/tools
+// and what is below it), and runs nothing. It trusts no time or size of a file: the
+// files are read each time, and compiled again only if their bytes differ.
+package toolfiles
 
 import (
 	"cmp"
@@ -11,6 +18,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
@@ -20,11 +28,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
 )
 
-// ToolFiles compiles the tools of packs, in whatever format they are declared,
-// and keeps what it compiled until the bytes of one of the files differ. The
-// files are read each time: they are small, and their times can lie. Safe for
-// concurrent use.
-type ToolFiles struct {
+// Files compiles the tools of packs, in whatever format they are declared, and keeps
+// the result until the bytes of one of the files differ. The files are read each time:
+// they are small, and their times can lie. Safe for concurrent use.
+type Files struct {
 	limits tools.Limits // of one file
 	size   int64        // of one file
 	count  int          // of the tools of a pack
@@ -32,27 +39,27 @@ type ToolFiles struct {
 
 	mu    sync.Mutex
 	known map[string]compiled // :: [Pack.Dir] → its tools
-	names map[string]named    // :: [Pack.Dir] → their names, as far as somebody wanted only those
+	names map[string]named    // :: [Pack.Dir] → their names, if only the names were asked for
 	kept  int                 // how many of both Forget left
 }
 
-// named are the names of the tools in the files of one pack.
+// named has the names of the tools of one pack.
 type named struct {
 	state uint64 // the pack's, when they were read
 	lines string
 }
 
-// compiled is what came of the files of one pack.
+// compiled is the result for the files of one pack.
 type compiled struct {
 	sum      [sha256.Size]byte // of all of them
 	set      *tools.Set
 	problems []diag.Diagnostic
 }
 
-// NewToolFiles returns a ToolFiles that has compiled nothing yet. mode is the
-// configured one; empty means "Global".
-func NewToolFiles(l tools.Limits, mode string) *ToolFiles {
-	return &ToolFiles{
+// New returns a Files that has compiled nothing yet. mode is the configured mode; empty
+// means "Global".
+func New(l tools.Limits, mode string) *Files {
+	return &Files{
 		limits: l,
 		size:   cmp.Or(int64(l.Size), 1<<20),
 		count:  cmp.Or(l.Count, 200),
@@ -66,19 +73,19 @@ func NewToolFiles(l tools.Limits, mode string) *ToolFiles {
 type source struct {
 	name string
 	data []byte
-	bad  *diag.Diagnostic // it could not be read
+	bad  *diag.Diagnostic // why it could not be read, or nil
 }
 
-// maxSources is how many times the limit of one file all files of a pack may
-// have together.
+// maxSources bounds all files of a pack together: they may have so many times the limit
+// of one file.
 const maxSources = 8
 
-// Load returns a pack's tools, those that its mode hides too, and what is
-// wrong with them. A file that is wrong gives problems and no tools, while
-// those of the other files stay usable; two files with the same name in them
-// are both wrong. The set is nil when there is no tool. The error is that the
-// pack is gone, or its directory cannot be opened.
-func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+// Load returns a pack's tools, including those that its mode hides, and what is wrong
+// with them. A file with an error gives problems and no tools; the tools of the other
+// files stay usable. If two files declare the same name, both are wrong. The set is nil
+// if there is no tool. An error means that the pack is gone, or that its directory
+// cannot be opened.
+func (f *Files) Load(p *packs.Pack) (*tools.Set, []diag.Diagnostic, error) {
 	if p.Loose && !p.Valid {
 		return nil, nil, nil // the pack says why
 	}
@@ -90,15 +97,15 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	return f.LoadFrom(dir, p)
 }
 
-// LoadFrom is Load of a pack whose folder is open, by [Pack.OpenDir].
-func (f *ToolFiles) LoadFrom(dir *packfs.Dir, p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+// LoadFrom is Load for a pack whose folder [packs.Pack.OpenDir] opened.
+func (f *Files) LoadFrom(dir *packfs.Dir, p *packs.Pack) (*tools.Set, []diag.Diagnostic, error) {
 	if p.Loose && !p.Valid {
 		return nil, nil, nil
 	}
 	sources := f.read(dir, p)
 	if lacks(sources, p.ToolFiles) {
-		// A folder that another one took the place of loses its files one by one, and
-		// that is not what the pack is.
+		// When another folder takes its place, a folder loses its files one by one. Such
+		// a state is not the pack's.
 		now, err := p.OpenDir()
 		if err != nil {
 			return nil, nil, err
@@ -122,7 +129,7 @@ func (f *ToolFiles) LoadFrom(dir *packfs.Dir, p *Pack) (*tools.Set, []diag.Diagn
 	return set, problems, nil
 }
 
-// lacks reports whether a file is not there that was.
+// lacks reports whether one of the files is not among the sources.
 func lacks(sources []source, files []string) bool {
 	return slices.ContainsFunc(files, func(name string) bool {
 		return !slices.ContainsFunc(sources, func(s source) bool { return s.name == name })
@@ -130,16 +137,16 @@ func lacks(sources []source, files []string) bool {
 }
 
 // Forget drops what Load and Name found of packs that are not in the Catalog. It looks
-// for them only when there may be as many as there are others, so that it costs
-// nothing to call it with every Catalog.
-func (f *ToolFiles) Forget(c *Catalog) {
+// for them only when there may be as many of them as of others, so calling it with every
+// Catalog costs nothing.
+func (f *Files) Forget(c *packs.Catalog) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.known)+len(f.names) <= 2*f.kept+minForget {
 		return
 	}
-	there := make(map[string]bool, len(c.packs))
-	for _, p := range c.packs {
+	there := make(map[string]bool, len(c.All()))
+	for _, p := range c.All() {
 		there[p.Dir] = true
 	}
 	maps.DeleteFunc(f.known, func(dir string, _ compiled) bool { return !there[dir] })
@@ -147,12 +154,12 @@ func (f *ToolFiles) Forget(c *Catalog) {
 	f.kept = len(f.known) + len(f.names)
 }
 
-// minForget is how many packs' tools are kept whatever became of the packs.
+// minForget is for how many packs tools are kept even if the packs are gone.
 const minForget = 50
 
-// read returns the files of a pack that declare tools, and those that should
-// and cannot be read. An entry document without a word of a command is none.
-func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
+// read returns the files of a pack that declare tools, including those that cannot be
+// read. An entry document counts only if it mentions a command.
+func (f *Files) read(dir *packfs.Dir, p *packs.Pack) []source {
 	var sources []source
 	left := maxSources * f.size
 	for i, name := range p.ToolFilesNow(dir) {
@@ -175,11 +182,11 @@ func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 	if p.Loose || p.Entry == "" {
 		return sources
 	}
-	// What cannot be read of the entry document is the pack's problem.
+	// If the entry document cannot be read, the pack says so.
 	if data, err := dir.ReadAll(p.Entry, p.Limits().EntryDoc); err == nil && markdown.MentionsCommand(charset.Text(data)) {
 		s := source{name: p.Entry, data: data}
 		if set := charset.Of(data); set != charset.UTF8 {
-			// Which bytes a program gets is not guessed.
+			// Guessing which bytes a program should get would be wrong.
 			s.bad = &diag.Diagnostic{
 				Code: tools.CodeNotUTF8, Severity: diag.Error, File: p.Entry,
 				Message: fmt.Sprintf("the document is %s, not UTF-8, so the tools that it declares are not read", set), Hint: "save the file as UTF-8",
@@ -190,9 +197,9 @@ func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 	return sources
 }
 
-func (f *ToolFiles) unreadable(name string, err error, left int64) *diag.Diagnostic {
+func (f *Files) unreadable(name string, err error, left int64) *diag.Diagnostic {
 	d := &diag.Diagnostic{
-		Code: CodeToolsUnreadable, Severity: diag.Error, File: name,
+		Code: packs.CodeToolsUnreadable, Severity: diag.Error, File: name,
 		Message: "the file cannot be read: " + packfs.Cause(err), Hint: "make it a plain file inside the pack that you may read",
 	}
 	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
@@ -213,7 +220,7 @@ func tooMany(name string, limit int) *diag.Diagnostic {
 	}
 }
 
-// sumOf tells two states of the files apart.
+// sumOf returns a digest of the files' names and bytes.
 func sumOf(sources []source) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, s := range sources {
@@ -233,7 +240,7 @@ func sumOf(sources []source) (sum [sha256.Size]byte) {
 }
 
 // compile parses all files of a pack.
-func (f *ToolFiles) compile(p *Pack, sources []source) (*tools.Set, []diag.Diagnostic) {
+func (f *Files) compile(p *packs.Pack, sources []source) (*tools.Set, []diag.Diagnostic) {
 	var sets []*tools.Set
 	var problems []diag.Diagnostic
 	n := 0
@@ -259,12 +266,12 @@ func (f *ToolFiles) compile(p *Pack, sources []source) (*tools.Set, []diag.Diagn
 	return set, problems
 }
 
-func (f *ToolFiles) parse(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
+func (f *Files) parse(p *packs.Pack, s source) (*tools.Set, []diag.Diagnostic) {
 	switch {
 	case s.name == p.Entry && !p.Loose:
 		return f.parseMarkdown(p, s)
 	case p.Loose:
-		t, problems := ParseLoose(s.name, s.data, f.limits)
+		t, problems := packs.ParseLoose(s.name, s.data, f.limits)
 		if t == nil {
 			return nil, problems
 		}
@@ -276,7 +283,7 @@ func (f *ToolFiles) parse(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
 
 // parseMarkdown compiles the tools that the entry document declares. The
 // frontmatter is read again: the file may be another than when it was scanned.
-func (f *ToolFiles) parseMarkdown(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
+func (f *Files) parseMarkdown(p *packs.Pack, s source) (*tools.Set, []diag.Diagnostic) {
 	doc, found := frontmatter.Inspect(s.name, s.data, p.Limits().Frontmatter)
 	if doc == nil || diag.HasErrors(found) {
 		return nil, nil // the pack says why
@@ -284,16 +291,16 @@ func (f *ToolFiles) parseMarkdown(p *Pack, s source) (*tools.Set, []diag.Diagnos
 	return markdown.Parse(s.name, s.data, markdown.DefaultsOf(doc), f.limits)
 }
 
-// Offered is Load without the tools that are for other modes than the
-// configured one; the set is nil when there is none.
-func (f *ToolFiles) Offered(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+// Offered is Load without the tools of other modes than the configured one. The set is
+// nil if none is left.
+func (f *Files) Offered(p *packs.Pack) (*tools.Set, []diag.Diagnostic, error) {
 	set, problems, err := f.Load(p)
 	if set == nil {
 		return nil, problems, err
 	}
 	hidden := 0
 	for _, t := range set.Tools {
-		if !IsOffered(t.Modes, f.mode) {
+		if !packs.IsOffered(t.Modes, f.mode) {
 			hidden++
 		}
 	}
@@ -305,7 +312,7 @@ func (f *ToolFiles) Offered(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	}
 	shown := &tools.Set{}
 	for _, t := range set.Tools {
-		if IsOffered(t.Modes, f.mode) {
+		if packs.IsOffered(t.Modes, f.mode) {
 			shown.Tools = append(shown.Tools, t)
 		}
 	}
@@ -313,21 +320,22 @@ func (f *ToolFiles) Offered(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 }
 
 // HasTools reports whether a pack has a tool that can be enabled.
-func (f *ToolFiles) HasTools(p *Pack) bool {
+func (f *Files) HasTools(p *packs.Pack) bool {
 	has, _, _ := f.Look(p)
 	return has
 }
 
-// Look is HasTools, and what Load says is wrong, with one look at the files.
-func (f *ToolFiles) Look(p *Pack) (hasTools bool, problems []diag.Diagnostic, err error) {
+// Look returns what HasTools does, and the problems that Load finds, and reads the files
+// only once.
+func (f *Files) Look(p *packs.Pack) (hasTools bool, problems []diag.Diagnostic, err error) {
 	set, problems, err := f.Offered(p)
 	return err == nil && canEnable(set), problems, err
 }
 
 // CanEnable reports whether a set that Load returned has a tool that can be enabled in
 // the configured mode.
-func (f *ToolFiles) CanEnable(set *tools.Set) bool {
-	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil && IsOffered(t.Modes, f.mode) })
+func (f *Files) CanEnable(set *tools.Set) bool {
+	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil && packs.IsOffered(t.Modes, f.mode) })
 }
 
 // canEnable reports whether there is a tool that can be enabled.
@@ -335,20 +343,19 @@ func canEnable(set *tools.Set) bool {
 	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil })
 }
 
-// Once returns what reads the files of each pack once, when it is asked for the
-// first time.
-func (f *ToolFiles) Once() *ToolsOnce { return &ToolsOnce{files: f, sets: make(map[*Pack]*tools.Set)} }
+// Once returns a Once, which reads the files of each pack once, when they are asked for
+// the first time.
+func (f *Files) Once() *Once { return &Once{files: f, sets: make(map[*packs.Pack]*tools.Set)} }
 
-// ToolsOnce is for one answer that says something of a pack in several places: it
-// says the same in all of them, though the files may change meanwhile. It is for one
-// goroutine.
-type ToolsOnce struct {
-	files *ToolFiles
-	sets  map[*Pack]*tools.Set // :: pack → what Offered returned for it
+// Once is for one answer that mentions a pack in several places. It says the same in all
+// of them, even if the files change meanwhile. It is for one goroutine.
+type Once struct {
+	files *Files
+	sets  map[*packs.Pack]*tools.Set // :: pack → what Offered returned for it
 }
 
-// Offered is that of [ToolFiles], without what is wrong: nil when there is none.
-func (o *ToolsOnce) Offered(p *Pack) *tools.Set {
+// Offered is [Files.Offered] without the problems. It returns nil if there is no tool.
+func (o *Once) Offered(p *packs.Pack) *tools.Set {
 	set, known := o.sets[p]
 	if !known {
 		var err error
@@ -360,5 +367,5 @@ func (o *ToolsOnce) Offered(p *Pack) *tools.Set {
 	return set
 }
 
-// HasTools is that of [ToolFiles].
-func (o *ToolsOnce) HasTools(p *Pack) bool { return canEnable(o.Offered(p)) }
+// HasTools is [Files.HasTools].
+func (o *Once) HasTools(p *packs.Pack) bool { return canEnable(o.Offered(p)) }

@@ -1,4 +1,4 @@
-package packs
+package toolfiles
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
@@ -24,8 +25,8 @@ func jsonTool(name string) string {
 	return fmt.Sprintf(`{"name": %q, "description": "d", "command": {"program": "true", "args": []}}`, name)
 }
 
-// loaded is the tools of the only pack in a tree, and its problems.
-func loaded(t *testing.T, f *ToolFiles, p *Pack) (names, codes []string) {
+// Loaded is the tools of the only pack in a tree, and its problems.
+func loaded(t *testing.T, f *Files, p *packs.Pack) (names, codes []string) {
 	t.Helper()
 	set, problems, err := f.Load(p)
 	if err != nil {
@@ -42,9 +43,9 @@ func loaded(t *testing.T, f *ToolFiles, p *Pack) (names, codes []string) {
 	return names, codes
 }
 
-func only(t *testing.T, tree string) *Pack {
+func only(t *testing.T, tree string) *packs.Pack {
 	t.Helper()
-	all := scan(t, Options{Roots: []Root{{Dir: writeTree(t, tree), AttachAll: true, Trust: TrustUser}}}).All()
+	all := scan(t, packs.Options{Roots: []packs.Root{{Dir: writeTree(t, tree), AttachAll: true, Trust: packs.TrustUser}}}).All()
 	if len(all) != 1 {
 		t.Fatalf("%d packs, want 1", len(all))
 	}
@@ -117,7 +118,7 @@ func TestToolFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			names, codes := loaded(t, NewToolFiles(tt.limits, ""), only(t, tt.tree))
+			names, codes := loaded(t, New(tt.limits, ""), only(t, tt.tree))
 			if diff := cmp.Diff(tt.names, names); diff != "" {
 				t.Errorf("tools (-want +got):\n%s", diff)
 			}
@@ -132,7 +133,7 @@ func TestToolFiles(t *testing.T) {
 // times say.
 func TestToolFilesCache(t *testing.T) {
 	p := only(t, packHead+mdTool+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
-	f := NewToolFiles(tools.Limits{}, "")
+	f := New(tools.Limits{}, "")
 	first, _, err := f.Load(p)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestToolFilesCache(t *testing.T) {
 // are read: it is not a pack without tools. One whose file is gone is.
 func TestToolFilesOfAFolderPutAside(t *testing.T) {
 	p := only(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
-	f := NewToolFiles(tools.Limits{}, "")
+	f := New(tools.Limits{}, "")
 	dir, err := p.OpenDir()
 	must(t, err)
 	defer dir.Close()
@@ -208,7 +209,7 @@ func TestToolFilesOfAFolderPutAside(t *testing.T) {
 // What is read once stays what it was.
 func TestToolsOnce(t *testing.T) {
 	p := only(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
-	f := NewToolFiles(tools.Limits{}, "")
+	f := New(tools.Limits{}, "")
 	before := f.Once()
 	if !before.HasTools(p) {
 		t.Fatal("HasTools = false of a pack with a tool")
@@ -239,7 +240,7 @@ func TestToolFilesOffered(t *testing.T) {
 		mode, want string
 		hasHidden  bool
 	}{{"", "global", false}, {"coding", "coding global", true}, {"Dictation", "global", false}} {
-		f := NewToolFiles(tools.Limits{}, tt.mode)
+		f := New(tools.Limits{}, tt.mode)
 		set, _, err := f.Offered(p)
 		if err != nil {
 			t.Fatal(err)
@@ -263,7 +264,7 @@ func TestToolFilesOffered(t *testing.T) {
 // The frontmatter says what the Markdown tools may do.
 func TestToolFilesMarkdownDefaults(t *testing.T) {
 	p := only(t, "-- a/SKILL.md --\n---\nname: a\ndescription: d\nread_only: true\nalways_ask: true\nreview: all\nnetwork: true\ntimeout: 7\nmodes: [Coding]\n---\n"+mdTool)
-	set, _, err := NewToolFiles(tools.Limits{}, "").Load(p)
+	set, _, err := New(tools.Limits{}, "").Load(p)
 	if err != nil || set == nil {
 		t.Fatalf("Load = %v, %v", set, err)
 	}
@@ -277,8 +278,10 @@ func TestToolFilesMarkdownDefaults(t *testing.T) {
 // nothing is compiled again.
 func TestToolFilesForget(t *testing.T) {
 	dir := writeTree(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
-	f := NewToolFiles(tools.Limits{}, "")
-	catalog := func() *Catalog { return scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}}) }
+	f := New(tools.Limits{}, "")
+	catalog := func() *packs.Catalog {
+		return scan(t, packs.Options{Roots: []packs.Root{{Dir: dir, AttachAll: true}}})
+	}
 	stays := catalog().All()[0]
 	set, _, err := f.Load(stays)
 	if err != nil {

@@ -1,0 +1,313 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/launch"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/store"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+)
+
+// checkTime is how long all signatures of a pack may take. Each takes some milliseconds.
+const checkTime = time.Minute
+
+// A demand is who must have signed what is added. The zero value demands nobody.
+type demand struct {
+	signer, issuer string
+	key            string // as [trust.Key] has it
+	file           string // that the key is from
+}
+
+// newDemand reads the flags.
+func newDemand(signer, issuer, file string) (demand, error) {
+	d := demand{signer: signer, issuer: issuer, file: file}
+	switch {
+	case issuer != "" && signer == "":
+		return d, &cli.UsageError{Err: errors.New("--issuer needs --signer"), Hint: "name both as the certificate has them"}
+	case file == "":
+		return d, nil
+	case signer != "":
+		return d, &cli.UsageError{Err: errors.New("--key names the signer, and so does --signer"), Hint: "leave out one of them"}
+	}
+	const most = 64 << 10
+	text, err := readSmall(file, most)
+	if err == nil {
+		d.key, err = trust.Key(text)
+	}
+	if err != nil {
+		return d, fmt.Errorf("reading the public key %q: %w", file, err)
+	}
+	return d, nil
+}
+
+func readSmall(file string, most int64) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > most) {
+		err = fmt.Errorf("it is not a file of at most %d KiB", most>>10)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}
+
+// is reports whether a signature is by the demanded signer.
+func (d demand) is(s *lock.Signature) bool {
+	switch {
+	case s == nil:
+		return d == demand{}
+	case d.key != "":
+		return s.Kind == trust.KindKey && s.PublicKey == d.key
+	case d.signer == "":
+		return true
+	case s.Identity == "":
+		return s.Key == d.signer && d.issuer == ""
+	}
+	return s.Identity == d.signer && s.Issuer == d.issuer
+}
+
+// check refuses what another one signed. An identity counts only with who vouches for
+// it: anybody can be named so elsewhere.
+func (d demand) check(it *item) error {
+	s := it.entry.Signature
+	if d.is(s) {
+		return nil
+	}
+	want := d.signer
+	switch {
+	case d.key != "":
+		want = "the key in " + d.file
+	case d.issuer != "":
+		want += ", " + d.issuer
+	}
+	by := signedBy(it.entry)
+	if it.unchecked != "" {
+		by = "somebody who was not checked: " + cli.OneLine(it.unchecked, 400)
+	}
+	err := error(&cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(it.id), by, safetext.Line(want)), Status: statusRefused})
+	if s != nil && s.Identity == d.signer && d.issuer == "" {
+		err = cli.WithHint(err, "name with --issuer who identified this signer")
+	}
+	return err
+}
+
+// An uncheckedError says that a signature could not be checked, and has to be.
+type uncheckedError struct{ error }
+
+func (e *uncheckedError) Unwrap() error { return e.error }
+
+// A signed is what was found out about a pack's signature.
+type signed struct {
+	by        *lock.Signature // nil: nobody, or nobody who was checked
+	proof     []byte
+	unchecked string // why a signature that is there was not checked
+}
+
+// Why a signature was not checked, and what to do.
+const (
+	noProgram = "This pack is signed with Sigstore. Install " + trust.Program + " beside packs-mcp to check it"
+	noKey     = "This pack is signed with a key. Name the file of the public key with --key to check it"
+)
+
+// signed finds out who signed a snapshot.
+func (p *place) signed(ctx context.Context, snap sources.Snapshot, id string, before *lock.Entry) (signed, error) {
+	refused := func(reason string) error {
+		return &trust.Refusal{Reason: safetext.Line(id + ": " + reason), Old: "a signature", New: "one that does not fit"}
+	}
+	by, err := snap.Signer()
+	if err != nil {
+		return signed{}, refused(err.Error())
+	}
+	beside, ok := snap.(sources.Bundled)
+	if !ok || by != nil {
+		return signed{by: by}, nil
+	}
+	bundles, err := beside.Bundles(ctx)
+	if err != nil || len(bundles) == 0 {
+		return signed{}, err
+	}
+	unchecked := func(why string) (signed, error) {
+		if before != nil && before.Signature != nil {
+			return signed{}, &trust.Refusal{Reason: safetext.Line(id) + ": the signature was not checked", Old: trust.Words(before.Signature), New: why}
+		}
+		return signed{unchecked: why}, nil
+	}
+	c, err := p.checker(before)
+	if errors.Is(err, launch.ErrNotBeside) {
+		return unchecked(noProgram)
+	}
+	if err != nil {
+		return signed{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("it took longer than %s", checkTime))
+	defer cancel()
+	var good []signed
+	keyed, wrong := false, ""
+	for _, b := range bundles {
+		v, err := c.judge(ctx, snap.Pin(), b)
+		if err != nil {
+			return signed{}, &uncheckedError{fmt.Errorf("%s: the signature was not checked: %w", safetext.Line(id), err)}
+		}
+		switch v.State {
+		case trust.Verified, trust.OtherOne:
+			good = append(good, signed{by: v.Signer, proof: b})
+		case trust.NoKey:
+			keyed = true
+		case trust.Unfounded:
+			wrong = v.Reason
+		}
+	}
+	switch {
+	case len(good) > 0:
+		return p.demand.choose(good, before)
+	case wrong != "":
+		return signed{}, refused("the signature does not fit: " + cli.OneLine(wrong, 400))
+	case keyed:
+		return unchecked(noKey)
+	}
+	return signed{}, nil // what is there says something else about it
+}
+
+// choose returns one of several signatures that all fit: by the signer before, by the
+// one who is demanded, or by the only one.
+func (d demand) choose(good []signed, before *lock.Entry) (signed, error) {
+	words := func(s signed) string { return trust.Words(s.by) }
+	slices.SortFunc(good, func(a, b signed) int { return strings.Compare(words(a), words(b)) })
+	if before != nil && before.Signature != nil {
+		for _, s := range good {
+			if before.Signature.Bundle == s.by.Bundle && before.Signature.Same(s.by) {
+				return s, nil
+			}
+		}
+		for _, s := range good {
+			if before.Signature.Same(s.by) {
+				return s, nil
+			}
+		}
+	}
+	for _, s := range good {
+		if d != (demand{}) && d.is(s.by) {
+			return s, nil
+		}
+	}
+	if words(good[0]) == words(good[len(good)-1]) {
+		return good[0], nil
+	}
+	var all []string
+	for _, s := range good {
+		all = append(all, safetext.Line(words(s)))
+	}
+	err := fmt.Errorf("several have signed it:\n  %s", strings.Join(slices.Compact(all), "\n  "))
+	return signed{}, cli.WithHint(&cli.StatusError{Err: err, Status: statusRefused}, "say with --signer and --issuer, or with --key, whom you trust")
+}
+
+// A checker asks the program that verifies bundles.
+type checker struct {
+	program string
+	root    []byte // the authorities; nil: those of the public service
+	key     string
+	want    *lock.Signature
+	only    bool // the key was demanded: nobody else counts
+}
+
+// checker finds the program, and reads what it needs. The lock file says how a pack that
+// is known is verified, not what the pack comes with.
+func (p *place) checker(before *lock.Entry) (*checker, error) {
+	program, err := launch.Beside(trust.Program)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{program: program, key: p.demand.key, only: p.demand.key != ""}
+	if file := p.cfg.Sources.Sigstore; file != "" {
+		const most = 1 << 20
+		if c.root, err = readSmall(file, most); err != nil {
+			return nil, fmt.Errorf("reading %q, which sources.sigstore names: %w", file, err)
+		}
+	}
+	if before != nil && before.Signature != nil {
+		c.want = before.Signature
+		if c.key == "" && c.want.Kind == trust.KindKey {
+			c.key = c.want.PublicKey
+		}
+	}
+	return c, nil
+}
+
+// judge asks about one bundle. A bundle that is not by the key of before may be by
+// somebody with a certificate, whom a person then sees beside the key.
+func (c *checker) judge(ctx context.Context, digest string, bundle []byte) (trust.Verdict, error) {
+	v, err := c.ask(ctx, trust.Question{Digest: digest, Bundle: bundle, Key: c.key, Root: c.root, Want: c.want})
+	if err == nil && v.State == trust.Unfounded && c.key != "" && !c.only {
+		if other, err := c.ask(ctx, trust.Question{Digest: digest, Bundle: bundle, Root: c.root, Want: c.want}); err != nil || other.State == trust.OtherOne {
+			return other, err
+		}
+	}
+	return v, err
+}
+
+func (c *checker) ask(ctx context.Context, q trust.Question) (trust.Verdict, error) {
+	question, err := q.Ask()
+	if err != nil {
+		return trust.Verdict{}, err
+	}
+	answer, err := launch.Answer(ctx, c.program, question, trust.MaxVerdict)
+	if err != nil {
+		return trust.Verdict{}, errors.New(safetext.Line(err.Error()))
+	}
+	v, err := q.Verdict(answer)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", trust.Program, err)
+	}
+	return v, err
+}
+
+// put gives the pack its place, and keeps the proof of its signature.
+func (it *item) put(tx *store.Tx, e lock.Entry) error {
+	if it.proof != nil {
+		if err := tx.KeepProof(it.proof); err != nil {
+			return fmt.Errorf("keeping the proof of the signature: %w", err)
+		}
+	}
+	return tx.Install(it.id, it.staged, e)
+}
+
+// proven verifies the signature of an entry again, by the proof that was kept. It asks
+// no server. An SSH signature is part of its source, and only sync verifies it again.
+func (p *place) proven(ctx context.Context, e lock.Entry) error {
+	if e.Signature == nil || e.Signature.Kind != trust.KindSigstore && e.Signature.Kind != trust.KindKey {
+		return nil
+	}
+	proof, err := p.Proof(e.Signature.Bundle)
+	if err != nil {
+		return &uncheckedError{fmt.Errorf("the signature was not checked: %w", err)}
+	}
+	c, err := p.checker(&e)
+	if errors.Is(err, launch.ErrNotBeside) {
+		err = errors.New(noProgram)
+	}
+	var v trust.Verdict
+	if err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("it took longer than %s", checkTime))
+		defer cancel()
+		v, err = c.judge(ctx, e.Pin, proof)
+	}
+	switch {
+	case err != nil:
+		return &uncheckedError{fmt.Errorf("the signature was not checked: %w", err)}
+	case v.State == trust.OtherOne:
+		return &trust.Refusal{Reason: "another signer than the lock file says", Old: trust.Words(e.Signature), New: trust.Words(v.Signer)}
+	case v.State != trust.Verified:
+		return &trust.Refusal{Reason: "the signature does not fit: " + cli.OneLine(v.Reason, 400), Old: trust.Words(e.Signature), New: "nobody"}
+	}
+	return nil
+}
