@@ -21,9 +21,9 @@ func serverOrder() []string {
 		"doc", "server", "reply", "host", "front", "shared_lists", "differences", "complete", "directory_read", "subscriptions", "skills_index", "skills", "resource_read", "cards", "resources",
 		"skill_tools", "listing", "prompts", "front_request", "instructions",
 		"exec_hint", "tool_exec", "tool_call", "tool_read_file", "tool_enable", "tool_open_docs", "tool_named", "search", "tool_list",
-		"run", "run_changes", "ask", "patience", "answer", "refusals", "given", "secrets", "call", "claims", "envelope", "encode",
+		"run", "run_changes", "ask", "patience", "answer", "refusals", "given", "secrets", "call", "traces", "envelope", "encode",
 		"changes", "chat_views", "workspace", "chat", "forbidden",
-		"options", "traces", "cursor", "names", "uri", "trees",
+		"options", "names", "trees",
 	}
 }
 

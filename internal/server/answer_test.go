@@ -1,12 +1,13 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // answerables are requests that can carry an answer, as a client makes them.
@@ -151,10 +152,8 @@ func TestAnswersThatAreDenied(t *testing.T) {
 // one that carries nothing is not looked at twice.
 func TestNoAnswerIsCarried(t *testing.T) {
 	for _, raw := range []string{`{}`, `{"name":"x"}`, `{"inputResponses":{}}`, `{"inputResponses":{"a":{}},"requestState":""}`, `{"inputResponses":{"approval":{"action":"cancel"}}}`} {
-		var c carriedAnswer
-		if err := json.Unmarshal([]byte(raw), &c); err != nil {
-			t.Fatal(err)
-		}
+		p := wire.ReadParams([]byte(raw))
+		c := carriedAnswer{state: p.Get("requestState"), responses: p.Get("inputResponses")}
 		if text := c.problem(); text != "" {
 			t.Errorf("%s: %q, want no problem", raw, text)
 		}

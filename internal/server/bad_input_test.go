@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 )
 
 // said is a message in a few words: the code of an error, of the protocol or of a
@@ -32,7 +33,7 @@ func said(m map[string]any) string {
 func TestBadInput(t *testing.T) {
 	const depth = 100_000
 	deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
-	cursor := func(list string) string { return cursorAfter(list, "a") }
+	cursor := func(list string) string { return pages.Cursor(list, "a") }
 	call := func(args string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{$META,"name":"capability_packs_read_file","arguments":` + args + `}}`
 	}

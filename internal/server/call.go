@@ -209,7 +209,7 @@ func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 // when a person filled something in or somebody was waited for: a person, or
 // another run.
 func (s *Server) prepareNow(ctx context.Context, c *call) (*action, error) {
-	c.ended = s.claims.count()
+	c.ended = s.claims.Count()
 	return c.tool.prepare(s, ctx, c)
 }
 

@@ -3,14 +3,10 @@
 package server
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/packs-mcp/packs-mcp/internal/gate"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // A run in the same workspace cannot change a file between the look at what an
@@ -60,70 +56,5 @@ func TestBoundRunsAreAlone(t *testing.T) {
 	}
 	if order[0] != float64(1_000_001) {
 		t.Errorf("the calls returned in the order %v, want the writer first", order)
-	}
-}
-
-// What a run changes in a layer is applied when it ends, so a run without a turn there
-// that reads it is kept apart from it. Two that take turns wait for their turn.
-func TestClaimsOfLayers(t *testing.T) {
-	own := claimOf(new(gate.Permit), &gate.Run{Policy: sandbox.Policy{Layers: []sandbox.Layer{
-		{Folder: "/none/p", Kind: sandbox.LayerOverlay}, {Folder: "/none/r", Kind: sandbox.LayerReadOnly},
-	}}})
-	for _, c := range []struct {
-		other claim
-		want  bool
-	}{
-		{claim{bound: []string{"/none/p/r.sh"}}, true},
-		{claim{bound: []string{"/none/r/r.sh"}}, false},
-		{claim{bound: []string{"/none/p/r.sh"}, layers: []string{"/none/p"}}, false},
-		{claim{bound: []string{"/none/p/sub/r.sh"}, layers: []string{"/none/p/sub"}}, true},
-		{claim{layers: []string{"/none/p"}, writes: []string{"/none/p"}}, false},
-	} {
-		if got := own.conflicts(&c.other); got != c.want || c.other.conflicts(own) != c.want {
-			t.Errorf("%v and %v conflict: %t, want %t", own, c.other, got, c.want)
-		}
-	}
-}
-
-// Claims wait for those before them that they conflict with, and for no others.
-func TestClaims(t *testing.T) {
-	var c claims
-	ctx := t.Context()
-	writer := &claim{writes: []string{"/w"}}
-	free, err := c.take(ctx, writer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, other := range []*claim{{writes: []string{"/w"}}, {writes: []string{"/v"}, bound: []string{"/v", "/x"}}, {bound: []string{"/www"}}} {
-		done, err := c.take(ctx, other)
-		if err != nil {
-			t.Fatalf("take(%v) = %v", other, err)
-		}
-		done()
-	}
-	for _, other := range []*claim{{bound: []string{"/w/f"}}, {bound: []string{"/"}}, {writes: []string{"/w/sub"}, bound: []string{"/w"}}} {
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-		if _, err := c.take(short, other); err == nil {
-			t.Errorf("take(%v) did not wait", other)
-		}
-		cancel()
-	}
-	second := make(chan func())
-	go func() {
-		done, err := c.take(ctx, &claim{writes: []string{"/w"}, bound: []string{"/w"}})
-		if err != nil {
-			t.Error(err)
-		}
-		second <- done
-	}()
-	select {
-	case <-second:
-		t.Fatal("the bound one did not wait")
-	case <-time.After(20 * time.Millisecond):
-	}
-	free()
-	(<-second)()
-	if len(c.all) != 0 {
-		t.Errorf("%d claims are left", len(c.all))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -114,14 +115,14 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 		return nil, false
 	case p.Argument.Name == argPack:
 		for _, pack := range s.listedPacks(r.catalog) {
-			if isSkill(pack) == skill && (s.mayOpen(pack) || s.mayRead(pack)) {
+			if address.IsSkill(pack) == skill && (s.mayOpen(pack) || s.mayRead(pack)) {
 				values = append(values, pack.ID)
 			}
 		}
 		return values, true
 	case p.Argument.Name == "path":
 		pack := r.catalog.ByID(p.Context.Arguments[argPack])
-		if pack == nil || !isOffered(pack) || isSkill(pack) != skill || !s.mayRead(pack) {
+		if pack == nil || !address.IsOffered(pack) || address.IsSkill(pack) != skill || !s.mayRead(pack) {
 			return nil, true
 		}
 		return packFiles(pack), true

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
 
 // listsDiffer reports whether two Catalogs give different lists of prompts and of
@@ -19,7 +20,7 @@ func (s *Server) listsDiffer(before, now *packs.Catalog) (prompts, resources boo
 			}
 			if same = sameKeys(a[i], b[i]); same && s.mayOpen(b[i]) {
 				prompts = prompts || invocable(b[i]) && s.promptsDiffer(keyed{pack: a[i]}, keyed{pack: b[i]})
-				resources = resources || isOffered(b[i]) && s.resourcesDiffer(keyed{pack: a[i]}, keyed{pack: b[i]})
+				resources = resources || address.IsOffered(b[i]) && s.resourcesDiffer(keyed{pack: a[i]}, keyed{pack: b[i]})
 			}
 		}
 		if same {
@@ -52,12 +53,12 @@ func samePack(a, b keyed) bool {
 // prompts and resources go by.
 func looksSame(a, b *packs.Pack) bool {
 	return a == b || a.ID == b.ID && a.Name == b.Name && a.Description == b.Description && a.Entry == b.Entry && a.Loose == b.Loose &&
-		(a.Frontmatter == b.Frontmatter || a.Frontmatter.ArgumentHint() == b.Frontmatter.ArgumentHint() && isOffered(a) == isOffered(b) && invocable(a) == invocable(b)) &&
+		(a.Frontmatter == b.Frontmatter || a.Frontmatter.ArgumentHint() == b.Frontmatter.ArgumentHint() && address.IsOffered(a) == address.IsOffered(b) && invocable(a) == invocable(b)) &&
 		slices.Equal(a.Problems, b.Problems)
 }
 
 // sameKeys reports whether two packs are in the same lists and sorted the same, as
 // long as all others are. (A document's URI is part of what is shown of it.)
 func sameKeys(a, b *packs.Pack) bool {
-	return a.ID == b.ID && isOffered(a) == isOffered(b) && invocable(a) == invocable(b)
+	return a.ID == b.ID && address.IsOffered(a) == address.IsOffered(b) && invocable(a) == invocable(b)
 }

@@ -12,8 +12,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
+
+// methodDirectoryRead is a method that the library has no constant for.
+const methodDirectoryRead = "resources/directory/read"
 
 type directoryParams struct {
 	uriParams
@@ -38,10 +43,10 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 		return nil, err
 	}
 	list := "directory " + p.URI
-	if _, err := afterCursor(list, p.Cursor); err != nil {
+	if _, err := pages.After(list, p.Cursor); err != nil {
 		return nil, err
 	}
-	if u, ok := parseURI(p.URI); !ok || u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
+	if u, ok := address.Parse(p.URI); !ok || u.Scheme != address.SchemeWorkspace && len(address.Places(r.catalog, u)) == 0 {
 		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	// A result that asks for input is for the protocol's own methods: whoever
@@ -53,7 +58,7 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	case err != nil:
 		return nil, err
 	}
-	page, next, err := pageOf(list, p.Cursor, out.([]mcp.Resource), func(e mcp.Resource) string { return e.URI })
+	page, next, err := pages.Of(list, p.Cursor, out.([]mcp.Resource), func(e mcp.Resource) string { return e.URI })
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +100,14 @@ func (s *Server) packChildren(f *found) []mcp.Resource {
 		switch {
 		case deeper && !folders[name]:
 			folders[name] = true
-			all = append(all, folderResource(packURI(f.pack, at), name))
+			all = append(all, folderResource(address.OfPack(f.pack, at), name))
 		case deeper:
 		case at == f.pack.Entry:
 			r := s.entryResource(f.pack)
 			r.Size = &file.Size
 			all = append(all, r)
 		default:
-			all = append(all, mcp.Resource{URI: packURI(f.pack, at), Name: safetext.Line(name), MIMEType: typeOf(f.pack, at), Size: &file.Size})
+			all = append(all, mcp.Resource{URI: address.OfPack(f.pack, at), Name: safetext.Line(name), MIMEType: typeOf(f.pack, at), Size: &file.Size})
 		}
 	}
 	slices.SortFunc(all, func(a, b mcp.Resource) int { return strings.Compare(a.URI, b.URI) })

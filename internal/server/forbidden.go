@@ -5,6 +5,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
 
 // What a rule forbids altogether is not offered: lists never ask, so the gate
@@ -33,11 +34,11 @@ func (s *Server) mayReadWorkspaces() bool { return !s.opts.Gate.Forbids(gate.Kin
 func (s *Server) showsFiles(p *packs.Pack) bool { return s.mayOpen(p) && s.mayRead(p) }
 
 // mayGive reports whether a place is not forbidden.
-func (s *Server) mayGive(at place) bool {
-	if at.path == at.pack.Entry {
-		return s.mayOpen(at.pack)
+func (s *Server) mayGive(at address.Place) bool {
+	if at.Path == at.Pack.Entry {
+		return s.mayOpen(at.Pack)
 	}
-	return s.mayRead(at.pack)
+	return s.mayRead(at.Pack)
 }
 
 // mayChoose reports whether a pack is offered as the argument of the prompt attach
@@ -71,5 +72,5 @@ func (s *Server) listedPrompts(catalog *packs.Catalog) []keyed {
 // listedSkills are the packs of a Catalog that are skills, sorted by the URIs of
 // their documents, without those that rules keep to themselves.
 func (s *Server) listedSkills(catalog *packs.Catalog) []keyed {
-	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack == nil || !isSkill(d.pack) || !s.showsFiles(d.pack) })
+	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack == nil || !address.IsSkill(d.pack) || !s.showsFiles(d.pack) })
 }

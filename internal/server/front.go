@@ -14,13 +14,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// Methods that the library has no constant for.
-const (
-	methodSkillsList    = "skills/list"
-	methodSkillsGet     = "skills/get"
-	methodDirectoryRead = "resources/directory/read"
-)
-
 // frontMethod returns what answers a method in front of the library; nil when
 // the library does. The result is a pointer to a struct of the mcp package, or
 // to one that embeds [mcp.Result].

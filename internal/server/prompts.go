@@ -13,7 +13,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -82,7 +84,7 @@ func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMe
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("prompts", p.Cursor, s.listedPrompts(s.giveCatalog(ctx, r.chat)), keyed.String)
+	page, next, err := pages.Of("prompts", p.Cursor, s.listedPrompts(s.giveCatalog(ctx, r.chat)), keyed.String)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +198,7 @@ func fillsIn(client, argument string) bool { return client == "opencode" && argu
 // it, so it opens nothing: the model makes a call, if somebody does.
 func (s *Server) template(catalog *packs.Catalog, name string) *mcp.GetPromptResult {
 	switch p := promptOf(catalog, name); {
-	case p != nil && !isOffered(p):
+	case p != nil && !address.IsOffered(p):
 		return userMessage(s.describe(p.Description), fmt.Sprintf(
 			"The capability pack %s is opened by its prompt alone, and this client asks for prompts before anybody chooses one. Tell me that it cannot be used here.", p.ID))
 	case p != nil:
@@ -325,7 +327,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 		switch {
 		case !pack.Offered:
 			text += "It is meant for another mode, so it cannot be used now."
-		case !isOffered(pack):
+		case !address.IsOffered(pack):
 			text += "Only I call on it, by its own prompt."
 		default:
 			text += fmt.Sprintf("Open it with %s when it fits what I ask for.", s.exposed(toolOpenDocs))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -19,9 +20,6 @@ import (
 // maxResource is the largest file that is given whole, in bytes: all that a
 // skill may have. A larger one is there by pages of read_file.
 const maxResource = 16 << 20
-
-// errNoResource says that a URI leads to nothing that this chat may know of.
-var errNoResource = errors.New("there is no such resource")
 
 type uriParams struct {
 	URI string `json:"uri"`
@@ -55,7 +53,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	if p.URI == cardURI {
 		return s.readCard(ctx, p)
 	}
-	u, ok := parseURI(p.URI)
+	u, ok := address.Parse(p.URI)
 	made := s.generated(r.catalog, p.URI)
 	if !ok && made == nil {
 		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
@@ -63,7 +61,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	if made != nil {
 		return s.readGenerated(ctx, r, p, made)
 	}
-	if u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
+	if u.Scheme != address.SchemeWorkspace && len(address.Places(r.catalog, u)) == 0 {
 		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	out, question, err := s.pass(ctx, readMethod(), p.tree(), p.roundTrip, nil)
@@ -84,7 +82,7 @@ func (s *Server) asked(ctx context.Context, c *call, isDir bool) (uri string, _ 
 	if err := c.decode(&p); err != nil {
 		return "", nil, err
 	}
-	u, ok := parseURI(p.URI)
+	u, ok := address.Parse(p.URI)
 	if !ok {
 		return "", nil, errNoResource
 	}

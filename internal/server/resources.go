@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -12,11 +13,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
+
+// errNoResource says that a URI leads to nothing that this chat may know of.
+var errNoResource = errors.New("there is no such resource")
+
+// indexURI is the list of skills for readers of an older shape.
+const indexURI = address.SchemeSkill + "://index.json"
 
 // mimeDirectory is the type of a resource that is a folder.
 const mimeDirectory = "inode/directory"
@@ -63,7 +72,7 @@ func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.Result
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("resources", p.Cursor, s.listedDocuments(s.giveCatalog(ctx, r.chat)), keyed.String)
+	page, next, err := pages.Of("resources", p.Cursor, s.listedDocuments(s.giveCatalog(ctx, r.chat)), keyed.String)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +99,7 @@ func sortKeyed(all []keyed) []keyed {
 func documents(catalog *packs.Catalog) []keyed {
 	all := []keyed{{key: indexURI}}
 	for _, p := range offered(catalog) {
-		all = append(all, keyed{packURI(p, p.Entry), p})
+		all = append(all, keyed{address.OfPack(p, p.Entry), p})
 	}
 	return sortKeyed(all)
 }
@@ -117,7 +126,7 @@ func (s *Server) resources(documents []keyed) []mcp.Resource {
 func (s *Server) entryResource(p *packs.Pack) mcp.Resource {
 	name := safetext.Line(p.Name)
 	return mcp.Resource{
-		URI: packURI(p, p.Entry), Name: name, Title: name, Description: s.describe(p.Description), MIMEType: typeOf(p, p.Entry),
+		URI: address.OfPack(p, p.Entry), Name: name, Title: name, Description: s.describe(p.Description), MIMEType: typeOf(p, p.Entry),
 	}
 }
 
@@ -132,9 +141,9 @@ func typeOf(p *packs.Pack, name string) string {
 
 // Templates of our URIs, as RFC 6570 has them.
 const (
-	templateSkill     = schemeSkill + "://{+pack_id}/{+path}"
-	templatePack      = schemePack + "://{+pack_id}/{+path}"
-	templateWorkspace = schemeWorkspace + "://{workspace}/{+path}"
+	templateSkill     = address.SchemeSkill + "://{+pack_id}/{+path}"
+	templatePack      = address.SchemePack + "://{+pack_id}/{+path}"
+	templateWorkspace = address.SchemeWorkspace + "://{workspace}/{+path}"
 )
 
 // listTemplates answers resources/templates/list.
@@ -143,7 +152,7 @@ func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMe
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("templates", p.Cursor, []template{
+	page, next, err := pages.Of("templates", p.Cursor, []template{
 		{templatePack, "pack", "File of a pack", "A file or folder of an attached pack that is not a skill."},
 		{templateSkill, "skill", "File of a skill", "A file or folder of an attached pack with a SKILL.md."},
 		{templateWorkspace, "workspace", "File of the workspace", "What programs made in this chat; a run returns the handle."},
@@ -175,9 +184,9 @@ type found struct {
 
 // find finds what a URI leads to. Of a pack, only what its digest covers is
 // there: links are not.
-func (s *Server) find(ctx context.Context, c *call, u resourceURI) (*found, error) {
-	if u.scheme == schemeWorkspace {
-		handle, inside, ok := cutHandle(u.path)
+func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, error) {
+	if u.Scheme == address.SchemeWorkspace {
+		handle, inside, ok := cutHandle(u.Path)
 		if !ok || c.inWorkspace(handle) != nil {
 			return nil, errNoResource
 		}
@@ -190,14 +199,14 @@ func (s *Server) find(ctx context.Context, c *call, u resourceURI) (*found, erro
 		f.isDir, err = dir.IsDir(f.path)
 		return f, err
 	}
-	for _, at := range places(c.catalog, u) {
-		facts, tree, err := s.factsAndTree(ctx, at.pack)
+	for _, at := range address.Places(c.catalog, u) {
+		facts, tree, err := s.factsAndTree(ctx, at.Pack)
 		if err != nil {
 			return nil, err
 		}
-		_, isFile := tree.File(at.path)
-		if isFile || holds(tree, at.path) {
-			return &found{pack: at.pack, facts: facts, tree: tree.WithoutKept(), path: at.path, isDir: !isFile}, nil
+		_, isFile := tree.File(at.Path)
+		if isFile || holds(tree, at.Path) {
+			return &found{pack: at.Pack, facts: facts, tree: tree.WithoutKept(), path: at.Path, isDir: !isFile}, nil
 		}
 	}
 	return nil, errNoResource

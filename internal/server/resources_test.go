@@ -16,6 +16,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
@@ -162,7 +165,7 @@ func TestResourcesList(t *testing.T) {
 // list it came from.
 func TestPages(t *testing.T) {
 	var tree strings.Builder
-	const many = 2*pageSize + 7
+	const many = 2*pages.Size + 7
 	for i := range many {
 		fmt.Fprintf(&tree, "-- p%03d/SKILL.md --\n---\nname: p%03d\ndescription: Number %d.\n---\nText.\n", i, i, i)
 	}
@@ -203,14 +206,14 @@ func TestPages(t *testing.T) {
 		}
 	}
 	// A page begins after its cursor, whether or not that entry is still there.
-	if err := os.RemoveAll(filepath.Join(w.root, fmt.Sprintf("p%03d", pageSize-2))); err != nil {
+	if err := os.RemoveAll(filepath.Join(w.root, fmt.Sprintf("p%03d", pages.Size-2))); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.lib.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	next := objects(result(t, w.request("prompts/list", map[string]any{"cursor": cursors["prompts/list"]}))["prompts"])
-	if got, want := next[0]["name"], fmt.Sprintf("p%03d", pageSize-1); got != want {
+	if got, want := next[0]["name"], fmt.Sprintf("p%03d", pages.Size-1); got != want {
 		t.Errorf("the page begins with %q, want %q, the first that is left", got, want)
 	}
 }
@@ -230,7 +233,7 @@ func TestReadBytes(t *testing.T) {
 	}
 	w.initialize()
 	for name, data := range files {
-		uri := resourceURI{schemeSkill, "acme/refunds/more/" + name}.String()
+		uri := address.URI{Scheme: address.SchemeSkill, Path: "acme/refunds/more/" + name}.String()
 		got := w.read(uri)
 		if got["uri"] != uri {
 			t.Errorf("%s: the contents are of %v", uri, got["uri"])
@@ -443,7 +446,7 @@ func TestHostileURIs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.dir, "made.txt"), []byte("made"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, uri := range hostileURIs(c.handle) {
+	for _, uri := range servertest.HostileURIs(c.handle) {
 		params := map[string]any{"uri": uri}
 		if code, _ := w.refused(false, "resources/read", params); code != -32002 {
 			t.Errorf("resources/read %.80q: %d, want -32002", uri, code)

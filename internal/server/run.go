@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -26,16 +27,13 @@ type run struct {
 	waited  bool            // for its turn in a folder
 }
 
-// running is what a client is told while its program runs.
-const running = "the program has been running"
-
 func (r *run) action(req gate.Request) *action {
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
 		step := spans.From(ctx).Run(permit.RunID())
 		defer func() { step.End(err != nil) }()
 		var release func()
 		progress := r.server.telling(ctx, r.call, "waiting for other programs to end")
-		wire.Aside(ctx, func() { release, err = r.place(ctx, claimOf(permit, req.Run)) })
+		wire.Aside(ctx, func() { release, err = r.place(ctx, claims.Of(permit, req.Run)) })
 		progress.stop()
 		if err != nil {
 			return nil, err
@@ -58,7 +56,7 @@ func (r *run) action(req gate.Request) *action {
 		permit.Waiting(func(h changes.Holder) (over func()) { return r.waits(progress, permit, h) })
 		permit.Ready(func() error { return r.confirm(ctx, permit) })
 		result, err := permit.Run(ctx)
-		r.server.claims.touch()
+		r.server.claims.Touch()
 		progress.stop()
 		if err != nil {
 			return nil, r.busy(err)
@@ -76,12 +74,12 @@ func (r *run) action(req gate.Request) *action {
 // place waits until the run may go on: for a place among those of its chat, and
 // until no other run can change what its answer is bound to, nor the other way
 // round.
-func (r *run) place(ctx context.Context, own *claim) (release func(), err error) {
+func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err error) {
 	leave, err := r.call.chat.takeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
-	drop, err := r.server.claims.take(ctx, own)
+	drop, err := r.server.claims.Take(ctx, own)
 	if err != nil {
 		leave()
 		return nil, err
@@ -99,7 +97,7 @@ func (r *run) place(ctx context.Context, own *claim) (release func(), err error)
 // runner compares the program, its interpreters and the folders.
 func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 	s, c := r.server, r.call
-	if r.waited || !permit.Copies() || s.claims.count() != c.ended || s.catalog(ctx, c.chat) != c.catalog {
+	if r.waited || !permit.Copies() || s.claims.Count() != c.ended || s.catalog(ctx, c.chat) != c.catalog {
 		return r.again(ctx, permit)
 	}
 	if !r.plan.Unchanged(permit.ByGrant()) {

@@ -15,6 +15,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
+// running is what a client is told while its program runs.
+const running = "the program has been running"
+
 // A changeSet is what a model gets of a run's changes in one folder.
 type changeSet struct {
 	Set     string       `json:"set"`

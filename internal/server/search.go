@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
 
 // maxLoaded is how many packs, of those that are attached, have their tools
@@ -50,7 +51,7 @@ type match struct {
 func (s *Server) best(ctx context.Context, catalog *packs.Catalog, query string, limit int) []match {
 	index, ids, marks := s.searched(ctx)
 	shown := func(id string) *packs.Pack {
-		if p := catalog.ByID(id); p != nil && isOffered(p) && !s.hides(p) {
+		if p := catalog.ByID(id); p != nil && address.IsOffered(p) && !s.hides(p) {
 			return p
 		}
 		return nil
@@ -162,7 +163,7 @@ func markOfDocument(seed maphash.Seed, d *search.Document, id string) uint64 {
 }
 
 // isFindable reports whether some chat may find a pack.
-func isFindable(p *packs.Pack) bool { return p.Valid && p.ShadowedBy == "" && isOffered(p) }
+func isFindable(p *packs.Pack) bool { return p.Valid && p.ShadowedBy == "" && address.IsOffered(p) }
 
 // toolNames are those of a pack's tools; without load, those that can be had
 // without a look at its files.

@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -43,7 +44,7 @@ type Server struct {
 	progress time.Duration
 	info     mcp.Implementation
 
-	claims claims      // of runs
+	claims claims.Set  // of runs
 	finder finder      // of packs, by words
 	shared sharedLists // of chats
 

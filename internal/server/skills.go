@@ -15,7 +15,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+)
+
+// Methods that the library has no constants for.
+const (
+	methodSkillsList = "skills/list"
+	methodSkillsGet  = "skills/get"
 )
 
 // extensionSkills names the Skills extension of MCP, SEP-2640.
@@ -68,7 +76,7 @@ func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMet
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	after, err := afterCursor(methodSkillsList, p.Cursor)
+	after, err := pages.After(methodSkillsList, p.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +96,8 @@ func (s *Server) skillsAfter(ctx context.Context, catalog *packs.Catalog, after 
 		if d.key <= after {
 			continue
 		}
-		if len(out.Skills) >= pageSize || size >= skillsPage {
-			out.NextCursor = cursorAfter(methodSkillsList, last)
+		if len(out.Skills) >= pages.Size || size >= skillsPage {
+			out.NextCursor = pages.Cursor(methodSkillsList, last)
 			break
 		}
 		last = d.key
@@ -150,13 +158,13 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 
 // skillAt returns the skill whose document has this URI; nil when there is none.
 func skillAt(catalog *packs.Catalog, uri string) *packs.Pack {
-	u, ok := parseURI(uri)
-	if !ok || u.scheme != schemeSkill || path.Base(u.path) != skillFile {
+	u, ok := address.Parse(uri)
+	if !ok || u.Scheme != address.SchemeSkill || path.Base(u.Path) != address.SkillFile {
 		return nil
 	}
-	for _, at := range places(catalog, u) {
-		if at.path == skillFile {
-			return at.pack
+	for _, at := range address.Places(catalog, u) {
+		if at.Path == address.SkillFile {
+			return at.Pack
 		}
 	}
 	return nil
@@ -183,9 +191,9 @@ func (s *Server) skill(ctx context.Context, p *packs.Pack) (json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	e := skillEntry{URI: packURI(p, skillFile), Frontmatter: matter, Resources: make([]skillResource, len(tree.Files))}
+	e := skillEntry{URI: address.OfPack(p, address.SkillFile), Frontmatter: matter, Resources: make([]skillResource, len(tree.Files))}
 	for i, f := range tree.Files {
-		e.Resources[i] = skillResource{URI: packURI(p, f.Path), Digest: f.Digest, Size: f.Size}
+		e.Resources[i] = skillResource{URI: address.OfPack(p, f.Path), Digest: f.Digest, Size: f.Size}
 	}
 	raw, err := encode(e)
 	if err != nil {
@@ -213,7 +221,7 @@ func (s *Server) skillTree(ctx context.Context, p *packs.Pack) (*packfs.Tree, er
 	}
 	for _, f := range tree.Files {
 		// A manifest has every file, and every file of it can be read.
-		if u, ok := parseURI(packURI(p, f.Path)); !ok || u.path != path.Join(p.ID, f.Path) {
+		if u, ok := address.Parse(address.OfPack(p, f.Path)); !ok || u.Path != path.Join(p.ID, f.Path) {
 			return nil, fmt.Errorf("the file %q cannot have a URI: %w", safetext.Line(f.Path), errNoSkill)
 		}
 	}
@@ -222,22 +230,22 @@ func (s *Server) skillTree(ctx context.Context, p *packs.Pack) (*packfs.Tree, er
 
 // frontmatter returns what the document says of itself now.
 func (s *Server) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage, error) {
-	file, ok := tree.File(skillFile)
+	file, ok := tree.File(address.SkillFile)
 	if !ok {
-		return nil, fmt.Errorf("%s is not a file: %w", skillFile, errNoSkill)
+		return nil, fmt.Errorf("%s is not a file: %w", address.SkillFile, errNoSkill)
 	}
 	dir, err := p.OpenDir()
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	page, err := dir.ReadVerified(skillFile, 0, maxResource, packfs.Limits{Page: maxResource, PageMax: maxResource, File: maxResource}, file.Digest)
+	page, err := dir.ReadVerified(address.SkillFile, 0, maxResource, packfs.Limits{Page: maxResource, PageMax: maxResource, File: maxResource}, file.Digest)
 	if err != nil {
 		return nil, err
 	}
 	// Bounded as when the packs were found: it may be another document since.
-	doc, problems := frontmatter.Inspect(skillFile, page.Data, s.limits.Frontmatter)
-	if doc == nil || doc.Name != p.Name || !verbatim(problems) {
+	doc, problems := frontmatter.Inspect(address.SkillFile, page.Data, s.limits.Frontmatter)
+	if doc == nil || doc.Name != p.Name || !address.IsVerbatim(problems) {
 		return nil, fmt.Errorf("its frontmatter is no longer what it was: %w", errNoSkill)
 	}
 	matter := doc.JSON()

@@ -7,10 +7,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
-
-// indexURI is the list of skills for readers of an older shape.
-const indexURI = schemeSkill + "://index.json"
 
 // manifestFile is where readers of an older shape find the files of a skill.
 const manifestFile = "_manifest"
@@ -45,22 +43,22 @@ func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
 	if uri == indexURI {
 		return func(ctx context.Context) (any, error) { return s.index(ctx, catalog) }
 	}
-	u, ok := parseURI(uri)
-	if !ok || u.scheme != schemeSkill || path.Base(u.path) != manifestFile {
+	u, ok := address.Parse(uri)
+	if !ok || u.Scheme != address.SchemeSkill || path.Base(u.Path) != manifestFile {
 		return nil
 	}
-	for _, at := range places(catalog, u) {
-		if at.path != manifestFile || !s.showsFiles(at.pack) {
+	for _, at := range address.Places(catalog, u) {
+		if at.Path != manifestFile || !s.showsFiles(at.Pack) {
 			continue
 		}
-		if dir, err := at.pack.OpenDir(); err == nil {
+		if dir, err := at.Pack.OpenDir(); err == nil {
 			_, _, err := dir.ReadHead(manifestFile, 0)
 			dir.Close()
 			if !errors.Is(err, packfs.ErrNotFound) {
 				return nil
 			}
 		}
-		return func(ctx context.Context) (any, error) { return s.manifest(ctx, at.pack) }
+		return func(ctx context.Context) (any, error) { return s.manifest(ctx, at.Pack) }
 	}
 	return nil
 }
@@ -77,7 +75,7 @@ func (s *Server) index(ctx context.Context, catalog *packs.Catalog) (*skillIndex
 		var file packfs.TreeFile
 		if err == nil {
 			var ok bool
-			if file, ok = tree.File(skillFile); !ok {
+			if file, ok = tree.File(address.SkillFile); !ok {
 				err = errNoSkill
 			}
 		}

@@ -20,6 +20,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -78,7 +80,7 @@ func TestSkillsList(t *testing.T) {
 			t.Fatal(err)
 		}
 		want = append(want, map[string]any{
-			"uri": resourceURI{schemeSkill, "acme/refunds/" + name}.String(), "digest": sumOf(string(data)), "size": float64(len(data)),
+			"uri": address.URI{Scheme: address.SchemeSkill, Path: "acme/refunds/" + name}.String(), "digest": sumOf(string(data)), "size": float64(len(data)),
 		})
 	}
 	if diff := cmp.Diff(want, objects(e["resources"])); diff != "" {
@@ -272,12 +274,12 @@ func TestDirectoryRead(t *testing.T) {
 		}
 	}
 	// By pages.
-	for i := range pageSize + 5 {
+	for i := range pages.Size + 5 {
 		w.put(fmt.Sprintf("acme/refunds/docs/n%03d.txt", i), "", 0o644)
 	}
-	all, pages := w.all("resources/directory/read", "resources", map[string]any{"uri": "skill://acme/refunds/docs"})
-	if len(all) != pageSize+7 || pages != 2 {
-		t.Errorf("%d children on %d pages, want %d on 2", len(all), pages, pageSize+7)
+	all, n := w.all("resources/directory/read", "resources", map[string]any{"uri": "skill://acme/refunds/docs"})
+	if len(all) != pages.Size+7 || n != 2 {
+		t.Errorf("%d children on %d pages, want %d on 2", len(all), n, pages.Size+7)
 	}
 	cursor := result(t, w.request("resources/directory/read", map[string]any{"uri": "skill://acme/refunds/docs"}))["nextCursor"]
 	if code, _ := w.refused(false, "resources/directory/read", map[string]any{"uri": "skill://acme/refunds", "cursor": cursor}); code != -32602 {
@@ -364,7 +366,7 @@ func TestSkillsOfTheCorpus(t *testing.T) {
 	files := 0
 	for _, e := range entries {
 		uri := e["uri"].(string)
-		root := strings.TrimSuffix(uri, skillFile)
+		root := strings.TrimSuffix(uri, address.SkillFile)
 		name := e["frontmatter"].(map[string]any)["name"]
 		if !strings.HasSuffix(root, "/"+fmt.Sprint(name)+"/") {
 			t.Errorf("%s: the frontmatter has the name %v", uri, name)

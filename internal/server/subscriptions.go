@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -40,7 +41,7 @@ var errTooManyListens = errors.New("too many streams for news are open; end some
 // ResourceKey is the one spelling of a resource's URI: however it is spelled, it is
 // one file.
 func (c *chat) ResourceKey(uri string) (key string, err error) {
-	u, ok := parseURI(uri)
+	u, ok := address.Parse(uri)
 	if !ok {
 		return "", errNoResource
 	}
@@ -49,7 +50,7 @@ func (c *chat) ResourceKey(uri string) (key string, err error) {
 
 // Watch looks at a resource from now on, as long as anybody is subscribed to it.
 func (c *chat) Watch(key string) error {
-	u, ok := parseURI(key)
+	u, ok := address.Parse(key)
 	if !ok {
 		return errNoResource
 	}
@@ -131,9 +132,9 @@ func (c *chat) listenPlace() (leave func(), ok bool) {
 
 // look looks at the file of a resource, under the chat's Catalog. The error is [errNoResource] when the
 // URI leads to none that this chat may know of.
-func (s *Server) look(c *chat, catalog *packs.Catalog, u resourceURI) (look, error) {
-	if u.scheme == schemeWorkspace {
-		handle, inside, ok := cutHandle(u.path)
+func (s *Server) look(c *chat, catalog *packs.Catalog, u address.URI) (look, error) {
+	if u.Scheme == address.SchemeWorkspace {
+		handle, inside, ok := cutHandle(u.Path)
 		sp := c.workspaceNamed(handle)
 		if !ok || sp == nil || !s.mayReadWorkspaces() {
 			return look{}, errNoResource
@@ -145,16 +146,16 @@ func (s *Server) look(c *chat, catalog *packs.Catalog, u resourceURI) (look, err
 		defer dir.Close()
 		return lookAt(dir, inside)
 	}
-	for _, at := range places(catalog, u) {
-		dir, err := at.pack.OpenDir()
+	for _, at := range address.Places(catalog, u) {
+		dir, err := at.Pack.OpenDir()
 		if err != nil {
 			continue
 		}
-		if s.keepsOut(at.pack.ID, at.pack.Dir) != nil || !s.mayGive(at) {
+		if s.keepsOut(at.Pack.ID, at.Pack.Dir) != nil || !s.mayGive(at) {
 			dir.Close()
 			continue
 		}
-		l, err := lookAt(dir, at.path)
+		l, err := lookAt(dir, at.Path)
 		dir.Close()
 		if err == nil {
 			return l, nil
@@ -225,7 +226,7 @@ func (c *chat) lookOnce(before map[string]look) {
 	catalog := c.server.catalog(context.Background(), c)
 	for _, uri := range slices.Sorted(maps.Keys(before)) {
 		var now look // it is gone
-		if u, ok := parseURI(uri); ok {
+		if u, ok := address.Parse(uri); ok {
 			now, _ = c.server.look(c, catalog, u)
 		}
 		if now == before[uri] {

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
@@ -188,7 +189,7 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 		if len(all) == maxNotValid {
 			break
 		}
-		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !isOffered(p) || s.hides(p) {
+		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !address.IsOffered(p) || s.hides(p) {
 			continue
 		}
 		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.knowsTools(p.ID) {
@@ -284,13 +285,13 @@ func decodeCursor(cursor string) (after string, err error) {
 // offered are the packs that exist for a model: attached, and not reserved by
 // their author for a person to call on.
 func offered(c *packs.Catalog) []*packs.Pack {
-	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return !isOffered(p) })
+	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return !address.IsOffered(p) })
 }
 
 // pack finds an attached pack for a call by its id, its name or its URI, or says
 // what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
-	id = packAt(c.catalog, id)
+	id = address.PackAt(c.catalog, id)
 	p, err := c.catalog.LookupAttached(id)
 	if err != nil {
 		// A pack that is there and not attached is worth saying to somebody who
@@ -299,7 +300,7 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 		if p, other = c.catalog.Lookup(id); other != nil {
 			return nil, toolerr.NamingOnly(err, func(id string) bool {
 				near := c.catalog.ByID(id)
-				return near != nil && isOffered(near) && !s.hides(near)
+				return near != nil && address.IsOffered(near) && !s.hides(near)
 			})
 		}
 	}

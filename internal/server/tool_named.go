@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
@@ -180,7 +181,7 @@ func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found
 }
 
 // isForModels reports whether an attached pack is one that a model may hear of.
-func (s *Server) isForModels(p *packs.Pack) bool { return isOffered(p) && !s.hides(p) }
+func (s *Server) isForModels(p *packs.Pack) bool { return address.IsOffered(p) && !s.hides(p) }
 
 // refTo returns the tool that a pack declares under a name.
 func (s *Server) refTo(c *chat, p *packs.Pack, name string) (toolRef, bool) {

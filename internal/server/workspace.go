@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/internal/workspaces"
@@ -319,5 +320,5 @@ func (s *Server) checkQuota(c *call) error {
 
 // workspaceURI is the URI of a file or folder of a workspace.
 func workspaceURI(sp *workspace, name string) string {
-	return resourceURI{schemeWorkspace, path.Join(sp.handle, name)}.String()
+	return address.URI{Scheme: address.SchemeWorkspace, Path: path.Join(sp.handle, name)}.String()
 }

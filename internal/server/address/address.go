@@ -1,4 +1,9 @@
-package server
+// Package address reads and spells the URIs of resources: which file or folder of which
+// pack or workspace one names, and which packs are skills.
+//
+// It opens nothing, and it does not decide what a client may read: a URI that is read here
+// need not lead anywhere.
+package address
 
 import (
 	"path"
@@ -13,32 +18,32 @@ import (
 
 // The schemes of our resources.
 const (
-	schemeSkill     = "skill"     // files of packs that are skills by the Skills extension
-	schemePack      = "pack"      // files of the other packs
-	schemeWorkspace = "workspace" // files that runs of the chat left behind
+	SchemeSkill     = "skill"     // files of packs that are skills by the Skills extension
+	SchemePack      = "pack"      // files of the other packs
+	SchemeWorkspace = "workspace" // files that runs of the chat left behind
 )
 
 // maxURI is the longest URI that is looked at, in bytes: three for each byte of
 // the longest path of any system, and the scheme.
 const maxURI = 16 << 10
 
-// A resourceURI names a file or a folder: "skill://acme/refunds/docs/a.md". The
+// A URI names a file or a folder: "skill://acme/refunds/docs/a.md". The
 // first segments are the pack's id, or the handle of a workspace.
-type resourceURI struct {
-	scheme string
-	path   string // decoded, clean, with slashes
+type URI struct {
+	Scheme string
+	Path   string // decoded, clean, with slashes
 }
 
-// parseURI reads a URI of ours. Percent-encoding is decoded once. What the path
+// Parse reads a URI of ours. Percent-encoding is decoded once. What the path
 // rules of packfs refuse, or would change, is none: neither "..", nor "//", nor
 // a slash at the end, nor a slash or backslash that was encoded. So is one with a
 // query or a fragment, and one of another scheme.
-func parseURI(text string) (u resourceURI, ok bool) {
+func Parse(text string) (u URI, ok bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	switch {
 	case !ok || len(text) > maxURI:
 		return u, false
-	case scheme != schemeSkill && scheme != schemePack && scheme != schemeWorkspace:
+	case scheme != SchemeSkill && scheme != SchemePack && scheme != SchemeWorkspace:
 		return u, false
 	}
 	segments := strings.Split(rest, "/")
@@ -47,9 +52,9 @@ func parseURI(text string) (u resourceURI, ok bool) {
 			return u, false
 		}
 	}
-	u = resourceURI{scheme: scheme, path: strings.Join(segments, "/")}
-	clean, err := packfs.Clean(u.path)
-	return u, err == nil && clean == u.path && clean != "."
+	u = URI{Scheme: scheme, Path: strings.Join(segments, "/")}
+	clean, err := packfs.Clean(u.Path)
+	return u, err == nil && clean == u.Path && clean != "."
 }
 
 // unescape decodes a segment once; it is not ok when it cannot be one.
@@ -96,11 +101,11 @@ func unhex(c byte) (byte, bool) {
 // String spells the URI in the one way in which we give it: every byte that RFC
 // 3986 does not call unreserved is encoded, so that a path means the same in
 // the place of an authority and behind it.
-func (u resourceURI) String() string {
+func (u URI) String() string {
 	var b strings.Builder
-	b.WriteString(u.scheme + "://")
-	for i := range len(u.path) {
-		switch c := u.path[i]; {
+	b.WriteString(u.Scheme + "://")
+	for i := range len(u.Path) {
+		switch c := u.Path[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
 			c == '-', c == '.', c == '_', c == '~', c == '/':
 			b.WriteByte(c)
@@ -114,23 +119,23 @@ func (u resourceURI) String() string {
 	return b.String()
 }
 
-// packURI is the URI of a file or folder of a pack; name "." is the pack's own.
-func packURI(p *packs.Pack, name string) string {
-	scheme := schemePack
-	if isSkill(p) {
-		scheme = schemeSkill
+// OfPack returns the URI of a file or folder of a pack; name "." is the pack's own.
+func OfPack(p *packs.Pack, name string) string {
+	scheme := SchemePack
+	if IsSkill(p) {
+		scheme = SchemeSkill
 	}
-	return resourceURI{scheme, path.Join(p.ID, name)}.String()
+	return URI{scheme, path.Join(p.ID, name)}.String()
 }
 
-// skillFile is how the entry document of a skill is called, in this letter case.
-const skillFile = "SKILL.md"
+// SkillFile is how the entry document of a skill is called, in this letter case.
+const SkillFile = "SKILL.md"
 
-// isSkill reports whether a pack is one by the Skills extension: its document is
+// IsSkill reports whether a pack is one by the Skills extension: its document is
 // a SKILL.md, the last segment of its id is the name in it, and what is written
 // there reads the same for everybody.
-func isSkill(p *packs.Pack) bool {
-	return !p.Loose && p.Entry == skillFile && path.Base(p.ID) == p.Name && isSkillName(p.Name) && verbatim(p.Problems)
+func IsSkill(p *packs.Pack) bool {
+	return !p.Loose && p.Entry == SkillFile && path.Base(p.ID) == p.Name && isSkillName(p.Name) && IsVerbatim(p.Problems)
 }
 
 // isSkillName reports whether a name follows the rules of Agent Skills.
@@ -141,36 +146,36 @@ func isSkillName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// A place is where a URI may lead to: a path inside a pack.
-type place struct {
-	pack *packs.Pack
-	path string // "." for the pack's folder
+// A Place is where a URI may lead to: a path inside a pack.
+type Place struct {
+	Pack *packs.Pack
+	Path string // "." for the pack's folder
 }
 
-// places returns where a URI of a pack may lead to, the pack with the longest
+// Places returns where a URI of a pack may lead to, the pack with the longest
 // id first: a pack that lies in another one is a folder of that one as well.
-func places(catalog *packs.Catalog, u resourceURI) []place {
-	if u.scheme != schemeSkill && u.scheme != schemePack {
+func Places(catalog *packs.Catalog, u URI) []Place {
+	if u.Scheme != SchemeSkill && u.Scheme != SchemePack {
 		return nil
 	}
-	var all []place
-	for end := len(u.path); end > 0; end = strings.LastIndexByte(u.path[:end], '/') {
-		p := catalog.ByID(u.path[:end])
-		if p == nil || !isOffered(p) || isSkill(p) != (u.scheme == schemeSkill) {
+	var all []Place
+	for end := len(u.Path); end > 0; end = strings.LastIndexByte(u.Path[:end], '/') {
+		p := catalog.ByID(u.Path[:end])
+		if p == nil || !IsOffered(p) || IsSkill(p) != (u.Scheme == SchemeSkill) {
 			continue
 		}
-		inside := strings.TrimPrefix(u.path[end:], "/")
+		inside := strings.TrimPrefix(u.Path[end:], "/")
 		if inside == "" {
 			inside = "."
 		}
-		all = append(all, place{p, inside})
+		all = append(all, Place{p, inside})
 	}
 	return all
 }
 
-// verbatim reports whether a frontmatter is to every reader of YAML what it is
+// IsVerbatim reports whether a frontmatter is to every reader of YAML what it is
 // to ours, given what ours found wrong with it.
-func verbatim(problems []diag.Diagnostic) bool {
+func IsVerbatim(problems []diag.Diagnostic) bool {
 	return !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool {
 		switch d.Code {
 		case frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText:
@@ -181,23 +186,23 @@ func verbatim(problems []diag.Diagnostic) bool {
 	})
 }
 
-// isOffered reports whether an attached pack is there for models.
-func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
+// IsOffered reports whether an attached pack is there for models.
+func IsOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
 
-// packAt is the id in a URI of a pack, or of its entry document; any other text is
+// PackAt returns the id in a URI of a pack, or of its entry document; any other text is
 // returned as it is. Unlike a resource's, the scheme may be in any letter case, as
 // a person writes it.
-func packAt(catalog *packs.Catalog, text string) string {
+func PackAt(catalog *packs.Catalog, text string) string {
 	given := text
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {
 		text = strings.ToLower(scheme) + "://" + rest
 	}
-	u, ok := parseURI(strings.TrimRight(text, "/"))
-	if !ok || u.scheme == schemeWorkspace {
+	u, ok := Parse(strings.TrimRight(text, "/"))
+	if !ok || u.Scheme == SchemeWorkspace {
 		return given
 	}
-	if p, err := catalog.Lookup(path.Dir(u.path)); err == nil && p.Entry == path.Base(u.path) {
+	if p, err := catalog.Lookup(path.Dir(u.Path)); err == nil && p.Entry == path.Base(u.Path) {
 		return p.ID
 	}
-	return u.path
+	return u.Path
 }

@@ -1,4 +1,15 @@
-package server
+// Package claims keeps runs of one server apart of which one may change what the
+// other's answer is bound to.
+//
+// The bytes that an answer is bound to are compared before a program starts, and
+// read by the program some time after that. Another run in the same folder could
+// change them in between: it even sees, by inotify, when they were compared. So
+// while a run goes on, no other run of this server may change what its answer is
+// bound to. Runs that would wait for each other's end.
+//
+// It compares no bytes, and it knows nothing of the runs of other servers: those take
+// turns in folders, which is the runner's to keep.
+package claims
 
 import (
 	"context"
@@ -10,22 +21,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// The bytes that an answer is bound to are compared before a program starts, and
-// read by the program some time after that. Another run in the same folder could
-// change them in between: it even sees, by inotify, when they were compared. So
-// while a run goes on, no other run of this server may change what its answer is
-// bound to. Runs that would wait for each other's end.
-
-// A claim is what a run may change, and what must not change while it runs.
-type claim struct {
+// A Claim is what a run may change, and what must not change while it runs.
+type Claim struct {
 	writes []string // folders, without links
 	layers []string // folders that change when the run ends, and where it takes its turn
 	bound  []string // files and folders, without links
 }
 
-// claimOf returns the claim of a run that permit allows.
-func claimOf(permit *gate.Permit, run *gate.Run) *claim {
-	own := new(claim)
+// Of returns the claim of a run that permit allows.
+func Of(permit *gate.Permit, run *gate.Run) *Claim {
+	own := new(Claim)
 	for _, dir := range run.Policy.Writable {
 		own.writes = append(own.writes, paths.WithoutLinks(dir))
 	}
@@ -46,13 +51,13 @@ func claimOf(permit *gate.Permit, run *gate.Run) *claim {
 
 // conflicts reports whether one of two runs may change what the other's answer is
 // bound to.
-func (c *claim) conflicts(other *claim) bool {
+func (c *Claim) conflicts(other *Claim) bool {
 	return c.changes(other) || other.changes(c)
 }
 
 // changes reports whether a run may change what other's answer is bound to. Where
 // both take their turn, that keeps them apart.
-func (c *claim) changes(other *claim) bool {
+func (c *Claim) changes(other *Claim) bool {
 	apart := slices.DeleteFunc(slices.Clone(c.layers), func(dir string) bool { return slices.Contains(other.layers, dir) })
 	return reaches(c.writes, other.bound) || reaches(apart, other.bound)
 }
@@ -65,17 +70,17 @@ func reaches(writes, bound []string) bool {
 	})
 }
 
-// claims are those of a server's runs. The zero value is ready.
-type claims struct {
+// A Set is the claims of a server's runs. The zero value is ready.
+type Set struct {
 	mu      sync.Mutex
-	all     []*claim      // in the order in which they came
-	ended   int           // see count
+	all     []*Claim      // in order of arrival
+	ended   int           // see Count
 	changed chan struct{} // closed when one is given back; nil: nobody waits
 }
 
-// take waits until no run that came before conflicts with own, and returns what
+// Take waits until no run that came before conflicts with own, and returns what
 // ends the claim.
-func (c *claims) take(ctx context.Context, own *claim) (release func(), err error) {
+func (c *Set) Take(ctx context.Context, own *Claim) (release func(), err error) {
 	c.mu.Lock()
 	c.all = append(c.all, own)
 	c.mu.Unlock()
@@ -96,7 +101,7 @@ func (c *claims) take(ctx context.Context, own *claim) (release func(), err erro
 
 // blocked returns a channel that is closed when it is time to look again; nil
 // when nothing is in own's way.
-func (c *claims) blocked(own *claim) <-chan struct{} {
+func (c *Set) blocked(own *Claim) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.all[:slices.Index(c.all, own)]
@@ -109,26 +114,26 @@ func (c *claims) blocked(own *claim) <-chan struct{} {
 	return c.changed
 }
 
-// touch counts a run whose program has ended. Its claim is given back only when its
+// Touch counts a run whose program has ended. Its claim is given back only when its
 // result is made. A call that goes on before that must notice what the run changed.
-func (c *claims) touch() {
+func (c *Set) Touch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended++
 }
 
-// count returns how often a run ended or a claim was given back so far.
-func (c *claims) count() int {
+// Count returns how often a run ended or a claim was given back so far.
+func (c *Set) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended
 }
 
-func (c *claims) drop(own *claim) {
+func (c *Set) drop(own *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended++
-	c.all = slices.DeleteFunc(c.all, func(other *claim) bool { return other == own })
+	c.all = slices.DeleteFunc(c.all, func(other *Claim) bool { return other == own })
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil

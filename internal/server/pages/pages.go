@@ -1,4 +1,10 @@
-package server
+// Package pages gives sorted lists by pages, each with a cursor for the next one.
+//
+// A cursor names its list and the last key that was given, so that it stays right when
+// entries come and go, and is not taken for one of another list. It holds no state of the
+// server, and it is not secret: whoever has one learns and gets nothing that they could
+// not ask for.
+package pages
 
 import (
 	"encoding/base64"
@@ -9,19 +15,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// pageSize is how many entries a page of a list has: small enough for a message
+// Size is how many entries a page of a list has: small enough for a message
 // that every client takes, and few enough pages for ten thousand packs.
-const pageSize = 100
+const Size = 100
 
-// A list that is given by pages has a cursor that names it and the last key
-// that was given, so that it stays right when entries come and go, and is not
-// taken for one of another list.
-func cursorAfter(list, last string) string {
+// Cursor returns the cursor of the page after the key last.
+func Cursor(list, last string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(list + "\x00" + last))
 }
 
-// afterCursor returns the key after which a page begins; empty is the first.
-func afterCursor(list, cursor string) (last string, err error) {
+// After returns the key after which a page begins; empty is the first.
+func After(list, cursor string) (last string, err error) {
 	if cursor == "" {
 		return "", nil
 	}
@@ -33,11 +37,11 @@ func afterCursor(list, cursor string) (last string, err error) {
 	return last, nil
 }
 
-// pageOf returns the entries of a page, and the cursor of the next one; empty
+// Of returns the entries of a page, and the cursor of the next one; empty
 // when there is none. The entries must be sorted by their keys, which are never
 // empty, and each key is there once.
-func pageOf[T any](list, cursor string, all []T, key func(T) string) (page []T, next string, err error) {
-	after, err := afterCursor(list, cursor)
+func Of[T any](list, cursor string, all []T, key func(T) string) (page []T, next string, err error) {
+	after, err := After(list, cursor)
 	if err != nil {
 		return nil, "", err
 	}
@@ -45,9 +49,9 @@ func pageOf[T any](list, cursor string, all []T, key func(T) string) (page []T, 
 	if found {
 		from++
 	}
-	to := min(from+pageSize, len(all))
+	to := min(from+Size, len(all))
 	if to < len(all) {
-		next = cursorAfter(list, key(all[to-1]))
+		next = Cursor(list, key(all[to-1]))
 	}
 	return append([]T{}, all[from:to]...), next, nil
 }
