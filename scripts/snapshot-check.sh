@@ -10,16 +10,18 @@ set -eu
 
 command -v git >/dev/null || skip git "there is no git on the PATH"
 dir=$(mktemp -d)
+deb=''
 trap 'kill $deb 2>/dev/null; wait; chmod -R u+w "$dir" && rm -rf "$dir"' EXIT
 chmod 755 "$dir"
-deb=''
 mkdir -p .cache/bin
+commit=$(git rev-parse HEAD) # and nothing that is committed meanwhile
 
 # snapshot NAME VARIABLE=VALUE... makes dir/NAME/dist.
 snapshot() {
 	name=$1
 	shift
 	git clone -q . "$dir/$name"
+	git -C "$dir/$name" checkout -q --detach "$commit"
 	mkdir "$dir/$name/.cache"
 	ln -s "$PWD/.cache/bin" "$dir/$name/.cache/bin"
 	# shellcheck disable=SC2086 # a package and a version
