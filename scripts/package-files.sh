@@ -20,3 +20,9 @@ done
 
 scripts/licenses.sh "$out/licenses"
 cp "$(go env GOROOT)/LICENSE" "$out/licenses/go/LICENSE" # of its standard library
+
+# Packages take over whole folders as they are, with times and modes: those of the commit,
+# and of everybody's umask.
+at=$(TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M.%S --format=%cd)
+chmod -R u=rwX,go=rX "$out/man" "$out/completions" "$out/licenses"
+find "$out/man" "$out/completions" "$out/licenses" -exec env TZ=UTC touch -t "$at" {} +

@@ -12,7 +12,9 @@ goreleaser=$(scripts/tool.sh goreleaser "$package" "$version") || skip gorelease
 sbom=$(scripts/release-tool.sh github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod) || skip goreleaser "cyclonedx-gomod cannot be built"
 
 # Neither this machine's settings for Go nor its place may show in what is built.
-unset GOFLAGS
+# What a machine keeps for Go in a file counts unless the variable is set. The commit is
+# given to the linker, so Go need not look for it.
+export GOFLAGS=-buildvcs=false
 umask 022
 # Without a remote, goreleaser does not look which commit this is.
 if [ -z "$(git remote)" ]; then
