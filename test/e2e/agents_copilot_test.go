@@ -8,7 +8,7 @@ import (
 func copilotCLI() agent {
 	return agent{
 		name: "Copilot CLI", npm: "@github/copilot", program: "@github/copilot-linux-*/copilot", prefix: "packs-",
-		lists: true, deaf: true, alone: "decline",
+		lists: true, reads: true, deaf: true, alone: "decline",
 		killed: losesTools,
 		start: func(s *stage) ([]string, []string) {
 			env, args := copilot(s)

@@ -3,7 +3,7 @@ package e2e_test
 func geminiCLI() agent {
 	return agent{
 		name: "Gemini CLI", npm: "@google/gemini-cli", program: "@google/gemini-cli/bundle/gemini.js", prefix: "mcp_packs_",
-		lists:  true,
+		lists: true, reads: true,
 		killed: staysDead,
 		start: func(s *stage) ([]string, []string) {
 			server := map[string]any{"command": s.server[0], "args": s.server[1:], "env": s.serverEnv(), "trust": true}

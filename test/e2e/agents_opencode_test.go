@@ -3,7 +3,7 @@ package e2e_test
 func opencode() agent {
 	return agent{
 		name: "opencode", npm: "opencode-ai", program: "opencode-linux-*/bin/opencode", prefix: "packs_",
-		lists:  true,
+		lists: true, reads: true,
 		killed: losesTools,
 		start: func(s *stage) ([]string, []string) {
 			server := map[string]any{"type": "local", "command": s.server, "environment": s.serverEnv()}

@@ -294,13 +294,15 @@ func editedPack(s *stage) {
 		}
 		tool := seen.tool("capability_packs_list")
 		shown := tool != nil && strings.Contains(tool.description, is)
-		expected := s.lists && s.search == nil // what was found by searching stays as it was
 		looked++
-		if !shown && (expected && looked < roundsOfListing || !expected && looked < roundsOfOthers) {
+		if !shown && (s.lists && looked < roundsOfListing || !s.lists && looked < roundsOfOthers) {
 			return lookAgain(looked, seen)
 		}
-		if shown != expected {
-			t.Errorf("the model reads in the description of list what the pack says now: %v, want %v", shown, expected)
+		if shown != s.reads {
+			t.Errorf("the model reads in the description of list what the pack says now: %v, want %v", shown, s.reads)
+		}
+		if got := s.wireOf().lists(is); got != s.lists {
+			t.Errorf("the agent was given a list with what the pack says now: %v, want %v", got, s.lists)
 		}
 		s.fact(factReads, map[bool]string{true: "yes", false: "no"}[shown])
 		return done(seen)

@@ -21,6 +21,7 @@ type agent struct {
 	// them.
 	search *search
 	lists  bool   // lists the tools again when it is told that they changed
+	reads  bool   // shows its model a description that is new in such a list
 	deaf   bool   // does not show its model the server's instructions
 	alone  string // how it answers a form when no person is there; empty: it declares no forms
 	killed string // what becomes of its calls when its server was killed

@@ -153,6 +153,19 @@ func (w wire) count(side, method string) int {
 	return n
 }
 
+// lists reports whether the server answered with a list of tools that has these words.
+func (w wire) lists(words string) bool {
+	for _, m := range w.from("server") {
+		var r struct {
+			Tools json.RawMessage `json:"tools"`
+		}
+		if json.Unmarshal(m.Result, &r) == nil && strings.Contains(string(r.Tools), words) {
+			return true
+		}
+	}
+	return false
+}
+
 // servers are the processes of the servers that were started, in order.
 func (w wire) servers() []int {
 	var all []int

@@ -214,7 +214,7 @@ test('packs as tools', { timeout: 60_000 }, async t => {
   const graph = createReactAgent({ tools, llm: new ScriptedModel([
     () => ({ tool: pack, args: { arguments: 'analyze code.py' } }),
     ({ last }) => {
-      assert.match(payload(last).entry_doc.content, /^Base directory for this skill: .*field-notes\n\n# Field notes\n[^]*\n\nARGUMENTS: analyze code\.py$/);
+      assert.match(payload(last).entry_doc.content, /^Base directory for this skill: .*field-notes\n\n# Field notes\n[^]*\n\nARGUMENTS: analyze code\.py\n\nTools of this pack, after capability_packs_enable_tools\(pack_id: "field-notes"\): note, fail, hold$/);
       return 'Done.';
     },
   ]) });
