@@ -68,15 +68,13 @@ func (w *projectWorld) wantFile(name, want string) {
 // set presses a button of the one card of changes.
 func (b *tab) set(button string) {
 	b.t.Helper()
-	b.until(`document.querySelector('#sets .card') && !document.querySelector('.settling')`)
-	b.do(chromedp.Click(fmt.Sprintf(`//div[@id="sets"]//button[normalize-space()=%q]`, button)))
+	b.takes(fmt.Sprintf(`//div[@id="sets"]//button[normalize-space()=%q]`, button), button, func() { b.until(`document.querySelector('#sets .card')`) })
 }
 
 // alone shows one of several diffs.
 func (b *tab) alone(path string) {
 	b.t.Helper()
-	b.until(`document.querySelector('#sets .diff') && !document.querySelector('.settling')`)
-	b.do(chromedp.Click(fmt.Sprintf(`//div[@id="sets"]//div[@class="diff"][.//code[.=%q]]//button[.="Show alone"]`, path)))
+	b.takes(fmt.Sprintf(`//div[@id="sets"]//div[@class="diff"][.//code[.=%q]]//button[.="Show alone"]`, path), "Show alone", func() { b.until(`document.querySelector('#sets .diff')`) })
 }
 
 // lines is the text of all elements of a class.

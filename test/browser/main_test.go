@@ -239,9 +239,16 @@ func (b *tab) faint() []string {
 // person: it is clicked again.
 func (b *tab) press(card, button string) {
 	b.t.Helper()
+	b.takes(onCard(card, button), button, func() { b.open(card) })
+}
+
+// takes clicks the button at a path, which has this text, until the page takes the click.
+// before makes the page ready for it.
+func (b *tab) takes(path, button string, before func()) {
+	b.t.Helper()
 	for range 20 {
-		b.open(card)
-		b.settled()
+		before()
+		b.until(`document.querySelector('.card, #applied li') && !document.querySelector('.settling')`)
 		eval[bool](b, fmt.Sprintf(`(() => {
 			window.heard = '';
 			document.addEventListener('click', (e) => {
@@ -251,13 +258,13 @@ func (b *tab) press(card, button string) {
 			return true;
 		})()`, button))
 		ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
-		_ = chromedp.Do(ctx, chromedp.Click(onCard(card, button)))
+		_ = chromedp.Do(ctx, chromedp.Click(path))
 		cancel()
 		if eval[string](b, `window.heard`) == "counts" {
 			return
 		}
 	}
-	b.t.Fatalf("%q on the card %q could not be pressed: %s", button, card, b.look())
+	b.t.Fatalf("%q could not be pressed: %s", button, b.look())
 }
 
 // onCard is the path of a button with this text on the card with this title.
