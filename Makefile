@@ -53,14 +53,15 @@ test:
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
 COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross json-passes
+RELEASES := snapshot-check image
 WAITS    := docker fresh wine e2e cards conformance
 
 check:
-	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
+	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then "$(RELEASES)" then fuzz
 
 # "make test" and "make check" in one. The tests have the machine for themselves.
 ci:
-	scripts/steps.sh build then test then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
+	scripts/steps.sh build then test then "$(COMPUTES)" "$(WAITS) unprivileged" then "$(RELEASES)" then fuzz
 
 bench:
 	@mkdir -p .cache && go build -o .cache/bench-table ./test/bench/table && .cache/bench-table $(ARGS)
