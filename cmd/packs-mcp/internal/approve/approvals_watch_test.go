@@ -147,13 +147,13 @@ func TestConsole(t *testing.T) {
 	}
 	first.waits(t)
 	d.enter(" O ")
-	d.until("Allowed (once): Run tool first of pack triage?\n")
+	d.until("Allowed (once): Run tool first of pack triage\n")
 	first.until(t, "allowed")
 
 	second := o.call(t, "second")
 	d.until(runPrompt)
 	d.enter("deny")
-	d.until("Denied: Run tool second of pack triage?\n")
+	d.until("Denied: Run tool second of pack triage\n")
 	second.until(t, "denied")
 
 	third := o.call(t, "third")
@@ -270,7 +270,7 @@ func TestConsoleAsksWhetherToRunForNobody(t *testing.T) {
 	d.until(anyway)
 	c.waits(t)
 	d.enter(" Yes ")
-	d.until("Allowed (chat): Run tool first of pack triage?\n")
+	d.until("Allowed (chat): Run tool first of pack triage\n")
 	c.until(t, "allowed")
 	if got := o.decisions(); len(got) != 1 || !strings.Contains(got[0], "the client was gone, and it was chosen to run all the same") {
 		t.Errorf("the log has %q, want one allowance that says so", got)
@@ -281,7 +281,7 @@ func TestConsoleAsksWhetherToRunForNobody(t *testing.T) {
 	d.until("The client is gone, so nobody may take the result") // from the start
 	d.until(runPrompt)
 	d.enter("d")
-	d.until("Denied: Run tool second of pack triage?\n")
+	d.until("Denied: Run tool second of pack triage\n")
 	second.until(t, "denied")
 }
 
@@ -364,7 +364,7 @@ func TestConsoleForAScreenReader(t *testing.T) {
 	}
 	first.waits(t)
 	d.enter("o")
-	d.until("Allowed (once): Run tool first of pack triage?\n")
+	d.until("Allowed (once): Run tool first of pack triage\n")
 	first.until(t, "allowed")
 	d.enter("q")
 	d.ends()
