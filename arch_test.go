@@ -69,7 +69,7 @@ func theMap() []row {
 		{dir: "internal/server/pages", may: []string{"internal/server/toolerr", "internal/server/wire"}},
 		{dir: "internal/server", may: []string{"internal/card", "internal/gate", "internal/gate/queue", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/capture", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/address", "internal/server/callargs", "internal/server/claims", "internal/server/pages", "internal/server/toolerr", "internal/server/wire", "internal/spans", "internal/strictjson", "internal/workspaces"}, mcp: true},
 		{dir: "internal/configedit"},
-		{dir: "internal/oidc", may: []string{"internal/safetext"}},
+		{dir: "internal/oidc", may: []string{"internal/safetext", "internal/strictjson"}},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/card", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/gate/queue"}},
 		{dir: "internal/approvals", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},

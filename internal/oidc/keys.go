@@ -55,7 +55,7 @@ type keys struct {
 
 // verify returns the payload of a token that the provider signed.
 func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
-	signed, err := jose.ParseSigned(token, algorithms())
+	signed, err := jose.ParseSignedCompact(token, algorithms()) // a JSON form has a head that nobody signed
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, errors.New("it is not a token with one signature")
 	}
@@ -99,8 +99,8 @@ func (k *keys) find(ctx context.Context, name string) ([]jose.JSONWebKey, error)
 		return all, nil
 	}
 	err := k.refresh(ctx)
-	if all, _, age = k.current(name); age >= stale {
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+	if all, has, age = k.current(name); age >= stale || !has && err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, err) // it may have a new key
 	}
 	return all, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Options say which tokens are accepted. Issuer and Audience are required.
@@ -76,8 +77,9 @@ const (
 	skew = 30 * time.Second
 	// maxName is how long a person's name may be, in bytes.
 	maxName = 128
-	// keyDigits is how much of the key a person's name shows.
-	keyDigits = 8
+	// keyDigits is how much of the key a person's name shows. The name decides whose an
+	// answer is, and who may choose a subject must not find one with the same digits.
+	keyDigits = 24
 )
 
 // algorithms are those that need no secret of ours. Without this list a token could
@@ -137,6 +139,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := plain(payload); err != nil {
+		return nil, err
+	}
 	id, err := oidc.NewVerifier(v.o.Issuer, signed(payload), v.want).Verify(ctx, token)
 	if err != nil {
 		return nil, err
@@ -158,6 +163,24 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) 
 		return nil, fmt.Errorf("%w (%s)", ErrForbidden, name)
 	}
 	return &Identity{Key: key, Person: name + " " + key[:keyDigits], Until: id.Expiry.Add(skew)}, nil
+}
+
+// plain refuses claims that could be read in two ways: a name twice, text that is not
+// UTF-8, or a name that the library takes for one of those that decide, since it does
+// not tell "SUB" from "sub".
+func plain(payload []byte) error {
+	claims, err := strictjson.Parse(payload)
+	if err != nil {
+		return fmt.Errorf("its claims cannot be read: at byte %d: %s", err.Offset, err.Problem)
+	}
+	for _, m := range claims.Members {
+		for _, name := range []string{"iss", "sub", "aud", "exp", "nbf", "iat"} {
+			if m.Key != name && strings.EqualFold(m.Key, name) {
+				return fmt.Errorf("its claim %q looks like %q", m.Key, name)
+			}
+		}
+	}
+	return nil
 }
 
 // signed is the payload of a token whose signature was verified. The library would hide

@@ -406,7 +406,7 @@ func (r *repository) walk(ctx context.Context, entries []treeEntry, dir string, 
 }
 
 func (r *repository) file(name string, e treeEntry, do func(stage.Entry, io.Reader) error) error {
-	blob, err := r.store.EncodedObject(plumbing.BlobObject, e.hash)
+	blob, err := objectAt(r.store, plumbing.BlobObject, e.hash)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}

@@ -37,6 +37,29 @@ type treeEntry struct {
 	hash plumbing.Hash
 }
 
+// objectAt returns an object whose bytes have the hash that names it. The library
+// believes the names of files and the index of a pack, and a repository on this machine
+// may have come from anywhere: what hangs on a signed commit could be anything.
+func objectAt(store storer.EncodedObjectStorer, kind plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
+	o, err := store.EncodedObject(kind, h)
+	if err != nil {
+		return nil, err
+	}
+	in, err := o.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	sum := plumbing.NewHasher(kind, o.Size())
+	if _, err := io.Copy(sum, in); err != nil {
+		return nil, err
+	}
+	if got := sum.Sum(); got != h {
+		return nil, fmt.Errorf("the object %s is damaged: its bytes have the hash %s", h, got)
+	}
+	return o, nil
+}
+
 // bytesOf returns the bytes of an object.
 func bytesOf(o plumbing.EncodedObject) ([]byte, error) {
 	if o.Size() > maxObject {
@@ -122,7 +145,7 @@ func parseTree(data []byte) ([]treeEntry, error) {
 }
 
 func commitAt(store storer.EncodedObjectStorer, h plumbing.Hash) (*commit, error) {
-	o, err := store.EncodedObject(plumbing.CommitObject, h)
+	o, err := objectAt(store, plumbing.CommitObject, h)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +153,7 @@ func commitAt(store storer.EncodedObjectStorer, h plumbing.Hash) (*commit, error
 }
 
 func tagAt(store storer.EncodedObjectStorer, h plumbing.Hash) (*tag, error) {
-	o, err := store.EncodedObject(plumbing.TagObject, h)
+	o, err := objectAt(store, plumbing.TagObject, h)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +169,7 @@ func tagAt(store storer.EncodedObjectStorer, h plumbing.Hash) (*tag, error) {
 }
 
 func treeAt(store storer.EncodedObjectStorer, h plumbing.Hash) ([]treeEntry, error) {
-	o, err := store.EncodedObject(plumbing.TreeObject, h)
+	o, err := objectAt(store, plumbing.TreeObject, h)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package sources
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +59,39 @@ func TestParseTree(t *testing.T) {
 	for _, text := range []string{"100644 a\x00" + h[1:], "100644 a", "100644\x00" + h, "100644 \x00" + h, "x a\x00" + h, "100644 a\x00" + h + "1"} {
 		if got, err := parseTree([]byte(text)); err == nil {
 			t.Errorf("parseTree(%q) = %+v, want an error", text, got)
+		}
+	}
+}
+
+// A repository on this machine may name other bytes by the hash that a signed commit
+// leads to.
+func TestObjectUnderAnotherName(t *testing.T) {
+	for _, kind := range []string{"blob", "tree", "commit"} {
+		s := serveGit(t)
+		evil := s.tree(line{"100644", "SKILL.md", "evil"})
+		names := map[string][2]string{ // :: kind → an object, and the one whose name it gets
+			"blob": {s.git("evil", "hash-object", "-w", "--stdin"), s.git(document, "hash-object", "-w", "--stdin")},
+			"tree": {evil, s.tree(line{"100644", "SKILL.md", document})},
+		}
+		names["commit"] = [2]string{s.commit(evil, "evil"), s.commit(names["tree"][1], "main")}
+		file := func(hash string) string { return filepath.Join(s.dir, "objects", hash[:2], hash[2:]) }
+		if err := os.Remove(file(names[kind][1])); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Link(file(names[kind][0]), file(names[kind][1])); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Parse("file://" + s.dir + "@main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap, err := OpenGit(t.Context(), &Web{}, r)
+		if err == nil {
+			_, _, err = fill(t, snap, "")
+			_ = snap.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("another %s: %v, want an error", kind, err)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func signer(message, signature []byte) (*lock.Signature, error) {
 // raw returns the bytes of an object: what was signed is their business, and not that
 // of what a library reads into them.
 func (r *repository) raw(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
-	o, err := r.store.EncodedObject(kind, h)
+	o, err := objectAt(r.store, kind, h)
 	if err != nil {
 		return nil, err
 	}

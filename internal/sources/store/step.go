@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
@@ -86,13 +87,47 @@ func (t *Tx) recover() (err error) {
 	if err == nil {
 		err = json.Unmarshal(data, &st)
 	}
-	if err == nil && (!lock.ValidID(st.ID) || st.Entry != nil && !filepath.IsLocal(st.Staged)) {
+	if err == nil && (!lock.ValidID(st.ID) || st.Entry != nil && !t.isStaged(st)) {
 		err = errors.New("it names no pack")
 	}
 	if err != nil {
 		return fmt.Errorf("reading %q, which says what a killed process had begun: %w; remove it, and call packs-mcp verify", filepath.Join(t.s.Dir, stepFile), err)
 	}
+	if !t.mayFinish(st) {
+		return t.done()
+	}
 	return t.finish(st)
+}
+
+// isStaged reports whether what a step brings is where the store has it. The step may
+// come with a project, and what lies there is moved and removed.
+func (t *Tx) isStaged(st step) bool {
+	parts := strings.Split(st.Staged, "/")
+	incoming := len(parts) == 4 && path.Clean(st.Staged) == st.Staged && strings.HasPrefix(st.Staged, inner+"/tmp/") && parts[3] == "pack"
+	if !incoming && st.Staged != path.Join(before(st.ID), "pack") {
+		return false
+	}
+	info, err := t.root.Lstat(path.Dir(st.Staged))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir()
+}
+
+// mayFinish reports whether nothing is lost that the store did not bring: the place is
+// free, or it has the bytes from before the step or from after it. Otherwise somebody
+// edited the pack, or the step comes with a project and names a folder of the user's;
+// everything then stays as it is.
+func (t *Tx) mayFinish(st step) bool {
+	if _, err := t.root.Lstat(st.ID); errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	for _, e := range []*lock.Entry{st.Entry, st.Before} {
+		if e == nil {
+			continue
+		}
+		if is, err := t.holds(st.ID, e); err == nil && is {
+			return true
+		}
+	}
+	return false
 }
 
 // finish does what is left of a step. It can be cut anywhere, and called again.
@@ -207,6 +242,11 @@ func (t *Tx) holds(dir string, e *lock.Entry) (bool, error) {
 // keep makes what had the place the version before.
 func (t *Tx) keep(st step) error {
 	to := path.Join(before(st.ID), "pack")
+	if info, err := t.root.Lstat(before(st.ID)); err == nil && !info.IsDir() { // a project's link leads to another pack
+		if err := t.root.Remove(before(st.ID)); err != nil {
+			return err
+		}
+	}
 	from := st.Staged
 	if _, err := t.root.Lstat(from + aside); err == nil {
 		from += aside

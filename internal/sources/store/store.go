@@ -217,10 +217,8 @@ func (t *Tx) Install(id string, p *Staged, e lock.Entry) error {
 	if e.Digest != p.Tree.Digest() {
 		return errors.New("the entry is for other bytes")
 	}
-	for other := range t.l.Packs {
-		if strings.HasPrefix(other, id+"/") || strings.HasPrefix(id, other+"/") {
-			return fmt.Errorf("%q cannot be beside %q: one folder would be in the other", id, other)
-		}
+	if other := overlapping(t.l, id); other != "" {
+		return fmt.Errorf("%q cannot be beside %q: one folder would be in the other", id, other)
 	}
 	if _, ok := t.l.Packs[id]; !ok {
 		same, err := t.holds(id, &e)
@@ -236,6 +234,17 @@ func (t *Tx) Install(id string, p *Staged, e lock.Entry) error {
 		return err
 	}
 	return t.run(step{ID: id, Entry: &e, Staged: filepath.ToSlash(staged)})
+}
+
+// overlapping returns a pack of the lock file whose folder would be in that of another
+// id, or the other way round; empty if there is none.
+func overlapping(l *lock.Lock, id string) string {
+	for other := range l.Packs {
+		if strings.HasPrefix(other, id+"/") || strings.HasPrefix(id, other+"/") {
+			return other
+		}
+	}
+	return ""
 }
 
 // Remove takes a pack out. Its version before goes as well.
@@ -284,7 +293,7 @@ func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
 		if json.Unmarshal(data, &p) != nil || !lock.ValidID(p.ID) || placedFile(p.ID) != name {
 			continue
 		}
-		if _, ok := l.Packs[p.ID]; ok {
+		if _, ok := l.Packs[p.ID]; ok || overlapping(l, p.ID) != "" {
 			continue
 		}
 		if info, err := root.Lstat(p.ID); err != nil || !info.IsDir() {
@@ -313,7 +322,7 @@ func (t *Tx) Discard(id string) error {
 		case !s.Same:
 			return fmt.Errorf("%q was changed since it was added; remove it by hand if you do not need it", t.s.path(id))
 		default:
-			return t.run(step{ID: id})
+			return t.run(step{ID: id, Before: &s.Entry})
 		}
 	}
 	return fmt.Errorf("%q was not added, or is in %q", id, t.s.LockFile)

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+)
+
+// A step that comes with a project, and that no process of ours began, neither removes
+// nor moves what is the user's.
+func TestStepOfAProject(t *testing.T) {
+	for name, make := range map[string]func(e lock.Entry) step{
+		"it removes a folder":              func(lock.Entry) step { return step{ID: "mine"} },
+		"it removes one that was edited":   func(e lock.Entry) step { return step{ID: "mine", Before: &e} },
+		"what it brings is a folder":       func(e lock.Entry) step { return step{ID: "added", Entry: &e, Staged: "mine"} },
+		"the same, to be kept":             func(e lock.Entry) step { return step{ID: "added", Before: &e, Entry: &e, Staged: "mine"} },
+		"what it brings is all":            func(e lock.Entry) step { return step{ID: "added", Entry: &e, Staged: "."} },
+		"it leads out of the store's own":  func(e lock.Entry) step { return step{ID: "added", Entry: &e, Staged: inner + "/tmp/../../mine"} },
+		"the same, in as many parts":       func(e lock.Entry) step { return step{ID: "added", Entry: &e, Staged: inner + "/tmp/../pack"} },
+		"it leads through a link":          func(e lock.Entry) step { return step{ID: "added", Entry: &e, Staged: inner + "/tmp/link/pack"} },
+		"it puts other bytes into a place": func(e lock.Entry) step { return step{ID: "mine", Entry: &e, Staged: inner + "/tmp/x/pack"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			e := install(t, s, "added", map[string]string{"SKILL.md": "added"})
+			for dir, text := range map[string]string{"mine": "mine", "mine/pack": "inside", inner + "/tmp/x/pack": "added"} {
+				if err := os.MkdirAll(filepath.Join(s.Dir, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(s.Dir, dir, "SKILL.md"), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink("../../mine", filepath.Join(s.Dir, inner, "tmp", "link")); err != nil {
+				t.Skip(err)
+			}
+			data, err := json.Marshal(make(e))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(s.Dir, stepFile), data, 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(s.Recover(t.Context()))
+			for dir, want := range map[string]string{"mine": "mine", "mine/pack": "inside", "added": "added"} {
+				if got := content(t, s, dir); got != want {
+					t.Errorf("%s has %q, want %q", dir, got, want)
+				}
+			}
+		})
+	}
+}
+
+// What says that a folder around packs of the lock file was added, or one inside them,
+// does not make prune remove them.
+func TestStrayAroundOthers(t *testing.T) {
+	s := open(t)
+	install(t, s, "acme/one", map[string]string{"SKILL.md": "one", "part/SKILL.md": "part"})
+	for _, id := range []string{"acme", "acme/one/part"} {
+		tree, err := treeOf(s.path(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := lock.Entry{Source: "./x", Resolved: "./x", Pin: tree.Digest(), Digest: tree.Digest(), ContentDigest: tree.ContentDigest(), Unsigned: true}
+		data, err := json.Marshal(placed{id, e})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(s.Dir, placedFile(id)), data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Discard(id) }); err == nil {
+			t.Errorf("%s was removed", id)
+		}
+	}
+	l, err := s.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Strays(l); err != nil || len(all) != 0 {
+		t.Errorf("Strays() = %v, %v, want none", all, err)
+	}
+	left(t, s, "acme/one")
+}
