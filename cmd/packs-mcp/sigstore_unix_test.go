@@ -230,7 +230,7 @@ func testSigners(t *testing.T, s *signing) {
 	s.says(s.run(4, "verify"), "unproven acme/triage", "another signer than the lock file says", "refs/tags/v2", "refs/tags/v1")
 	put(lockFile, data)
 	s.helper("")
-	s.says(s.run(4, "verify"), "Install packs-mcp-sigstore beside packs-mcp")
+	s.says(s.run(4, "verify"), "install packs-mcp-sigstore beside packs-mcp")
 	s.take("packs-mcp-sigstore")
 	s.run(0, "verify")
 

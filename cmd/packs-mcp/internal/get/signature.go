@@ -293,7 +293,7 @@ func (p *place) proven(ctx context.Context, e lock.Entry) error {
 	}
 	c, err := p.checker(&e)
 	if errors.Is(err, launch.ErrNotBeside) {
-		err = fmt.Errorf("it is signed with Sigstore, and %s is not beside packs-mcp", trust.Program)
+		err = fmt.Errorf("it is signed with Sigstore: install %s beside packs-mcp to check it", trust.Program)
 	}
 	var v trust.Verdict
 	if err == nil {
