@@ -91,7 +91,7 @@ while read -r word rest; do
 		[ "$1" = --from=build ] || die "COPY $rest: a form that this script does not know"
 		mkdir -p "$tmp/image$(dirname "$3")"
 		cp "$tmp/work/${2#/src/}" "$tmp/image$3"
-		copied=$tmp/image$3
+		copied="$copied $tmp/image$3"
 		;;
 	2:ENV) settings="$settings $rest" ;;
 	2:USER) [ "$rest" != root ] || die "the image runs as root" ;;
@@ -108,15 +108,19 @@ case $entry in
 esac
 
 # Static: the loader of the base image is then nothing to depend on.
-if command -v readelf >/dev/null && readelf --program-headers "$copied" | grep -q INTERP; then
-	die "the binary asks for a dynamic loader"
-fi
-if command -v file >/dev/null; then
-	case $(file "$copied") in
-	*'statically linked'*) ;;
-	*) die "$(file "$copied"), not statically linked" ;;
-	esac
-fi
+for program in $copied; do
+	if command -v readelf >/dev/null && readelf --program-headers "$program" | grep -q INTERP; then
+		die "$program asks for a dynamic loader"
+	fi
+	if command -v file >/dev/null; then
+		case $(file "$program") in
+		*'statically linked'*) ;;
+		*) die "$(file "$program"), not statically linked" ;;
+		esac
+	fi
+done
+server=$tmp/image/usr/local/bin/packs-mcp
+[ -x "$server" ] || die "the entry point is on no PATH"
 
 # As the image does: nobody's rights, the settings of ENV, an empty /data.
 settings=$(printf '%s' "$settings" | sed "s|/data|$tmp/data|")
@@ -128,4 +132,4 @@ if [ "$(id -u)" = 0 ]; then
 fi
 cd "$tmp/image"
 # shellcheck disable=SC2086 # one word for each setting
-"$OLDPWD/scripts/smoke.sh" "$version" "$@" env -i PATH=/usr/local/bin:/usr/bin:/bin $settings "$copied"
+"$OLDPWD/scripts/smoke.sh" "$version" "$@" env -i PATH=/usr/local/bin:/usr/bin:/bin $settings "$server"
