@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 		entry("a", signed(`{"kind":"key","key":"SHA256:famous","publicKey":"AAAA"}`)):               "another fingerprint",
 		entry("a", signed(`{"kind":"key","key":"SHA256:famous"}`)):                                  "another fingerprint",
 		entry("a", strings.Replace(good, `{`, `{"Source":"./y",`, 1)):                               "looks like",
-		entry("a", strings.Replace(good, `}`, `,"ſource":"./y"}`, 1)):                          "looks like",
+		entry("a", strings.Replace(good, `}`, `,"ſource":"./y"}`, 1)):                               "looks like",
 		entry("a", strings.Replace(good, `}`, `,"DIGEST":"`+sum+`"}`, 1)):                           "looks like",
 	} {
 		_, err := Parse([]byte(src))
