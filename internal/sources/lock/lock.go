@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -151,6 +152,9 @@ func Parse(data []byte) (*Lock, error) {
 		if err == nil {
 			err = e.check(id)
 		}
+		if err == nil {
+			err = lookAlike(e.others)
+		}
 		var known map[string]json.RawMessage
 		if err == nil {
 			known, err = members(e)
@@ -162,6 +166,20 @@ func Parse(data []byte) (*Lock, error) {
 		l.Packs[id] = e
 	}
 	return l, nil
+}
+
+// lookAlike refuses a key such as "Source" or "DIGEST": the JSON library takes it for the
+// one that it resembles, and people and other programs do not.
+func lookAlike(keys map[string]json.RawMessage) error {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Entry]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		for key := range keys {
+			if key != name && strings.EqualFold(key, name) {
+				return fmt.Errorf("its key %q looks like %q", key, name)
+			}
+		}
+	}
+	return nil
 }
 
 // check refuses an entry that nothing can be done with. The file comes with a

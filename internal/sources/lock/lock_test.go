@@ -83,6 +83,9 @@ func TestParse(t *testing.T) {
 		entry("a", signed(`{"kind":"sigstore","identity":"me@x","bundle":"sha256:../../x"}`)):       "the proof of its signature",
 		entry("a", signed(`{"kind":"key","key":"SHA256:famous","publicKey":"AAAA"}`)):               "another fingerprint",
 		entry("a", signed(`{"kind":"key","key":"SHA256:famous"}`)):                                  "another fingerprint",
+		entry("a", strings.Replace(good, `{`, `{"Source":"./y",`, 1)):                               "looks like",
+		entry("a", strings.Replace(good, `}`, `,"ſource":"./y"}`, 1)):                               "looks like",
+		entry("a", strings.Replace(good, `}`, `,"DIGEST":"`+sum+`"}`, 1)):                           "looks like",
 	} {
 		_, err := Parse([]byte(src))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -84,4 +85,32 @@ func TestStrayAroundOthers(t *testing.T) {
 		t.Errorf("Strays() = %v, %v, want none", all, err)
 	}
 	left(t, s, "acme/one")
+}
+
+// A link in the place of the version before does not make update --undo move another
+// folder.
+func TestBeforeIsALink(t *testing.T) {
+	s := open(t)
+	e := install(t, s, "added", map[string]string{"SKILL.md": "added"})
+	mine := filepath.Join(s.Dir, "mine")
+	if err := os.CopyFS(filepath.Join(mine, "pack"), os.DirFS(s.path("added"))); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(e)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(mine, "entry.json"), data, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../mine", filepath.Join(s.Dir, before("added"))); err != nil {
+		t.Skip(err)
+	}
+	if err := s.Change(t.Context(), func(tx *Tx) error { _, err := tx.Undo("added"); return err }); !errors.Is(err, ErrNoBefore) {
+		t.Errorf("Undo() = %v, want ErrNoBefore", err)
+	}
+	install(t, s, "added", map[string]string{"SKILL.md": "another"})
+	if got := content(t, s, "mine/pack"); got != "added" {
+		t.Errorf("mine/pack has %q", got)
+	}
 }

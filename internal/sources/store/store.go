@@ -364,6 +364,9 @@ func keyOf(id string) string {
 
 // before is the entry of the version before.
 func (t *Tx) before(id string) (lock.Entry, error) {
+	if info, err := t.root.Lstat(before(id)); err == nil && !info.IsDir() { // a project's link leads to another pack
+		return lock.Entry{}, ErrNoBefore
+	}
 	data, err := t.root.ReadFile(path.Join(before(id), "entry.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return lock.Entry{}, ErrNoBefore
