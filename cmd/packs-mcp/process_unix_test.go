@@ -432,8 +432,8 @@ func TestStoppedQuestion(t *testing.T) {
 			s := screen.Start(t, env, dir, args...)
 			s.Until("[y/N] ")
 			s.Enter("\x03")
-			s.Until("nothing was changed")
-			if code := s.Ended(); code != 1 {
+			s.Until("\r\npacks-mcp: stopped\r\n")
+			if code := s.Ended(); code != 1 || strings.Contains(s.Screen(), "error:") {
 				t.Errorf("the command ended with status %d, want 1\n%s", code, s.Screen())
 			}
 			for _, p := range paths(t, dir) {
