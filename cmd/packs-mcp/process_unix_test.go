@@ -372,6 +372,35 @@ func TestTryDeniedOnATerminal(t *testing.T) {
 	}
 }
 
+// What was typed before a question was on the screen does not answer it, whether in
+// whole lines, in one paste with an answer, or as the beginning of a line.
+func TestTryDropsWhatWasTypedBefore(t *testing.T) {
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "walk", "echo it went\n")
+	s := screen.Start(t, env, dir, "try", packs)
+	s.Enter("o\ro\ro") // most likely before the program reads anything
+	s.Until(prompt)
+	s.Enter("\r") // an "o" before this would be an answer
+	s.Until("digest")
+	s.Until(prompt)
+	s.Enter("d\ro\ro\ro") // the rest is for no question that was there
+	s.Until("denied: ")
+	for range 2 { // read, enable
+		s.Until(prompt)
+		s.Enter("d\r")
+	}
+	s.Until("and its chain verifies.")
+	if code := s.Ended(); code != 0 {
+		t.Errorf("try ended with status %d\n%s", code, s.Screen())
+	}
+	for _, e := range events(t, dir)["decision"][1:] {
+		if e["decision"] != "deny" {
+			t.Errorf("the log has %v, want a denial", e)
+		}
+	}
+}
+
 // Ctrl-C at a question ends the program at once, and allows nothing.
 func TestTryInterrupted(t *testing.T) {
 	dir, env := home(t)
@@ -403,8 +432,8 @@ func TestStoppedQuestion(t *testing.T) {
 			s := screen.Start(t, env, dir, args...)
 			s.Until("[y/N] ")
 			s.Enter("\x03")
-			s.Until("nothing was changed")
-			if code := s.Ended(); code != 1 {
+			s.Until("\r\npacks-mcp: stopped\r\n")
+			if code := s.Ended(); code != 1 || strings.Contains(s.Screen(), "error:") {
 				t.Errorf("the command ended with status %d, want 1\n%s", code, s.Screen())
 			}
 			for _, p := range paths(t, dir) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/approve"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/auditcmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/examples"
@@ -87,7 +87,10 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		return err
 	}
 	interactive := cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout)
-	g := &terminal{out: a.Screen(a.Stdout), in: bufio.NewReader(a.Stdin), approve: yes, ask: interactive}
+	g := &terminal{out: a.Screen(a.Stdout), approve: yes, ask: interactive}
+	if g.ask {
+		g.keys = approve.NewKeyboard(ctx, a.Env)
+	}
 	g.begin()
 	opts := tour.Options{Version: a.Version, Pack: pack}
 	root := packs.Root{Dir: dir, Source: "flag", Trust: packs.TrustUser, AttachAll: true, Named: true}

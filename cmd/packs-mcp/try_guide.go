@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +19,7 @@ import (
 // terminal is the guide of a tour: it prints, and asks on the terminal.
 type terminal struct {
 	out     *cli.Screen
-	in      *bufio.Reader
+	keys    *approve.Keyboard      // nil: there is nobody to ask
 	approve bool                   // every call, without asking
 	ask     bool                   // there is a person
 	pending func() []queue.Pending // the questions of the server
@@ -238,6 +237,10 @@ func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choi
 	if t.out.Plain() {
 		prompt = "Your answer, or Enter to hear everything: "
 	}
+	if err := t.keys.Rest(ctx); err != nil {
+		fmt.Fprintln(t.out)
+		return ""
+	}
 	for {
 		answer, ok := t.read(ctx, prompt)
 		if !ok {
@@ -312,23 +315,8 @@ func (t *terminal) Value(ctx context.Context, name, about string) (string, bool)
 	return t.read(ctx, fmt.Sprintf("   value for %s: ", safetext.Line(name)))
 }
 
-// read reads what the person types; ok is false once input has ended.
+// read reads what the person types below a prompt; ok is false if they left.
 func (t *terminal) read(ctx context.Context, prompt string) (text string, ok bool) {
-	fmt.Fprint(t.out.Unbroken(), prompt)
-	type read struct {
-		text string
-		err  error
-	}
-	got := make(chan read, 1)
-	go func() { // ends with the next line, or with the program
-		text, err := t.in.ReadString('\n')
-		got <- read{text, err}
-	}()
-	select {
-	case r := <-got:
-		return strings.TrimSpace(r.text), r.err == nil
-	case <-ctx.Done():
-		fmt.Fprintln(t.out) // ends the line with the prompt
-		return "", false
-	}
+	text, err := t.keys.Ask(ctx, t.out.Unbroken(), prompt)
+	return strings.TrimSpace(text), err == nil
 }

@@ -1,7 +1,9 @@
 package changes
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -330,6 +332,13 @@ func TestDiscardAndExpiry(t *testing.T) {
 	do(t, err)
 	if states(got)["AGENTS.md"] != "create discarded protected" || states(got)["CLAUDE.md"] != "create held protected" {
 		t.Errorf("Discard = %v", states(got))
+	}
+	// Nothing brings a discarded change back, as the page says before it discards several.
+	if _, err := s.Apply(t.Context(), set.ID, "", "AGENTS.md"); !errors.Is(err, ErrNothing) {
+		t.Errorf("Apply of a discarded change = %v, want ErrNothing", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "AGENTS.md")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a discarded change is in the folder: %v", err)
 	}
 	now = now.Add(25 * time.Hour)
 	list, err := s.List()

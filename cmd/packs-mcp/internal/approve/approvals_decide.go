@@ -279,7 +279,7 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, h
 		if strings.TrimSpace(d.Values[f.Name]) != "" {
 			continue
 		}
-		value, err := k.ask(ctx, out, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
+		value, err := k.Ask(ctx, out, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
 		if err != nil || strings.TrimSpace(value) == "" {
 			return errNotConfirmed
 		}
@@ -293,7 +293,7 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, h
 		return nil
 	}
 	fmt.Fprintln(out, wrap(choice.Means, look.width(), 0))
-	answer, err := k.ask(ctx, out, "Type yes to allow that: ")
+	answer, err := k.Ask(ctx, out, "Type yes to allow that: ")
 	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "yes") {
 		return errNotConfirmed
 	}

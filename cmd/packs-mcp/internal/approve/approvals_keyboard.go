@@ -8,11 +8,13 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
-// A keyboard reads the lines that a person types. A line counts only for the
+// A Keyboard reads the lines that a person types. A line counts only for the
 // question that was on the screen before it was typed.
-type keyboard struct {
+type Keyboard struct {
 	lines   <-chan typedLine
 	discard func()    // drops input that the terminal buffers
 	since   time.Time // when the question was shown; earlier lines do not count
@@ -25,8 +27,15 @@ type typedLine struct {
 	err  error     // input has ended; io.EOF after Ctrl-D
 }
 
+// NewKeyboard starts reading standard input, until ctx ends. A program has one
+// Keyboard, since it may read ahead.
+func NewKeyboard(ctx context.Context, e *cli.Env) *Keyboard {
+	a := &app{e}
+	return a.keyboard(ctx)
+}
+
 // keyboard starts reading standard input, until ctx ends.
-func (a *app) keyboard(ctx context.Context) *keyboard {
+func (a *app) keyboard(ctx context.Context) *Keyboard {
 	discard := func() {}
 	if f, ok := a.Stdin.(*os.File); ok {
 		discard = func() { discardInput(f) }
@@ -34,7 +43,7 @@ func (a *app) keyboard(ctx context.Context) *keyboard {
 	return newKeyboard(ctx, a.Stdin, discard)
 }
 
-func newKeyboard(ctx context.Context, in io.Reader, discard func()) *keyboard {
+func newKeyboard(ctx context.Context, in io.Reader, discard func()) *Keyboard {
 	lines := make(chan typedLine)
 	go func() { // ends with the next line, or with the program
 		clocked := &clockedReader{Reader: in}
@@ -46,12 +55,10 @@ func newKeyboard(ctx context.Context, in io.Reader, discard func()) *keyboard {
 			case <-ctx.Done():
 				return
 			}
-			if err != nil {
-				return
-			}
+			// A terminal can be read on after Ctrl-D. Other input ends again, for each question.
 		}
 	}()
-	return &keyboard{lines: lines, discard: discard}
+	return &Keyboard{lines: lines, discard: discard}
 }
 
 // A clockedReader records when it was last read.
@@ -68,16 +75,16 @@ func (r *clockedReader) Read(p []byte) (int, error) {
 
 // forget discards everything that was typed so far. It is called when a question
 // has been shown, so that nobody answers what they have not seen.
-func (k *keyboard) forget() {
+func (k *Keyboard) forget() {
 	k.discard()
 	k.since = time.Now()
 }
 
 // counts reports whether a line was typed after forget.
-func (k *keyboard) counts(l typedLine) bool { return l.err != nil || l.read.After(k.since) }
+func (k *Keyboard) counts(l typedLine) bool { return l.err != nil || l.read.After(k.since) }
 
-// ask shows a prompt and returns the next line.
-func (k *keyboard) ask(ctx context.Context, out io.Writer, prompt string) (string, error) {
+// Ask shows a prompt and returns the next line.
+func (k *Keyboard) Ask(ctx context.Context, out io.Writer, prompt string) (string, error) {
 	k.forget()
 	fmt.Fprint(out, prompt)
 	for {

@@ -23,7 +23,7 @@ const readTime = 500 * time.Millisecond
 type console struct {
 	out     io.Writer
 	look    look
-	keys    *keyboard
+	keys    *Keyboard
 	updates <-chan bulletin
 	pause   time.Duration // before a question can be answered
 

@@ -17,7 +17,7 @@ import (
 type Terminal struct {
 	out  io.Writer
 	look look
-	keys *keyboard
+	keys *Keyboard
 }
 
 // NewTerminal returns a terminal that prints on standard error, where no result of a
@@ -46,7 +46,7 @@ func (t *Terminal) Ask(ctx context.Context, p queue.Pending) (queue.Verdict, err
 		return v, err
 	}
 	for _, f := range p.Fields {
-		text, err := t.keys.ask(ctx, t.out, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
+		text, err := t.keys.Ask(ctx, t.out, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
 		if err != nil || strings.TrimSpace(text) == "" {
 			return v, errors.Join(ErrNoAnswer, err)
 		}
@@ -113,11 +113,11 @@ func (t *Terminal) confirm(ctx context.Context, about string, everything func())
 		question = about + "Type o to allow once, or d to deny: "
 	}
 	fmt.Fprintln(t.out, "Enter shows all there is to know, and decides nothing.")
-	if err := t.keys.rest(ctx, readTime); err != nil {
+	if err := t.keys.Rest(ctx); err != nil {
 		return false, err
 	}
 	for {
-		text, err := t.keys.ask(ctx, t.out, question)
+		text, err := t.keys.Ask(ctx, t.out, question)
 		switch {
 		case errors.Is(err, io.EOF):
 			return false, ErrNoAnswer
@@ -143,9 +143,10 @@ func (t *Terminal) title(text string) {
 	fmt.Fprintf(t.out, "\n%s\n%s%s%s\n", strings.Repeat("-", min(t.look.width(), ruleWidth)), t.look.bold, text, t.look.plain)
 }
 
-// rest gives the person time to see a question. What was typed before does not count.
-func (k *keyboard) rest(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
+// Rest gives the person time to see a question. What was typed before does not count. It
+// returns [ErrNoAnswer] if input ends meanwhile.
+func (k *Keyboard) Rest(ctx context.Context) error {
+	timer := time.NewTimer(readTime)
 	defer timer.Stop()
 	for {
 		select {

@@ -3,15 +3,12 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 )
 
-// ErrStopped is the error of a question that the person ended with Ctrl-C.
-var ErrStopped = errors.New("stopped; nothing was changed")
-
-// Confirm asks on the terminal; anything but a yes is a no. It ends with ctx.
+// Confirm asks on the terminal; anything but a yes is a no. It ends with ctx,
+// and returns its error.
 func (env *Env) Confirm(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(env.Stderr, "\n%s [y/N] ", question)
 	if env.lines == nil {
@@ -28,6 +25,6 @@ func (env *Env) Confirm(ctx context.Context, question string) (bool, error) {
 		return line == "y" || line == "yes", nil
 	case <-ctx.Done():
 		fmt.Fprintln(env.Stderr)
-		return false, ErrStopped
+		return false, ctx.Err()
 	}
 }
