@@ -240,8 +240,8 @@ func TestBalancedKeepsTheWords(t *testing.T) {
 	if got := []string{b.outcome(readingRun()), b.outcome(openCall())}; !slices.Equal(got, []string{asks, asks}) {
 		t.Errorf("a run and opening, with an answer of every-call: %q", got)
 	}
-	if means := b.ask(openCall()).Choices[2].Means; !strings.Contains(means, "only read then run unasked") {
-		t.Errorf("the choice says %q", means)
+	if c := b.ask(openCall()).Choices[2]; !strings.Contains(c.Means, "only read then run unasked") || c.Title != "Always: use it, and run what only reads" {
+		t.Errorf("the choice is named %q and says %q", c.Title, c.Means)
 	}
 	b.approve(openCall(), queue.Always)
 	if len(store.grants) != 1 || store.grants[0].Policy != PolicyBalanced {

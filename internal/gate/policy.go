@@ -206,6 +206,9 @@ func (c *check) choices() []queue.Choice {
 	}
 	kind := c.wouldGrant().Kind
 	short, scope := prompt.ShortScope(&r.Request, kind), prompt.Scope(&r.Request, kind)
+	if kind == call.KindUse && c.policy == PolicyBalanced {
+		short = "use it, and run what only reads" // some clients show the label alone
+	}
 	all := []queue.Choice{once, {
 		Value: string(queue.Chat), Title: "Chat: " + short,
 		Means: fmt.Sprintf("This chat: %s, %s%s.", scope, prompt.Until(&r.Request), c.spares()),
