@@ -93,3 +93,14 @@ func TestMoreTextWarnings(t *testing.T) {
 		t.Errorf("%d warnings and %d notes that there are more, want %d and 1", hidden, more, maxTextWarnings)
 	}
 }
+
+func TestProgress(t *testing.T) {
+	dir := writeTree(t, []txtar.File{
+		{Name: "one/SKILL.md", Data: []byte(validPack)}, {Name: "two/SKILL.md", Data: []byte(validPack)}, {Name: "three/SKILL.md", Data: []byte(validPack)},
+	})
+	var told [][2]int
+	check(t, dir, Options{Progress: func(done, all int) { told = append(told, [2]int{done, all}) }})
+	if want := [][2]int{{0, 3}, {1, 3}, {2, 3}}; !slices.Equal(told, want) {
+		t.Errorf("it tells %v, want %v", told, want)
+	}
+}

@@ -65,6 +65,8 @@ type Options struct {
 	// Installed reports whether this machine has a program: a name on PATH, or an
 	// absolute path. If nil, programs outside of packs are not looked for.
 	Installed func(program string) bool
+	// Progress, if it is not nil, is told how many packs of a folder were checked.
+	Progress func(done, all int)
 }
 
 // A Result is what there is to say about one pack, one file of tools, or a

@@ -62,7 +62,11 @@ func (c *Checker) folder(ctx context.Context, dir, entry string) ([]Result, erro
 		actual = dir
 	}
 	var results []Result
-	for _, p := range catalog.All() {
+	all := catalog.All()
+	for i, p := range all {
+		if c.opts.Progress != nil {
+			c.opts.Progress(i, len(all))
+		}
 		shown := dir
 		if rel, err := filepath.Rel(actual, p.Dir); err == nil {
 			shown = filepath.Join(dir, rel)

@@ -103,15 +103,13 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 type showing struct{ json, sarif, verbose bool }
 
 func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fix fixing, security bool, how showing) error {
+	progress := a.Progress("checking packs")
+	defer progress.Close()
+	opts.Progress = progress.Of
 	checker := lint.New(opts)
 	results := []validatedPack{}
 	seen := map[string]bool{}
-	progress := a.Progress("checking packs")
-	defer progress.Close()
-	for i, arg := range args {
-		if i > 0 {
-			progress.Of(i, len(args))
-		}
+	for _, arg := range args {
 		paths, err := expand(arg)
 		if err != nil {
 			return err

@@ -72,7 +72,7 @@ func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 			return err
 		}
 	} else {
-		show(a.Stdout, plans, s)
+		show(a.Screen(a.Stdout), plans, s)
 		if !s.dryRun && !s.yes {
 			if yes, err := a.ask(ctx, plans); !yes {
 				return err
@@ -129,7 +129,7 @@ func (a *app) ask(ctx context.Context, plans []plan) (write bool, err error) {
 		for _, e := range plans[i].offers {
 			if cli.IsTerminal(a.Stdin) {
 				fmt.Fprintf(a.Stderr, "\n%s\n", plans[i].client.Name)
-				showEdit(a.Stderr, e)
+				showEdit(a.Screen(a.Stderr), e)
 			}
 			yes, err := sure(e.change.Ask)
 			if err != nil {

@@ -3,11 +3,11 @@ package setup
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/configedit"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -15,7 +15,8 @@ import (
 
 // show prints what would change. Of a file it shows the values that change and nothing
 // else: their neighbours are other programs' keys and tokens.
-func show(out io.Writer, plans []plan, s settings) {
+func show(screen *cli.Screen, plans []plan, s settings) {
+	out := screen.Unbroken() // an entry to paste has its own lines
 	for i, p := range plans {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -34,12 +35,12 @@ func show(out io.Writer, plans []plan, s settings) {
 			fmt.Fprintf(out, "  it is set up already, in %s\n", safetext.Line(p.entry.File))
 		}
 		for _, e := range p.edits {
-			showEdit(out, e)
+			showEdit(screen, e)
 		}
 		if s.yes || s.dryRun { // or else each is shown with its own question
 			for _, e := range p.offers {
 				fmt.Fprintf(out, "  %s:\n", e.change.Why)
-				showEdit(out, e)
+				showEdit(screen, e)
 				fmt.Fprintf(out, "  (left out; --allow writes it)\n")
 			}
 		}
@@ -55,7 +56,8 @@ func show(out io.Writer, plans []plan, s settings) {
 // maxShown is how many lines are shown of one edit.
 const maxShown = 20
 
-func showEdit(out io.Writer, e edit) {
+func showEdit(screen *cli.Screen, e edit) {
+	out := screen.Unbroken()
 	where := safetext.Line(e.Path)
 	if e.Target != e.Path {
 		where += " → " + safetext.Line(e.Target)
@@ -70,7 +72,8 @@ func showEdit(out io.Writer, e edit) {
 			fmt.Fprintf(out, "  … and %d more\n", len(lines)-maxShown)
 			break
 		}
-		fmt.Fprintf(out, "  %s\n", line)
+		style := map[byte]cli.Style{'+': cli.Green, '-': cli.Red}
+		fmt.Fprintf(out, "  %s\n", screen.Style(style[line[0]], line))
 	}
 }
 
