@@ -62,6 +62,6 @@ func syncTree(dir string) error {
 		if err != nil || !d.IsDir() && (!late || !d.Type().IsRegular()) {
 			return err
 		}
-		return syncFolder(root, p)
+		return syncIn(root, p)
 	})
 }

@@ -75,7 +75,7 @@ func write(root *os.Root, name string, data []byte, waits bool) error {
 	if !waits {
 		return nil
 	}
-	return syncFolder(root, filepath.Dir(name))
+	return syncIn(root, filepath.Dir(name))
 }
 
 // removeIn removes a file that may not be there.
@@ -86,12 +86,12 @@ func removeIn(root *os.Root, name string) error {
 	return nil
 }
 
-// syncFolder makes new names in a folder durable, where a system can be told to.
-func syncFolder(root *os.Root, dir string) error {
+// syncIn makes a file, or new names in a folder, durable, where a system can be told to.
+func syncIn(root *os.Root, name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	f, err := root.Open(dir)
+	f, err := root.Open(name)
 	if err != nil {
 		return err
 	}
