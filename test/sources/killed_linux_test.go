@@ -19,7 +19,7 @@ import (
 
 // steps are the system calls that change what is on the disk, between which a process
 // is killed.
-const steps = "renameat,renameat2,fsync,unlinkat,mkdirat,ftruncate"
+const steps = "renameat,renameat2,fsync,syncfs,unlinkat,mkdirat,ftruncate"
 
 // TestKilled kills the program while it adds, updates and restores a pack: at random
 // moments, and, with strace, before each change of the disk in turn. SOURCES_KILLS says

@@ -74,7 +74,8 @@ type Stage struct {
 	files  []Stored
 	links  []Entry
 	bytes  int64
-	loose  bool // nothing waits for the disk
+	loose  bool            // nothing waits for the disk
+	made   map[string]bool // :: folder on the disk → true
 }
 
 // Stored is one file or link that was taken in.
@@ -88,10 +89,11 @@ type Stored struct {
 
 // New fills the folder root, which must be empty.
 func New(root *os.Root, limits Limits) *Stage {
-	return &Stage{root: root, limits: limits.withDefaults(), names: map[string]string{}, kinds: map[string]Kind{}}
+	return &Stage{root: root, limits: limits.withDefaults(), names: map[string]string{}, kinds: map[string]Kind{}, made: map[string]bool{".": true}}
 }
 
-// NewLoose is New for what is only looked at: it can be lost when the system ends.
+// NewLoose is New without waiting for the disk: what comes in can be lost when the
+// system ends, until the caller makes it durable.
 func NewLoose(root *os.Root, limits Limits) *Stage {
 	s := New(root, limits)
 	s.loose = true
@@ -117,7 +119,7 @@ func (s *Stage) Add(e Entry, r io.Reader) error {
 	}
 	switch e.Kind {
 	case Folder:
-		return s.root.MkdirAll(e.Path, 0o700)
+		return s.mkdir(e.Path)
 	case Link:
 		if err := checkTarget(e); err != nil {
 			return refuse(err)
@@ -161,11 +163,21 @@ func (s *Stage) take(name string, kind Kind) error {
 	return nil
 }
 
+// mkdir makes a folder, and those above it, once.
+func (s *Stage) mkdir(dir string) error {
+	if s.made[dir] {
+		return nil
+	}
+	if err := s.root.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	s.made[dir] = true
+	return nil
+}
+
 func (s *Stage) file(e Entry, r io.Reader) error {
-	if dir := path.Dir(e.Path); dir != "." {
-		if err := s.root.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
+	if err := s.mkdir(path.Dir(e.Path)); err != nil {
+		return err
 	}
 	mode := fs.FileMode(0o400)
 	if e.Exec {
@@ -262,10 +274,8 @@ func (s *Stage) Finish() (*Tree, error) {
 		if err := s.passesLinks(l); err != nil {
 			return nil, err
 		}
-		if dir := path.Dir(l.Path); dir != "." {
-			if err := s.root.MkdirAll(dir, 0o700); err != nil {
-				return nil, err
-			}
+		if err := s.mkdir(path.Dir(l.Path)); err != nil {
+			return nil, err
 		}
 		if err := s.root.Symlink(l.Target, l.Path); err != nil {
 			return nil, fmt.Errorf("making the link %q: %w", l.Path, err)

@@ -38,7 +38,7 @@ func TestStepOfAProject(t *testing.T) {
 			if err := os.Symlink("../../mine", filepath.Join(s.Dir, inner, "tmp", "link")); err != nil {
 				t.Skip(err)
 			}
-			data, err := json.Marshal(make(e))
+			data, err := json.Marshal([]step{make(e)})
 			if err == nil {
 				err = os.WriteFile(filepath.Join(s.Dir, stepFile), data, 0o644)
 			}
@@ -50,6 +50,33 @@ func TestStepOfAProject(t *testing.T) {
 				if got := content(t, s, dir); got != want {
 					t.Errorf("%s has %q, want %q", dir, got, want)
 				}
+			}
+		})
+	}
+}
+
+// Of several steps, none may change what another one was allowed for.
+func TestForeignStepsTogether(t *testing.T) {
+	for name, ids := range map[string][]string{"the same place": {"new", "new"}, "one inside the other": {"new", "new/inner"}, "one around the other": {"new/inner", "new"}} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			e := install(t, s, "mine", map[string]string{"SKILL.md": "mine"})
+			var steps []step
+			for _, id := range ids {
+				steps = append(steps, step{ID: id, Before: &e})
+			}
+			data, err := json.Marshal(steps)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(s.Dir, stepFile), data, 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Recover(t.Context()); err == nil {
+				t.Error("the steps are finished")
+			}
+			if got := content(t, s, "mine"); got != "mine" {
+				t.Errorf("mine has %q", got)
 			}
 		})
 	}

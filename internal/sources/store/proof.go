@@ -27,11 +27,9 @@ func proofName(digest string) (string, error) {
 	return strings.ToLower(digits) + ".json", nil
 }
 
-// KeepProof keeps what proves the signature of a pack that comes next, and forgets what
-// proves that of none.
-func (t *Tx) KeepProof(data []byte) error {
-	sum := sha256.Sum256(data)
-	name := hex.EncodeToString(sum[:]) + ".json"
+// KeepProofs keeps what proves the signatures of packs that come next, together, and
+// forgets what proves that of none.
+func (t *Tx) KeepProofs(all ...[]byte) error {
 	if err := t.root.Mkdir(proofs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -41,7 +39,13 @@ func (t *Tx) KeepProof(data []byte) error {
 	if err := t.forgetProofs(); err != nil {
 		return err
 	}
-	return writeIn(t.root, path.Join(proofs, name), data)
+	for _, data := range all {
+		sum := sha256.Sum256(data)
+		if err := writeIn(t.root, path.Join(proofs, hex.EncodeToString(sum[:])+".json"), data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // forgetProofs removes the proofs that neither the lock file nor a version before names.

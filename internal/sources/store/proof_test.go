@@ -29,10 +29,10 @@ func TestProofs(t *testing.T) {
 		defer p.Close()
 		e.Unsigned, e.Signature = false, &lock.Signature{Kind: "sigstore", Identity: "me", Issuer: "x", Bundle: digestOf(proof)}
 		err = s.Change(t.Context(), func(tx *Tx) error {
-			if err := tx.KeepProof([]byte(proof)); err != nil {
+			if err := tx.KeepProofs([]byte(proof)); err != nil {
 				return err
 			}
-			return tx.Install("triage", p, e)
+			return tx.Install(Arrival{"triage", p, e})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestProofsLink(t *testing.T) {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Change(t.Context(), func(tx *Tx) error { return tx.KeepProof([]byte("x")) }); err == nil {
+		if err := s.Change(t.Context(), func(tx *Tx) error { return tx.KeepProofs([]byte("x")) }); err == nil {
 			t.Errorf("a link to %s was followed", target)
 		}
 		if _, err := os.Stat(victim); err != nil {

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -18,8 +19,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// A step is one change of one pack. It is written down before it begins, and what is
-// left of one that was cut is done by the next process.
+// A step is one change of one pack. The steps of a change are written down together
+// before the first begins, and what is left of a change that was cut is done by the next
+// process.
 type step struct {
 	ID     string      `json:"id"`
 	Before *lock.Entry `json:"before,omitempty"` // what the lock file says before; nil: nothing
@@ -29,33 +31,39 @@ type step struct {
 
 const stepFile = inner + "/step.json"
 
-func (t *Tx) run(st step) error {
-	if e, ok := t.l.Packs[st.ID]; ok {
-		st.Before = &e
+func (t *Tx) run(steps []step) error {
+	for i, st := range steps {
+		if e, ok := t.l.Packs[st.ID]; ok {
+			steps[i].Before = &e
+		}
 	}
-	data, err := json.Marshal(st)
+	data, err := json.Marshal(steps)
 	if err != nil {
 		return err
 	}
-	if err := t.reserve(len(data)); err != nil {
+	if err := t.reserve(len(data), len(steps)); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := writeIn(t.root, stepFile, data); err != nil {
 		return fmt.Errorf("writing down what comes next: %w", err)
 	}
-	return t.finish(st)
+	return t.finish(steps)
 }
 
-// reserve fails if the disks lack room for what a step writes: a step of size bytes, as
-// much once more for the entry of the version before, folders, and the lock file. A step
-// that begins without room would end with the next process only.
-func (t *Tx) reserve(size int) error {
-	const folders = 32 << 10
+// reserve fails if the disks lack room for what a number of steps write: themselves, in
+// size bytes, as much once more for the entries of the versions before, folders, the
+// notes beside the packs, and the lock file. A change that begins without room would end
+// with the next process only.
+func (t *Tx) reserve(size, steps int) error {
+	const (
+		folders = 32 << 10
+		notes   = 12 << 10 // of each further step: two files and a folder
+	)
 	l, err := t.l.Marshal()
 	if err != nil {
 		return err
 	}
-	room := make([]byte, 2*size+folders)
+	room := make([]byte, 2*size+folders+(steps-1)*notes)
 	if err := writeIn(t.root, inner+"/room", room); err != nil {
 		return errors.Join(err, removeIn(t.root, inner+"/room.new"))
 	}
@@ -65,13 +73,13 @@ func (t *Tx) reserve(size int) error {
 	}
 	defer dir.Close()
 	name := filepath.Base(t.s.LockFile) + ".room" // it may be on another disk
-	if err = writeIn(dir, name, append(l, room...)); err != nil {
+	if err = writeIn(dir, name, append(l, room[:2*size+folders]...)); err != nil {
 		err = errors.Join(err, removeIn(dir, name+".new"))
 	}
 	return errors.Join(err, removeIn(dir, name), t.root.Remove(inner+"/room"))
 }
 
-// recover reads the lock file, and finishes the step of a process that was killed.
+// recover reads the lock file, and finishes the steps of a process that was killed.
 func (t *Tx) recover() (err error) {
 	if t.l, err = t.s.Read(); err != nil {
 		return err
@@ -83,20 +91,36 @@ func (t *Tx) recover() (err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var st step
+	var steps []step
 	if err == nil {
-		err = json.Unmarshal(data, &st)
+		err = json.Unmarshal(data, &steps)
 	}
-	if err == nil && (!lock.ValidID(st.ID) || st.Entry != nil && !t.isStaged(st)) {
+	if err == nil && slices.ContainsFunc(steps, func(st step) bool { return !lock.ValidID(st.ID) || st.Entry != nil && !t.isStaged(st) }) {
 		err = errors.New("it names no pack")
+	}
+	if err == nil && overlap(steps) {
+		err = errors.New("it names a place twice")
 	}
 	if err != nil {
 		return fmt.Errorf("reading %q, which says what a killed process had begun: %w; remove it, and call packs-mcp verify", filepath.Join(t.s.Dir, stepFile), err)
 	}
-	if !t.mayFinish(st) {
+	steps = slices.DeleteFunc(steps, func(st step) bool { return !t.mayFinish(st) })
+	if len(steps) == 0 {
 		return t.done()
 	}
-	return t.finish(st)
+	return t.finish(steps)
+}
+
+// overlap reports whether a step changes what another one is about.
+func overlap(steps []step) bool {
+	var ids []string
+	for _, st := range steps {
+		if slices.Contains(ids, st.ID) || overlapping(slices.Values(ids), st.ID) != "" {
+			return true
+		}
+		ids = append(ids, st.ID)
+	}
+	return false
 }
 
 // isStaged reports whether what a step brings is where the store has it. The step may
@@ -130,32 +154,36 @@ func (t *Tx) mayFinish(st step) bool {
 	return false
 }
 
-// finish does what is left of a step. It can be cut anywhere, and called again.
-func (t *Tx) finish(st step) error {
+// finish does what is left of some steps. It can be cut anywhere, and called again.
+func (t *Tx) finish(steps []step) error {
 	packs := maps.Clone(t.l.Packs)
-	if st.Entry == nil {
-		if err := t.takeAway(st.ID); err != nil {
-			return err
+	var taken []step
+	for _, st := range steps {
+		if st.Entry == nil {
+			if err := t.takeAway(st.ID); err != nil {
+				return err
+			}
+			delete(packs, st.ID)
+			taken = append(taken, st)
+			continue
 		}
-		delete(packs, st.ID)
-	} else {
 		switch there, err := t.exchange(st); {
 		case err != nil:
 			return fmt.Errorf("giving %q its place: %w", st.ID, err)
 		case !there: // somebody removed what was to come; the pack is as it was
-			return t.done()
+			continue
 		}
 		if err := t.keep(st); err != nil {
 			return fmt.Errorf("keeping the version before of %q: %w", st.ID, err)
 		}
-		data, err := json.Marshal(placed{st.ID, *st.Entry})
-		if err == nil {
-			err = writeIn(t.root, placedFile(st.ID), data)
-		}
-		if err != nil {
-			return fmt.Errorf("noting that %q was added: %w", st.ID, err)
-		}
+		taken = append(taken, st)
 		packs[st.ID] = *st.Entry
+	}
+	if len(taken) == 0 {
+		return t.done()
+	}
+	if err := t.note(taken); err != nil {
+		return err
 	}
 	l := *t.l
 	l.Packs = packs
@@ -167,7 +195,10 @@ func (t *Tx) finish(st step) error {
 		return fmt.Errorf("writing %q: %w", t.s.LockFile, err)
 	}
 	t.l = &l
-	if st.Entry == nil {
+	for _, st := range taken {
+		if st.Entry != nil {
+			continue
+		}
 		for _, dir := range []string{removed, before(st.ID), placedFile(st.ID)} {
 			if err := t.root.RemoveAll(dir); err != nil {
 				return err
@@ -175,6 +206,35 @@ func (t *Tx) finish(st step) error {
 		}
 	}
 	return t.done()
+}
+
+// note writes beside the packs that they were added, and waits until that and their
+// places are durable.
+func (t *Tx) note(steps []step) error {
+	each := func(waits bool) error {
+		for _, st := range steps {
+			if st.Entry == nil {
+				continue
+			}
+			data, err := json.Marshal(placed{st.ID, *st.Entry})
+			if err == nil {
+				err = write(t.root, placedFile(st.ID), data, waits)
+			}
+			if err != nil {
+				return fmt.Errorf("noting that %q was added: %w", st.ID, err)
+			}
+		}
+		return nil
+	}
+	if len(steps) > 1 {
+		if err := each(false); err != nil {
+			return err
+		}
+		if done, err := t.s.syncDisk(); done || err != nil {
+			return err
+		}
+	}
+	return each(true)
 }
 
 func (t *Tx) done() error { return t.root.Remove(stepFile) }

@@ -17,11 +17,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
@@ -38,6 +41,9 @@ const inner = ".store"
 type Store struct {
 	Dir      string // of the packs, absolute
 	LockFile string // absolute
+
+	mu   sync.Mutex // guards disk
+	disk *os.File   // Dir, from before anything was staged; see openDisk
 }
 
 // A Staged pack is one that came in, and has no place yet.
@@ -52,9 +58,13 @@ type Staged struct {
 func (s *Staged) Close() error { return s.temp.Remove() }
 
 // Stage fills a folder of the store by what fill adds. What fill refuses leaves
-// nothing behind.
+// nothing behind. What comes in is durable once it has its place, and may be lost with
+// the system before.
 func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *Staged, err error) {
 	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	if err := s.openDisk(); err != nil {
 		return nil, err
 	}
 	folder, err := temp.New(s.in("tmp"))
@@ -75,14 +85,12 @@ func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *St
 		return nil, err
 	}
 	defer root.Close()
-	st := stage.New(root, limits)
+	st := newStage(root, limits)
 	if err := fill(st); err != nil {
 		return nil, err
 	}
-	if out.Tree, err = st.Finish(); err != nil {
-		return nil, err
-	}
-	return out, syncFolders(out.Dir)
+	out.Tree, err = st.Finish()
+	return out, err
 }
 
 // prepare makes the folders.
@@ -208,17 +216,60 @@ type Tx struct {
 // Lock is what the lock file says. It must not be modified.
 func (t *Tx) Lock() *lock.Lock { return t.l }
 
-// Install gives the staged pack its place, and the one that had it becomes the version
-// before.
-func (t *Tx) Install(id string, p *Staged, e lock.Entry) error {
+// An Arrival is a staged pack, and what the lock file will say about it.
+type Arrival struct {
+	ID    string
+	Pack  *Staged
+	Entry lock.Entry
+}
+
+// Install gives staged packs their places; a pack that had one becomes the version
+// before. All of them come in or none, also when the process is killed. Only a disk that
+// fails while they get their places can leave some of them in; each is whole then, and
+// the next process notes them in the lock file.
+func (t *Tx) Install(all ...Arrival) error {
+	ids := slices.Collect(maps.Keys(t.l.Packs))
+	var steps []step
+	for i, a := range all {
+		if slices.ContainsFunc(all[:i], func(b Arrival) bool { return a.ID == b.ID }) {
+			return fmt.Errorf("%q would come in twice", a.ID)
+		}
+		if err := t.fits(a, ids); err != nil {
+			return err
+		}
+		ids = append(ids, a.ID)
+		staged, err := filepath.Rel(t.s.Dir, a.Pack.Dir)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, step{ID: a.ID, Entry: &a.Entry, Staged: filepath.ToSlash(staged)})
+	}
+	if err := t.s.settle(all); err != nil {
+		return fmt.Errorf("nothing was changed: waiting for the disk: %w", err)
+	}
+	return t.run(steps)
+}
+
+// fits refuses a pack that cannot have its place, beside those with these ids.
+func (t *Tx) fits(a Arrival, ids []string) error {
+	id, e := a.ID, a.Entry
 	if !lock.ValidID(id) {
 		return fmt.Errorf("%q is not the id of a pack", id)
 	}
-	if e.Digest != p.Tree.Digest() {
+	if e.Digest != a.Pack.Tree.Digest() {
 		return errors.New("the entry is for other bytes")
 	}
-	if other := overlapping(t.l, id); other != "" {
+	if other := overlapping(slices.Values(ids), id); other != "" {
 		return fmt.Errorf("%q cannot be beside %q: one folder would be in the other", id, other)
+	}
+	for dir := path.Dir(id); dir != "."; dir = path.Dir(dir) {
+		info, err := t.root.Lstat(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%q is not a folder, so %q cannot be in it", t.s.path(dir), id)
+		}
 	}
 	if _, ok := t.l.Packs[id]; !ok {
 		same, err := t.holds(id, &e)
@@ -229,17 +280,13 @@ func (t *Tx) Install(id string, p *Staged, e lock.Entry) error {
 			return fmt.Errorf("%q is there already, and was not added by packs-mcp", t.s.path(id))
 		}
 	}
-	staged, err := filepath.Rel(t.s.Dir, p.Dir)
-	if err != nil {
-		return err
-	}
-	return t.run(step{ID: id, Entry: &e, Staged: filepath.ToSlash(staged)})
+	return nil
 }
 
-// overlapping returns a pack of the lock file whose folder would be in that of another
-// id, or the other way round; empty if there is none.
-func overlapping(l *lock.Lock, id string) string {
-	for other := range l.Packs {
+// overlapping returns a pack whose folder would be in that of another id, or the other
+// way round; empty if there is none.
+func overlapping(others iter.Seq[string], id string) string {
+	for other := range others {
 		if strings.HasPrefix(other, id+"/") || strings.HasPrefix(id, other+"/") {
 			return other
 		}
@@ -252,7 +299,7 @@ func (t *Tx) Remove(id string) error {
 	if _, ok := t.l.Packs[id]; !ok {
 		return fmt.Errorf("%q is not in %q", id, t.s.LockFile)
 	}
-	return t.run(step{ID: id})
+	return t.run([]step{{ID: id}})
 }
 
 // A Stray is a pack that was added here, and that the lock file no longer names: it was
@@ -293,7 +340,7 @@ func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
 		if json.Unmarshal(data, &p) != nil || !lock.ValidID(p.ID) || placedFile(p.ID) != name {
 			continue
 		}
-		if _, ok := l.Packs[p.ID]; ok || overlapping(l, p.ID) != "" {
+		if _, ok := l.Packs[p.ID]; ok || overlapping(maps.Keys(l.Packs), p.ID) != "" {
 			continue
 		}
 		if info, err := root.Lstat(p.ID); err != nil || !info.IsDir() {
@@ -322,7 +369,7 @@ func (t *Tx) Discard(id string) error {
 		case !s.Same:
 			return fmt.Errorf("%q was changed since it was added; remove it by hand if you do not need it", t.s.path(id))
 		default:
-			return t.run(step{ID: id, Before: &s.Entry})
+			return t.run([]step{{ID: id, Before: &s.Entry}})
 		}
 	}
 	return fmt.Errorf("%q was not added, or is in %q", id, t.s.LockFile)
@@ -350,7 +397,7 @@ func (t *Tx) Undo(id string) (lock.Entry, error) {
 	if err != nil {
 		return lock.Entry{}, err
 	}
-	return e, t.run(step{ID: id, Entry: &e, Staged: path.Join(before(id), "pack")})
+	return e, t.run([]step{{ID: id, Entry: &e, Staged: path.Join(before(id), "pack")}})
 }
 
 // before is where the version before of a pack is, below the folder of the packs.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -43,7 +44,7 @@ func install(t *testing.T, s *Store, id string, files map[string]string) lock.En
 	t.Helper()
 	p, e, err := add(s, files)
 	if err == nil {
-		err = errors.Join(s.Change(t.Context(), func(tx *Tx) error { return tx.Install(id, p, e) }), p.Close())
+		err = errors.Join(s.Change(t.Context(), func(tx *Tx) error { return tx.Install(Arrival{id, p, e}) }), p.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +138,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.Change(t.Context(), func(tx *Tx) error { return tx.Install(id, p, e) })
+		err = s.Change(t.Context(), func(tx *Tx) error { return tx.Install(Arrival{id, p, e}) })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", id, err, want)
 		}
@@ -163,7 +164,7 @@ func TestLinkedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Install("acme/triage", p, e) }); err == nil {
+	if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Install(Arrival{"acme/triage", p, e}) }); err == nil {
 		t.Error("a pack was added through a link")
 	}
 	if entries, _ := os.ReadDir(outside); len(entries) > 0 {
@@ -179,7 +180,9 @@ func TestKilled(t *testing.T) {
 		for i := 0; ; i++ {
 			id := []string{"a", "acme/b", "acme/c"}[rand.IntN(3)]
 			var err error
-			switch rand.IntN(5) {
+			switch rand.IntN(6) {
+			case 5:
+				installGroup(t, s, fmt.Sprint(rand.IntN(1_000_000)))
 			case 0:
 				err = s.Change(t.Context(), func(tx *Tx) error { return tx.Remove(id) })
 			case 1:
@@ -219,11 +222,75 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		left(t, s, slices.Sorted(maps.Keys(l.Packs))...)
-		for _, id := range []string{"a", "acme/b", "acme/c"} {
+		var versions []string
+		for _, id := range group() {
+			data, _ := os.ReadFile(filepath.Join(s.Dir, id, "SKILL.md"))
+			versions = append(versions, string(data))
+		}
+		if v := slices.Compact(versions); len(v) != 1 {
+			t.Errorf("of packs that come in together, there are the versions %q", v)
+		}
+		for _, id := range append(group(), "a", "acme/b", "acme/c") {
 			_, err := os.Lstat(filepath.Join(s.Dir, id))
 			if _, ok := l.Packs[id]; ok != (err == nil) {
 				t.Errorf("%s: in the lock file %v, on disk %v", id, ok, err)
 			}
+		}
+	}
+}
+
+// group are packs that come in together: more files than are made durable one by one.
+func group() []string { return []string{"group/a", "group/b", "group/c"} }
+
+func installGroup(t *testing.T, s *Store, version string) {
+	t.Helper()
+	var all []Arrival
+	for _, id := range group() {
+		files := map[string]string{"SKILL.md": version}
+		for i := range many / 2 {
+			files[fmt.Sprintf("docs/%d.md", i)] = version
+		}
+		p, e, err := add(s, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		all = append(all, Arrival{id, p, e})
+	}
+	if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Install(all...) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Packs come in together, or none of them does. Each has its version before.
+func TestTogether(t *testing.T) {
+	s := open(t)
+	installGroup(t, s, "one")
+	installGroup(t, s, "two")
+	left(t, s, group()...)
+	for _, id := range group() {
+		if err := s.Change(t.Context(), func(tx *Tx) error { _, err := tx.Undo(id); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if got := content(t, s, id); got != "one" {
+			t.Errorf("%s is %q after undo, want one", id, got)
+		}
+	}
+	for _, ids := range [][]string{{"x", "x"}, {"x", "x/y"}, {"x/y", "x"}, {"x", "group"}, {"x", "../y"}} {
+		var all []Arrival
+		for _, id := range ids {
+			p, e, err := add(s, map[string]string{"SKILL.md": "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			all = append(all, Arrival{id, p, e})
+		}
+		if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Install(all...) }); err == nil {
+			t.Errorf("%q came in together", ids)
+		}
+		if _, err := os.Lstat(filepath.Join(s.Dir, "x")); err == nil {
+			t.Errorf("of %q, one came in", ids)
 		}
 	}
 }
@@ -289,7 +356,7 @@ func TestStrays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Install("acme/one", again, other) }); err == nil {
+	if err := s.Change(t.Context(), func(tx *Tx) error { return tx.Install(Arrival{"acme/one", again, other}) }); err == nil {
 		t.Error("other bytes took the place of a stray")
 	}
 	install(t, s, "acme/one", map[string]string{"SKILL.md": "one"})

@@ -44,6 +44,11 @@ func writeFile(path string, data []byte) error {
 
 // writeIn is writeFile below a folder.
 func writeIn(root *os.Root, name string, data []byte) error {
+	return write(root, name, data, true)
+}
+
+// write replaces a file as a whole. Without waits, the caller makes it durable.
+func write(root *os.Root, name string, data []byte, waits bool) error {
 	next := name + ".new"
 	if err := removeIn(root, next); err != nil {
 		return err
@@ -56,8 +61,10 @@ func writeIn(root *os.Root, name string, data []byte) error {
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if waits {
+		if err := f.Sync(); err != nil {
+			return err
+		}
 	}
 	if err := f.Close(); err != nil {
 		return err
@@ -65,7 +72,10 @@ func writeIn(root *os.Root, name string, data []byte) error {
 	if err := root.Rename(next, name); err != nil {
 		return err
 	}
-	return syncFolder(root, filepath.Dir(name))
+	if !waits {
+		return nil
+	}
+	return syncIn(root, filepath.Dir(name))
 }
 
 // removeIn removes a file that may not be there.
@@ -76,32 +86,17 @@ func removeIn(root *os.Root, name string) error {
 	return nil
 }
 
-// syncFolder makes new names in a folder durable, where a system can be told to.
-func syncFolder(root *os.Root, dir string) error {
+// syncIn makes a file, or new names in a folder, durable, where a system can be told to.
+func syncIn(root *os.Root, name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	f, err := root.Open(dir)
+	f, err := root.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	return f.Sync()
-}
-
-// syncFolders makes all names below a folder durable.
-func syncFolders(dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		return syncFolder(root, p)
-	})
 }
 
 // removeFile removes a file that may not be there.

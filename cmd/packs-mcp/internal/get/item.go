@@ -170,15 +170,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 		}
 	}
 	if yes {
-		// One turn for all: each turn looks for what killed processes left.
-		err := p.Change(ctx, func(tx *store.Tx) error {
-			for _, it := range todo {
-				if err := a.install(p, tx, it, h); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err := p.Change(ctx, func(tx *store.Tx) error { return a.install(p, tx, h, todo...) })
 		if err != nil {
 			return err
 		}
@@ -395,26 +387,32 @@ func (a *app) ask(ctx context.Context, question string) (bool, error) {
 	return yes, err
 }
 
-// install gives one pack its place, with a line in the log before.
-func (a *app) install(p *place, tx *store.Tx, it *item, h how) error {
-	dir, err := p.Path(it.id)
-	if err != nil {
+// install gives packs their places, all or none, with a line each in the log before.
+func (a *app) install(p *place, tx *store.Tx, h how, items ...*item) error {
+	var lines []audit.Entry
+	for _, it := range items {
+		dir, err := p.Path(it.id)
+		if err != nil {
+			return err
+		}
+		// What was shown is what the lock file said then.
+		now, ok := tx.Lock().Packs[it.id]
+		if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
+			return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
+		}
+		lines = append(lines, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved})
+	}
+	if err := a.record(p.cfg, lines...); err != nil {
 		return err
 	}
-	// What was shown is what the lock file said then.
-	now, ok := tx.Lock().Packs[it.id]
-	if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
-		return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
-	}
-	if err := a.record(p.cfg, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved}); err != nil {
+	if err := put(tx, items...); err != nil {
 		return err
 	}
-	if err := it.put(tx, it.entry); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Stderr, "%s is in %s\n", safetext.Line(it.id), safetext.Line(dir))
-	if it.before == nil && !h.attach {
-		fmt.Fprintf(a.Stderr, "  models see it after: packs-mcp attach %s\n", safetext.Line(it.id))
+	for i, it := range items {
+		fmt.Fprintf(a.Stderr, "%s is in %s\n", safetext.Line(it.id), safetext.Line(lines[i].Dir))
+		if it.before == nil && !h.attach {
+			fmt.Fprintf(a.Stderr, "  models see it after: packs-mcp attach %s\n", safetext.Line(it.id))
+		}
 	}
 	return nil
 }
@@ -437,11 +435,17 @@ func (a *app) attach(p *place, id string) error {
 	})
 }
 
-// record writes a line into the log, without which nothing changes.
-func (a *app) record(cfg *config.Config, e audit.Entry) error {
+// record writes lines into the log, without which nothing changes. They are on the disk
+// when it returns.
+func (a *app) record(cfg *config.Config, lines ...audit.Entry) error {
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
 	if err != nil {
 		return err
 	}
-	return errors.Join(log.Append(e), log.Close())
+	for _, e := range lines {
+		if err = log.AppendLazy(e); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, log.Close()) // Close syncs them all
 }

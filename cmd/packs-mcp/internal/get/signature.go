@@ -271,14 +271,22 @@ func (c *checker) ask(ctx context.Context, q trust.Question) (trust.Verdict, err
 	return v, err
 }
 
-// put gives the pack its place, and keeps the proof of its signature.
-func (it *item) put(tx *store.Tx, e lock.Entry) error {
-	if it.proof != nil {
-		if err := tx.KeepProof(it.proof); err != nil {
+// put gives packs their places, all or none, and keeps the proofs of their signatures.
+func put(tx *store.Tx, items ...*item) error {
+	var proofs [][]byte
+	var all []store.Arrival
+	for _, it := range items {
+		if it.proof != nil {
+			proofs = append(proofs, it.proof)
+		}
+		all = append(all, store.Arrival{ID: it.id, Pack: it.staged, Entry: it.entry})
+	}
+	if len(proofs) > 0 {
+		if err := tx.KeepProofs(proofs...); err != nil {
 			return fmt.Errorf("keeping the proof of the signature: %w", err)
 		}
 	}
-	return tx.Install(it.id, it.staged, e)
+	return tx.Install(all...)
 }
 
 // proven verifies the signature of an entry again, by the proof that was kept. It asks

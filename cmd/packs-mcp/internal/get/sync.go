@@ -313,7 +313,7 @@ func (a *app) adopt(ctx context.Context, p *place, strays []store.Stray, all []s
 		}
 		err = p.Change(ctx, func(tx *store.Tx) error {
 			for _, it := range items {
-				if err := a.install(p, tx, it, h); err != nil {
+				if err := a.install(p, tx, h, it); err != nil {
 					all[at[it]].Error = err.Error()
 					failed = append(failed, err)
 					continue
@@ -391,7 +391,8 @@ func (a *app) restore(ctx context.Context, p *place, id string) error {
 		if err := a.recordChange(p, id, e); err != nil {
 			return err
 		}
-		return it.put(tx, e)
+		it.entry = e
+		return put(tx, it)
 	})
 }
 

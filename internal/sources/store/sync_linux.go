@@ -1,0 +1,42 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// late says that files are made durable after they were staged.
+const late = true
+
+func newStage(root *os.Root, limits stage.Limits) *stage.Stage { return stage.NewLoose(root, limits) }
+
+// syncAll makes everything on the file system of an open folder durable. It reports
+// false, and does nothing, on a file system that is not known to wait for its disk, as
+// some over a network and some in user space, and before Linux 5.8, where syncfs does
+// not report what could not be written (syncfs(2), "Errors").
+func syncAll(dir *os.File) (bool, error) {
+	var is unix.Statfs_t
+	if err := unix.Fstatfs(int(dir.Fd()), &is); err != nil {
+		return false, err
+	}
+	switch int64(is.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+	default:
+		return false, nil
+	}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return false, err
+	}
+	release, _, _ := bytes.Cut(name.Release[:], []byte{0})
+	var major, minor int
+	if _, err := fmt.Sscanf(string(release), "%d.%d", &major, &minor); err != nil || major < 5 || major == 5 && minor < 8 {
+		return false, nil
+	}
+	return true, unix.Syncfs(int(dir.Fd()))
+}
