@@ -235,7 +235,7 @@ func TestIndexAndAdd(t *testing.T) {
 			t.Errorf("added %+v, want %+v", got.Packs[i], p)
 		}
 	}
-	// One pack only, and a name that is none.
+	// One pack only, and a name that no pack has.
 	author.does(0, &site, "index", dir, "solo", "--out", out, "--yes", "--json")
 	if len(site.Packs) != 1 || site.Packs[0].Type != "skill-md" {
 		t.Errorf("a site of one: %+v", site)

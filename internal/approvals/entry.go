@@ -203,7 +203,7 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 }
 
 // pageStyle is the page's stylesheet, for pages that have it in them: they cannot fetch
-// it, since whoever sees them is not signed in.
+// it, since a browser that sees them is not signed in.
 func pageStyle() string {
 	text, err := pageFiles.ReadFile("page/page.css")
 	if err != nil {

@@ -104,7 +104,7 @@ func New(o Options) (*Verifier, error) {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the issuer %q is not a URL such as https://login.example.com", o.Issuer)
 	case !trusted(u):
-		return nil, fmt.Errorf("the issuer %q has to be asked over https: whoever changes its answers decides who is who", o.Issuer)
+		return nil, fmt.Errorf("the issuer %q has to be asked over https: its answers decide who is who", o.Issuer)
 	case o.Audience == "":
 		return nil, errors.New("an audience is required: what the provider's tokens for this server are for")
 	}

@@ -27,7 +27,7 @@ type Credential struct {
 // Options configure a [Server]. Credentials or Tokens is required.
 type Options struct {
 	Credentials []Credential
-	// Tokens says whose a token is that is none of Credentials; nil: nobody's.
+	// Tokens reads the tokens that are not in Credentials; nil: there are no others.
 	Tokens *oidc.Verifier
 	// Local says that no other machine can reach the server: a token without a
 	// name is then the user's own.
