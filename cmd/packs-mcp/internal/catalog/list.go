@@ -51,7 +51,7 @@ type listedPack struct {
 	// WithoutTool says that the pack gets no tool of its own, though skills are exposed:
 	// there is no place for it.
 	WithoutTool bool `json:"without_tool,omitempty"`
-	// Added says where the pack was added from; nil for a pack that was not added, or that came from a folder here.
+	// Added says where the pack was added from; nil for a pack that was not added.
 	Added    *addedFrom        `json:"added,omitempty"`
 	Problems []diag.Diagnostic `json:"problems"`
 
