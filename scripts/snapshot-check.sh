@@ -11,7 +11,7 @@ set -eu
 command -v git >/dev/null || skip git "there is no git on the PATH"
 dir=$(mktemp -d)
 deb=''
-trap 'kill $deb 2>/dev/null; wait; chmod -R u+w "$dir" && rm -rf "$dir"' EXIT
+trap '[ -z "$deb" ] || kill "$deb" 2>/dev/null || :; wait; chmod -R u+w "$dir" && rm -rf "$dir"' EXIT
 chmod 755 "$dir"
 mkdir -p .cache/bin
 commit=$(git rev-parse HEAD) # and nothing that is committed meanwhile
