@@ -32,7 +32,7 @@ func (s *Server) withoutTokens(c *call) error {
 		said = append(said, c.meta.AdditionalFields[contextKey])
 	}
 	if s.tokens.In(said) {
-		return toolerr.New(toolerr.CodeInvalidArguments, "Leave it out, and tell the user where you have it from.", "the arguments have a token in them that lets people use this server")
+		return toolerr.New(toolerr.CodeInvalidArguments, "Leave it out, and tell the user where it came from.", "the arguments have a token in them that lets people use this server")
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 //
 // A cursor names its list and the last key that was given, so that it stays right when
 // entries come and go, and is not taken for one of another list. It holds no state of the
-// server, and it is not secret: whoever has one learns and gets nothing that they could
+// server, and it is not secret: a client that has one learns and gets nothing that they could
 // not ask for.
 package pages
 

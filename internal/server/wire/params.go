@@ -9,7 +9,7 @@ import (
 )
 
 // Params are the parameters of a message, as written. An object is split into its
-// members once, where the message arrives, so that whoever needs one of them does not
+// members once, where the message arrives, so that code that needs one of them does not
 // read the others: the arguments of a call may be most of a message.
 type Params struct {
 	raw     json.RawMessage // a slice of the message; nil: there are none
