@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/caches"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 )
 
 // Doctor lists the caches of tools. Revoking an answer empties its caches and no
@@ -44,10 +44,10 @@ func TestCachesCommands(t *testing.T) {
 	if out := command("doctor", "--json"); !strings.Contains(out, `"bytes": 1048576`) {
 		t.Errorf("doctor --json prints:\n%s", out)
 	}
-	grants := grantfile.Open(filepath.Join(home, "state", "grants.json"))
-	err := grants.Update(func(all []gate.Grant) ([]gate.Grant, error) {
+	kept := grantfile.Open(filepath.Join(home, "state", "grants.json"))
+	err := kept.Update(func(all []grants.Grant) ([]grants.Grant, error) {
 		for _, key := range []string{revoked, stays} {
-			all = append(all, gate.Grant{ID: key[:8], Digest: key, Subject: "s", Since: time.Now(), Kind: call.KindRun, Pack: "acme/go", Tool: "build"})
+			all = append(all, grants.Grant{ID: key[:8], Digest: key, Subject: "s", Since: time.Now(), Kind: call.KindRun, Pack: "acme/go", Tool: "build"})
 		}
 		return all, nil
 	})

@@ -22,9 +22,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 )
 
 const (
@@ -332,11 +332,11 @@ func TestPeopleShareTheGrants(t *testing.T) {
 	write(t, config, "packs: [{path: packs, attach: all}]\n"+strings.Replace(forTwo, "rules: [{allow: {kind: [open, read, enable, run]}}]\n", "", 1))
 	store := grantfile.Open(filepath.Join(dir, "state", "state", "grants.json"))
 	const part = 1000 // of 2,000
-	var adas []gate.Grant
+	var adas []grants.Grant
 	for i := range part {
-		adas = append(adas, gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: call.KindOpen, Person: "ada"})
+		adas = append(adas, grants.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: call.KindOpen, Person: "ada"})
 	}
-	if err := store.Update(func([]gate.Grant) ([]gate.Grant, error) { return adas, nil }); err != nil {
+	if err := store.Update(func([]grants.Grant) ([]grants.Grant, error) { return adas, nil }); err != nil {
 		t.Fatal(err)
 	}
 	g := startTeam(t, dir, env, config)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -65,7 +66,7 @@ func (c *check) holder() queue.Holder {
 
 // question asks about the request. It adds an entry to the queue and returns a
 // question that the client can carry.
-func (c *check) question(stored []Grant) (*Permit, *Question, error) {
+func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 	if c.showsCard() && !c.byCard() && !c.elsewhere() {
 		return nil, nil, c.unaskedInChat()
 	}
@@ -390,7 +391,7 @@ func (c *check) allow(d queue.Decision, values map[string]string) (*Permit, erro
 // keepAnswer makes an answer hold for as long as it says. It records the answer by
 // calling record.
 func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue.Decision, reason string) error) error {
-	g := c.wouldGrant().clone()
+	g := c.wouldGrant().Clone()
 	g.Channel = channel
 	keep := d
 	switch {
@@ -405,7 +406,7 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 	default:
 		return record(d, "")
 	}
-	return c.keepGrant(g, &c.call.Caller, keep, func(g Grant, kept queue.Decision, reason string) error {
+	return c.keepGrant(g, &c.call.Caller, keep, func(g grants.Grant, kept queue.Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
 			kept = d // record what the person chose, although a first run keeps "once"

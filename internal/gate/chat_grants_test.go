@@ -6,6 +6,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -48,9 +49,6 @@ func TestChatGrants(t *testing.T) {
 	if got := []string{b.outcome(toolRun()), b.outcome(second(toolRun())), b.outcome(openCall()), b.outcome(execRun())}; !slices.Equal(got, []string{asks, allows, allows, allows}) {
 		t.Errorf("the run, the run in the other chat, opening, a command: %q", got)
 	}
-	if have := b.chats["stdio-1"]; have.bytes != have.grants[0].size() {
-		t.Errorf("the chat remembers %d bytes, want %d", have.bytes, have.grants[0].size())
-	}
 	lines := len(b.log.all())
 	for _, id := range []string{"", "x", all[1].ID, all[2].ID + "x", all[2].Digest} {
 		if found, err := b.RevokeChatGrant(id); found || err != nil || len(b.log.all()) != lines {
@@ -84,23 +82,23 @@ func TestRevokedBeforeItCameAgain(t *testing.T) {
 
 // Answers of before hold for what they said: opening alone.
 func TestOldAnswersHold(t *testing.T) {
-	old := newGrant(call.Freeze(openCall(), 0))
+	old := grants.New(call.Freeze(openCall(), 0))
 	for policy, want := range map[string][]string{
 		PolicyEveryCall: {allows, asks, asks, asks},
 		PolicyBalanced:  {allows, asks, asks, asks},
 		PolicyFirstRun:  {allows, allows, allows, asks},
 	} {
-		b := newBalanced(t, storedIn(&memory{grants: []Grant{old}}), func(o *Options) { o.Policy = policy })
+		b := newBalanced(t, storedIn(&memory{grants: []grants.Grant{old}}), func(o *Options) { o.Policy = policy })
 		if got := []string{b.outcome(openCall()), b.outcome(readCall()), b.outcome(enableCall()), b.outcome(readingRun())}; !slices.Equal(got, want) {
 			t.Errorf("%s: opening, reading, enabling and a run: %q, want %q", policy, got, want)
 		}
 	}
 	// One of a pack that changed is replaced by the answer that includes it.
 	void := old
-	void.Void, void.Digest = &Void{}, "x"
-	theirs := newGrant(call.Freeze(with(openCall(), func(r *call.Request) { r.Caller.Person = "grace" }), 0))
-	theirs.Void = &Void{}
-	store := &memory{grants: []Grant{void, theirs}}
+	void.Void, void.Digest = &grants.Void{}, "x"
+	theirs := grants.New(call.Freeze(with(openCall(), func(r *call.Request) { r.Caller.Person = "grace" }), 0))
+	theirs.Void = &grants.Void{}
+	store := &memory{grants: []grants.Grant{void, theirs}}
 	newBench(t, storedIn(store)).approve(openCall(), queue.Always)
 	if len(store.grants) != 2 || store.grants[0].Person != "grace" || store.grants[1].Kind != call.KindUse {
 		t.Errorf("grants = %+v, want another person's and the new one", store.grants)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -90,7 +91,7 @@ func unbound(of func() call.Request, digest func(*call.Request, sandbox.Level) s
 
 // grantDigest is what a grant for the like of r is bound to.
 func grantDigest(r *call.Request, level sandbox.Level) string {
-	return newGrant(call.Freeze(*r, level)).Digest
+	return grants.New(call.Freeze(*r, level)).Digest
 }
 
 // callDigest is what an answer to the question about r is bound to.

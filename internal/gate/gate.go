@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -116,7 +117,7 @@ type Options struct {
 	// Prompts is PromptsAuto, PromptsAllow or PromptsAsk; empty means PromptsAuto.
 	Prompts string
 	// Grants keeps the answers that hold in every chat. If nil, no answer does.
-	Grants GrantStore
+	Grants grants.Store
 	// Copies makes the private copies of packs that programs start from. If nil,
 	// they start from the pack's own folder.
 	Copies Copier
@@ -153,8 +154,8 @@ type Gate struct {
 	policy  string
 	prompts string
 	rules   []rules.Rule
-	store   GrantStore // nil: no grant holds in every chat
-	copies  Copier     // nil: packs are not copied
+	store   grants.Store // nil: no grant holds in every chat
+	copies  Copier       // nil: packs are not copied
 	caches  *caches.Store
 	ask     []string      // the channels
 	wait    time.Duration // 0: as long as the client of a call is known to wait
@@ -162,15 +163,14 @@ type Gate struct {
 	full    bool
 	now     func() time.Time
 	queue   *queue.Queue
-	people  int // how many persons share what is kept; at least 1
+	chats   *grants.Chats // what was allowed in each
 
 	refusals refusals
 
 	deciding sync.Mutex // held by Decide, and while an answer is applied that may take a decision back
 
 	mu    sync.Mutex
-	chats map[string]*remembered // :: chat → what was allowed in it
-	wrong map[string]int         // :: chat → wrong answers on its cards
+	wrong map[string]int // :: chat → wrong answers on its cards
 }
 
 // New returns a gate with no grants. o.Runner and o.Log are required.
@@ -214,7 +214,7 @@ func New(o Options) (*Gate, error) {
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
-		queue:    questions, chats: make(map[string]*remembered), wrong: make(map[string]int), people: people,
+		queue:    questions, chats: grants.NewChats(people), wrong: make(map[string]int),
 	}, nil
 }
 
@@ -241,9 +241,9 @@ func (g *Gate) Abandon(chat string) { g.queue.Abandon(chat) }
 func (g *Gate) EndChat(chat string) {
 	g.queue.Forget(chat)
 	g.refusals.forget(chat)
+	g.chats.Forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.chats, chat)
 	delete(g.wrong, chat)
 }
 
@@ -332,11 +332,11 @@ type check struct {
 	// atOnce says that the call returns without waiting, so a client can make as many
 	// as it likes.
 	atOnce   bool
-	own, use *Grant // see ownGrant and useGrant
-	grant    string // id of the grant that the decision rests on or makes
-	ruled    string // where the rule is written that decided
-	short    string // which rule nearly allows it, and what is missing; see falls
-	unshown  bool   // the client does not show the question, although it says that it can
+	own, use *grants.Grant // see ownGrant and useGrant
+	grant    string        // id of the grant that the decision rests on or makes
+	ruled    string        // where the rule is written that decided
+	short    string        // which rule nearly allows it, and what is missing; see falls
+	unshown  bool          // the client does not show the question, although it says that it can
 	// changed says what differs from what was allowed before.
 	changed []string
 }
@@ -403,7 +403,7 @@ func (c *check) first() (*Permit, *Question, error) {
 
 // already returns what allows the request without a question, and why: a rule, an
 // earlier answer or the policy. It returns [Deny] if nothing does.
-func (c *check) already(verdict rules.Verdict, stored []Grant) (d queue.Decision, channel, reason string) {
+func (c *check) already(verdict rules.Verdict, stored []grants.Grant) (d queue.Decision, channel, reason string) {
 	if c.call.OnceOnly() || c.always {
 		return queue.Deny, "", ""
 	}

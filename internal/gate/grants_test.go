@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -319,11 +320,11 @@ func TestEveryChangeAsks(t *testing.T) {
 					if got := b.outcome(c.of()); got != want {
 						t.Errorf("when it is changed back: %s, want %s", got, want)
 					}
-					var void *Void
+					var void *grants.Void
 					if scope == queue.Always {
 						void = store.grants[0].Void
 					} else {
-						void = b.inChat("stdio-1")[0].Void
+						void = b.chats.Of("stdio-1")[0].Void
 					}
 					if (void != nil) != d.void {
 						t.Errorf("void = %+v, want one: %v", void, d.void)
@@ -416,19 +417,19 @@ func TestChangedSince(t *testing.T) {
 
 // TestGrantsThatDoNotHold: a grant counts only as it was given.
 func TestGrantsThatDoNotHold(t *testing.T) {
-	for name, spoil := range map[string]func(*Grant){
-		"another digest":             func(g *Grant) { g.Digest = strings.Repeat("0", 64) },
-		"no digest":                  func(g *Grant) { g.Digest = "" },
-		"another fact":               func(g *Grant) { g.Facts[3].Values[0] = "sha256:ff" },
-		"a fact less":                func(g *Grant) { g.Facts = g.Facts[1:] },
-		"a fact more":                func(g *Grant) { g.Facts = append(g.Facts, call.Fact{Name: "x"}) },
-		"facts in another order":     func(g *Grant) { g.Facts[0], g.Facts[1] = g.Facts[1], g.Facts[0] },
-		"no facts":                   func(g *Grant) { g.Facts = nil },
-		"void":                       func(g *Grant) { g.Void = &Void{} },
-		"for another policy":         func(g *Grant) { g.Policy = PolicyFirstRun },
-		"for a policy nobody has":    func(g *Grant) { g.Policy = "x" },
-		"an empty grant":             func(g *Grant) { *g = Grant{} },
-		"an empty grant of the same": func(g *Grant) { *g = Grant{ID: g.ID, Subject: g.Subject, Digest: g.Digest} },
+	for name, spoil := range map[string]func(*grants.Grant){
+		"another digest":             func(g *grants.Grant) { g.Digest = strings.Repeat("0", 64) },
+		"no digest":                  func(g *grants.Grant) { g.Digest = "" },
+		"another fact":               func(g *grants.Grant) { g.Facts[3].Values[0] = "sha256:ff" },
+		"a fact less":                func(g *grants.Grant) { g.Facts = g.Facts[1:] },
+		"a fact more":                func(g *grants.Grant) { g.Facts = append(g.Facts, call.Fact{Name: "x"}) },
+		"facts in another order":     func(g *grants.Grant) { g.Facts[0], g.Facts[1] = g.Facts[1], g.Facts[0] },
+		"no facts":                   func(g *grants.Grant) { g.Facts = nil },
+		"void":                       func(g *grants.Grant) { g.Void = &grants.Void{} },
+		"for another policy":         func(g *grants.Grant) { g.Policy = PolicyFirstRun },
+		"for a policy nobody has":    func(g *grants.Grant) { g.Policy = "x" },
+		"an empty grant":             func(g *grants.Grant) { *g = grants.Grant{} },
+		"an empty grant of the same": func(g *grants.Grant) { *g = grants.Grant{ID: g.ID, Subject: g.Subject, Digest: g.Digest} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
@@ -544,7 +545,7 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 // A readOnly store takes nothing.
 type readOnly struct{ memory }
 
-func (*readOnly) Update(func([]Grant) ([]Grant, error)) error { return errDisk }
+func (*readOnly) Update(func([]grants.Grant) ([]grants.Grant, error)) error { return errDisk }
 
 // Nothing holds that is not in the log.
 func TestNoGrantWithoutALine(t *testing.T) {
@@ -558,7 +559,7 @@ func TestNoGrantWithoutALine(t *testing.T) {
 			t.Errorf("%s: Check() = %v, want a denial", d, err)
 		}
 		b.log.fail = nil
-		if n := len(store.grants) + len(b.inChat("stdio-1")); n != 0 {
+		if n := len(store.grants) + len(b.chats.Of("stdio-1")); n != 0 {
 			t.Errorf("%s: %d grants are kept", d, n)
 		}
 		if got := b.outcome(req); got != asks {
@@ -615,7 +616,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 					t.Errorf("%s in the client: %s, want a denial", d, got)
 				}
 			}
-			if len(store.grants)+len(b.inChat("stdio-1")) != 0 {
+			if len(store.grants)+len(b.chats.Of("stdio-1")) != 0 {
 				t.Errorf("grants are kept: %+v %+v", store.grants, b.chats)
 			}
 			if slices.Contains(c.want, "chat") {
@@ -630,9 +631,9 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 	// none for one with it, and one that somebody wrote is none either.
 	t.Run("a grant that was written by hand", func(t *testing.T) {
 		req := with(toolRun(), func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull })
-		g := newGrant(call.Freeze(req, sandbox.LevelNone))
+		g := grants.New(call.Freeze(req, sandbox.LevelNone))
 		g.Since = time.Unix(1, 0)
-		store := &memory{grants: []Grant{g}}
+		store := &memory{grants: []grants.Grant{g}}
 		if got := newBench(t, storedIn(store)).outcome(req); got != asks {
 			t.Errorf("network full under a grant for always: %s, want %s", got, asks)
 		}
@@ -642,8 +643,8 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 // The id of a grant names one grant.
 func TestGrantIDs(t *testing.T) {
 	want := toolRun()
-	digest := newGrant(call.Freeze(want, sandbox.LevelNone)).Digest
-	store := &memory{grants: []Grant{{ID: digest[:8], Digest: "x"}, {ID: digest[:9], Digest: "y"}}}
+	digest := grants.New(call.Freeze(want, sandbox.LevelNone)).Digest
+	store := &memory{grants: []grants.Grant{{ID: digest[:8], Digest: "x"}, {ID: digest[:9], Digest: "y"}}}
 	b := newBench(t, storedIn(store))
 	b.approve(toolRun(), queue.Always)
 	if got := store.grants[2].ID; got != digest[:10] || b.log.last().Grant != got {
@@ -655,7 +656,7 @@ func TestGrantIDs(t *testing.T) {
 	}
 	// The same again takes its own place, under its own name.
 	c := newBench(t, storedIn(store))
-	store.grants[2].Void = &Void{}
+	store.grants[2].Void = &grants.Void{}
 	c.approve(toolRun(), queue.Always)
 	if n := len(store.grants); n != 3 || store.grants[2].ID != digest[:10] || store.grants[2].Void != nil {
 		t.Errorf("grants = %+v, want the same three", store.grants)
@@ -692,7 +693,7 @@ func TestGrantSaysWhatItCovers(t *testing.T) {
 		}
 		c := newBench(t)
 		c.approve(of(), queue.Chat)
-		if got := c.inChat("stdio-1")[0].Covers; !strings.Contains(means("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
+		if got := c.chats.Of("stdio-1")[0].Covers; !strings.Contains(means("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
 			t.Errorf("%s: the grant covers %q, the choice was %q", name, got, means("chat"))
 		}
 	}
@@ -704,13 +705,14 @@ func TestChatRemembersSoMuch(t *testing.T) {
 	of := func(i int) call.Request {
 		return with(openCall(), func(r *call.Request) { r.Pack.ID = fmt.Sprint("pack-", i) })
 	}
+	const maxChatGrants = 1000
 	for i := range maxChatGrants - 1 {
-		req := of(i)
-		b.chats["stdio-1"] = &remembered{grants: append(b.inChat("stdio-1"), newGrant(call.Freeze(req, sandbox.LevelNone)))}
+		c := call.Freeze(of(i), sandbox.LevelNone)
+		b.chats.Add(&c.Caller, grants.New(c))
 	}
 	b.approve(of(maxChatGrants-1), queue.Chat)
 	b.approve(of(maxChatGrants), queue.Chat)
-	if n := len(b.inChat("stdio-1")); n != maxChatGrants {
+	if n := len(b.chats.Of("stdio-1")); n != maxChatGrants {
 		t.Errorf("%d answers are remembered, want %d", n, maxChatGrants)
 	}
 	if got := []string{b.outcome(of(0)), b.outcome(of(1)), b.outcome(of(maxChatGrants))}; !slices.Equal(got, []string{asks, allows, allows}) {
@@ -725,10 +727,13 @@ func TestChatsOfAPersonRememberSoMuch(t *testing.T) {
 		return with(openCall(), func(r *call.Request) { r.Caller.Person, r.Caller.Chat = person, chat })
 	}
 	b.approve(by("ada", "ada-1"), queue.Chat)
-	if have := b.chats["ada-1"]; have.person != "ada" || have.bytes != have.grants[0].size() || have.bytes < 200 {
-		t.Errorf("the chat of %q remembers %d bytes, want ada's and what a grant takes up", have.person, have.bytes)
+	// Another chat of hers leaves less room than a grant takes up.
+	fills := grants.Grant{Person: "ada", Covers: strings.Repeat("x", 32<<20)}
+	other := call.Caller{Person: "ada", Chat: "ada-2"}
+	for !b.chats.Fits(&other, fills) {
+		fills.Covers = fills.Covers[200:]
 	}
-	b.chats["ada-2"] = &remembered{person: "ada", bytes: maxChatBytes/2 - b.chats["ada-1"].bytes - 1}
+	b.chats.Add(&other, fills)
 	b.approve(by("ada", "ada-3"), queue.Chat)
 	if last := b.log.last(); last.Decision != queue.Once.String() || !strings.Contains(last.Reason, "no room") {
 		t.Errorf("the log has %+v, want that the answer held once", last)
@@ -784,7 +789,7 @@ func TestStoreThatFailsAtTheEnd(t *testing.T) {
 // An unsure store finds out at the end that it cannot be written.
 type unsure struct{ memory }
 
-func (*unsure) Update(change func([]Grant) ([]Grant, error)) error {
+func (*unsure) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	if _, err := change(nil); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -141,17 +142,17 @@ func (l *recorder) last() audit.Entry {
 // A memory keeps grants as a file would, and refuses them like one.
 type memory struct {
 	mu     sync.Mutex
-	grants []Grant
+	grants []grants.Grant
 	err    error // of both methods
 }
 
-func (m *memory) Load() ([]Grant, error) {
+func (m *memory) Load() ([]grants.Grant, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.grants), m.err
 }
 
-func (m *memory) Update(change func([]Grant) ([]Grant, error)) error {
+func (m *memory) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {

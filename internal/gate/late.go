@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
@@ -15,11 +16,8 @@ func (c *check) stillKept(r *queue.Ruling) bool {
 	if err != nil || kept == "" {
 		return true // applyLate reports the error
 	}
-	is := func(g Grant) bool { return g.Digest == kept && g.Void == nil }
-	c.mu.Lock()
-	inChat := slices.ContainsFunc(c.inChat(c.call.Caller.Chat), is)
-	c.mu.Unlock()
-	if inChat {
+	is := func(g grants.Grant) bool { return g.Digest == kept && g.Void == nil }
+	if slices.ContainsFunc(c.chats.Of(c.call.Caller.Chat), is) {
 		return true
 	}
 	// Read the file again: it may have changed since the check began.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -132,7 +133,7 @@ func isBare(p program.Program) bool {
 // unasked decides under the policy about a request that no person, grant or rule
 // has decided about. reason is empty if a person has to be asked. stored are the
 // grants for every chat.
-func (c *check) unasked(stored []Grant) (reason string) {
+func (c *check) unasked(stored []grants.Grant) (reason string) {
 	r := c.call
 	if c.policy == PolicyBalanced && c.onlyReads() {
 		if _, grant, ok := c.find(c.useGrant(), stored); ok {
@@ -166,7 +167,7 @@ func (c *check) firstRunOnly() bool {
 func (c *check) everywhere() bool { return c.rememberable() && !reachesNetwork(c.call) }
 
 // counts reports whether a stored grant with the request's facts may allow it.
-func (c *check) counts(g Grant) bool {
+func (c *check) counts(g grants.Grant) bool {
 	if g.Policy == PolicyFirstRun {
 		return c.firstRunOnly()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -556,9 +557,9 @@ func fuzzOne(t *testing.T, pack, tool, value, about, client, args string) {
 			// What changed is told of files and folders whose names are somebody's.
 			was, req := of(), with(req, func(r *call.Request) { r.Fields = []call.Field{{Name: about, Title: value}} })
 			was.Pack.Files, req.Pack.Files = []call.File{{Path: value, Digest: "a"}}, []call.File{{Path: value, Digest: "b"}, {Path: tool, Digest: "c"}}
-			before, now := newGrant(call.Freeze(was, level)), newGrant(call.Freeze(req, level))
+			before, now := grants.New(call.Freeze(was, level)), grants.New(call.Freeze(req, level))
 			card, err := prompt.New(&req, prompt.Ask{
-				Box: sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, Since: sinceWords(before), Changed: before.changes(&now),
+				Box: sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, Since: sinceWords(before), Changed: before.Changes(&now),
 			})
 			if err != nil {
 				continue

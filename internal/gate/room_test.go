@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -303,7 +304,7 @@ func TestRevokedBeforeTheCall(t *testing.T) {
 		"for the chat":        {queue.Chat, nil, toolRun(), revoke, allows},
 		"once":                {queue.Once, nil, toolRun(), revoke, allows},
 		"for the chat, taken back": {queue.Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
-			if err := b.ungrant(b.inChat("stdio-1")[0].Digest, "stdio-1"); err != nil {
+			if err := b.ungrant(b.chats.Of("stdio-1")[0].Digest, "stdio-1"); err != nil {
 				t.Fatal(err)
 			}
 		}, asks},
@@ -327,7 +328,7 @@ func TestRevokedBeforeTheCall(t *testing.T) {
 }
 
 func revoke(t *testing.T, _ *bench, m *memory) {
-	if err := m.Update(func([]Grant) ([]Grant, error) { return nil, nil }); err != nil {
+	if err := m.Update(func([]grants.Grant) ([]grants.Grant, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -30,11 +31,11 @@ func everywhere(wait time.Duration) option {
 }
 
 // kept is a place for answers that always hold.
-type kept struct{ grants []gate.Grant }
+type kept struct{ grants []grants.Grant }
 
-func (k *kept) Load() ([]gate.Grant, error) { return slices.Clone(k.grants), nil }
+func (k *kept) Load() ([]grants.Grant, error) { return slices.Clone(k.grants), nil }
 
-func (k *kept) Update(change func([]gate.Grant) ([]gate.Grant, error)) error {
+func (k *kept) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	now, err := change(slices.Clone(k.grants))
 	if err == nil {
 		k.grants = now

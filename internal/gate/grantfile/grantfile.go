@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
@@ -47,13 +47,13 @@ type Store struct {
 	last content // what was read last, while both files look as they did then
 }
 
-var _ gate.GrantStore = (*Store)(nil)
+var _ grants.Store = (*Store)(nil)
 
 // content is what a good file held.
 type content struct {
 	file, key private.Stamp
 	seal      string // under the key that was there
-	grants    []gate.Grant
+	grants    []grants.Grant
 }
 
 // Open returns the Store in the file path; it touches no disk yet. The key is
@@ -87,7 +87,7 @@ func (s *Store) Path() string { return s.file.Path }
 // its key or their folder.
 //
 // It is cheap as long as the file does not change.
-func (s *Store) Load() ([]gate.Grant, error) {
+func (s *Store) Load() ([]grants.Grant, error) {
 	c, err := s.load()
 	if err != nil {
 		return nil, err
@@ -172,20 +172,20 @@ func (s *Store) readKey() ([]byte, private.Stamp, error) {
 // A grant with facts that are not UTF-8 is an error: they would come back as
 // other facts, and no call would ever be the same. Elsewhere U+FFFD takes the
 // place of what is not.
-func (s *Store) Update(change func([]gate.Grant) ([]gate.Grant, error)) error {
+func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	return s.file.Lock(func() error {
 		old, err := s.load()
 		if err != nil {
 			return err
 		}
-		grants, err := change(clone(old.grants))
+		given, err := change(clone(old.grants))
 		if err != nil {
 			return err
 		}
-		if len(grants) == 0 && old.seal == "" {
+		if len(given) == 0 && old.seal == "" {
 			return nil // there is no file, and nothing to keep
 		}
-		if problem := invalid(grants); problem != "" {
+		if problem := invalid(given); problem != "" {
 			return fmt.Errorf("writing %s: %s", what, problem)
 		}
 		// First the key: whoever is killed in between leaves a key and no grants,
@@ -194,7 +194,7 @@ func (s *Store) Update(change func([]gate.Grant) ([]gate.Grant, error)) error {
 		if err != nil {
 			return err
 		}
-		data, seal, err := encode(secret, grants, old.grants, s.people)
+		data, seal, err := encode(secret, given, old.grants, s.people)
 		if err != nil {
 			return err
 		}

@@ -14,15 +14,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 var since = time.Date(2025, 1, 2, 3, 4, 5, 6, time.UTC)
 
-func grant(id string) gate.Grant {
-	return gate.Grant{
+func grant(id string) grants.Grant {
+	return grants.Grant{
 		ID: id, Digest: "d-" + id, Subject: "s-" + id, Since: since, Covers: "the tool hello, with any valid arguments",
 		Kind: call.KindRun, Pack: "tools", Dir: "/packs/tools", Tool: "hello",
 		Facts: []call.Fact{{Name: "tool", Values: []string{"hello", "sha256:1"}}, {Name: "none", Values: []string{}}, {Name: "folder", Values: []string{"/work"}}},
@@ -39,8 +39,8 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-func add(s *Store, grants ...gate.Grant) error {
-	return s.Update(func(have []gate.Grant) ([]gate.Grant, error) { return append(have, grants...), nil })
+func add(s *Store, given ...grants.Grant) error {
+	return s.Update(func(have []grants.Grant) ([]grants.Grant, error) { return append(have, given...), nil })
 }
 
 func mustAdd(t *testing.T, s *Store, ids ...string) {
@@ -54,16 +54,16 @@ func mustAdd(t *testing.T, s *Store, ids ...string) {
 
 func ids(t *testing.T, s *Store) []string {
 	t.Helper()
-	grants, err := s.Load()
+	given, err := s.Load()
 	if err != nil {
 		t.Fatalf("Load = %v", err)
 	}
-	return idsOf(grants)
+	return idsOf(given)
 }
 
-func idsOf(grants []gate.Grant) []string {
+func idsOf(given []grants.Grant) []string {
 	var ids []string
-	for _, g := range grants {
+	for _, g := range given {
 		ids = append(ids, g.ID)
 	}
 	return ids
@@ -75,11 +75,11 @@ func TestStore(t *testing.T) {
 	if got, err := s.Load(); err != nil || len(got) > 0 {
 		t.Fatalf("Load = %v, %v, want none", got, err)
 	}
-	if err := s.Update(func(g []gate.Grant) ([]gate.Grant, error) { return g, nil }); err != nil || exists(path) {
+	if err := s.Update(func(g []grants.Grant) ([]grants.Grant, error) { return g, nil }); err != nil || exists(path) {
 		t.Fatalf("Update with nothing to keep = %v, made the file: %v", err, exists(path))
 	}
 	a, b := grant("a"), grant("b")
-	b.Void = &gate.Void{At: since, Changes: []string{"the script x changed"}}
+	b.Void = &grants.Void{At: since, Changes: []string{"the script x changed"}}
 	b.Argv, b.Tool = []string{"/bin/echo", "\u202e<&> é", "\U000e0041\x1b"}, ""
 	if err := add(s, a); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestStore(t *testing.T) {
 	}
 	for _, s := range []*Store{s, other, Open(path)} {
 		got, err := s.Load()
-		if diff := cmp.Diff([]gate.Grant{a, b}, got); err != nil || diff != "" {
+		if diff := cmp.Diff([]grants.Grant{a, b}, got); err != nil || diff != "" {
 			t.Errorf("Load = %v (-want +got):\n%s", err, diff)
 		}
 	}
@@ -105,16 +105,20 @@ func TestStore(t *testing.T) {
 	}
 
 	sentinel := errors.New("no")
-	for _, change := range []func([]gate.Grant) ([]gate.Grant, error){
-		func([]gate.Grant) ([]gate.Grant, error) { return nil, sentinel },
-		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, grant("a")), nil },
-		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, gate.Grant{ID: "x", Kind: "run"}), nil },
-		func(g []gate.Grant) ([]gate.Grant, error) {
-			return append(g, gate.Grant{Digest: "x", Kind: "run"}), nil
+	for _, change := range []func([]grants.Grant) ([]grants.Grant, error){
+		func([]grants.Grant) ([]grants.Grant, error) { return nil, sentinel },
+		func(g []grants.Grant) ([]grants.Grant, error) { return append(g, grant("a")), nil },
+		func(g []grants.Grant) ([]grants.Grant, error) {
+			return append(g, grants.Grant{ID: "x", Kind: "run"}), nil
 		},
-		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, gate.Grant{ID: "x", Digest: "x"}), nil },
-		func(g []gate.Grant) ([]gate.Grant, error) {
-			return append(g, gate.Grant{ID: "x", Digest: "x", Kind: "run", Facts: []call.Fact{{Name: "folder", Values: []string{"/\xff"}}}}), nil
+		func(g []grants.Grant) ([]grants.Grant, error) {
+			return append(g, grants.Grant{Digest: "x", Kind: "run"}), nil
+		},
+		func(g []grants.Grant) ([]grants.Grant, error) {
+			return append(g, grants.Grant{ID: "x", Digest: "x"}), nil
+		},
+		func(g []grants.Grant) ([]grants.Grant, error) {
+			return append(g, grants.Grant{ID: "x", Digest: "x", Kind: "run", Facts: []call.Fact{{Name: "folder", Values: []string{"/\xff"}}}}), nil
 		},
 	} {
 		if err := s.Update(change); err == nil {
@@ -122,7 +126,7 @@ func TestStore(t *testing.T) {
 		}
 	}
 	before, _ := os.Lstat(path)
-	if err := s.Update(func(g []gate.Grant) ([]gate.Grant, error) { return g, nil }); err != nil {
+	if err := s.Update(func(g []grants.Grant) ([]grants.Grant, error) { return g, nil }); err != nil {
 		t.Errorf("Update without a change = %v", err)
 	}
 	if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
@@ -130,7 +134,7 @@ func TestStore(t *testing.T) {
 	}
 
 	// All are taken away; the file stays, and says so.
-	if err := s.Update(func([]gate.Grant) ([]gate.Grant, error) { return nil, nil }); err != nil {
+	if err := s.Update(func([]grants.Grant) ([]grants.Grant, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := ids(t, other); len(got) > 0 {
@@ -155,7 +159,7 @@ func TestLoadIsTheCallersOwn(t *testing.T) {
 	s := Open(path)
 	mustAdd(t, s, "a")
 	g := grant("b")
-	g.Argv, g.Void = []string{"x"}, &gate.Void{At: since, Changes: []string{"x"}}
+	g.Argv, g.Void = []string{"x"}, &grants.Void{At: since, Changes: []string{"x"}}
 	if err := add(s, g); err != nil {
 		t.Fatal(err)
 	}
@@ -164,9 +168,9 @@ func TestLoadIsTheCallersOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoil := func(grants []gate.Grant) {
-		for i := range grants {
-			g := &grants[i]
+	spoil := func(given []grants.Grant) {
+		for i := range given {
+			g := &given[i]
 			for j := range g.Facts {
 				g.Facts[j].Values = append(g.Facts[j].Values, "spoiled") // must not run into the next
 				g.Facts[j].Values[0] = "spoiled"
@@ -192,7 +196,7 @@ func TestLoadIsTheCallersOwn(t *testing.T) {
 		}
 		spoil(got)
 		sentinel := errors.New("no")
-		if err := s.Update(func(g []gate.Grant) ([]gate.Grant, error) { spoil(g); return nil, sentinel }); !errors.Is(err, sentinel) {
+		if err := s.Update(func(g []grants.Grant) ([]grants.Grant, error) { spoil(g); return nil, sentinel }); !errors.Is(err, sentinel) {
 			t.Fatalf("Update = %v", err)
 		}
 	}
@@ -535,15 +539,15 @@ func TestLoadNoticesChanges(t *testing.T) {
 func TestLimits(t *testing.T) {
 	path := filepath.Join(folder(t), "grants.json")
 	s := Open(path)
-	small := func(i int) gate.Grant {
-		return gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: call.KindOpen, Since: since}
+	small := func(i int) grants.Grant {
+		return grants.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: call.KindOpen, Since: since}
 	}
-	void := func(i, day int) gate.Grant {
+	void := func(i, day int) grants.Grant {
 		g := small(i)
-		g.Void = &gate.Void{At: since.AddDate(0, 0, day), Changes: []string{"x"}}
+		g.Void = &grants.Void{At: since.AddDate(0, 0, day), Changes: []string{"x"}}
 		return g
 	}
-	all := []gate.Grant{void(0, 3), void(1, 1), void(2, 2)}
+	all := []grants.Grant{void(0, 3), void(1, 1), void(2, 2)}
 	for i := len(all); i < maxGrants+2; i++ {
 		all = append(all, small(i))
 	}
@@ -563,12 +567,12 @@ func TestLimits(t *testing.T) {
 
 	first, second := void(1, 0), small(2)
 	first.Covers, second.Covers = strings.Repeat("x", maxFile/2), strings.Repeat("x", maxFile/2)
-	data, _, err := encode(make([]byte, keySize), []gate.Grant{first, second}, nil, 1)
+	data, _, err := encode(make([]byte, keySize), []grants.Grant{first, second}, nil, 1)
 	if err != nil || len(data) > maxFile || strings.Contains(string(data), `"void"`) {
 		t.Errorf("encode of too many bytes = %d bytes, %v, want the void grant forgotten", len(data), err)
 	}
 	first.Void = nil
-	if _, _, err := encode(make([]byte, keySize), []gate.Grant{first, second}, nil, 1); !errors.Is(err, ErrFull) {
+	if _, _, err := encode(make([]byte, keySize), []grants.Grant{first, second}, nil, 1); !errors.Is(err, ErrFull) {
 		t.Errorf("encode of too many bytes = %v, want ErrFull", err)
 	}
 }
@@ -576,45 +580,45 @@ func TestLimits(t *testing.T) {
 // TestAmong: nobody takes room from others, whatever they keep, and who has more
 // than their part loses nothing and keeps nobody from revoking.
 func TestAmong(t *testing.T) {
-	of := func(person string, n int) gate.Grant {
-		return gate.Grant{ID: fmt.Sprint(person, n), Digest: "d", Kind: call.KindOpen, Since: since, Person: person}
+	of := func(person string, n int) grants.Grant {
+		return grants.Grant{ID: fmt.Sprint(person, n), Digest: "d", Kind: call.KindOpen, Since: since, Person: person}
 	}
-	void := func(person string, n int) gate.Grant {
+	void := func(person string, n int) grants.Grant {
 		g := of(person, n)
-		g.Void = &gate.Void{At: since.AddDate(0, 0, n), Changes: []string{"x"}}
+		g.Void = &grants.Void{At: since.AddDate(0, 0, n), Changes: []string{"x"}}
 		return g
 	}
-	large := func(person string, n int) gate.Grant {
+	large := func(person string, n int) grants.Grant {
 		g := of(person, n)
 		g.Covers = strings.Repeat("x", maxFile/8)
 		return g
 	}
-	many := func(of func(string, int) gate.Grant, person string, n int) (all []gate.Grant) {
+	many := func(of func(string, int) grants.Grant, person string, n int) (all []grants.Grant) {
 		for i := range n {
 			all = append(all, of(person, i))
 		}
 		return all
 	}
 	for name, c := range map[string]struct {
-		had    []gate.Grant // kept while there was one person
+		had    []grants.Grant // kept while there was one person
 		people int
-		more   []gate.Grant
+		more   []grants.Grant
 		full   bool
 		gone   []string
 	}{
-		"a part of the count":           {many(of, "ada", maxGrants/2-1), 2, []gate.Grant{of("ada", 9999)}, false, nil},
-		"more than a part of the count": {many(of, "ada", maxGrants/2), 2, []gate.Grant{of("ada", 9999)}, true, nil},
-		"another person's":              {many(of, "ada", maxGrants/2), 2, []gate.Grant{of("grace", 9999)}, false, nil},
-		"a part of the size":            {many(large, "ada", 2), 2, []gate.Grant{large("ada", 9999)}, false, nil},
-		"more than a part of the size":  {many(large, "ada", 3), 2, []gate.Grant{large("ada", 9999)}, true, nil},
-		"another person's size":         {many(large, "ada", 3), 2, []gate.Grant{large("grace", 9999)}, false, nil},
+		"a part of the count":           {many(of, "ada", maxGrants/2-1), 2, []grants.Grant{of("ada", 9999)}, false, nil},
+		"more than a part of the count": {many(of, "ada", maxGrants/2), 2, []grants.Grant{of("ada", 9999)}, true, nil},
+		"another person's":              {many(of, "ada", maxGrants/2), 2, []grants.Grant{of("grace", 9999)}, false, nil},
+		"a part of the size":            {many(large, "ada", 2), 2, []grants.Grant{large("ada", 9999)}, false, nil},
+		"more than a part of the size":  {many(large, "ada", 3), 2, []grants.Grant{large("ada", 9999)}, true, nil},
+		"another person's size":         {many(large, "ada", 3), 2, []grants.Grant{large("grace", 9999)}, false, nil},
 		"one's own void make room": {append(many(of, "ada", maxGrants/2-2), void("ada", 9002), void("ada", 9001), void("grace", 1)), 2,
-			[]gate.Grant{of("ada", 9999)}, false, []string{"ada9001"}},
-		"from when they were fewer":         {many(of, "ada", maxGrants/2+9), 2, []gate.Grant{of("grace", 1)}, false, nil},
-		"from when they were fewer, more":   {many(of, "ada", maxGrants/2+9), 2, []gate.Grant{of("ada", 9999)}, true, nil},
-		"more people than announced":        {append(many(of, "ada", maxGrants/2), many(of, "grace", maxGrants/2)...), 2, []gate.Grant{of("eve", 1)}, true, nil},
-		"nobody to divide it with":          {many(of, "ada", maxGrants-1), 0, []gate.Grant{of("ada", 9999)}, false, nil},
-		"more people than there are grants": {nil, 10 * maxGrants, []gate.Grant{of("ada", 1)}, false, nil},
+			[]grants.Grant{of("ada", 9999)}, false, []string{"ada9001"}},
+		"from when they were fewer":         {many(of, "ada", maxGrants/2+9), 2, []grants.Grant{of("grace", 1)}, false, nil},
+		"from when they were fewer, more":   {many(of, "ada", maxGrants/2+9), 2, []grants.Grant{of("ada", 9999)}, true, nil},
+		"more people than announced":        {append(many(of, "ada", maxGrants/2), many(of, "grace", maxGrants/2)...), 2, []grants.Grant{of("eve", 1)}, true, nil},
+		"nobody to divide it with":          {many(of, "ada", maxGrants-1), 0, []grants.Grant{of("ada", 9999)}, false, nil},
+		"more people than there are grants": {nil, 10 * maxGrants, []grants.Grant{of("ada", 1)}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Open(filepath.Join(folder(t), "grants.json"))
@@ -636,7 +640,7 @@ func TestAmong(t *testing.T) {
 				t.Errorf("the grants differ (-want +got):\n%s", diff)
 			}
 			// Revoking works, whoever has too many.
-			if err := s.Among(c.people).Update(func(all []gate.Grant) ([]gate.Grant, error) { return all[:len(all)-1], nil }); err != nil {
+			if err := s.Among(c.people).Update(func(all []grants.Grant) ([]grants.Grant, error) { return all[:len(all)-1], nil }); err != nil {
 				t.Errorf("Update(one less) = %v", err)
 			}
 		})
@@ -647,7 +651,7 @@ func BenchmarkLoad(b *testing.B) {
 	for _, n := range []int{10, 2000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s := Open(filepath.Join(b.TempDir(), "grants.json"))
-			var all []gate.Grant
+			var all []grants.Grant
 			for i := range n {
 				all = append(all, grant(fmt.Sprint(i)))
 			}

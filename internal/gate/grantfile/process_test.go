@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 )
 
 // childVar names the file to add grants to, in processes that are one of
@@ -37,16 +37,16 @@ func child(path, prefix string, numbers []string) int {
 	fmt.Sscan(strings.Join(numbers, " "), &times, &atOnce)
 	s := Open(path)
 	for i := range times {
-		var grants []gate.Grant
+		var given []grants.Grant
 		for j := range atOnce {
 			id := fmt.Sprintf("%s-%d", prefix, i*atOnce+j)
-			grants = append(grants, gate.Grant{ID: id, Digest: id, Kind: call.KindRun, Since: since})
+			given = append(given, grants.Grant{ID: id, Digest: id, Kind: call.KindRun, Since: since})
 		}
-		if err := add(s, grants...); err != nil {
+		if err := add(s, given...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		fmt.Println(strings.Join(idsOf(grants), "\n"))
+		fmt.Println(strings.Join(idsOf(given), "\n"))
 	}
 	return 0
 }

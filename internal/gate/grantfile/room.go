@@ -3,7 +3,7 @@ package grantfile
 import (
 	"fmt"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 )
 
 // An amount is how much of the file some grants take up, or may.
@@ -28,11 +28,11 @@ func (a amount) within(most amount) bool { return a.grants <= most.grants && a.b
 // divide keeps each person's lines within an equal part of the room, by leaving
 // out, as nil, those of the person that have been void for longest. Who is above it
 // and has no more than before is let be: others may revoke theirs meanwhile.
-func divide(lines [][]byte, grants, old []gate.Grant, people int) error {
+func divide(lines [][]byte, given, old []grants.Grant, people int) error {
 	part := amount{max(1, whole.grants/people), whole.bytes / people}
-	used := usedBy(grants, lines)
-	for _, i := range longestVoid(grants) {
-		if u := used[grants[i].Person]; !u.within(part) {
+	used := usedBy(given, lines)
+	for _, i := range longestVoid(given) {
+		if u := used[given[i].Person]; !u.within(part) {
 			u.add(lines[i], -1)
 			lines[i] = nil
 		}
@@ -58,9 +58,9 @@ func divide(lines [][]byte, grants, old []gate.Grant, people int) error {
 }
 
 // usedBy is what the lines of each person's grants take up.
-func usedBy(grants []gate.Grant, lines [][]byte) map[string]*amount {
+func usedBy(given []grants.Grant, lines [][]byte) map[string]*amount {
 	used := make(map[string]*amount)
-	for i, g := range grants {
+	for i, g := range given {
 		if used[g.Person] == nil {
 			used[g.Person] = new(amount)
 		}

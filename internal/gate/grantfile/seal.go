@@ -12,8 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
@@ -36,9 +36,9 @@ const (
 
 // kept is the shape of the file.
 type kept struct {
-	Version int          `json:"version"`
-	Grants  []gate.Grant `json:"grants"`
-	Seal    string       `json:"seal"`
+	Version int            `json:"version"`
+	Grants  []grants.Grant `json:"grants"`
+	Seal    string         `json:"seal"`
 }
 
 func sealOf(key, body []byte) string {
@@ -73,7 +73,7 @@ func (s *Store) checkSeal(key, data []byte) (string, error) {
 }
 
 // parse reads data, whose seal is right.
-func (s *Store) parse(data []byte) ([]gate.Grant, error) {
+func (s *Store) parse(data []byte) ([]grants.Grant, error) {
 	var k kept
 	if err := s.file.CheckVersion(data, version); err != nil {
 		return nil, err
@@ -88,9 +88,9 @@ func (s *Store) parse(data []byte) ([]gate.Grant, error) {
 }
 
 // invalid says why these grants are none that can be kept; empty when they can.
-func invalid(grants []gate.Grant) string {
-	ids := make(map[string]bool, len(grants))
-	for i, g := range grants {
+func invalid(given []grants.Grant) string {
+	ids := make(map[string]bool, len(given))
+	for i, g := range given {
 		switch {
 		case g.ID == "":
 			return fmt.Sprintf("grant %d has no id", i+1)
@@ -116,19 +116,19 @@ func inexact(f call.Fact) bool {
 // encode returns the file that holds the grants, and its seal. It leaves out the
 // ones that have been void for longest, as many as it takes. old are the grants
 // that the file holds now, and people how many its room is divided among.
-func encode(key []byte, grants, old []gate.Grant, people int) (data []byte, seal string, err error) {
-	lines, err := linesOf(grants)
+func encode(key []byte, given, old []grants.Grant, people int) (data []byte, seal string, err error) {
+	lines, err := linesOf(given)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := divide(lines, grants, old, people); err != nil {
+	if err := divide(lines, given, old, people); err != nil {
 		return nil, "", err
 	}
 	var all amount
 	for _, line := range lines {
 		all.add(line, 1)
 	}
-	for _, i := range longestVoid(grants) {
+	for _, i := range longestVoid(given) {
 		if all.within(whole) {
 			break
 		}
@@ -155,10 +155,10 @@ func encode(key []byte, grants, old []gate.Grant, people int) (data []byte, seal
 }
 
 // linesOf returns the lines of the file, without what is between them.
-func linesOf(grants []gate.Grant) ([][]byte, error) {
-	lines := make([][]byte, len(grants))
-	for i := range grants {
-		line, err := strictjson.Encode(&grants[i])
+func linesOf(given []grants.Grant) ([][]byte, error) {
+	lines := make([][]byte, len(given))
+	for i := range given {
+		line, err := strictjson.Encode(&given[i])
 		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", what, err)
 		}
@@ -168,15 +168,15 @@ func linesOf(grants []gate.Grant) ([][]byte, error) {
 }
 
 // longestVoid returns the places of the void grants, the longest void first.
-func longestVoid(grants []gate.Grant) []int {
+func longestVoid(given []grants.Grant) []int {
 	var places []int
-	for i, g := range grants {
+	for i, g := range given {
 		if g.Void != nil {
 			places = append(places, i)
 		}
 	}
 	slices.SortStableFunc(places, func(a, b int) int {
-		return cmp.Or(grants[a].Void.At.Compare(grants[b].Void.At), grants[a].Since.Compare(grants[b].Since))
+		return cmp.Or(given[a].Void.At.Compare(given[b].Void.At), given[a].Since.Compare(given[b].Since))
 	})
 	return places
 }
@@ -206,10 +206,10 @@ func visible(line []byte) []byte {
 func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
 // clone copies grants, so that nobody's change is seen by anybody else.
-func clone(grants []gate.Grant) []gate.Grant {
-	grants = slices.Clone(grants)
-	for i := range grants {
-		g := &grants[i]
+func clone(given []grants.Grant) []grants.Grant {
+	given = slices.Clone(given)
+	for i := range given {
+		g := &given[i]
 		g.Argv, g.Facts, g.Files = slices.Clone(g.Argv), slices.Clone(g.Facts), slices.Clone(g.Files)
 		var all []string // one allocation for the values of all facts
 		for _, f := range g.Facts {
@@ -228,5 +228,5 @@ func clone(grants []gate.Grant) []gate.Grant {
 			g.Void = &v
 		}
 	}
-	return grants
+	return given
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -31,20 +31,20 @@ type listedGrants struct {
 
 // listedGrant is one grant as grants --json prints it.
 type listedGrant struct {
-	ID      string      `json:"id"`
-	Since   time.Time   `json:"since"`
-	Kind    call.Kind   `json:"kind"`
-	Pack    string      `json:"pack"`
-	Dir     string      `json:"dir,omitempty"`
-	Tool    string      `json:"tool,omitempty"`
-	Argv    []string    `json:"argv,omitempty"`
-	Covers  string      `json:"covers"`
-	Channel string      `json:"channel,omitempty"`
-	Policy  string      `json:"policy,omitempty"`
-	Person  string      `json:"person,omitempty"`
-	Void    *gate.Void  `json:"void,omitempty"`
-	Facts   []call.Fact `json:"facts,omitempty"` // with --verbose; not of a chat's
-	Chat    *listedChat `json:"chat,omitempty"`  // in which alone it holds; absent: in every chat
+	ID      string       `json:"id"`
+	Since   time.Time    `json:"since"`
+	Kind    call.Kind    `json:"kind"`
+	Pack    string       `json:"pack"`
+	Dir     string       `json:"dir,omitempty"`
+	Tool    string       `json:"tool,omitempty"`
+	Argv    []string     `json:"argv,omitempty"`
+	Covers  string       `json:"covers"`
+	Channel string       `json:"channel,omitempty"`
+	Policy  string       `json:"policy,omitempty"`
+	Person  string       `json:"person,omitempty"`
+	Void    *grants.Void `json:"void,omitempty"`
+	Facts   []call.Fact  `json:"facts,omitempty"` // with --verbose; not of a chat's
+	Chat    *listedChat  `json:"chat,omitempty"`  // in which alone it holds; absent: in every chat
 }
 
 // listedChat is the chat of a grant, of a server that runs.
@@ -128,7 +128,7 @@ func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool)
 	return err
 }
 
-func listedOfGrant(g gate.Grant) listedGrant {
+func listedOfGrant(g grants.Grant) listedGrant {
 	return listedGrant{
 		ID: g.ID, Since: g.Since, Kind: g.Kind, Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
 		Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person, Void: g.Void,
@@ -192,12 +192,12 @@ func grantSubject(kind call.Kind, pack, tool string) string {
 }
 
 // ofPack returns a pack's grants in a new slice; all grants if pack is empty.
-func ofPack(grants []gate.Grant, pack string) []gate.Grant {
-	return slices.DeleteFunc(slices.Clone(grants), func(g gate.Grant) bool { return !isOfPack(g, pack) })
+func ofPack(given []grants.Grant, pack string) []grants.Grant {
+	return slices.DeleteFunc(slices.Clone(given), func(g grants.Grant) bool { return !isOfPack(g, pack) })
 }
 
 // isOfPack reports whether a grant is a pack's; every grant is if pack is empty.
-func isOfPack(g gate.Grant, pack string) bool { return pack == "" || strings.EqualFold(g.Pack, pack) }
+func isOfPack(g grants.Grant, pack string) bool { return pack == "" || strings.EqualFold(g.Pack, pack) }
 
 // refusedGrants adds what to do about a grants file that cannot be used.
 func refusedGrants(store *grantfile.Store, err error) error {
@@ -279,7 +279,7 @@ func (r *revocation) say(format string, args ...any) {
 }
 
 // took notes that a grant was taken back.
-func (r *revocation) took(g gate.Grant, inChat bool) {
+func (r *revocation) took(g grants.Grant, inChat bool) {
 	r.done.Revoked = append(r.done.Revoked, revokedGrant{g.ID, g.Kind, g.Pack, g.Tool, inChat})
 	where := ""
 	if inChat {
@@ -316,10 +316,10 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(store.Path()) {
 		return errors.Join(r.startOver(store, log, e), r.revokeInChats(ctx, inChats, s), r.emptyCaches(ctx, cfg, func(string) bool { return true }))
 	}
-	var gone []gate.Grant
+	var gone []grants.Grant
 	var goneInChats []chatGrant
-	err = store.Update(func(grants []gate.Grant) ([]gate.Grant, error) {
-		chosen, err := chosenGrants(slices.Concat(grants, grantsOf(inChats)), ids, pack)
+	err = store.Update(func(given []grants.Grant) ([]grants.Grant, error) {
+		chosen, err := chosenGrants(slices.Concat(given, grantsOf(inChats)), ids, pack)
 		if err != nil {
 			if s.silent > 0 {
 				err = errors.Join(err, s.mayHold())
@@ -346,7 +346,7 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 				return nil, err // nothing changes without a log entry
 			}
 		}
-		return slices.DeleteFunc(grants, func(g gate.Grant) bool { return goes[g.ID] }), nil
+		return slices.DeleteFunc(given, func(g grants.Grant) bool { return goes[g.ID] }), nil
 	})
 	if err != nil {
 		return refusedGrants(store, err)
@@ -363,7 +363,7 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 	err = r.revokeInChats(ctx, goneInChats, s)
 	gone = append(gone, grantsOf(goneInChats)...)
 	return errors.Join(err, r.emptyCaches(ctx, cfg, func(key string) bool {
-		return all || slices.ContainsFunc(gone, func(g gate.Grant) bool { return g.Digest == key })
+		return all || slices.ContainsFunc(gone, func(g grants.Grant) bool { return g.Digest == key })
 	}))
 }
 
@@ -403,21 +403,21 @@ func (r *revocation) startOver(store *grantfile.Store, log *audit.Log, refused *
 }
 
 // chosenGrants returns the grants that a person means: by id, of a pack, or all.
-func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant, error) {
+func chosenGrants(given []grants.Grant, ids []string, pack string) ([]grants.Grant, error) {
 	const hint = "packs-mcp approvals grants lists the grants and their IDs"
 	if len(ids) == 0 {
-		found := ofPack(grants, pack)
+		found := ofPack(given, pack)
 		if pack != "" && len(found) == 0 {
 			return nil, cli.WithHint(fmt.Errorf("no grants of the pack %q", pack), hint)
 		}
 		return found, nil
 	}
-	var found []gate.Grant
+	var found []grants.Grant
 	for _, id := range ids {
-		var means []gate.Grant
-		for _, g := range grants {
+		var means []grants.Grant
+		for _, g := range given {
 			if g.ID == id {
-				means = []gate.Grant{g}
+				means = []grants.Grant{g}
 				break
 			}
 			if len(id) <= len(g.ID) && strings.EqualFold(g.ID[:len(id)], id) {
@@ -427,7 +427,7 @@ func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant,
 		switch {
 		case len(means) == 0:
 			var ids []string
-			for _, g := range grants {
+			for _, g := range given {
 				ids = append(ids, g.ID)
 			}
 			return nil, cli.WithHint(fmt.Errorf("no grant %q", id), "%s", cli.Meant(id, ids, hint))
@@ -437,7 +437,7 @@ func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant,
 				names = append(names, g.ID)
 			}
 			return nil, cli.WithHint(fmt.Errorf("%q means %d grants", id, len(means)), "give more of the ID: %s", safetext.Line(strings.Join(names, ", ")))
-		case !slices.ContainsFunc(found, func(g gate.Grant) bool { return g.ID == means[0].ID }):
+		case !slices.ContainsFunc(found, func(g grants.Grant) bool { return g.ID == means[0].ID }):
 			found = append(found, means[0])
 		}
 	}
@@ -446,17 +446,17 @@ func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant,
 
 // completeGrants offers the ids of the grants to the shell.
 func (a *app) completeGrants(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.completeFromGrants(cmd.Context(), func(g gate.Grant) string {
+	return a.completeFromGrants(cmd.Context(), func(g grants.Grant) string {
 		return safetext.Line(g.ID) + "\t" + cli.OneLine(grantSubject(g.Kind, g.Pack, g.Tool), 60)
 	})
 }
 
 // completeGrantPacks offers the ids of the packs that have grants.
 func (a *app) completeGrantPacks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.completeFromGrants(cmd.Context(), func(g gate.Grant) string { return safetext.Line(g.Pack) })
+	return a.completeFromGrants(cmd.Context(), func(g grants.Grant) string { return safetext.Line(g.Pack) })
 }
 
-func (a *app) completeFromGrants(ctx context.Context, word func(gate.Grant) string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeFromGrants(ctx context.Context, word func(grants.Grant) string) ([]string, cobra.ShellCompDirective) {
 	cfg, _, err := a.Load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

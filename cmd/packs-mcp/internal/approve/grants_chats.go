@@ -8,14 +8,14 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // A chatGrant is a grant that holds in one chat of a running server.
 type chatGrant struct {
-	gate.Grant
+	grants.Grant
 	chat   listedChat
 	server *approvals.Server
 }
@@ -46,7 +46,7 @@ func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers) {
 
 func chatGrantOf(g approvals.ChatGrant, s *approvals.Server) chatGrant {
 	c := chatGrant{
-		Grant: gate.Grant{
+		Grant: grants.Grant{
 			ID: g.ID, Digest: g.Digest, Since: g.Since, Kind: call.Kind(g.Kind), Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
 			Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person,
 		},
@@ -54,7 +54,7 @@ func chatGrantOf(g approvals.ChatGrant, s *approvals.Server) chatGrant {
 		server: s,
 	}
 	if g.Void != nil {
-		c.Void = &gate.Void{At: g.Void.At, Changes: g.Void.Changes}
+		c.Void = &grants.Void{At: g.Void.At, Changes: g.Void.Changes}
 	}
 	return c
 }
@@ -69,8 +69,8 @@ func (c *listedChat) place() string {
 	return place(&approvals.Server{PID: c.PID, Project: c.Project})
 }
 
-func grantsOf(all []chatGrant) []gate.Grant {
-	grants := make([]gate.Grant, len(all))
+func grantsOf(all []chatGrant) []grants.Grant {
+	grants := make([]grants.Grant, len(all))
 	for i, c := range all {
 		grants[i] = c.Grant
 	}

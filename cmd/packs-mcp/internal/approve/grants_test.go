@@ -16,9 +16,9 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -31,11 +31,11 @@ type granted struct {
 	store *grantfile.Store
 }
 
-func newGranted(t *testing.T, grants ...gate.Grant) *granted {
+func newGranted(t *testing.T, given ...grants.Grant) *granted {
 	t.Helper()
 	home := t.TempDir()
 	h := &granted{t: t, home: home, store: grantfile.Open(filepath.Join(home, "state", "grants.json"))}
-	err := h.store.Update(func([]gate.Grant) ([]gate.Grant, error) { return grants, nil })
+	err := h.store.Update(func([]grants.Grant) ([]grants.Grant, error) { return given, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +74,12 @@ func (h *granted) run(args ...string) (status int, stdout, stderr string) {
 
 func (h *granted) ids() []string {
 	h.t.Helper()
-	grants, err := h.store.Load()
+	given, err := h.store.Load()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	var ids []string
-	for _, g := range grants {
+	for _, g := range given {
 		ids = append(ids, g.ID)
 	}
 	return ids
@@ -104,20 +104,20 @@ func (h *granted) revoked() []string {
 	return reasons
 }
 
-func someGrants() []gate.Grant {
+func someGrants() []grants.Grant {
 	at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
-	grant := func(id, pack string, kind call.Kind, tool string) gate.Grant {
-		return gate.Grant{
+	grant := func(id, pack string, kind call.Kind, tool string) grants.Grant {
+		return grants.Grant{
 			ID: id, Digest: "d" + id, Subject: "s" + id, Since: at, Kind: kind, Pack: pack, Dir: "/packs/" + pack, Tool: tool,
 			Covers: "Always: what " + id + " says", Channel: "page", Facts: []call.Fact{{Name: "network", Values: []string{"none"}}},
 		}
 	}
 	void := grant("BBBB2222", "triage", call.KindRun, "ticket")
-	void.Void = &gate.Void{At: at.AddDate(0, 1, 0), Changes: []string{"the script scripts/ticket.py changed"}}
+	void.Void = &grants.Void{At: at.AddDate(0, 1, 0), Changes: []string{"the script scripts/ticket.py changed"}}
 	command := grant("BBCC3333", "acme/billing", call.KindExec, "")
 	command.Argv, command.Person = []string{"/usr/bin/git", "log -1"}, "anna"
 	command.Policy = "first-run"
-	return []gate.Grant{grant("AAAA1111", "triage", call.KindOpen, ""), void, command}
+	return []grants.Grant{grant("AAAA1111", "triage", call.KindOpen, ""), void, command}
 }
 
 func TestGrantsList(t *testing.T) {
@@ -192,9 +192,9 @@ BBCC3333  since ` + local("2025-01-02 03:04:05") + `  exec a command for acme/bi
 }
 
 func TestGrantsCannotDriveATerminal(t *testing.T) {
-	g := gate.Grant{
+	g := grants.Grant{
 		ID: hostile, Digest: "d", Kind: call.KindRun, Pack: hostile, Tool: hostile, Dir: hostile, Covers: hostile, Person: hostile, Policy: hostile,
-		Argv: []string{hostile}, Void: &gate.Void{Changes: []string{hostile}}, Facts: []call.Fact{{Name: hostile, Values: []string{hostile}}},
+		Argv: []string{hostile}, Void: &grants.Void{Changes: []string{hostile}}, Facts: []call.Fact{{Name: hostile, Values: []string{hostile}}},
 	}
 	for _, args := range [][]string{{"grants", "-v"}, {"grants", "-v", "--json"}, {"revoke", "x"}, {"revoke", "--all"}} {
 		h := newGranted(t, g)

@@ -1,4 +1,4 @@
-package gate
+package grants
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 // change.
 const maxFiles = 2000
 
-// newGrant returns the grant for calls with the same facts as this one.
-func newGrant(r *call.Call) Grant {
+// New returns the grant for calls with the same facts as this one.
+func New(r *call.Call) Grant {
 	g := packGrant(r, r.Kind, r.Subject(), r.Facts())
 	if r.Run != nil {
 		g.Tool = r.Run.Tool
@@ -23,8 +23,8 @@ func newGrant(r *call.Call) Grant {
 	return g
 }
 
-// newUseGrant returns the grant for using the pack of a call; see [call.KindUse].
-func newUseGrant(r *call.Call) Grant {
+// NewUse returns the grant for using the pack of a call; see [call.KindUse].
+func NewUse(r *call.Call) Grant {
 	return packGrant(r, call.KindUse, r.UseSubject(), r.UseFacts())
 }
 
@@ -40,28 +40,10 @@ func packGrant(r *call.Call, kind call.Kind, subject string, facts []call.Fact) 
 	return g
 }
 
-// includes reports whether g allows using a pack and have allows a part of that.
-func (g *Grant) includes(have Grant) bool {
-	same := func(fact string) bool { return slices.Equal(call.FactOf(g.Facts, fact), call.FactOf(have.Facts, fact)) }
-	return g.Kind == call.KindUse && slices.Contains(call.FactOf(g.Facts, call.FactKind), string(have.Kind)) && same(call.FactPerson) && same(call.FactWhere)
-}
-
-// clone returns a copy of g that shares nothing mutable.
-func (g Grant) clone() Grant {
-	g.Argv, g.Files, g.Facts = slices.Clone(g.Argv), slices.Clone(g.Files), slices.Clone(g.Facts)
-	for i, f := range g.Facts {
-		g.Facts[i].Values = slices.Clone(f.Values)
-	}
-	if g.Void != nil {
-		g.Void = &Void{At: g.Void.At, Changes: slices.Clone(g.Void.Changes)}
-	}
-	return g
-}
-
-// contentChanged reports whether what was approved is no longer there: the pack,
+// ContentChanged reports whether what was approved is no longer there: the pack,
 // the tool's declaration, or the bytes of a program at the same path. Other facts,
 // such as the project, may differ between servers and change back.
-func (g *Grant) contentChanged(now *Grant) bool {
+func (g *Grant) ContentChanged(now *Grant) bool {
 	if !slices.Equal(call.FactOf(g.Facts, call.FactPack), call.FactOf(now.Facts, call.FactPack)) || !slices.Equal(call.FactOf(g.Facts, call.FactDefinition), call.FactOf(now.Facts, call.FactDefinition)) {
 		return true
 	}
@@ -78,8 +60,8 @@ func (g *Grant) contentChanged(now *Grant) bool {
 	return false
 }
 
-// changes returns how a grant differs from a call with the same subject; see
+// Changes returns how a grant differs from a call with the same subject; see
 // [prompt.Changes].
-func (g *Grant) changes(now *Grant) []string {
+func (g *Grant) Changes(now *Grant) []string {
 	return prompt.Changes(g.Facts, now.Facts, g.Files, now.Files)
 }

@@ -1,6 +1,13 @@
-package gate
+// Package grants has the answers that hold for more than one call: what each is bound
+// to, what changed since it was given, and those that hold in one chat.
+//
+// It decides about no call and asks nobody; see package gate. Answers that hold in
+// every chat are kept by a [Store].
+package grants
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
@@ -41,9 +48,9 @@ type Void struct {
 	Changes []string  `json:"changes"` // in words, one line each
 }
 
-// A GrantStore keeps the grants that hold in every chat and after a restart.
-// It is grantfile.Store.
-type GrantStore interface {
+// A Store keeps the grants that hold in every chat and after a restart. It is
+// grantfile.Store.
+type Store interface {
 	// Load returns the grants. An error means that they cannot be read or fail
 	// their check; then nothing is allowed.
 	Load() ([]Grant, error)
@@ -51,4 +58,35 @@ type GrantStore interface {
 	// not at all. No other process updates them meanwhile. If there is an error,
 	// nothing changed.
 	Update(change func([]Grant) ([]Grant, error)) error
+}
+
+// Clone returns a copy of g that shares nothing mutable.
+func (g Grant) Clone() Grant {
+	g.Argv, g.Files, g.Facts = slices.Clone(g.Argv), slices.Clone(g.Files), slices.Clone(g.Facts)
+	for i, f := range g.Facts {
+		g.Facts[i].Values = slices.Clone(f.Values)
+	}
+	if g.Void != nil {
+		g.Void = &Void{At: g.Void.At, Changes: slices.Clone(g.Void.Changes)}
+	}
+	return g
+}
+
+// Replaces reports whether a new grant takes the place of one that is kept: the
+// same grant, or a void one for the same thing or a part of it.
+func (g Grant) Replaces(have Grant) bool {
+	return have.Digest == g.Digest || have.Void != nil && (have.Subject == g.Subject || g.includes(have))
+}
+
+// includes reports whether g allows using a pack and have allows a part of that.
+func (g *Grant) includes(have Grant) bool {
+	same := func(fact string) bool { return slices.Equal(call.FactOf(g.Facts, fact), call.FactOf(have.Facts, fact)) }
+	return g.Kind == call.KindUse && slices.Contains(call.FactOf(g.Facts, call.FactKind), string(have.Kind)) && same(call.FactPerson) && same(call.FactWhere)
+}
+
+// size returns how many bytes a grant takes up, not counting the files of its pack,
+// which all requests about the pack share.
+func (g Grant) size() int {
+	g.Files = nil
+	return int(reflect.TypeFor[Grant]().Size()) + call.Size(g)
 }
