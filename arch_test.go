@@ -43,7 +43,7 @@ func theMap() []row {
 		// Packages of commands know cli, and not each other.
 		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox/temp", "internal/scan", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/stage", "internal/sources/store", "internal/sources/trust"}},
-		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals/control", "internal/approvals/terminal", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sandbox/program", "internal/sarif", "internal/scan", "schemas"}},
 		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/packs", "internal/rules", "internal/safetext", "internal/scan", "internal/server", "internal/sources"}},
@@ -72,7 +72,11 @@ func theMap() []row {
 		{dir: "internal/oidc", may: []string{"internal/safetext", "internal/strictjson"}},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/card", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/gate/queue"}},
-		{dir: "internal/approvals", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},
+		// The desk and the terminal know what they say to each other, and not each other.
+		{dir: "internal/approvals/control", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},
+		{dir: "internal/approvals/runfolder", may: []string{"internal/approvals/control"}},
+		{dir: "internal/approvals/terminal", may: []string{"internal/approvals/control", "internal/approvals/runfolder", "internal/gate/queue", "internal/safetext"}},
+		{dir: "internal/approvals", may: []string{"internal/approvals/control", "internal/approvals/runfolder", "internal/card", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/gate/call", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
 		{dir: "internal/gate/prompt", may: []string{"internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
 		{dir: "internal/gate/queue", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/safetext", "internal/sandbox"}},

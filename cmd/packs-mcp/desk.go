@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/changescmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -102,15 +103,15 @@ func (a *app) newDesk(s *service, cfg *config.Config, logger *slog.Logger) *lazy
 // chatGrants are what was allowed in the chats of a gate.
 type chatGrants struct{ *gate.Gate }
 
-func (g chatGrants) ChatGrants() []approvals.ChatGrant {
-	var all []approvals.ChatGrant
+func (g chatGrants) ChatGrants() []control.ChatGrant {
+	var all []control.ChatGrant
 	for _, c := range g.Gate.ChatGrants() {
-		one := approvals.ChatGrant{
+		one := control.ChatGrant{
 			ID: c.ID, Digest: c.Digest, Since: c.Since, Kind: string(c.Kind), Pack: c.Pack, Dir: c.Dir, Tool: c.Tool, Argv: c.Argv,
 			Covers: c.Covers, Channel: c.Grant.Channel, Policy: c.Policy, Person: c.Person, Chat: c.Chat, Client: c.Client,
 		}
 		if c.Void != nil {
-			one.Void = &approvals.Voided{At: c.Void.At, Changes: c.Void.Changes}
+			one.Void = &control.Voided{At: c.Void.At, Changes: c.Void.Changes}
 		}
 		all = append(all, one)
 	}

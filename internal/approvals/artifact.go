@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -62,19 +63,19 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if in.As != asTab && in.As != asDownload && in.As != asPicture {
-		fail(w, http.StatusBadRequest, problemInvalid, "say what the file is for: tab, download or picture")
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, "say what the file is for: tab, download or picture")
 		return
 	}
 	// Open the file now too, so that the page can show an error.
 	f, about, name, err := d.openArtifact(in.Chat, in.Key)
 	if err != nil {
-		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
+		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	defer f.Close()
 	if in.As == asPicture {
 		if _, err := readPicture(f, about); err != nil {
-			fail(w, http.StatusConflict, problemInvalid, err.Error())
+			fail(w, http.StatusConflict, control.ProblemInvalid, err.Error())
 			return
 		}
 	}
@@ -84,7 +85,7 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 	defer d.tickets.mu.Unlock()
 	maps.DeleteFunc(d.tickets.all, func(_ [sha256.Size]byte, t ticket) bool { return !now.Before(t.expires) })
 	if len(d.tickets.all) >= maxTickets {
-		fail(w, http.StatusServiceUnavailable, problemInternal, "too many files are being opened; try again in half a minute")
+		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many files are being opened; try again in half a minute")
 		return
 	}
 	if d.tickets.all == nil {
@@ -124,17 +125,17 @@ func (d *Desk) artifactText(w http.ResponseWriter, r *http.Request) {
 	}
 	f, about, _, err := d.openArtifact(in.Chat, in.Key)
 	if err != nil {
-		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
+		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	defer f.Close()
 	if shownOnPage(about) != shownText {
-		fail(w, http.StatusConflict, problemInvalid, "this file is not text")
+		fail(w, http.StatusConflict, control.ProblemInvalid, "this file is not text")
 		return
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxShownText+1))
 	if err != nil {
-		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
+		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	cut := len(b) > maxShownText
@@ -193,7 +194,7 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	defer leave()
 	f, a, err := d.o.Chats.OpenArtifact(t.chat, t.path)
 	if err != nil {
-		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
+		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	defer f.Close()
@@ -202,7 +203,7 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	if t.as == asPicture {
 		// The file may be another one than when the ticket was made.
 		if content, err = readPicture(f, a); err != nil {
-			fail(w, http.StatusConflict, problemInvalid, err.Error())
+			fail(w, http.StatusConflict, control.ProblemInvalid, err.Error())
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -182,13 +183,13 @@ func (d *Desk) readChange(w http.ResponseWriter, r *http.Request) (in changeRequ
 		return in, nil, false
 	}
 	if d.o.Changes == nil || in.Set == "" {
-		fail(w, http.StatusBadRequest, problemInvalid, "say which change set")
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, "say which change set")
 		return in, nil, false
 	}
 	for _, key := range in.Keys {
 		path, err := pathOf(key)
 		if err != nil {
-			fail(w, http.StatusBadRequest, problemInvalid, err.Error())
+			fail(w, http.StatusBadRequest, control.ProblemInvalid, err.Error())
 			return in, nil, false
 		}
 		paths = append(paths, path)
@@ -206,7 +207,7 @@ func (d *Desk) viewChanges(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	v, err := d.o.Changes.View(ctx, in.Set, paths)
 	if err != nil {
-		fail(w, http.StatusConflict, problemInvalid, safetext.Line(err.Error()))
+		fail(w, http.StatusConflict, control.ProblemInvalid, safetext.Line(err.Error()))
 		return
 	}
 	out := pageView{Diffs: []pageDiff{}, Token: v.Token}
@@ -230,7 +231,7 @@ func (d *Desk) decideChanges(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch {
 	case in.Do == "apply" && in.Token == "":
-		fail(w, http.StatusBadRequest, problemInvalid, "what is applied here has to be looked at first")
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, "what is applied here has to be looked at first")
 		return
 	case in.Do == "apply":
 		result, err = d.o.Changes.Apply(ctx, in.Set, in.Token, paths)
@@ -239,11 +240,11 @@ func (d *Desk) decideChanges(w http.ResponseWriter, r *http.Request) {
 	case in.Do == "undo" && len(paths) == 0:
 		result, err = d.o.Changes.Undo(ctx, in.Set)
 	default:
-		fail(w, http.StatusBadRequest, problemInvalid, "a whole set can be applied, discarded or undone, and parts of it applied or discarded")
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, "a whole set can be applied, discarded or undone, and parts of it applied or discarded")
 		return
 	}
 	if err != nil {
-		fail(w, http.StatusConflict, problemInvalid, safetext.Line(err.Error()))
+		fail(w, http.StatusConflict, control.ProblemInvalid, safetext.Line(err.Error()))
 		return
 	}
 	answer(w, pageResult{Done: result.Done, Left: changesOf(result.Left)})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -15,7 +16,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{"Origin", "Sec-Fetch-Site", "Cookie"} {
 		if _, there := r.Header[name]; there {
 			d.stranger(w)
-			fail(w, http.StatusForbidden, problemForbidden, "this is not for browsers")
+			fail(w, http.StatusForbidden, control.ProblemForbidden, "this is not for browsers")
 			return
 		}
 	}
@@ -23,7 +24,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	key, ok := strings.CutPrefix(given, "Bearer ")
 	if !ok || !same(key, d.key) {
 		d.stranger(w)
-		fail(w, http.StatusForbidden, problemForbidden, "the key is missing or wrong")
+		fail(w, http.StatusForbidden, control.ProblemForbidden, "the key is missing or wrong")
 		return
 	}
 	leave := d.place(w, r)
@@ -31,39 +32,39 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	if !d.o.Terminal && !slices.Contains([]string{controlOpen, controlGrants, controlRevoke}, r.URL.Path) {
-		fail(w, http.StatusForbidden, problemPageOnly, "this server takes answers on its page only: its configuration leaves the terminal out of approval.channels")
+	if !d.o.Terminal && !slices.Contains([]string{control.PathOpen, control.PathGrants, control.PathRevoke}, r.URL.Path) {
+		fail(w, http.StatusForbidden, control.ProblemPageOnly, "this server takes answers on its page only: its configuration leaves the terminal out of approval.channels")
 		return
 	}
 	switch r.URL.Path {
-	case controlPending:
+	case control.PathPending:
 		if allow(w, r, http.MethodGet) {
 			answer(w, d.queue())
 		}
-	case controlEvents:
+	case control.PathEvents:
 		if allow(w, r, http.MethodGet) {
 			d.stream(w, r, nil, []part{{"pending", func() any { return d.queue() }}})
 		}
-	case controlDecide:
-		var in Decision
+	case control.PathDecide:
+		var in control.Decision
 		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
 			d.decide(w, in, queue.ChannelTerminal)
 		}
-	case controlGrants:
+	case control.PathGrants:
 		if allow(w, r, http.MethodGet) {
 			d.listGrants(w)
 		}
-	case controlRevoke:
-		var in revocation
+	case control.PathRevoke:
+		var in control.Revocation
 		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
 			d.revokeGrant(w, in)
 		}
-	case controlOpen:
+	case control.PathOpen:
 		if allow(w, r, http.MethodPost) && readJSON(w, r, &struct{}{}) {
 			d.open(w)
 		}
 	default:
-		fail(w, http.StatusNotFound, problemInvalid, "there is nothing of that name")
+		fail(w, http.StatusNotFound, control.ProblemInvalid, "there is nothing of that name")
 	}
 }
 
@@ -72,12 +73,12 @@ func (d *Desk) open(w http.ResponseWriter) {
 	file, err := d.writeEntry()
 	switch {
 	case errors.Is(err, errNoPage):
-		fail(w, http.StatusNotFound, problemInvalid, err.Error())
+		fail(w, http.StatusNotFound, control.ProblemInvalid, err.Error())
 	case err != nil:
 		d.o.Logger.Error("the file that opens the approval page could not be made", "err", err)
-		fail(w, http.StatusInternalServerError, problemInternal, err.Error())
+		fail(w, http.StatusInternalServerError, control.ProblemInternal, err.Error())
 	default:
-		answer(w, Opened{File: file})
+		answer(w, control.Opened{File: file})
 	}
 }
 
@@ -88,6 +89,6 @@ func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 		return true
 	}
 	w.Header().Set("Allow", method)
-	fail(w, http.StatusMethodNotAllowed, problemInvalid, "the method has to be "+method)
+	fail(w, http.StatusMethodNotAllowed, control.ProblemInvalid, "the method has to be "+method)
 	return false
 }

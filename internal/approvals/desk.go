@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -106,7 +108,7 @@ type Desk struct {
 	address string // host:port; the Host header must equal it
 	origin  string // of the page
 	started time.Time
-	folder  *folder
+	folder  *runfolder.Folder
 	http    *http.Server
 
 	key     string // of /control
@@ -149,7 +151,7 @@ func Open(o Options) (*Desk, error) {
 	if o.quiet <= 0 {
 		o.quiet = alertTime
 	}
-	f, err := openFolder(o.RunDir)
+	f, err := runfolder.Open(o.RunDir)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +187,8 @@ func Open(o Options) (*Desk, error) {
 		}
 	})
 	// Announce last, when everything that the announcement promises works.
-	d.announce, err = f.announce(Announcement{
-		Version: announcementVersion, PID: os.Getpid(), Server: o.Server, Address: d.address, Key: d.key, Started: d.started, Project: o.Project,
+	d.announce, err = f.Announce(control.Announcement{
+		Version: control.Version, PID: os.Getpid(), Server: o.Server, Address: d.address, Key: d.key, Started: d.started, Project: o.Project,
 	})
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -215,7 +217,7 @@ func (d *Desk) Close() error {
 	var errs []error
 	if name != "" {
 		// Remove it first, so that no client is led to a desk that is closing.
-		errs = append(errs, d.folder.remove(name))
+		errs = append(errs, d.folder.Remove(name))
 	}
 	d.stop() // ends the streams and lets nothing new begin
 	errs = append(errs, d.dropEntries())
@@ -281,7 +283,7 @@ func (d *Desk) place(w http.ResponseWriter, r *http.Request) (leave func()) {
 	}
 	d.mu.Unlock()
 	if full {
-		fail(w, http.StatusServiceUnavailable, problemInternal, "too many requests at once; try again in a moment")
+		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many requests at once; try again in a moment")
 		return nil
 	}
 	return func() {

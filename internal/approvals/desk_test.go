@@ -14,11 +14,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -27,7 +28,7 @@ func TestAnnouncement(t *testing.T) {
 	d, _ := testDesk(t, func(o *Options) {
 		o.Project, o.Now = "/home/ada/site", func() time.Time { return started }
 	})
-	names, err := os.ReadDir(d.folder.path)
+	names, err := os.ReadDir(d.folder.Path())
 	if err != nil || len(names) != 1 {
 		t.Fatalf("the run folder has %v, %v, want one file", names, err)
 	}
@@ -38,16 +39,16 @@ func TestAnnouncement(t *testing.T) {
 	if info, err := names[0].Info(); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
 		t.Errorf("the announcement has the mode %v, %v, want 0600", info.Mode(), err)
 	}
-	text, err := os.ReadFile(filepath.Join(d.folder.path, name))
+	text, err := os.ReadFile(filepath.Join(d.folder.Path(), name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got Announcement
+	var got control.Announcement
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := Announcement{
-		Version: announcementVersion, PID: os.Getpid(), Server: "server-1", Address: d.Address(), Key: d.key, Started: started, Project: "/home/ada/site",
+	want := control.Announcement{
+		Version: control.Version, PID: os.Getpid(), Server: "server-1", Address: d.Address(), Key: d.key, Started: started, Project: "/home/ada/site",
 	}
 	if got != want || len(got.Key) < 43 {
 		t.Errorf("the announcement is %+v, want %+v", got, want)
@@ -59,7 +60,7 @@ func TestAnnouncement(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Errorf("Close() again = %v", err)
 	}
-	if names, err := os.ReadDir(d.folder.path); err != nil || len(names) != 0 {
+	if names, err := os.ReadDir(d.folder.Path()); err != nil || len(names) != 0 {
 		t.Errorf("after Close the run folder has %v, %v", names, err)
 	}
 	if c, err := net.Dial("tcp", d.Address()); err == nil {
@@ -68,106 +69,6 @@ func TestAnnouncement(t *testing.T) {
 	}
 	if err := d.OpenPage(); err == nil {
 		t.Error("OpenPage() after Close = nil, want an error")
-	}
-}
-
-func TestRunFolder(t *testing.T) {
-	open := func(path string) error {
-		f, err := openFolder(path)
-		if err == nil {
-			err = f.Close()
-		}
-		return err
-	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a", "run")
-	if err := open(path); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := open(file); err == nil {
-		t.Error("openFolder of a file = nil, want an error")
-	}
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(path, link); err != nil {
-		t.Skip("links cannot be made here:", err)
-	}
-	if err := open(link); err == nil || !strings.Contains(err.Error(), "is a link") {
-		t.Errorf("openFolder of a link = %v, want an error", err)
-	}
-	if runtime.GOOS == "windows" {
-		return
-	}
-	for _, mode := range []os.FileMode{0o755, 0o777, 0o500} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := open(path); err != nil {
-			t.Errorf("openFolder with the mode %o = %v", mode, err)
-		}
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("then its mode is %v, %v, want 0700", info.Mode(), err)
-		}
-	}
-}
-
-func TestSweep(t *testing.T) {
-	dir := t.TempDir()
-	old := time.Now().Add(-time.Hour)
-	for _, name := range []string{"open-old.html", ".part-old", "other-old", ".part-new", "1-x.html", "x-1.json", "1-killed.json"} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasSuffix(name, "new") {
-			continue
-		}
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-	alive, err := openFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer alive.Close()
-	for _, name := range []string{"open-alive.html", strconv.Itoa(os.Getpid()) + "-alive.json"} {
-		if err := alive.write(name, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink("other-old", filepath.Join(dir, "open-link.html")); err != nil && runtime.GOOS != "windows" {
-		t.Fatal(err)
-	}
-	f, err := openFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	for i := range left {
-		left[i] = filepath.Base(left[i])
-	}
-	want := []string{".part-new", "1-x.html", strconv.Itoa(os.Getpid()) + "-alive.json", "open-alive.html", "open-link.html", "other-old", "x-1.json"}
-	slices.Sort(want)
-	slices.Sort(left)
-	if err != nil || !slices.Equal(left, want) && runtime.GOOS != "windows" {
-		t.Errorf("after sweep there are %q, %v, want %q", left, err, want)
-	}
-	// A file that its server removes is gone; the next server removes what it
-	// leaves.
-	if err := alive.remove("open-alive.html"); err != nil {
-		t.Error(err)
-	}
-	if err := alive.Close(); err != nil {
-		t.Error(err)
-	}
-	f.sweep()
-	if left, err := filepath.Glob(filepath.Join(dir, "*alive*")); err != nil || len(left) > 0 && runtime.GOOS != "windows" {
-		t.Errorf("after the server's end there are %q, %v", left, err)
 	}
 }
 
@@ -583,7 +484,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, q := testDesk(t, slowly)
 			page, _ := listen(t, d, asPage(d, "GET /events", ""))
-			found, err := Find(t.Context(), d.folder.path)
+			found, err := terminal.Find(t.Context(), d.folder.Path())
 			if err != nil || len(found.Servers) != 1 {
 				t.Fatalf("Find() = %+v, %v", found, err)
 			}
@@ -710,7 +611,7 @@ func TestAddress(t *testing.T) {
 			t.Errorf("the desk listens on %q, %v; the system has the whole block: %v", d.Address(), err, whole)
 		}
 		seen[host] = true
-		found, err := Find(t.Context(), d.folder.path)
+		found, err := terminal.Find(t.Context(), d.folder.Path())
 		if err != nil || len(found.Servers) != 1 {
 			t.Errorf("Find() = %+v, %v; want one server", found, err)
 		}

@@ -14,15 +14,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 )
 
 const (
-	// entryTime is how long a file that leads to the page works.
-	entryTime = 2 * time.Minute
-	// maxEntries is how many such files exist at a time.
+	// maxEntries is how many files that lead to the page exist at a time.
 	maxEntries = 16
-	// entryPrefix is the prefix of their names.
-	entryPrefix = "open-"
 	// The files lead to enterPath. The body of a request there may take
 	// enterTime and have maxEnter bytes: a browser sends all of it at once.
 	enterPath = "/enter"
@@ -62,7 +60,7 @@ func (d *Desk) writeEntry() (file string, err error) {
 		"{{action}}", html.EscapeString(d.origin+enterPath+"?"+place),
 		"{{token}}", html.EscapeString(token),
 	).Replace(string(text))
-	e := entry{name: entryPrefix + secret() + ".html", place: place, reading: new(atomic.Bool), expires: d.o.Now().Add(entryTime)}
+	e := entry{name: runfolder.EntryPrefix + secret() + ".html", place: place, reading: new(atomic.Bool), expires: d.o.Now().Add(runfolder.EntryTime)}
 	digest := sha256.Sum256([]byte(token))
 
 	d.entries.mu.Lock()
@@ -73,22 +71,22 @@ func (d *Desk) writeEntry() (file string, err error) {
 	if len(d.entries.all) >= maxEntries {
 		return "", errors.New("too many files that open the page are waiting; use one of them, or try again in two minutes")
 	}
-	if err := d.folder.write(e.name, []byte(content)); err != nil {
+	if err := d.folder.Write(e.name, []byte(content)); err != nil {
 		return "", err
 	}
 	d.wg.Add(1)
-	e.timer = time.AfterFunc(entryTime, func() {
+	e.timer = time.AfterFunc(runfolder.EntryTime, func() {
 		defer d.wg.Done()
 		d.entries.mu.Lock()
 		defer d.entries.mu.Unlock()
 		delete(d.entries.all, digest)
-		_ = d.folder.remove(e.name)
+		_ = d.folder.Remove(e.name)
 	})
 	if d.entries.all == nil {
 		d.entries.all = make(map[[sha256.Size]byte]entry)
 	}
 	d.entries.all[digest] = e
-	return filepath.Join(d.folder.path, e.name), nil
+	return filepath.Join(d.folder.Path(), e.name), nil
 }
 
 // place takes an entry's one place for a request in progress, and returns the
@@ -126,7 +124,7 @@ func (d *Desk) drop(digest [sha256.Size]byte) error {
 	if e.timer.Stop() {
 		d.wg.Done()
 	}
-	return d.folder.remove(e.name)
+	return d.folder.Remove(e.name)
 }
 
 // dropEntry revokes a file that writeEntry returned.

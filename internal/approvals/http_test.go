@@ -19,6 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -247,7 +250,7 @@ func TestDeskDecides(t *testing.T) {
 			body := fmt.Sprintf(`{"code":"K7QM-2F9X","decision":%q,"values":{"city":"Rome"}}`, tc.decision)
 			for _, r := range []request{asPage(d, "POST /decide", body), asTerminal(d, "POST /control/decide", body)} {
 				res, answer := r.send(t, d)
-				var got Decided
+				var got control.Decided
 				if err := json.Unmarshal([]byte(answer), &got); err != nil || res.StatusCode != 200 {
 					t.Fatalf("%s = %d %s", r.line, res.StatusCode, answer)
 				}
@@ -303,7 +306,7 @@ func TestDeskDecidesNothing(t *testing.T) {
 			q.mu.Unlock()
 			for _, r := range []request{asPage(d, "POST /decide", tc.body), asTerminal(d, "POST /control/decide", tc.body)} {
 				res, body := r.send(t, d)
-				var f Failure
+				var f control.Failure
 				if err := json.Unmarshal([]byte(body), &f); err != nil || res.StatusCode != tc.status || f.Error.Problem != tc.problem || f.Error.Message == "" {
 					t.Errorf("%s = %d %s, want %d %s", r.line, res.StatusCode, body, tc.status, tc.problem)
 				}
@@ -330,11 +333,11 @@ func TestDeskDecidesNothing(t *testing.T) {
 func TestControl(t *testing.T) {
 	d, _ := testDesk(t, nil)
 	res, body := asTerminal(d, "GET /control/pending", "").send(t, d)
-	var got Queue
+	var got control.Queue
 	if err := json.Unmarshal([]byte(body), &got); err != nil || res.StatusCode != 200 {
 		t.Fatalf("GET /control/pending = %d %s", res.StatusCode, body)
 	}
-	if diff := cmp.Diff(Queue{Pending: []Call{callOf(testCall)}}, got); diff != "" {
+	if diff := cmp.Diff(control.Queue{Pending: []control.Call{control.CallOf(testCall)}}, got); diff != "" {
 		t.Errorf("GET /control/pending differs (-want +got):\n%s", diff)
 	}
 	for _, tc := range []struct {
@@ -378,7 +381,7 @@ func TestWithoutThePage(t *testing.T) {
 func entryFile(t *testing.T, d *Desk) (file string, _ link) {
 	t.Helper()
 	res, body := asTerminal(d, "POST /control/open", "{}").send(t, d)
-	var o Opened
+	var o control.Opened
 	if err := json.Unmarshal([]byte(body), &o); err != nil || res.StatusCode != 200 {
 		t.Fatalf("POST /control/open = %d %s", res.StatusCode, body)
 	}
@@ -494,7 +497,7 @@ func TestEnterExpires(t *testing.T) {
 	d, _ := testDesk(t, func(o *Options) { o.Now = c.now })
 	_, inTime := entryFile(t, d)
 	file, late := entryFile(t, d)
-	c.move(entryTime - time.Second)
+	c.move(runfolder.EntryTime - time.Second)
 	if res, body := enterWith(inTime).send(t, d); res.StatusCode != 200 {
 		t.Errorf("POST /enter in time = %d %s, want 200", res.StatusCode, body)
 	}
@@ -691,8 +694,8 @@ func TestWithoutTheTerminal(t *testing.T) {
 		asTerminal(d, "GET /control/pending", ""), asTerminal(d, "GET /control/events", ""), asTerminal(d, "POST /control/decide", decideOnce), asTerminal(d, "GET /control/x", ""),
 	} {
 		res, body := r.send(t, d)
-		var f Failure
-		if err := json.Unmarshal([]byte(body), &f); err != nil || res.StatusCode != 403 || f.Error.Problem != problemPageOnly || !strings.Contains(body, "on its page only") {
+		var f control.Failure
+		if err := json.Unmarshal([]byte(body), &f); err != nil || res.StatusCode != 403 || f.Error.Problem != control.ProblemPageOnly || !strings.Contains(body, "on its page only") {
 			t.Errorf("%s = %d %s, want 403 and why", r.line, res.StatusCode, body)
 		}
 		if res, body := r.with("Authorization", "").send(t, d); res.StatusCode != 403 || strings.Contains(body, "page") {
@@ -703,7 +706,7 @@ func TestWithoutTheTerminal(t *testing.T) {
 		t.Errorf("the terminal decided: %+v", got)
 	}
 	entryFile(t, d)
-	found, err := Find(t.Context(), d.folder.path)
+	found, err := terminal.Find(t.Context(), d.folder.Path())
 	if err != nil || len(found.Servers) != 1 || len(found.Skipped) != 0 || !found.Servers[0].PageOnly {
 		t.Fatalf("Find() = %+v, %v; want one server, of the page only", found, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -80,7 +81,7 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 			Gone     bool              `json:"client_gone"`
 		}
 		if readJSON(w, r, &in) {
-			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values, Gone: in.Gone}, queue.ChannelPage)
+			d.decide(w, control.Decision{Code: in.Code, Decision: in.Decision, Values: in.Values, Gone: in.Gone}, queue.ChannelPage)
 		}
 	case "POST /attach":
 		d.attach(w, r)
@@ -134,7 +135,7 @@ func (d *Desk) hasKey(r *http.Request) bool {
 func (d *Desk) refuse(w http.ResponseWriter, r *http.Request) {
 	d.stranger(w)
 	if r.Method == http.MethodPost && r.URL.Path != enterPath || r.URL.Path == "/events" {
-		fail(w, http.StatusForbidden, problemForbidden, notSignedIn)
+		fail(w, http.StatusForbidden, control.ProblemForbidden, notSignedIn)
 		return
 	}
 	refusePage(w, "")
@@ -271,11 +272,11 @@ func (d *Desk) attach(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.o.Chats == nil || in.On == nil {
-		fail(w, http.StatusBadRequest, problemInvalid, "say which pack, of which chat, and whether on or off")
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, "say which pack, of which chat, and whether on or off")
 		return
 	}
 	if err := d.o.Chats.SetAttached(in.Chat, in.Pack, *in.On); err != nil {
-		fail(w, http.StatusBadRequest, problemInvalid, safetext.Line(err.Error()))
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, safetext.Line(err.Error()))
 		return
 	}
 	answer(w, struct{}{})

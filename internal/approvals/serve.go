@@ -12,16 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-)
-
-// The problems of a [Failure] that are not problems of a code.
-const (
-	problemForbidden = "forbidden"
-	problemInvalid   = "invalid"
-	problemInternal  = "internal"
-	problemPageOnly  = "page_only"
 )
 
 // policy is the page's content security policy: nothing from elsewhere, nothing
@@ -43,7 +36,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	end := d.begin()
 	if end == nil {
 		d.stranger(w)
-		fail(w, http.StatusServiceUnavailable, problemInternal, "the server is ending")
+		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "the server is ending")
 		return
 	}
 	defer end()
@@ -52,18 +45,18 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 			d.o.Logger.Error("a request of the approval page panicked", "err", err, "stack", string(debug.Stack()))
 			// This fails if part of the response was already sent; then the
 			// connection ends.
-			fail(w, http.StatusInternalServerError, problemInternal, "something broke; see the server's log")
+			fail(w, http.StatusInternalServerError, control.ProblemInternal, "something broke; see the server's log")
 		}
 	}()
 
-	control := strings.HasPrefix(r.URL.Path, "/control/")
+	isControl := strings.HasPrefix(r.URL.Path, "/control/")
 	switch {
 	case r.Host != d.address:
 		// Another host name that resolves to 127.0.0.1 is an attack: DNS
 		// rebinding.
 		d.stranger(w)
-		if control {
-			fail(w, http.StatusForbidden, problemForbidden, "the Host header is not this server's address")
+		if isControl {
+			fail(w, http.StatusForbidden, control.ProblemForbidden, "the Host header is not this server's address")
 			return
 		}
 		refusePage(w, "")
@@ -73,7 +66,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 		// that is already there.
 		d.stranger(w)
 		refusePage(w, "")
-	case control:
+	case isControl:
 		d.control(w, r)
 	case !d.o.Page:
 		d.stranger(w)
@@ -100,11 +93,11 @@ func forWorker(r *http.Request) bool {
 }
 
 // decide passes a decision on and sends the outcome.
-func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
+func (d *Desk) decide(w http.ResponseWriter, in control.Decision, channel string) {
 	decision, ok := queue.ParseDecision(in.Decision)
 	if !ok {
 		// Not even a denial: the sender meant something else.
-		fail(w, http.StatusBadRequest, problemInvalid, "the decision is none of once, chat, always and deny")
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, "the decision is none of once, chat, always and deny")
 		return
 	}
 	p, err := d.o.Calls.Decide(in.Code, queue.Verdict{
@@ -116,13 +109,13 @@ func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
 	}
 	if err != nil {
 		d.o.Logger.Error("a decision could not be carried out", "err", err)
-		fail(w, http.StatusInternalServerError, problemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
+		fail(w, http.StatusInternalServerError, control.ProblemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
 		return
 	}
 	d.mu.Lock()
 	d.answered = time.Now()
 	d.mu.Unlock()
-	answer(w, Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
+	answer(w, control.Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
 }
 
 func codeStatus(p queue.CodeProblem) int {
@@ -139,10 +132,10 @@ func codeStatus(p queue.CodeProblem) int {
 }
 
 // queue returns the waiting calls in the form that is sent.
-func (d *Desk) queue() Queue {
-	q := Queue{Pending: []Call{}}
+func (d *Desk) queue() control.Queue {
+	q := control.Queue{Pending: []control.Call{}}
 	for _, p := range d.o.Calls.Pending() {
-		q.Pending = append(q.Pending, callOf(p))
+		q.Pending = append(q.Pending, control.CallOf(p))
 	}
 	return q
 }
@@ -151,7 +144,7 @@ func (d *Desk) queue() Queue {
 // reports false, it has already answered.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 	if !isType(r, "application/json") {
-		fail(w, http.StatusUnsupportedMediaType, problemInvalid, "the body has to be application/json")
+		fail(w, http.StatusUnsupportedMediaType, control.ProblemInvalid, "the body has to be application/json")
 		return false
 	}
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -166,11 +159,11 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 		}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		fail(w, http.StatusRequestEntityTooLarge, problemInvalid, "the body is too large")
+		fail(w, http.StatusRequestEntityTooLarge, control.ProblemInvalid, "the body is too large")
 		return false
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, problemInvalid, "the body is not what is expected here: "+safetext.Line(err.Error()))
+		fail(w, http.StatusBadRequest, control.ProblemInvalid, "the body is not what is expected here: "+safetext.Line(err.Error()))
 		return false
 	}
 	return true
@@ -188,7 +181,7 @@ func answer(w http.ResponseWriter, v any) {
 }
 
 func fail(w http.ResponseWriter, status int, problem, message string) {
-	var f Failure
+	var f control.Failure
 	f.Error.Problem, f.Error.Message = problem, message
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 )
 
 // A part is one kind of event on a stream. It is sent at the start, and whenever
@@ -19,7 +21,7 @@ type part struct {
 // done is closed. It drops a reader that does not read.
 func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct{}, parts []part) {
 	if !d.beginStream() {
-		fail(w, http.StatusServiceUnavailable, problemInternal, "too many pages and terminals are watching; close some")
+		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many pages and terminals are watching; close some")
 		return
 	}
 	defer d.endStream()

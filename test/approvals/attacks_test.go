@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
@@ -179,7 +179,7 @@ func TestFormAndDenial(t *testing.T) {
 		code := w.pending(1)[0].Code
 		var denying error
 		var wg sync.WaitGroup
-		wg.Go(func() { _, denying = s.Decide(t.Context(), approvals.Decision{Code: code, Decision: "deny"}) })
+		wg.Go(func() { _, denying = s.Decide(t.Context(), control.Decision{Code: code, Decision: "deny"}) })
 		wg.Go(func() {
 			_, _ = s.Pending(t.Context()) // which takes about as long
 			close(now)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
@@ -170,7 +170,7 @@ func (w *world) loadAndKill(round int, s *said) {
 	go func() {
 		defer close(clerking)
 		for ctx.Err() == nil {
-			found, err := approvals.Find(ctx, filepath.Join(w.home, "run"))
+			found, err := terminal.Find(ctx, filepath.Join(w.home, "run"))
 			if err != nil && ctx.Err() == nil {
 				w.t.Error(err)
 				return

@@ -20,7 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/testdata"
 )
@@ -318,9 +319,9 @@ func (w *world) fails(status int, words string, args ...string) {
 
 // found is the running servers that can be answered in a terminal, and what
 // waits there.
-func (w *world) found() (servers []*approvals.Server, calls []approvals.Call) {
+func (w *world) found() (servers []*terminal.Server, calls []control.Call) {
 	w.t.Helper()
-	all, err := approvals.Find(w.t.Context(), filepath.Join(w.home, "run"))
+	all, err := terminal.Find(w.t.Context(), filepath.Join(w.home, "run"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -334,9 +335,9 @@ func (w *world) found() (servers []*approvals.Server, calls []approvals.Call) {
 }
 
 // pending waits until exactly so many calls wait for a person.
-func (w *world) pending(n int) []approvals.Call {
+func (w *world) pending(n int) []control.Call {
 	w.t.Helper()
-	var calls []approvals.Call
+	var calls []control.Call
 	w.until(fmt.Sprintf("%d calls wait for a person", n), func() bool {
 		servers, now := w.found()
 		calls = now
@@ -372,10 +373,10 @@ func (w *world) decide(code, decision string) {
 	servers, _ := w.found()
 	for _, s := range servers {
 		calls, err := s.Pending(w.t.Context())
-		if err != nil || !slices.ContainsFunc(calls, func(c approvals.Call) bool { return c.Code == code }) {
+		if err != nil || !slices.ContainsFunc(calls, func(c control.Call) bool { return c.Code == code }) {
 			continue
 		}
-		if _, err := s.Decide(w.t.Context(), approvals.Decision{Code: code, Decision: decision}); err != nil {
+		if _, err := s.Decide(w.t.Context(), control.Decision{Code: code, Decision: decision}); err != nil {
 			w.t.Fatalf("Decide(%s, %q) = %v", code, decision, err)
 		}
 		return

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 )
 
 // briefly has calls wait no longer than they have to.
@@ -160,7 +160,7 @@ func TestProgress(t *testing.T) {
 	for _, n := range c.notified("notifications/progress") {
 		i := slices.Index(tokens, n["progressToken"])
 		message, _ := n["message"].(string)
-		if i < 0 || !slices.ContainsFunc(calls, func(call approvals.Call) bool { return strings.Contains(message, call.Code) }) {
+		if i < 0 || !slices.ContainsFunc(calls, func(call control.Call) bool { return strings.Contains(message, call.Code) }) {
 			t.Errorf("progress %v, want it for a token that was given, with the call's code", n)
 		}
 	}
@@ -320,9 +320,9 @@ func TestLateDenialWins(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			// Before the denial, or too late.
-			_, _ = s.Decide(t.Context(), approvals.Decision{Code: code, Decision: "always"})
+			_, _ = s.Decide(t.Context(), control.Decision{Code: code, Decision: "always"})
 		})
-		wg.Go(func() { _, denying = s.Decide(t.Context(), approvals.Decision{Code: code, Decision: "deny"}) })
+		wg.Go(func() { _, denying = s.Decide(t.Context(), control.Decision{Code: code, Decision: "deny"}) })
 		wg.Wait()
 		if denying != nil {
 			t.Errorf("Decide(deny) = %v, want that it counts: the call has not begun", denying)

@@ -12,7 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
@@ -23,12 +24,12 @@ const busyRules = `rules:
 `
 
 // server is the announced server of a client.
-func (c *client) server() *approvals.Server {
+func (c *client) server() *terminal.Server {
 	c.w.t.Helper()
-	var server *approvals.Server
+	var server *terminal.Server
 	c.w.until("the server is announced", func() bool {
 		servers, _ := c.w.found()
-		i := slices.IndexFunc(servers, func(s *approvals.Server) bool { return s.PID == c.cmd.Process.Pid })
+		i := slices.IndexFunc(servers, func(s *terminal.Server) bool { return s.PID == c.cmd.Process.Pid })
 		if i >= 0 {
 			server = servers[i]
 		}
@@ -41,7 +42,7 @@ func (c *client) server() *approvals.Server {
 // "deny" is denied, what says "keep" is allowed for always, what says "command" is
 // left to the command, and all else is allowed once. Where there is no command,
 // the server may be killed at any time.
-func clerk(ctx context.Context, t *testing.T, s *approvals.Server, command func(code string)) {
+func clerk(ctx context.Context, t *testing.T, s *terminal.Server, command func(code string)) {
 	done := make(map[string]bool)
 	for calls := range s.Watch(ctx) {
 		for _, call := range calls {
@@ -49,7 +50,7 @@ func clerk(ctx context.Context, t *testing.T, s *approvals.Server, command func(
 				continue
 			}
 			done[call.Code] = true
-			d := approvals.Decision{Code: call.Code, Decision: "once"}
+			d := control.Decision{Code: call.Code, Decision: "once"}
 			switch {
 			case strings.Contains(call.Card.Command, "deny-"):
 				d.Decision = "deny"
@@ -60,7 +61,7 @@ func clerk(ctx context.Context, t *testing.T, s *approvals.Server, command func(
 				continue
 			}
 			_, err := s.Decide(ctx, d)
-			if _, refused := errors.AsType[*approvals.RefusedError](err); err != nil && ctx.Err() == nil && (refused || command != nil) {
+			if _, refused := errors.AsType[*terminal.RefusedError](err); err != nil && ctx.Err() == nil && (refused || command != nil) {
 				t.Errorf("Decide(%+v) = %v", d, err)
 			}
 		}

@@ -8,19 +8,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// A terminal follows one server's calls.
-type terminal struct {
+// A follower is a terminal that follows one server's calls.
+type follower struct {
 	t      *testing.T
-	server *approvals.Server
-	calls  chan []approvals.Call
+	server *terminal.Server
+	calls  chan []control.Call
 }
 
-func (c *client) terminal() *terminal {
-	m := &terminal{t: c.w.t, server: c.server(), calls: make(chan []approvals.Call)}
+func (c *client) terminal() *follower {
+	m := &follower{t: c.w.t, server: c.server(), calls: make(chan []control.Call)}
 	ctx, cancel := context.WithTimeout(c.w.t.Context(), 4*patience)
 	c.w.t.Cleanup(cancel)
 	go func() {
@@ -40,7 +41,7 @@ func (c *client) terminal() *terminal {
 }
 
 // sees waits until so many calls are shown, and returns them.
-func (m *terminal) sees(n int) []approvals.Call {
+func (m *follower) sees(n int) []control.Call {
 	m.t.Helper()
 	for calls := range m.calls {
 		if len(calls) == n {
@@ -52,9 +53,9 @@ func (m *terminal) sees(n int) []approvals.Call {
 }
 
 // over checks what the server says about a call that no longer waits.
-func (m *terminal) over(code, problem, words string) {
+func (m *follower) over(code, problem, words string) {
 	m.t.Helper()
-	r, ok := errors.AsType[*approvals.RefusedError](m.server.Why(m.t.Context(), code))
+	r, ok := errors.AsType[*terminal.RefusedError](m.server.Why(m.t.Context(), code))
 	if !ok || r.Problem != problem || !strings.Contains(r.Message, words) {
 		m.t.Errorf("Why(%s) = %+v, want %s and %q", code, r, problem, words)
 	}
@@ -73,7 +74,7 @@ func TestWithdrawnEverywhere(t *testing.T) {
 	r := c.beginTool(openDocs, docs)
 	code := m.sees(1)[0].Code
 	c.w.until("the client shows its form", func() bool { return len(c.questions()) == 1 })
-	done, err := m.server.Decide(t.Context(), approvals.Decision{Code: code, Decision: "once"})
+	done, err := m.server.Decide(t.Context(), control.Decision{Code: code, Decision: "once"})
 	if err != nil || done.Held || done.Carried {
 		t.Errorf("Decide() = %+v, %v; want that the call goes on", done, err)
 	}

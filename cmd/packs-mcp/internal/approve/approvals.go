@@ -14,7 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -70,15 +71,15 @@ of one, and Ctrl-C ends that and decides nothing. Without a terminal it prints t
 
 // A waiting is a call in a running server's queue.
 type waiting struct {
-	approvals.Call
-	server *approvals.Server
+	control.Call
+	server *terminal.Server
 }
 
 // servers are this user's servers, as one search found them.
 type servers struct {
-	open     []*approvals.Server // tell their calls
-	pageOnly []*approvals.Server // take answers on their page only
-	silent   int                 // are announced but did not answer: calls may wait there
+	open     []*terminal.Server // tell their calls
+	pageOnly []*terminal.Server // take answers on their page only
+	silent   int                // are announced but did not answer: calls may wait there
 }
 
 // running finds this user's servers. It reports those that it cannot use on
@@ -88,7 +89,7 @@ func (a *app) running(ctx context.Context) (servers, error) {
 	if err != nil {
 		return servers{}, err
 	}
-	found, err := approvals.Find(ctx, cfg.Paths.Runs...)
+	found, err := terminal.Find(ctx, cfg.Paths.Runs...)
 	if err != nil {
 		return servers{}, err
 	}
@@ -111,8 +112,8 @@ func (a *app) running(ctx context.Context) (servers, error) {
 
 // A queueOf is one server's answer when asked for its calls.
 type queueOf struct {
-	server *approvals.Server
-	calls  []approvals.Call
+	server *terminal.Server
+	calls  []control.Call
 }
 
 // queues asks the servers for their calls. It counts a server that does not
@@ -237,7 +238,7 @@ func inPlace(w waiting, servers int) string {
 }
 
 // place returns a description that tells a server from the others.
-func place(s *approvals.Server) string {
+func place(s *terminal.Server) string {
 	if s.Project == "" {
 		return fmt.Sprintf("pid %d", s.PID)
 	}
@@ -268,7 +269,7 @@ func span(d time.Duration) string {
 }
 
 // state describes a call's state in a few words.
-func state(c approvals.Call, now time.Time) string {
+func state(c control.Call, now time.Time) string {
 	switch {
 	case c.Answered == queue.Deny.String():
 		return "denied"
@@ -282,7 +283,7 @@ func state(c approvals.Call, now time.Time) string {
 }
 
 // standing describes in a sentence what an answer does now.
-func standing(c approvals.Call, now time.Time) string {
+func standing(c control.Call, now time.Time) string {
 	switch {
 	case c.Answered == queue.Deny.String():
 		return "It is denied."
@@ -316,25 +317,25 @@ type pendingCalls struct {
 
 // listedCall is a call in the form that list --json and show --json print.
 type listedCall struct {
-	Code     string             `json:"code"`
-	Server   string             `json:"server"`
-	PID      int                `json:"pid"`
-	Project  string             `json:"project"`
-	Chat     string             `json:"chat"`
-	Client   string             `json:"client"`
-	Person   string             `json:"person,omitempty"`
-	Kind     string             `json:"kind"`
-	Pack     string             `json:"pack"`
-	Title    string             `json:"title"`
-	Card     prompt.Card        `json:"card"`
-	Choices  []approvals.Choice `json:"choices"`
-	Fields   []approvals.Field  `json:"fields"`
-	Asked    time.Time          `json:"asked"`
-	Waits    time.Time          `json:"waits,omitzero"`
-	Expires  time.Time          `json:"expires"`
-	Note     string             `json:"note"`
-	Gone     bool               `json:"client_gone"`
-	Answered string             `json:"answered"`
+	Code     string           `json:"code"`
+	Server   string           `json:"server"`
+	PID      int              `json:"pid"`
+	Project  string           `json:"project"`
+	Chat     string           `json:"chat"`
+	Client   string           `json:"client"`
+	Person   string           `json:"person,omitempty"`
+	Kind     string           `json:"kind"`
+	Pack     string           `json:"pack"`
+	Title    string           `json:"title"`
+	Card     prompt.Card      `json:"card"`
+	Choices  []control.Choice `json:"choices"`
+	Fields   []control.Field  `json:"fields"`
+	Asked    time.Time        `json:"asked"`
+	Waits    time.Time        `json:"waits,omitzero"`
+	Expires  time.Time        `json:"expires"`
+	Note     string           `json:"note"`
+	Gone     bool             `json:"client_gone"`
+	Answered string           `json:"answered"`
 }
 
 func listedOf(w waiting) listedCall {

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -84,7 +85,7 @@ func (a *app) denyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.decide(cmd.Context(), w, approvals.Decision{Code: w.Code, Decision: queue.Deny.String(), Note: a.noTerminal()}, asJSON)
+			return a.decide(cmd.Context(), w, control.Decision{Code: w.Code, Decision: queue.Deny.String(), Note: a.noTerminal()}, asJSON)
 		},
 	}
 	cli.JSONFlag[decidedCall](a.Env, cmd, &asJSON)
@@ -134,7 +135,7 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	}
 	for _, q := range queues {
 		why := q.server.Why(ctx, code)
-		if r, ok := errors.AsType[*approvals.RefusedError](why); ok && r.Problem != string(queue.CodeUnknown) {
+		if r, ok := errors.AsType[*terminal.RefusedError](why); ok && r.Problem != string(queue.CodeUnknown) {
 			return waiting{}, explained(r)
 		}
 	}
@@ -149,7 +150,7 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 
 // explained adds a hint about what to do to a server's error.
 func explained(err error) error {
-	r, ok := errors.AsType[*approvals.RefusedError](err)
+	r, ok := errors.AsType[*terminal.RefusedError](err)
 	if !ok {
 		return cli.WithHint(fmt.Errorf("it is not known whether the answer arrived: %w", err), "see what happened: packs-mcp audit show --last 5")
 	}
@@ -190,7 +191,7 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 	if err != nil {
 		return err
 	}
-	d := approvals.Decision{Code: w.Code, Decision: how.decision, Values: values, Note: a.noTerminal(), Gone: how.gone}
+	d := control.Decision{Code: w.Code, Decision: how.decision, Values: values, Note: a.noTerminal(), Gone: how.gone}
 	switch w.Answered {
 	case "":
 	case queue.Deny.String():
@@ -214,7 +215,7 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 		return cli.WithHint(fmt.Errorf("the call %s cannot be allowed for %q", w.Code, how.decision), "it can be allowed for: %s", strings.Join(words, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !slices.ContainsFunc(w.Fields, func(f approvals.Field) bool { return f.Name == name }) {
+		if !slices.ContainsFunc(w.Fields, func(f control.Field) bool { return f.Name == name }) {
 			return &cli.UsageError{Err: fmt.Errorf("the call %s needs no value for %q", w.Code, name), Hint: "see what it needs: packs-mcp approvals show " + w.Code}
 		}
 	}
@@ -253,10 +254,10 @@ func settings(pairs []string) (map[string]string, error) {
 	return values, nil
 }
 
-func offered(c approvals.Call, value string) (approvals.Choice, bool) {
-	i := slices.IndexFunc(c.Choices, func(ch approvals.Choice) bool { return ch.Value == value })
+func offered(c control.Call, value string) (control.Choice, bool) {
+	i := slices.IndexFunc(c.Choices, func(ch control.Choice) bool { return ch.Value == value })
 	if i < 0 {
-		return approvals.Choice{}, false
+		return control.Choice{}, false
 	}
 	return c.Choices[i], true
 }
@@ -265,7 +266,7 @@ var errNotConfirmed = errors.New("nothing was decided; the call still waits")
 
 // confirm shows the whole call, has the person fill in what it needs, and asks
 // for a yes.
-func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, how approval, d *approvals.Decision) error {
+func (a *app) confirm(ctx context.Context, w waiting, choice control.Choice, how approval, d *control.Decision) error {
 	k, out := a.keyboard(ctx), a.Stdout
 	if how.json {
 		out = a.Stderr // standard output is for the result alone
@@ -301,7 +302,7 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, h
 }
 
 // decide sends a decision to the call's server, and prints the outcome.
-func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision, asJSON bool) error {
+func (a *app) decide(ctx context.Context, w waiting, d control.Decision, asJSON bool) error {
 	done, err := w.server.Decide(ctx, d)
 	if err != nil {
 		return explained(err)
@@ -318,7 +319,7 @@ func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision, asJSO
 }
 
 // outcome describes what an accepted decision does.
-func outcome(w waiting, decision string, done approvals.Decided, now time.Time) string {
+func outcome(w waiting, decision string, done control.Decided, now time.Time) string {
 	if choice, ok := offered(w.Call, decision); ok && choice.Lasts {
 		decision = "from now on"
 	}

@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 )
 
 // lookAgain is how often follow searches for new servers.
@@ -14,16 +15,16 @@ const lookAgain = time.Second
 
 // A bulletin is an update about a server's calls.
 type bulletin struct {
-	server *approvals.Server
-	calls  []approvals.Call // all that wait
-	ended  bool             // the server sends no more updates
-	why    string           // why the server refuses; empty if it has ended
+	server *terminal.Server
+	calls  []control.Call // all that wait
+	ended  bool           // the server sends no more updates
+	why    string         // why the server refuses; empty if it has ended
 }
 
 // follow sends updates about the calls of the servers, and of servers that start
 // later, until ctx ends. Then it closes the channel, and its goroutines have
 // ended.
-func follow(ctx context.Context, runDirs []string, servers []*approvals.Server) <-chan bulletin {
+func follow(ctx context.Context, runDirs []string, servers []*terminal.Server) <-chan bulletin {
 	f := &follower{updates: make(chan bulletin), followed: make(map[string]bool)}
 	for _, s := range servers {
 		f.start(ctx, s)
@@ -35,7 +36,7 @@ func follow(ctx context.Context, runDirs []string, servers []*approvals.Server) 
 		defer again.Stop()
 		for {
 			// Servers that cannot be used were reported when the command began.
-			if found, err := approvals.Find(ctx, runDirs...); err == nil {
+			if found, err := terminal.Find(ctx, runDirs...); err == nil {
 				for _, s := range found.Servers {
 					f.start(ctx, s)
 				}
@@ -59,7 +60,7 @@ type follower struct {
 }
 
 // start listens to a server, unless a goroutine already does.
-func (f *follower) start(ctx context.Context, s *approvals.Server) {
+func (f *follower) start(ctx context.Context, s *terminal.Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.followed[s.ID()] || s.PageOnly {
@@ -76,7 +77,7 @@ func (f *follower) start(ctx context.Context, s *approvals.Server) {
 			u := bulletin{server: s, calls: calls}
 			if err != nil {
 				u.ended = true
-				if r, ok := errors.AsType[*approvals.RefusedError](err); ok {
+				if r, ok := errors.AsType[*terminal.RefusedError](err); ok {
 					u.why = r.Message
 				}
 			}

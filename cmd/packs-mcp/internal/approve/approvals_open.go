@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -74,7 +74,7 @@ func (a *app) openPage(ctx context.Context, pid int) error {
 // or, without a pid, the first with an open question, else the newest. The calls
 // of a server with only a page are not known, so it may still be chosen if no
 // other server has a question.
-func (a *app) whichServer(ctx context.Context, all servers, pid int) *approvals.Server {
+func (a *app) whichServer(ctx context.Context, all servers, pid int) *terminal.Server {
 	every := slices.Concat(all.open, all.pageOnly)
 	if pid != 0 {
 		for _, s := range every {

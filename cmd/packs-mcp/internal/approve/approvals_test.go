@@ -20,6 +20,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
@@ -353,7 +355,7 @@ func TestApprovalsRefuse(t *testing.T) {
 		}
 	}
 	// Asking why decides nothing, not even about a waiting call.
-	found, err := approvals.Find(t.Context(), runOf(o))
+	found, err := terminal.Find(t.Context(), runOf(o))
 	if err != nil || len(found.Servers) != 1 {
 		t.Fatalf("Find() = %+v, %v; want one server", found, err)
 	}
@@ -395,7 +397,7 @@ func TestApprovalsOfSilentServers(t *testing.T) {
 	t.Cleanup(broken.Close)
 	plant := func(name string) {
 		t.Helper()
-		data, err := json.Marshal(approvals.Announcement{
+		data, err := json.Marshal(control.Announcement{
 			Version: 2, PID: os.Getpid(), Server: name, Address: broken.Listener.Addr().String(), Key: strings.Repeat("k", 43), Started: time.Now(),
 		})
 		if err == nil {
@@ -470,7 +472,7 @@ func TestApprovalsOfThePageOnly(t *testing.T) {
 	if text, err := os.ReadFile(lines[len(lines)-1]); code != 0 || err != nil || !strings.Contains(string(text), page.Address()) {
 		t.Errorf("approvals open = %d, %q, %q, %v; want the file that leads to the page", code, out, errs, err)
 	}
-	if got := (&console{found: servers{pageOnly: make([]*approvals.Server, 1)}}).idleText(); strings.Contains(got, "No server") {
+	if got := (&console{found: servers{pageOnly: make([]*terminal.Server, 1)}}).idleText(); strings.Contains(got, "No server") {
 		t.Errorf("idleText() = %q", got)
 	}
 }
@@ -592,7 +594,7 @@ func TestOrigin(t *testing.T) {
 		{"x, for grace", "", `Asked 3 s ago by a client that calls itself "x, for grace" (pid 7).`},
 		{"", "ada", "Asked 3 s ago for ada, by a client without a name (pid 7)."},
 	} {
-		w := waiting{Call: approvals.Call{Client: tc.client, Person: tc.person, Asked: now.Add(-3 * time.Second)}, server: &approvals.Server{PID: 7}}
+		w := waiting{Call: control.Call{Client: tc.client, Person: tc.person, Asked: now.Add(-3 * time.Second)}, server: &terminal.Server{PID: 7}}
 		if got := origin(w, now); got != tc.want {
 			t.Errorf("origin of %q for %q = %s, want %s", tc.client, tc.person, got, tc.want)
 		}

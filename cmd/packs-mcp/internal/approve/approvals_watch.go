@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -221,7 +222,7 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 
 // decide sends the answer to the server, with the values that the call needs.
 func (c *console) decide(ctx context.Context, w *waiting, value string) error {
-	d := approvals.Decision{Code: w.Code, Decision: value}
+	d := control.Decision{Code: w.Code, Decision: value}
 	if value != queue.Deny.String() {
 		if w.Gone {
 			text, err := c.answer(ctx, w, "The client is gone; run anyway? Type yes: ")
@@ -250,7 +251,7 @@ func (c *console) decide(ctx context.Context, w *waiting, value string) error {
 		}
 	}
 	done, err := w.server.Decide(ctx, d)
-	r, refused := errors.AsType[*approvals.RefusedError](err)
+	r, refused := errors.AsType[*terminal.RefusedError](err)
 	switch {
 	case err == nil:
 		c.say(outcome(*w, value, done, time.Now()))
@@ -381,7 +382,7 @@ func (c *console) still(ctx context.Context, w *waiting, u bulletin, ok bool) er
 	why := "it was answered elsewhere, or its client gave it up"
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if r, ok := errors.AsType[*approvals.RefusedError](w.server.Why(ctx, w.Code)); ok {
+	if r, ok := errors.AsType[*terminal.RefusedError](w.server.Why(ctx, w.Code)); ok {
 		why = r.Message
 	}
 	fmt.Fprintln(c.out)
@@ -403,7 +404,7 @@ const (
 
 // repliesTo returns the answers that the call offers, and the other possible
 // replies.
-func repliesTo(asked approvals.Call) []reply {
+func repliesTo(asked control.Call) []reply {
 	var all []reply
 	add := func(value, about string, lasts bool) {
 		k, ok := KeyOf(value)

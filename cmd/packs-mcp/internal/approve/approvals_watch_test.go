@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -398,11 +399,11 @@ func TestDecidedElsewhere(t *testing.T) {
 		"once": {"allowed: once", "It is allowed (once), and was not made again yet."},
 		"deny": {"denied", "It is denied."},
 	} {
-		call := approvals.Call{Code: "K7QM-2F9X", Answered: answered, Expires: now.Add(time.Minute - time.Millisecond)}
+		call := control.Call{Code: "K7QM-2F9X", Answered: answered, Expires: now.Add(time.Minute - time.Millisecond)}
 		if got := [2]string{state(call, now), standing(call, now)}; got != want {
 			t.Errorf("a call with the answer %q is said to be %q, want %q", answered, got, want)
 		}
-		c := &console{queues: []queueOf{{&approvals.Server{}, []approvals.Call{call}}}}
+		c := &console{queues: []queueOf{{&terminal.Server{}, []control.Call{call}}}}
 		if got := len(c.open()); (got == 1) != (answered == "") {
 			t.Errorf("of a call with the answer %q, %d are asked about", answered, got)
 		}
@@ -413,7 +414,7 @@ func TestDecidedElsewhere(t *testing.T) {
 func TestLook(t *testing.T) {
 	var b strings.Builder
 	l := look{bold: "\x1b[1m", plain: "\x1b[0m", width: func() int { return 60 }}
-	l.printAll(&b, waiting{Call: approvals.Call{Code: "K7QM-2F9X", Card: prompt.Card{
+	l.printAll(&b, waiting{Call: control.Call{Code: "K7QM-2F9X", Card: prompt.Card{
 		Title: "T", Command: "git log", Facts: []prompt.Fact{{Section: prompt.SectionRun, Label: "folder", Value: `"/x"`}},
 	}}})
 	want := "\n---- K7QM-2F9X " + strings.Repeat("-", 45) + "\n\x1b[1mT\x1b[0m\n  $ git log\n\nExactly what runs\n  folder       \"/x\"\n" + strings.Repeat("-", 60) + "\n"

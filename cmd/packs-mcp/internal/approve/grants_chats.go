@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -17,7 +18,7 @@ import (
 type chatGrant struct {
 	grants.Grant
 	chat   listedChat
-	server *approvals.Server
+	server *terminal.Server
 }
 
 // chatGrants returns what holds in the chats of this user's servers, by server. It
@@ -44,7 +45,7 @@ func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers) {
 	return all, s
 }
 
-func chatGrantOf(g approvals.ChatGrant, s *approvals.Server) chatGrant {
+func chatGrantOf(g control.ChatGrant, s *terminal.Server) chatGrant {
 	c := chatGrant{
 		Grant: grants.Grant{
 			ID: g.ID, Digest: g.Digest, Since: g.Since, Kind: call.Kind(g.Kind), Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
@@ -66,7 +67,7 @@ func (c *chatGrant) listed() listedGrant {
 }
 
 func (c *listedChat) place() string {
-	return place(&approvals.Server{PID: c.PID, Project: c.Project})
+	return place(&terminal.Server{PID: c.PID, Project: c.Project})
 }
 
 func grantsOf(all []chatGrant) []grants.Grant {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 )
 
 // announce has a server of the same user be found, which answers as handler does.
@@ -20,7 +20,7 @@ func (h *granted) announce(name string, handler http.HandlerFunc) {
 	h.t.Helper()
 	s := httptest.NewServer(handler)
 	h.t.Cleanup(s.Close)
-	data, err := json.Marshal(approvals.Announcement{
+	data, err := json.Marshal(control.Announcement{
 		Version: 2, PID: os.Getpid(), Server: name, Address: s.Listener.Addr().String(), Key: strings.Repeat("k", 43), Started: time.Now(), Project: "/home/ann/src/" + name,
 	})
 	if err == nil {
@@ -35,7 +35,7 @@ func (h *granted) announce(name string, handler http.HandlerFunc) {
 }
 
 // chatServer answers with grants of chats, and notes which are taken back.
-func chatServer(revoked *[]string, grants ...approvals.ChatGrant) http.HandlerFunc {
+func chatServer(revoked *[]string, grants ...control.ChatGrant) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/control/pending":
@@ -54,8 +54,8 @@ func chatServer(revoked *[]string, grants ...approvals.ChatGrant) http.HandlerFu
 func TestGrantsOfChats(t *testing.T) {
 	some := newGranted(t, someGrants()...)
 	at := time.Date(2025, 1, 3, 3, 4, 5, 0, time.UTC)
-	use := approvals.ChatGrant{ID: "bbzz4444", Digest: "d", Since: at, Kind: "use", Pack: "triage", Dir: "/packs/triage", Covers: "using this pack", Chat: "chat-1", Client: "raw\x1b 1"}
-	run := approvals.ChatGrant{ID: "zzzz5555", Digest: "e", Since: at, Kind: "run", Pack: "other", Tool: "go", Covers: "the tool", Chat: "chat-2"}
+	use := control.ChatGrant{ID: "bbzz4444", Digest: "d", Since: at, Kind: "use", Pack: "triage", Dir: "/packs/triage", Covers: "using this pack", Chat: "chat-1", Client: "raw\x1b 1"}
+	run := control.ChatGrant{ID: "zzzz5555", Digest: "e", Since: at, Kind: "run", Pack: "other", Tool: "go", Covers: "the tool", Chat: "chat-2"}
 	world := func() (h *granted, revoked *[]string) {
 		h, revoked = some.again(), new([]string)
 		h.announce("shop", chatServer(revoked, use, run))
@@ -138,7 +138,7 @@ func TestGrantsOfSilentServers(t *testing.T) {
 
 	// What a server did not take back is an error.
 	h := some.again()
-	list := chatServer(nil, approvals.ChatGrant{ID: "zzzz5555", Kind: "use", Pack: "other"})
+	list := chatServer(nil, control.ChatGrant{ID: "zzzz5555", Kind: "use", Pack: "other"})
 	h.announce("shop", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/control/revoke" {
 			w.WriteHeader(http.StatusInternalServerError)

@@ -1,4 +1,4 @@
-package approvals
+package runfolder
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const openFlags = os.O_RDONLY
+const OpenFlags = os.O_RDONLY
 
-// exposed finds nothing: here the folder's access control list decides, which
+// Exposed finds nothing: here the folder's access control list decides, which
 // admits only the user by default, and mode bits do not show it.
-func exposed(fs.FileInfo) string { return "" }
+func Exposed(fs.FileInfo) string { return "" }
 
-// processGone reports whether the process certainly does not exist.
-func processGone(pid int) bool {
+// ProcessGone reports whether the process certainly does not exist.
+func ProcessGone(pid int) bool {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {
 		return errors.Is(err, windows.ERROR_INVALID_PARAMETER) // no process has this id

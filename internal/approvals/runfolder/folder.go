@@ -1,6 +1,10 @@
-package approvals
+// Package runfolder is the folder in which the servers of one user announce
+// themselves and leave the one-time files that lead to their pages. It sees to it
+// that no other user can read or write there, and removes what killed servers left.
+package runfolder
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +15,20 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 )
 
-// A folder is the run folder. It is held open, so that files are written into
+const (
+	// EntryTime is how long a file that leads to the page works.
+	EntryTime = 2 * time.Minute
+	// EntryPrefix is the prefix of the names of such files.
+	EntryPrefix = "open-"
+)
+
+// A Folder is the run folder. It is held open, so that files are written into
 // the folder that was checked, whatever its path leads to later.
-type folder struct {
+type Folder struct {
 	path string // absolute
 	root *os.Root
 
@@ -23,8 +36,8 @@ type folder struct {
 	held map[string]*os.File // :: name → a locked file that write created; guarded by mu
 }
 
-// openFolder creates the folder if needed, and closes it to other users.
-func openFolder(path string) (*folder, error) {
+// Open creates the folder if needed, and closes it to other users.
+func Open(path string) (*Folder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("the run folder: %w", err)
@@ -43,7 +56,7 @@ func openFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the run folder: %w", err)
 	}
-	f := &folder{path: path, root: root}
+	f := &Folder{path: path, root: root}
 	if err := f.check(before); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -53,7 +66,7 @@ func openFolder(path string) (*folder, error) {
 
 // check examines the folder that was opened, since only an open folder cannot be
 // swapped.
-func (f *folder) check(before fs.FileInfo) error {
+func (f *Folder) check(before fs.FileInfo) error {
 	info, err := f.root.Stat(".")
 	if err != nil {
 		return fmt.Errorf("the run folder: %w", err)
@@ -61,7 +74,7 @@ func (f *folder) check(before fs.FileInfo) error {
 	if !os.SameFile(before, info) {
 		return fmt.Errorf("the run folder %q was replaced while it was opened", f.path)
 	}
-	if why := foreign(info); why != "" {
+	if why := Foreign(info); why != "" {
 		return fmt.Errorf("the run folder %q %s: remove it, or set PACKS_MCP_HOME to a folder of yours", f.path, why)
 	}
 	if shared(info) {
@@ -76,7 +89,7 @@ func (f *folder) check(before fs.FileInfo) error {
 
 // sweep removes what killed servers left: files with servers' names that no
 // server has locked, and parts that will never be completed.
-func (f *folder) sweep() {
+func (f *Folder) sweep() {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	if err != nil {
 		return
@@ -84,14 +97,14 @@ func (f *folder) sweep() {
 	for _, e := range entries {
 		name := e.Name()
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || foreign(info) != "" {
+		if err != nil || !info.Mode().IsRegular() || Foreign(info) != "" {
 			continue
 		}
 		left := false
 		switch pid := announcedBy(name); {
 		case strings.HasPrefix(name, partPrefix): // a part is not locked at first
-			left = time.Since(info.ModTime()) > 2*entryTime
-		case strings.HasPrefix(name, entryPrefix), pid > 0:
+			left = time.Since(info.ModTime()) > 2*EntryTime
+		case strings.HasPrefix(name, EntryPrefix), pid > 0:
 			left = f.abandoned(name, info, pid)
 		}
 		if left {
@@ -105,7 +118,7 @@ func (f *folder) sweep() {
 func announcedBy(name string) int {
 	number, rest, ok := strings.Cut(name, "-")
 	pid, err := strconv.Atoi(number)
-	if !ok || err != nil || pid <= 0 || !strings.HasSuffix(rest, announcementSuffix) {
+	if !ok || err != nil || pid <= 0 || !strings.HasSuffix(rest, control.Suffix) {
 		return 0
 	}
 	return pid
@@ -114,12 +127,12 @@ func announcedBy(name string) int {
 // partPrefix is the prefix of the names of incomplete files.
 const partPrefix = ".part-"
 
-// write puts a new file into the folder that only the user can read. The file
+// Write puts a new file into the folder that only the user can read. The file
 // appears complete. Where the system can lock files, it stays locked until it is
 // removed or this process ends, so that sweep can tell it from one that was left
 // behind.
-func (f *folder) write(name string, content []byte) error {
-	part := partPrefix + secret()
+func (f *Folder) Write(name string, content []byte) error {
+	part := partPrefix + rand.Text()
 	file, err := f.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_, err = file.Write(content)
@@ -146,7 +159,7 @@ func (f *folder) write(name string, content []byte) error {
 
 // hold keeps a file open under a name, replacing the one held before; nil holds
 // none.
-func (f *folder) hold(name string, file *os.File) {
+func (f *Folder) hold(name string, file *os.File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if old := f.held[name]; old != nil {
@@ -161,8 +174,8 @@ func (f *folder) hold(name string, file *os.File) {
 	}
 }
 
-// remove removes a file, which may already be gone.
-func (f *folder) remove(name string) error {
+// Remove removes a file, which may already be gone.
+func (f *Folder) Remove(name string) error {
 	defer f.hold(name, nil)
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -170,18 +183,21 @@ func (f *folder) remove(name string) error {
 	return nil
 }
 
-// announce writes the announcement and returns its name.
-func (f *folder) announce(a Announcement) (name string, err error) {
+// Announce writes the announcement and returns its name.
+func (f *Folder) Announce(a control.Announcement) (name string, err error) {
 	content, err := json.Marshal(a)
 	if err != nil {
 		return "", err
 	}
-	name = strconv.Itoa(a.PID) + "-" + secret() + ".json"
-	return name, f.write(name, append(content, '\n'))
+	name = strconv.Itoa(a.PID) + "-" + rand.Text() + ".json"
+	return name, f.Write(name, append(content, '\n'))
 }
 
+// Path returns the folder's absolute path.
+func (f *Folder) Path() string { return f.path }
+
 // Close closes the folder and every file that is still held.
-func (f *folder) Close() error {
+func (f *Folder) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, file := range f.held {

@@ -1,10 +1,9 @@
 //go:build unix
 
-package approvals
+package terminal
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -91,26 +90,6 @@ func TestFindRefusesAFolderOthersCanTouch(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The process is a real one that has ended and been waited for.
-func TestProcessGone(t *testing.T) {
-	cmd := exec.Command("true")
-	if err := cmd.Run(); err != nil {
-		t.Skipf("true: %v", err)
-	}
-	if pid := cmd.Process.Pid; processGone(pid) != certain() {
-		t.Errorf("processGone(%d) = %v, want %v", pid, processGone(pid), certain())
-	}
-}
-
-// certain reports whether a process that is not visible here exists nowhere.
-func certain() bool {
-	if _, err := os.Lstat("/proc/self/ns"); err != nil {
-		return true // no namespaces
-	}
-	ns, err := os.Readlink("/proc/self/ns/pid")
-	return err == nil && ns == firstPIDs
 }
 
 func mustChmod(t *testing.T, path string, mode os.FileMode) {

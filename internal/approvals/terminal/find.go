@@ -1,4 +1,7 @@
-package approvals
+// Package terminal is the terminal's side of the approvals: it finds the running
+// servers of this user by what they announce, and passes answers on to them. It shows
+// nothing: the commands do.
+package terminal
 
 import (
 	"cmp"
@@ -15,12 +18,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 )
 
 const (
-	announcementVersion = 2 // since 2, a call is a card
-	announcementSuffix  = ".json"
-	maxAnnouncement     = 16 << 10 // bytes; a real one has about 400
+	maxAnnouncement = 16 << 10 // bytes; a real one has about 400
 
 	// findTimeout is how long a server may take to answer [Find]. It only has to
 	// list its waiting calls.
@@ -57,7 +61,7 @@ type silentError struct{ error }
 // not on the loopback interface. It removes the file of a process that has ended;
 // where that is not certain, as in a container, the file stays.
 func Find(ctx context.Context, runDirs ...string) (Found, error) {
-	return find(ctx, runDirs, processGone)
+	return find(ctx, runDirs, runfolder.ProcessGone)
 }
 
 // find is [Find] with a function that reports whether a process is certainly
@@ -123,7 +127,7 @@ func (s *search) in(ctx context.Context, dir *os.Root, path string) {
 		return
 	}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), announcementSuffix) || strings.HasPrefix(e.Name(), ".") {
+		if !strings.HasSuffix(e.Name(), control.Suffix) || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		s.slots <- struct{}{}
@@ -150,10 +154,10 @@ func openRunDir(path string) (*os.Root, error) {
 	if !fi.IsDir() {
 		return nil, errors.New("it is not a folder")
 	}
-	if why := foreign(fi); why != "" {
+	if why := runfolder.Foreign(fi); why != "" {
 		return nil, fmt.Errorf("it %s", why)
 	}
-	if why := exposed(fi); why != "" {
+	if why := runfolder.Exposed(fi); why != "" {
 		return nil, &silentError{fmt.Errorf("it %s", why)}
 	}
 	root, err := os.OpenRoot(path)
@@ -187,7 +191,7 @@ func reach(ctx context.Context, dir *os.Root, runDir, name string, gone func(pid
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	_, err = s.Pending(ctx)
-	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem == problemPageOnly {
+	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem == control.ProblemPageOnly {
 		s.PageOnly, err = true, nil
 	}
 	if err != nil {
@@ -200,43 +204,43 @@ func reach(ctx context.Context, dir *os.Root, runDir, name string, gone func(pid
 }
 
 // readAnnouncement reads a file that only this user can have written.
-func readAnnouncement(dir *os.Root, name string) (Announcement, error) {
+func readAnnouncement(dir *os.Root, name string) (control.Announcement, error) {
 	fi, err := dir.Lstat(name)
 	if err != nil {
-		return Announcement{}, fmt.Errorf("reading it: %w", err)
+		return control.Announcement{}, fmt.Errorf("reading it: %w", err)
 	}
 	if !fi.Mode().IsRegular() {
-		return Announcement{}, errors.New("it is not a regular file")
+		return control.Announcement{}, errors.New("it is not a regular file")
 	}
-	if why := exposed(fi); why != "" {
-		return Announcement{}, fmt.Errorf("it %s", why)
+	if why := runfolder.Exposed(fi); why != "" {
+		return control.Announcement{}, fmt.Errorf("it %s", why)
 	}
-	f, err := dir.OpenFile(name, openFlags, 0)
+	f, err := dir.OpenFile(name, runfolder.OpenFlags, 0)
 	if err != nil {
-		return Announcement{}, fmt.Errorf("reading it: %w", err)
+		return control.Announcement{}, fmt.Errorf("reading it: %w", err)
 	}
 	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(fi, now) {
-		return Announcement{}, errors.Join(errors.New("it was replaced"), err)
+		return control.Announcement{}, errors.Join(errors.New("it was replaced"), err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxAnnouncement+1))
 	if err != nil {
-		return Announcement{}, fmt.Errorf("reading it: %w", err)
+		return control.Announcement{}, fmt.Errorf("reading it: %w", err)
 	}
 	if len(data) > maxAnnouncement {
-		return Announcement{}, fmt.Errorf("it is larger than %d bytes", maxAnnouncement)
+		return control.Announcement{}, fmt.Errorf("it is larger than %d bytes", maxAnnouncement)
 	}
-	var a Announcement
+	var a control.Announcement
 	if err := json.Unmarshal(data, &a); err != nil {
-		return Announcement{}, fmt.Errorf("it is not what a server writes: %w", err)
+		return control.Announcement{}, fmt.Errorf("it is not what a server writes: %w", err)
 	}
-	return a, a.check()
+	return a, check(a)
 }
 
 // check returns an error that says what is wrong with an announcement.
-func (a *Announcement) check() error {
-	if a.Version != announcementVersion {
-		return &silentError{fmt.Errorf("it is of version %d, and this program knows version %d: use the packs-mcp that the server was started with", a.Version, announcementVersion)}
+func check(a control.Announcement) error {
+	if a.Version != control.Version {
+		return &silentError{fmt.Errorf("it is of version %d, and this program knows version %d: use the packs-mcp that the server was started with", a.Version, control.Version)}
 	}
 	if a.PID <= 0 {
 		return fmt.Errorf("it has the pid %d", a.PID)

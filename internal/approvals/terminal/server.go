@@ -1,4 +1,4 @@
-package approvals
+package terminal
 
 import (
 	"bufio"
@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -47,7 +49,7 @@ type Server struct {
 	client  *http.Client
 }
 
-func newServer(a Announcement, runDir string) *Server {
+func newServer(a control.Announcement, runDir string) *Server {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	return &Server{
 		PID: a.PID, Name: oneLine(a.Server), Project: oneLine(a.Project), Started: a.Started,
@@ -83,9 +85,9 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return e.Message }
 
 // Pending returns the waiting calls, oldest first.
-func (s *Server) Pending(ctx context.Context) ([]Call, error) {
-	var q Queue
-	if err := s.do(ctx, http.MethodGet, controlPending, nil, &q); err != nil {
+func (s *Server) Pending(ctx context.Context) ([]control.Call, error) {
+	var q control.Queue
+	if err := s.do(ctx, http.MethodGet, control.PathPending, nil, &q); err != nil {
 		return nil, err
 	}
 	return safeCalls(q.Pending), nil
@@ -94,9 +96,9 @@ func (s *Server) Pending(ctx context.Context) ([]Call, error) {
 // Decide sends a decision to the server. If it returns a *[RefusedError], the
 // decision did not count, and the error says why. After any other error it is
 // not known whether the server received the decision.
-func (s *Server) Decide(ctx context.Context, d Decision) (Decided, error) {
-	var done Decided
-	err := s.do(ctx, http.MethodPost, controlDecide, d, &done)
+func (s *Server) Decide(ctx context.Context, d control.Decision) (control.Decided, error) {
+	var done control.Decided
+	err := s.do(ctx, http.MethodPost, control.PathDecide, d, &done)
 	done.Title = oneLine(done.Title)
 	return done, err
 }
@@ -107,7 +109,7 @@ func (s *Server) Decide(ctx context.Context, d Decision) (Decided, error) {
 func (s *Server) Why(ctx context.Context, code string) error {
 	// The server gives the reason in response to a decision. This decision fills
 	// in a field without a name, which no call has, so it cannot count.
-	_, err := s.Decide(ctx, Decision{Code: code, Decision: string(queue.Once), Values: map[string]string{"": "?"}})
+	_, err := s.Decide(ctx, control.Decision{Code: code, Decision: string(queue.Once), Values: map[string]string{"": "?"}})
 	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem != string(queue.CodeInvalid) {
 		return err
 	}
@@ -117,8 +119,8 @@ func (s *Server) Why(ctx context.Context, code string) error {
 // OpenPage has the server write a one-time file that leads this user's browser
 // to its page, and returns the file's absolute path.
 func (s *Server) OpenPage(ctx context.Context) (string, error) {
-	var o Opened
-	if err := s.do(ctx, http.MethodPost, controlOpen, struct{}{}, &o); err != nil {
+	var o control.Opened
+	if err := s.do(ctx, http.MethodPost, control.PathOpen, struct{}{}, &o); err != nil {
 		return "", err
 	}
 	// Send the browser only to a file in the run folder.
@@ -130,7 +132,7 @@ func (s *Server) OpenPage(ctx context.Context) (string, error) {
 	if !fi.Mode().IsRegular() {
 		return "", fmt.Errorf("the server named %q, which is not a regular file", file)
 	}
-	if why := exposed(fi); why != "" {
+	if why := runfolder.Exposed(fi); why != "" {
 		return "", fmt.Errorf("the server named %q, which %s", file, why)
 	}
 	return file, nil
@@ -139,9 +141,9 @@ func (s *Server) OpenPage(ctx context.Context) (string, error) {
 // Watch yields the waiting calls, oldest first, now and after every change. It
 // ends when ctx ends, or after yielding an error: a *[RefusedError] if the
 // server refuses, any other error if the server has gone.
-func (s *Server) Watch(ctx context.Context) iter.Seq2[[]Call, error] {
-	return func(yield func([]Call, error) bool) {
-		err := s.watch(ctx, func(q Queue) bool { return yield(safeCalls(q.Pending), nil) })
+func (s *Server) Watch(ctx context.Context) iter.Seq2[[]control.Call, error] {
+	return func(yield func([]control.Call, error) bool) {
+		err := s.watch(ctx, func(q control.Queue) bool { return yield(safeCalls(q.Pending), nil) })
 		if err != nil && ctx.Err() == nil {
 			yield(nil, err)
 		}
@@ -149,10 +151,10 @@ func (s *Server) Watch(ctx context.Context) iter.Seq2[[]Call, error] {
 }
 
 // watch passes each event to use. It returns nil once use returns false.
-func (s *Server) watch(ctx context.Context, use func(Queue) bool) error {
+func (s *Server) watch(ctx context.Context, use func(control.Queue) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the request
-	res, err := s.send(ctx, http.MethodGet, controlEvents, nil)
+	res, err := s.send(ctx, http.MethodGet, control.PathEvents, nil)
 	if err != nil {
 		return err
 	}
@@ -166,7 +168,7 @@ func (s *Server) watch(ctx context.Context, use func(Queue) bool) error {
 		switch {
 		case len(lines.Bytes()) == 0: // the end of one event
 			if event == "pending" && data != nil {
-				var q Queue
+				var q control.Queue
 				if err := json.Unmarshal(data, &q); err != nil {
 					return fmt.Errorf("the server's event is not right: %w", err)
 				}
@@ -244,7 +246,7 @@ func (s *Server) send(ctx context.Context, method, path string, in any) (*http.R
 // refused reads from a response why the server refused the request.
 func refused(res *http.Response) error {
 	e := &RefusedError{Status: res.StatusCode}
-	var f Failure
+	var f control.Failure
 	if data, err := readAtMost(res.Body, 1<<20); err == nil && json.Unmarshal(data, &f) == nil {
 		e.Problem, e.Message = oneLine(f.Error.Problem), oneLine(f.Error.Message)
 	}
@@ -270,18 +272,18 @@ func oneLine(s string) string { return safetext.Line(s) }
 
 // safeCalls makes calls safe to show. The server has escaped text that others
 // wrote, but a terminal must not depend on that.
-func safeCalls(calls []Call) []Call {
-	safe := make([]Call, len(calls))
+func safeCalls(calls []control.Call) []control.Call {
+	safe := make([]control.Call, len(calls))
 	for i, c := range calls {
 		c.Code, c.Chat, c.Client, c.Person = oneLine(c.Code), oneLine(c.Chat), oneLine(c.Client), oneLine(c.Person)
 		c.Kind, c.Pack, c.Title, c.Card = oneLine(c.Kind), oneLine(c.Pack), oneLine(c.Title), c.Card.Safe()
 		c.Note, c.Answered = oneLine(c.Note), oneLine(c.Answered)
-		choices, fields := make([]Choice, len(c.Choices)), make([]Field, len(c.Fields))
+		choices, fields := make([]control.Choice, len(c.Choices)), make([]control.Field, len(c.Fields))
 		for j, ch := range c.Choices {
-			choices[j] = Choice{Value: oneLine(ch.Value), Title: oneLine(ch.Title), Means: oneLine(ch.Means), Lasts: ch.Lasts}
+			choices[j] = control.Choice{Value: oneLine(ch.Value), Title: oneLine(ch.Title), Means: oneLine(ch.Means), Lasts: ch.Lasts}
 		}
 		for j, f := range c.Fields {
-			fields[j] = Field{Name: oneLine(f.Name), Title: oneLine(f.Title)}
+			fields[j] = control.Field{Name: oneLine(f.Name), Title: oneLine(f.Title)}
 		}
 		c.Choices, c.Fields = choices, fields
 		safe[i] = c

@@ -1,4 +1,4 @@
-package approvals
+package terminal
 
 import (
 	"encoding/json"
@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 )
 
 const testKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -28,7 +31,7 @@ func runFolder(t *testing.T) string {
 
 // serveControl runs a server for the control paths, and returns its
 // announcement.
-func serveControl(t *testing.T, h http.Handler) Announcement {
+func serveControl(t *testing.T, h http.Handler) control.Announcement {
 	t.Helper()
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+testKey {
@@ -37,8 +40,8 @@ func serveControl(t *testing.T, h http.Handler) Announcement {
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(ts.Close)
-	return Announcement{
-		Version: announcementVersion, PID: os.Getpid(), Server: "pid-1", Address: ts.Listener.Addr().String(), Key: testKey,
+	return control.Announcement{
+		Version: control.Version, PID: os.Getpid(), Server: "pid-1", Address: ts.Listener.Addr().String(), Key: testKey,
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Project: "/home/ann/src/shop",
 	}
 }
@@ -46,7 +49,7 @@ func serveControl(t *testing.T, h http.Handler) Announcement {
 // emptyQueue returns a server without waiting calls.
 func emptyQueue() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+controlPending, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, Queue{}) })
+	mux.HandleFunc("GET "+control.PathPending, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, control.Queue{}) })
 	return mux
 }
 
@@ -55,7 +58,7 @@ func answerJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-func plantAnnouncement(t *testing.T, dir, name string, a Announcement) string {
+func plantAnnouncement(t *testing.T, dir, name string, a control.Announcement) string {
 	t.Helper()
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -77,12 +80,12 @@ func neverGone(int) bool { return false }
 
 func TestFind(t *testing.T) {
 	good := serveControl(t, emptyQueue())
-	with := func(change func(*Announcement)) Announcement { a := good; change(&a); return a }
+	with := func(change func(*control.Announcement)) control.Announcement { a := good; change(&a); return a }
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	forbidden := serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
-		var f Failure
+		var f control.Failure
 		f.Error.Problem, f.Error.Message = "forbidden", "no\x1b[2J"
 		answerJSON(w, f)
 	}))
@@ -97,33 +100,33 @@ func TestFind(t *testing.T) {
 			}
 		}
 	}))
-	redirects := serveControl(t, http.RedirectHandler(elsewhere.URL+controlPending, http.StatusTemporaryRedirect))
+	redirects := serveControl(t, http.RedirectHandler(elsewhere.URL+control.PathPending, http.StatusTemporaryRedirect))
 	for _, tc := range []struct {
 		name string
 		data any // an Announcement, or text
 		want string
 	}{
 		{"good", good, ""},
-		{"IPv6 form", with(func(a *Announcement) {
+		{"IPv6 form", with(func(a *control.Announcement) {
 			a.Address = "[::ffff:127.0.0.1]" + a.Address[strings.LastIndex(a.Address, ":"):]
 		}), ""},
 		{"not JSON", "{", "it is not what a server writes: unexpected end of JSON input"},
 		{"empty", "", "it is not what a server writes: unexpected end of JSON input"},
 		{"terminal codes", `{"version": "` + "\x1b[2J" + `"}`, `it is not what a server writes: invalid character '\x1b' in string literal`},
 		{"too large", strings.Repeat(" ", maxAnnouncement+1), "it is larger than 16384 bytes"},
-		{"version", with(func(a *Announcement) { a.Version = 1 }), "it is of version 1, and this program knows version 2: use the packs-mcp that the server was started with"},
-		{"no pid", with(func(a *Announcement) { a.PID = 0 }), "it has the pid 0"},
-		{"pid of a group", with(func(a *Announcement) { a.PID = -1 }), "it has the pid -1"},
-		{"another machine", with(func(a *Announcement) { a.Address = "192.0.2.1:80" }), `its address "192.0.2.1:80" is not on this machine's loopback interface`},
-		{"a name", with(func(a *Announcement) { a.Address = "localhost:80" }), `its address "localhost:80" is not on this machine's loopback interface`},
-		{"any address", with(func(a *Announcement) { a.Address = "0.0.0.0:80" }), `its address "0.0.0.0:80" is not on this machine's loopback interface`},
-		{"mapped address", with(func(a *Announcement) { a.Address = "[::ffff:192.0.2.1]:80" }), `its address "[::ffff:192.0.2.1]:80" is not on this machine's loopback interface`},
-		{"zone", with(func(a *Announcement) { a.Address = "[::1%lo]:80" }), `its address "[::1%lo]:80" is not on this machine's loopback interface`},
-		{"user part", with(func(a *Announcement) { a.Address = "127.0.0.1:80@192.0.2.1:80" }), `its address "127.0.0.1:80@192.0.2.1:80" is not on this machine's loopback interface`},
-		{"no port", with(func(a *Announcement) { a.Address = "127.0.0.1:0" }), `its address "127.0.0.1:0" is not on this machine's loopback interface`},
-		{"no key", with(func(a *Announcement) { a.Key = "" }), "it has no key"},
-		{"key of two lines", with(func(a *Announcement) { a.Key = testKey + "\r\nHost: x" }), "it has no key"},
-		{"nobody answers", with(func(a *Announcement) { a.Address = closed.Listener.Addr().String() }), "does not answer here: asking the server: "},
+		{"version", with(func(a *control.Announcement) { a.Version = 1 }), "it is of version 1, and this program knows version 2: use the packs-mcp that the server was started with"},
+		{"no pid", with(func(a *control.Announcement) { a.PID = 0 }), "it has the pid 0"},
+		{"pid of a group", with(func(a *control.Announcement) { a.PID = -1 }), "it has the pid -1"},
+		{"another machine", with(func(a *control.Announcement) { a.Address = "192.0.2.1:80" }), `its address "192.0.2.1:80" is not on this machine's loopback interface`},
+		{"a name", with(func(a *control.Announcement) { a.Address = "localhost:80" }), `its address "localhost:80" is not on this machine's loopback interface`},
+		{"any address", with(func(a *control.Announcement) { a.Address = "0.0.0.0:80" }), `its address "0.0.0.0:80" is not on this machine's loopback interface`},
+		{"mapped address", with(func(a *control.Announcement) { a.Address = "[::ffff:192.0.2.1]:80" }), `its address "[::ffff:192.0.2.1]:80" is not on this machine's loopback interface`},
+		{"zone", with(func(a *control.Announcement) { a.Address = "[::1%lo]:80" }), `its address "[::1%lo]:80" is not on this machine's loopback interface`},
+		{"user part", with(func(a *control.Announcement) { a.Address = "127.0.0.1:80@192.0.2.1:80" }), `its address "127.0.0.1:80@192.0.2.1:80" is not on this machine's loopback interface`},
+		{"no port", with(func(a *control.Announcement) { a.Address = "127.0.0.1:0" }), `its address "127.0.0.1:0" is not on this machine's loopback interface`},
+		{"no key", with(func(a *control.Announcement) { a.Key = "" }), "it has no key"},
+		{"key of two lines", with(func(a *control.Announcement) { a.Key = testKey + "\r\nHost: x" }), "it has no key"},
+		{"nobody answers", with(func(a *control.Announcement) { a.Address = closed.Listener.Addr().String() }), "does not answer here: asking the server: "},
 		{"wrong key", forbidden, `does not answer here: no\x1b[2J`},
 		{"too much", talks, "does not answer here: the server's answer is too long"},
 		{"redirect", redirects, "does not answer here: the server answered with the status 307"},
@@ -212,7 +215,7 @@ func TestFindRemovesWhatEndedServersLeft(t *testing.T) {
 	if _, err := os.Lstat(kept); err != nil {
 		t.Errorf("the announcement of a running process: %v", err)
 	}
-	if processGone(os.Getpid()) {
+	if runfolder.ProcessGone(os.Getpid()) {
 		t.Error("processGone(this process) = true, want false")
 	}
 }

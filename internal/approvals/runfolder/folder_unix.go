@@ -1,6 +1,6 @@
 //go:build unix
 
-package approvals
+package runfolder
 
 import (
 	"io/fs"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// foreign says why a folder does not belong to the user; empty if it does.
-func foreign(info fs.FileInfo) string {
+// Foreign says why a folder does not belong to the user; empty if it does.
+func Foreign(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !ok:
@@ -27,8 +27,8 @@ func lock(f *os.File) bool {
 
 // abandoned reports whether a file that its writer would keep locked is
 // unlocked. Where files cannot be locked, nothing is abandoned.
-func (f *folder) abandoned(name string, info fs.FileInfo, _ int) bool {
-	file, err := f.root.OpenFile(name, openFlags, 0)
+func (f *Folder) abandoned(name string, info fs.FileInfo, _ int) bool {
+	file, err := f.root.OpenFile(name, OpenFlags, 0)
 	if err != nil {
 		return false
 	}

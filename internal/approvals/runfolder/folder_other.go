@@ -1,6 +1,6 @@
 //go:build !unix
 
-package approvals
+package runfolder
 
 import (
 	"io/fs"
@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// foreign finds nothing: here the folder's access control list decides, which
+// Foreign finds nothing: here the folder's access control list decides, which
 // admits only the user by default, and mode bits do not show it.
-func foreign(fs.FileInfo) string { return "" }
+func Foreign(fs.FileInfo) string { return "" }
 
 // lock does nothing: an open file cannot be renamed here.
 func lock(*os.File) bool { return false }
 
 // abandoned reports whether the process that wrote an announcement is gone or,
 // for any other file, whether it has expired.
-func (f *folder) abandoned(_ string, info fs.FileInfo, pid int) bool {
+func (f *Folder) abandoned(_ string, info fs.FileInfo, pid int) bool {
 	if pid > 0 {
-		return processGone(pid)
+		return ProcessGone(pid)
 	}
-	return time.Since(info.ModTime()) > 2*entryTime
+	return time.Since(info.ModTime()) > 2*EntryTime
 }
 
 func shared(fs.FileInfo) bool { return false }

@@ -1,4 +1,4 @@
-package approvals
+package terminal
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -33,16 +34,16 @@ func cardOf(s, quote string) prompt.Card {
 
 func TestServerPendingIsSafeToShow(t *testing.T) {
 	asked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	sent := Call{
+	sent := control.Call{
 		Code: evil, Chat: evil, Client: evil, Person: evil, Kind: evil, Pack: evil, Title: evil + "\n", Card: cardOf(evil, evil+"\nx\t▸"),
-		Choices: []Choice{{Value: evil, Title: evil, Means: evil}}, Fields: []Field{{Name: evil, Title: evil}},
+		Choices: []control.Choice{{Value: evil, Title: evil, Means: evil}}, Fields: []control.Field{{Name: evil, Title: evil}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: evil, Answered: evil,
 	}
 	a := serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.URL.Path != controlPending {
+		if r.Method != http.MethodGet || r.URL.Path != control.PathPending {
 			t.Errorf("the server was asked for %s %s", r.Method, r.URL)
 		}
-		answerJSON(w, Queue{[]Call{sent}})
+		answerJSON(w, control.Queue{Pending: []control.Call{sent}})
 	}))
 	a.Server, a.Project = evil, evil
 	s := newServer(a, "")
@@ -51,9 +52,9 @@ func TestServerPendingIsSafeToShow(t *testing.T) {
 		t.Fatalf("Pending() = %v, %v; want one call", got, err)
 	}
 	e := safetext.Line(evil)
-	want := Call{
+	want := control.Call{
 		Code: e, Chat: e, Client: e, Person: e, Kind: e, Pack: e, Title: e + `\n`, Card: cardOf(e, e+"\nx\t\\u25b8"),
-		Choices: []Choice{{Value: e, Title: e, Means: e}}, Fields: []Field{{Name: e, Title: e}},
+		Choices: []control.Choice{{Value: e, Title: e, Means: e}}, Fields: []control.Field{{Name: e, Title: e}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: e, Answered: e,
 	}
 	if diff := cmp.Diff(want, got[0]); diff != "" {
@@ -66,25 +67,25 @@ func TestServerPendingIsSafeToShow(t *testing.T) {
 
 func TestServerDecides(t *testing.T) {
 	expires := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	given := Decision{Code: "K7QM-2F9X", Decision: "once", Values: map[string]string{"url": "x\n"}, Note: "n"}
+	given := control.Decision{Code: "K7QM-2F9X", Decision: "once", Values: map[string]string{"url": "x\n"}, Note: "n"}
 	for _, tc := range []struct {
 		name   string
 		status int
 		answer string
-		want   Decided
+		want   control.Decided
 		err    error
 	}{
-		{"decided", 200, `{"title": "Run\u001b it?", "held": true, "expires": "2026-01-02T03:04:05Z"}`, Decided{Title: `Run\x1b it?`, Held: true, Expires: expires}, nil},
-		{"answered", 409, `{"error": {"problem": "answered", "message": "the call K7QM-2F9X: denied\u001b"}}`, Decided{},
+		{"decided", 200, `{"title": "Run\u001b it?", "held": true, "expires": "2026-01-02T03:04:05Z"}`, control.Decided{Title: `Run\x1b it?`, Held: true, Expires: expires}, nil},
+		{"answered", 409, `{"error": {"problem": "answered", "message": "the call K7QM-2F9X: denied\u001b"}}`, control.Decided{},
 			&RefusedError{409, "answered", `the call K7QM-2F9X: denied\x1b`}},
-		{"without words", 500, `oops`, Decided{}, &RefusedError{500, "", "the server answered with the status 500"}},
-		{"redirect", 302, ``, Decided{}, &RefusedError{302, "", "the server answered with the status 302"}},
-		{"no content", 204, ``, Decided{}, &RefusedError{204, "", "the server answered with the status 204"}},
+		{"without words", 500, `oops`, control.Decided{}, &RefusedError{500, "", "the server answered with the status 500"}},
+		{"redirect", 302, ``, control.Decided{}, &RefusedError{302, "", "the server answered with the status 302"}},
+		{"no content", 204, ``, control.Decided{}, &RefusedError{204, "", "the server answered with the status 204"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				var got Decision
-				if err := json.NewDecoder(r.Body).Decode(&got); err != nil || r.Method != http.MethodPost || r.URL.Path != controlDecide || r.Header.Get("Content-Type") != "application/json" {
+				var got control.Decision
+				if err := json.NewDecoder(r.Body).Decode(&got); err != nil || r.Method != http.MethodPost || r.URL.Path != control.PathDecide || r.Header.Get("Content-Type") != "application/json" {
 					t.Errorf("the server was asked for %s %s as %q (%v)", r.Method, r.URL, r.Header.Get("Content-Type"), err)
 				}
 				if diff := cmp.Diff(given, got); diff != "" {
@@ -111,7 +112,7 @@ func TestServerDecides(t *testing.T) {
 
 func TestServerWatch(t *testing.T) {
 	event := func(code string) string {
-		data, _ := json.Marshal(Queue{[]Call{{Code: code, Title: "\x1b"}}})
+		data, _ := json.Marshal(control.Queue{Pending: []control.Call{{Code: code, Title: "\x1b"}}})
 		return "event: pending\ndata: " + string(data) + "\n\n"
 	}
 	for _, tc := range []struct {
@@ -188,10 +189,10 @@ func TestServerOpenPage(t *testing.T) {
 		{"https://example.com/", "", "not there"},
 	} {
 		s := newServer(serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if body, err := io.ReadAll(r.Body); r.Method != http.MethodPost || r.URL.Path != controlOpen || string(body) != "{}" {
+			if body, err := io.ReadAll(r.Body); r.Method != http.MethodPost || r.URL.Path != control.PathOpen || string(body) != "{}" {
 				t.Errorf("the server was asked for %s %s with %q (%v)", r.Method, r.URL, body, err)
 			}
-			answerJSON(w, Opened{tc.named})
+			answerJSON(w, control.Opened{File: tc.named})
 		})), dir)
 		got, err := s.OpenPage(t.Context())
 		if got != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
@@ -201,7 +202,7 @@ func TestServerOpenPage(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "open-b.html")); err != nil {
 		t.Skipf("symlink: %v", err)
 	}
-	s := newServer(serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, Opened{"open-b.html"}) })), dir)
+	s := newServer(serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, control.Opened{File: "open-b.html"}) })), dir)
 	if got, err := s.OpenPage(t.Context()); err == nil {
 		t.Errorf("OpenPage() = %q when the server names a link, want an error", got)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package approvals
+package runfolder
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// openFlags keep open from waiting on a named pipe.
-const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
+// OpenFlags keep open from waiting on a named pipe.
+const OpenFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
-// exposed says how other users could read or change a file, or put something
+// Exposed says how other users could read or change a file, or put something
 // into a folder; empty if only this user can.
-func exposed(fi fs.FileInfo) string {
+func Exposed(fi fs.FileInfo) string {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
 		return "belongs to another user"
 	}
@@ -30,9 +30,9 @@ func exposed(fi fs.FileInfo) string {
 // machine. Its number is the same on every Linux.
 const firstPIDs = "pid:[4026531836]"
 
-// processGone reports whether the process certainly does not exist. In a
+// ProcessGone reports whether the process certainly does not exist. In a
 // container, a process outside is not visible.
-func processGone(pid int) bool {
+func ProcessGone(pid int) bool {
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 		return false
 	}

@@ -1,4 +1,7 @@
-package approvals
+// Package control has what a desk and a terminal of the same user say to each
+// other: the announcement that leads to a desk, the paths of its requests, and the
+// JSON of both sides.
+package control
 
 import (
 	"time"
@@ -6,6 +9,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+)
+
+const (
+	// Version is that of announcements. Since 2, a call is a card.
+	Version = 2
+	// Suffix ends the names of announcements.
+	Suffix = ".json"
 )
 
 // An Announcement tells other programs of the same user how to reach a running
@@ -23,12 +33,12 @@ type Announcement struct {
 // The paths under /control are for other programs of the same user: each
 // request carries "Authorization: Bearer KEY", and none may come from a browser.
 const (
-	controlPending = "/control/pending" // GET → Queue
-	controlEvents  = "/control/events"  // GET → server-sent events, each "event: pending" with a Queue
-	controlDecide  = "/control/decide"  // POST Decision → Decided
-	controlOpen    = "/control/open"    // POST {} → Opened
-	controlGrants  = "/control/grants"  // GET → grantList
-	controlRevoke  = "/control/revoke"  // POST revocation → {}
+	PathPending = "/control/pending" // GET → Queue
+	PathEvents  = "/control/events"  // GET → server-sent events, each "event: pending" with a Queue
+	PathDecide  = "/control/decide"  // POST Decision → Decided
+	PathOpen    = "/control/open"    // POST {} → Opened
+	PathGrants  = "/control/grants"  // GET → GrantList
+	PathRevoke  = "/control/revoke"  // POST Revocation → {}
 )
 
 // A Queue holds the waiting calls of one server, oldest first.
@@ -97,7 +107,8 @@ type Failure struct {
 	} `json:"error"`
 }
 
-func callOf(p queue.Pending) Call {
+// CallOf returns a call in the form that is sent.
+func CallOf(p queue.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
 		Title: p.Title, Card: p.Card, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Carried: p.Carried, Answered: string(p.Answered),
@@ -105,3 +116,11 @@ func callOf(p queue.Pending) Call {
 	c.Choices, c.Fields = card.Choices(p.Choices), card.Fields(p.Fields)
 	return c
 }
+
+// The problems of a [Failure] that are not problems of a code.
+const (
+	ProblemForbidden = "forbidden"
+	ProblemInvalid   = "invalid"
+	ProblemInternal  = "internal"
+	ProblemPageOnly  = "page_only"
+)
