@@ -1,12 +1,42 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"testing"
 	"time"
 )
+
+// testInitialisation tests that the program collects no garbage before main. Go
+// initialises all packages before collectLater is called, and begins its first collection
+// when the heap has 2.8 MiB, so packages must leave some of that.
+func testInitialisation(t *testing.T, program string) {
+	cmd := exec.Command(program, "version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("packs-mcp version: %v\n%s", err, text)
+	}
+	sum, most := 0, ""
+	for line := range strings.Lines(string(text)) {
+		var name string
+		var at, took float64
+		var size int
+		if n, _ := fmt.Sscanf(line, "init %s @%f ms, %f ms clock, %d bytes", &name, &at, &took, &size); n == 4 {
+			if sum += size; size > 50<<10 {
+				most += line
+			}
+		}
+	}
+	if sum < 1<<20 || sum > 2700<<10 {
+		t.Errorf("initialising packages allocates %d KiB, want at most 2700; most of it:\n%s", sum>>10, most)
+	}
+}
 
 func TestGrowthOfTheHeap(t *testing.T) {
 	for _, test := range []struct {

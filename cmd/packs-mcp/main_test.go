@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the program: %v\n%s", err, out)
 	}
+	t.Run("initialisation", func(t *testing.T) { testInitialisation(t, build.Args[len(build.Args)-2]) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	extast "github.com/yuin/goldmark/extension/ast"
 	md "github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
@@ -69,10 +67,10 @@ func (p part) fences() []*ast.FencedCodeBlock {
 
 func (p part) hasFence() bool { return len(p.fences()) > 0 }
 
-func (p part) tables() []*extast.Table {
-	var out []*extast.Table
+func (p part) tables() []*table {
+	var out []*table
 	for _, b := range p.blocks {
-		if t, ok := b.(*extast.Table); ok {
+		if t, ok := b.(*table); ok {
 			out = append(out, t)
 		}
 	}
@@ -208,7 +206,7 @@ func newMarkdownParser() md.Parser {
 			util.Prioritized(md.NewHTMLBlockParser(), 900),
 			util.Prioritized(md.NewParagraphParser(), 1000),
 		),
-		md.WithParagraphTransformers(util.Prioritized(&smallTables{cells: maxCells, ParagraphTransformer: extension.NewTableParagraphTransformer()}, 100)),
+		md.WithParagraphTransformers(util.Prioritized(&tables{cells: maxCells}, 100)),
 	)
 }
 
@@ -228,31 +226,4 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc md.Context) (ast.N
 		return nil, md.NoChildren
 	}
 	return s.BlockParser.Open(parent, reader, pc)
-}
-
-// maxCells is how many cells the tables of a document may have together. Short
-// rows are filled up, so a small file can have very many.
-const maxCells = 20_000
-
-// smallTables makes paragraphs tables as long as there are cells left.
-type smallTables struct {
-	md.ParagraphTransformer
-	cells int
-}
-
-func (t *smallTables) Transform(p *ast.Paragraph, reader text.Reader, pc md.Context) {
-	lines := p.Lines()
-	for i := 1; i < lines.Len(); i++ {
-		segment := lines.At(i)
-		line := segment.Value(reader.Source())
-		if len(bytes.Trim(line, "-:| \t\r\n")) > 0 {
-			continue
-		}
-		// The first line that may be the one under the header decides.
-		t.cells -= (bytes.Count(line, []byte("|")) + 1) * lines.Len()
-		if t.cells >= 0 {
-			t.ParagraphTransformer.Transform(p, reader, pc)
-		}
-		return
-	}
 }

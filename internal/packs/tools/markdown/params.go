@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
-	extast "github.com/yuin/goldmark/extension/ast"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -56,7 +55,7 @@ func (m *document) parameters(s *section) []*parameter {
 		}
 		return nil
 	}
-	return m.table(tables[0])
+	return m.fromTable(tables[0])
 }
 
 // saysNone reports whether the text in place of a table is none, or says so.
@@ -73,17 +72,16 @@ func (m *document) saysNone(blocks []ast.Node) bool {
 	return false
 }
 
-func (m *document) tableAt(t *extast.Table) int { return max(t.Pos(), 0) }
+func (m *document) tableAt(t *table) int { return max(t.Pos(), 0) }
 
 // columns are those that are read.
 var columns = [...]string{"name", "type", "required", "description", "default"}
 
-// table reads the rows of a table.
-func (m *document) table(t *extast.Table) []*parameter {
+// fromTable reads the rows of a table.
+func (m *document) fromTable(t *table) []*parameter {
 	index := map[string]int{} // :: column → its number
-	header := cellsOf(t.FirstChild())
-	for i, c := range header {
-		n := m.cell(c, t)
+	for i, c := range t.header.cells {
+		n := m.cell(c, m.tableAt(t))
 		title := strings.ToLower(plainCell(n.Text))
 		switch _, twice := index[title]; {
 		case !slices.Contains(columns[:], title):
@@ -108,18 +106,17 @@ func (m *document) table(t *extast.Table) []*parameter {
 		m.Report(diag.Warning, tools.CodeParametersNotRead, m.node(m.tableAt(t), ""), `the table of parameters has no column "required", so none is required`, "add the column Required, with yes or no")
 	}
 	var out []*parameter
-	for row := t.FirstChild().NextSibling(); row != nil; row = row.NextSibling() {
+	for _, row := range t.rows {
 		if len(out) == maxParameters {
-			m.Report(diag.Error, tools.CodeParametersTable, m.node(row.Pos(), ""), fmt.Sprintf("more than %d parameters", maxParameters), "make several tools of it")
+			m.Report(diag.Error, tools.CodeParametersTable, m.node(row.at, ""), fmt.Sprintf("more than %d parameters", maxParameters), "make several tools of it")
 			return nil
 		}
-		cells := cellsOf(row)
 		get := func(title string) *strictjson.Node {
 			i, ok := index[title]
-			if !ok || i >= len(cells) {
-				return m.node(row.Pos(), "")
+			if !ok {
+				return m.node(row.at, "")
 			}
-			return m.cell(cells[i], row)
+			return m.cell(row.cells[i], row.at)
 		}
 		if p := m.row(get, out); p != nil {
 			out = append(out, p)
@@ -128,24 +125,13 @@ func (m *document) table(t *extast.Table) []*parameter {
 	return out
 }
 
-func cellsOf(row ast.Node) []ast.Node {
-	var out []ast.Node
-	if row != nil {
-		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-			out = append(out, c)
-		}
+// cell returns the text of a cell, with where it is. One that is not written is where its
+// row is, at row.
+func (m *document) cell(c cell, row int) *strictjson.Node {
+	if c.at < 0 {
+		return m.node(row, "")
 	}
-	return out
-}
-
-// cell returns the text of a cell, with where it is; an empty one is where its
-// row is.
-func (m *document) cell(c, row ast.Node) *strictjson.Node {
-	if c.Lines().Len() == 0 {
-		return m.node(row.Pos(), "")
-	}
-	segment := c.Lines().At(0)
-	return m.node(segment.Start, strings.ReplaceAll(strings.TrimSpace(string(segment.Value(m.src))), `\|`, "|"))
+	return m.node(c.at, strings.ReplaceAll(strings.TrimSpace(string(m.src[c.at:c.end])), `\|`, "|"))
 }
 
 // plainCell removes what Markdown writes around a single word.
