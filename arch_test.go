@@ -60,7 +60,9 @@ func theMap() []row {
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
 		// HTTP knows a host, and not the server.
 		{dir: "internal/server/httpd/conns"},
-		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/oidc", "internal/safetext", "internal/server/httpd/conns", "internal/server/wire"}, mcp: true},
+		{dir: "internal/server/httpd/reply", may: []string{"internal/safetext", "internal/server/wire"}},
+		{dir: "internal/server/httpd/guard", may: []string{"internal/gate/call", "internal/oidc", "internal/safetext", "internal/server/httpd/reply"}},
+		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/oidc", "internal/server/httpd/conns", "internal/server/httpd/guard", "internal/server/httpd/reply", "internal/server/wire"}, mcp: true},
 		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/runner", "testdata"}, free: true},
 		{dir: "internal/server/toolerr", may: []string{"internal/gate", "internal/packs", "internal/plan", "internal/safetext", "internal/sandbox", "internal/sandbox/program", "internal/server/wire"}, mcp: true},
 		{dir: "internal/server/callargs", may: []string{"internal/gate/call", "internal/safetext", "internal/strictjson"}},

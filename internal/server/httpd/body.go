@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 // release when it no longer holds the body.
 func (h *core) read(w http.ResponseWriter, r *http.Request, c *caller) (data []byte, release func(), ok bool) {
 	fail := func(status int, why string) ([]byte, func(), bool) {
-		refuse(w, status, why)
+		reply.Refuse(w, status, why)
 		return nil, nil, false
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {

@@ -2,13 +2,13 @@ package httpd
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -28,11 +28,10 @@ const (
 type caller struct {
 	person string
 	origin call.Origin
-	token  [sha256.Size]byte // the token's digest
-	slots  wire.Slots        // for its requests being processed
-	limit  int               // bytes of one request
-	most   int               // bytes of all
-	room   int               // bytes of large answers
+	slots  wire.Slots // for its requests being processed
+	limit  int        // bytes of one request
+	most   int        // bytes of all
+	room   int        // bytes of large answers
 
 	mu       sync.Mutex
 	inFlight int
@@ -49,9 +48,9 @@ type caller struct {
 	used     time.Time // when the last request ended
 }
 
-func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
+func newCaller(p guard.Person, limit int) *caller {
 	return &caller{
-		person: person, token: token, limit: limit, most: max(maxHeld, 2*limit), room: maxAnswers,
+		person: p.Name, origin: p.Origin, limit: limit, most: max(maxHeld, 2*limit), room: maxAnswers,
 		slots: wire.NewSlots(), freed: make(chan struct{}),
 	}
 }

@@ -11,11 +11,10 @@ import (
 
 // The paths that are served over HTTP.
 const (
-	pathMCP      = "/mcp"
-	pathSSE      = "/sse"
-	pathMessage  = "/message"
-	pathHealth   = "/healthz"
-	pathMetadata = "/.well-known/oauth-protected-resource" // RFC 9728
+	pathMCP     = "/mcp"
+	pathSSE     = "/sse"
+	pathMessage = "/message"
+	pathHealth  = "/healthz"
 )
 
 const (

@@ -2,10 +2,10 @@
 // protocol versions, and the older HTTP+SSE. [New] makes a [Server], which is an
 // [net/http.Handler]; [Server.Serve] serves it on a listener.
 //
-// It decides who may use the server. It refuses a request from a foreign page,
-// or without a token, before reading any of the body. Everything that belongs to
-// one credential (sessions, connections, chats, room for messages and answers)
-// is out of reach of the others.
+// It refuses a request from a foreign page, or without a token, before reading any
+// of the body: package guard decides who may use the server. Everything that belongs
+// to one credential (sessions, connections, chats, room for messages and answers) is
+// out of reach of the others.
 //
 // It does not know what a message means: the host handles tools, prompts,
 // resources and the questions about them, and package wire has the frames,

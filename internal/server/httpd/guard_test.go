@@ -179,9 +179,9 @@ func TestHTTPOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"nobody":           {},
 		"an empty token":   {Credentials: []Credential{{Person: "ada"}}},
-		"one token twice":  {Credentials: []Credential{{tokenAda, "ada"}, {tokenAda, "grace"}}},
-		"no URL":           {Credentials: []Credential{{tokenAda, "ada"}}, PublicURL: "packs.example.com"},
-		"URL with a query": {Credentials: []Credential{{tokenAda, "ada"}}, PublicURL: "https://packs.example.com/?x"},
+		"one token twice":  {Credentials: []Credential{{Token: tokenAda, Person: "ada"}, {Token: tokenAda, Person: "grace"}}},
+		"no URL":           {Credentials: []Credential{{Token: tokenAda, Person: "ada"}}, PublicURL: "packs.example.com"},
+		"URL with a query": {Credentials: []Credential{{Token: tokenAda, Person: "ada"}}, PublicURL: "https://packs.example.com/?x"},
 	} {
 		if h, err := New(w.srv, o); err == nil {
 			h.Close()
@@ -191,7 +191,7 @@ func TestHTTPOptions(t *testing.T) {
 		}
 	}
 	one := newWorld(t, "", func(s *setup) { s.server.Workspace = t.TempDir() })
-	if h, err := New(one.srv, Options{Credentials: []Credential{{tokenAda, "ada"}, {tokenGrace, "grace"}}}); err == nil {
+	if h, err := New(one.srv, Options{Credentials: []Credential{{Token: tokenAda, Person: "ada"}, {Token: tokenGrace, Person: "grace"}}}); err == nil {
 		h.Close()
 		t.Error("HTTP() with one workspace for two people = nil, want an error")
 	}

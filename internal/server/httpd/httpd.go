@@ -1,28 +1,21 @@
 package httpd
 
 import (
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // A Credential lets its holder use the server over HTTP.
-type Credential struct {
-	// Token is the secret that the holder sends. It is never logged or shown.
-	Token string
-	// Person is the holder's name in questions and in the audit log; empty for
-	// nobody in particular.
-	Person string
-}
+type Credential = guard.Credential
 
 // Options configure a [Server]. Credentials or Tokens is required.
 type Options struct {
@@ -57,8 +50,11 @@ type Options struct {
 // protocol eras: nobody could receive its answer.
 type Server struct {
 	*core
-	*guard
+	guard    *guard.Guard
 	conns    *conns.Bounds
+	fixed    map[string]*caller // :: a person's key → who has a fixed token
+	callers  []*caller          // the same, in the order of the options
+	people   *people            // nil: nobody has another token
 	sessions *sessions
 	sse      *sse
 
@@ -69,44 +65,28 @@ type Server struct {
 
 // New returns a [Server] for a host. The caller closes it.
 func New(host Host, o Options) (*Server, error) {
-	if len(o.Credentials) == 0 && o.Tokens == nil {
-		return nil, errors.New("serving over HTTP: a token is required")
-	}
 	several := len(o.Credentials) > 1 || o.Tokens != nil
 	if shared := host.SharedWorkspace(); shared != "" && several {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
 	in := newCore(host, o.Idle)
-	who := &guard{core: in, issuer: o.Issuer, scopes: o.Scopes}
-	if o.Tokens != nil {
-		who.people = &people{tokens: o.Tokens, limit: host.MaxMessage(), of: make(map[string]*caller)}
+	who, err := guard.New(guard.Options{
+		Credentials: o.Credentials, Tokens: o.Tokens, Local: o.Local, PublicURL: o.PublicURL, Issuer: o.Issuer, Scopes: o.Scopes, Logger: in.logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("serving over HTTP: %w", err)
 	}
 	h := &Server{
-		core: in, guard: who, conns: conns.New(several),
+		core: in, guard: who, conns: conns.New(several), fixed: make(map[string]*caller),
 		sessions: &sessions{core: in, byID: make(map[string]*session)},
 		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
-	if o.PublicURL != "" {
-		u, err := parsePublicURL(o.PublicURL)
-		if err != nil {
-			return nil, fmt.Errorf("serving over HTTP: %w", err)
-		}
-		h.public = u
+	if o.Tokens != nil {
+		h.people = &people{limit: host.MaxMessage(), of: make(map[string]*caller)}
 	}
-	seen := make(map[[sha256.Size]byte]bool)
-	for _, of := range o.Credentials {
-		sum := sha256.Sum256([]byte(of.Token))
-		switch {
-		case of.Token == "":
-			return nil, errors.New("serving over HTTP: a token is empty")
-		case seen[sum]:
-			return nil, errors.New("serving over HTTP: two people have the same token")
-		}
-		seen[sum] = true
-		c := newCaller(of.Person, sum, host.MaxMessage())
-		if o.Local && (h.public == nil || isLoopback(h.public.Hostname())) {
-			c.origin = call.OriginMachine
-		}
+	for _, p := range who.Fixed() {
+		c := newCaller(p, host.MaxMessage())
+		h.fixed[p.Key] = c
 		h.callers = append(h.callers, c)
 	}
 	h.wg.Go(h.sweep)
@@ -124,7 +104,7 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	_ = w.SetReadDeadline(time.Now().Add(h.sends))
 	_ = w.SetWriteDeadline(time.Now().Add(h.reads))
 	if !h.enter() {
-		refuse(w, http.StatusServiceUnavailable, "the server is ending")
+		reply.Refuse(w, http.StatusServiceUnavailable, "the server is ending")
 		return
 	}
 	defer h.wg.Done()
@@ -135,9 +115,9 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 		// then bytes that a proxy takes for another request might follow.
 		w.Header().Set("Connection", "close")
 	}
-	if why := h.foreign(r); why != "" {
-		h.refused(why, r.RemoteAddr)
-		refuse(w, http.StatusForbidden, why)
+	if why := h.guard.Foreign(r); why != "" {
+		h.guard.Refused(why, r.RemoteAddr)
+		reply.Refuse(w, http.StatusForbidden, why)
 		return
 	}
 	// Compare the path as it was written: a proxy that passes only some paths
@@ -146,26 +126,32 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	case pathHealth:
 		h.health(w, r)
 		return
-	case pathMetadata, pathMetadata + pathMCP:
-		if h.issuer != "" {
-			h.metadata(w, r)
+	case guard.PathMetadata, guard.PathMetadataMCP:
+		if h.guard.HasIssuer() {
+			h.guard.Metadata(w, r)
 			return
 		}
 	}
-	c, known, leave, err := h.authenticate(r)
+	who, err := h.guard.Authenticate(r)
 	if err != nil {
-		h.unauthorized(w, r, err)
+		h.guard.Unauthorized(w, r, err)
 		return
 	}
-	r = known
+	c, leave, err := h.callerOf(who)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		reply.Refuse(w, http.StatusServiceUnavailable, err.Error()+"; try again soon")
+		return
+	}
 	defer leave()
+	r = withEnd(r, who.Until)
 	if conn := conns.Of(r.Context()); conn != nil && !h.conns.Identify(conn, c) {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
+		reply.Refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
 		return
 	}
 	if name := doubled(r); name != "" {
-		refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+		reply.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
 		return
 	}
 	switch r.URL.EscapedPath() {
@@ -176,7 +162,7 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	case pathMessage:
 		h.sse.message(w, r, c)
 	default:
-		refuse(w, http.StatusNotFound, "there is nothing here; MCP is at "+pathMCP)
+		reply.Refuse(w, http.StatusNotFound, "there is nothing here; MCP is at "+pathMCP)
 	}
 }
 
@@ -201,18 +187,18 @@ func (h *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
 	case http.MethodDelete:
 		h.sessions.delete(w, r, c)
 	default:
-		notAllowed(w, "GET, POST, DELETE")
+		reply.NotAllowed(w, "GET, POST, DELETE")
 	}
 }
 
 // health reports that the server runs, and nothing else.
 func (h *Server) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		notAllowed(w, "GET, HEAD")
+		reply.NotAllowed(w, "GET, HEAD")
 		return
 	}
 	w.Header().Set("Connection", "close")
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	reply.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
 // Close ends every chat and stream, kills running programs, and returns when all
@@ -259,10 +245,22 @@ func (h *Server) expire(now time.Time) {
 	}
 }
 
-// everybody returns the callers that there are now.
-func (g *guard) everybody() []*caller {
-	if g.people == nil {
-		return g.callers
+// callerOf returns a person's caller, and what to do when the request ends.
+func (h *Server) callerOf(who guard.Person) (c *caller, leave func(), err error) {
+	if c := h.fixed[who.Key]; c != nil {
+		return c, func() {}, nil
 	}
-	return slices.Concat(g.callers, g.people.all())
+	c, err = h.people.enter(who)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.leave, nil
+}
+
+// everybody returns the callers that there are now.
+func (h *Server) everybody() []*caller {
+	if h.people == nil {
+		return h.callers
+	}
+	return slices.Concat(h.callers, h.people.all())
 }

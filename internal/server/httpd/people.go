@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/oidc"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 )
 
 // maxPeople is how many people whose tokens come from an identity provider may be
@@ -19,34 +19,28 @@ var errTooManyPeople = errors.New("too many people use the server at the moment"
 
 // people are the callers whose tokens come from an identity provider.
 type people struct {
-	tokens *oidc.Verifier
-	limit  int // bytes of one request
+	limit int // bytes of one request
 
 	mu sync.Mutex
 	of map[string]*caller // :: the person's key → their caller, as long as it has anything
 }
 
-// enter returns who a token is for and until when. The caller has leave called when
-// the request ends.
-func (p *people) enter(ctx context.Context, token string) (_ *caller, until time.Time, err error) {
-	id, err := p.tokens.Verify(ctx, token)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
+// enter returns a person's caller, who has leave called when the request ends.
+func (p *people) enter(id guard.Person) (*caller, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.of[id.Key]
 	if c == nil {
 		if len(p.of) >= maxPeople {
-			return nil, time.Time{}, errTooManyPeople
+			return nil, errTooManyPeople
 		}
-		c = newCaller(id.Person, [32]byte{}, p.limit)
+		c = newCaller(id, p.limit)
 		p.of[id.Key] = c
 	}
 	c.mu.Lock()
 	c.requests++
 	c.mu.Unlock()
-	return c, id.Until, nil
+	return c, nil
 }
 
 func (c *caller) leave() {
@@ -83,8 +77,11 @@ func (p *people) forget() {
 // untilKey is the key of a request's context under which the end of its token is.
 type untilKey struct{}
 
-// withEnd returns the request with the end of its token.
+// withEnd returns the request with the end of its token, if that has one.
 func withEnd(r *http.Request, until time.Time) *http.Request {
+	if until.IsZero() {
+		return r
+	}
 	return r.WithContext(context.WithValue(r.Context(), untilKey{}, until))
 }
 

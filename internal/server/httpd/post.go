@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -20,7 +21,7 @@ import (
 func (h *sessions) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	asJSON, events := accepts(r)
 	if !asJSON && !events {
-		refuse(w, http.StatusNotAcceptable, "the client must accept application/json and text/event-stream")
+		reply.Refuse(w, http.StatusNotAcceptable, "the client must accept application/json and text/event-stream")
 		return
 	}
 	data, release, ok := h.read(w, r, c)

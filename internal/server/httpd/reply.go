@@ -2,46 +2,18 @@ package httpd
 
 import (
 	"encoding/json"
-	"fmt"
 	"mime"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// refuse answers with a status and a line of text, and closes the connection. It
-// does not wait for the rest of the request, but briefly reads data already on
-// its way, since otherwise the client may not get the response.
-func refuse(w http.ResponseWriter, status int, why string) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wire.FlushTime))
-	w.Header().Set("Connection", "close")
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, safetext.Line(why))
-}
-
-func notAllowed(w http.ResponseWriter, allow string) {
-	w.Header().Set("Allow", allow)
-	refuse(w, http.StatusMethodNotAllowed, "the method is not one of "+allow)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, "the answer cannot be written")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
-}
-
 // reject answers a message that is not passed to the library.
 func reject(w http.ResponseWriter, status int, id json.RawMessage, p *wire.Problem) {
-	writeJSON(w, status, wire.Rejection(id, p))
+	reply.JSON(w, status, wire.Rejection(id, p))
 }
 
 // accepts returns which kinds of responses a client accepts. A client that does
@@ -73,9 +45,21 @@ func accepts(r *http.Request) (asJSON, events bool) {
 // end, and until its end the server would not notice that the client left.
 func bodiless(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength != 0 {
-		refuse(w, http.StatusBadRequest, "a request for a stream has no body")
+		reply.Refuse(w, http.StatusBadRequest, "a request for a stream has no body")
 		return false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return true
+}
+
+// doubled returns the name of a header that occurs more than once but must not,
+// or "". Of two values, a proxy may have read the other one.
+func doubled(r *http.Request) string {
+	for name, values := range r.Header {
+		single := name == "Content-Type" || name == "Content-Encoding" || strings.HasPrefix(name, "Mcp-")
+		if single && len(values) > 1 {
+			return name
+		}
+	}
+	return ""
 }

@@ -33,7 +33,7 @@ func (h *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) 
 		// its body.
 		DisableGeneralOptionsHandler: true,
 	}
-	h.conns.Watch(srv, h.refused)
+	h.conns.Watch(srv, h.guard.Refused)
 	l = conns.Attentive(l)
 	failed := make(chan error, 1)
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -192,14 +193,14 @@ func (h *sessions) endSession(s *session) {
 func (h *sessions) find(w http.ResponseWriter, r *http.Request, c *caller) *session {
 	ids := r.Header.Values(mcp.HeaderSessionID)
 	if len(ids) != 1 || ids[0] == "" {
-		refuse(w, http.StatusBadRequest, "the header "+mcp.HeaderSessionID+" is required; send initialize first, or name a protocol version of 2026-07-28 or later in _meta")
+		reply.Refuse(w, http.StatusBadRequest, "the header "+mcp.HeaderSessionID+" is required; send initialize first, or name a protocol version of 2026-07-28 or later in _meta")
 		return nil
 	}
 	h.mu.Lock()
 	s := h.byID[ids[0]]
 	h.mu.Unlock()
 	if s == nil || s.caller != c || !s.enter() {
-		refuse(w, http.StatusNotFound, "there is no such session; send initialize for another one")
+		reply.Refuse(w, http.StatusNotFound, "there is no such session; send initialize for another one")
 		return nil
 	}
 	return s
@@ -293,7 +294,7 @@ func (s *session) notified(method string, params wire.Params) {
 // delete ends a session at its client's request.
 func (h *sessions) delete(w http.ResponseWriter, r *http.Request, c *caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
-		notAllowed(w, "POST")
+		reply.NotAllowed(w, "POST")
 		return
 	}
 	s := h.find(w, r, c)
@@ -311,11 +312,11 @@ func (h *sessions) delete(w http.ResponseWriter, r *http.Request, c *caller) {
 // get opens a stream for the news of a session.
 func (h *sessions) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
-		notAllowed(w, "POST")
+		reply.NotAllowed(w, "POST")
 		return
 	}
 	if _, events := accepts(r); !events {
-		refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
+		reply.Refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
 		return
 	}
 	s := h.find(w, r, c)

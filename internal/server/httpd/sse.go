@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -82,7 +84,7 @@ func (s *sseConn) forget() {
 // sse holds the connections of HTTP+SSE.
 type sse struct {
 	*core
-	guard *guard
+	guard *guard.Guard
 
 	mu   sync.Mutex
 	byID map[string]*sseConn
@@ -91,11 +93,11 @@ type sse struct {
 // open opens a connection and serves it until its stream ends.
 func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	if r.Method != http.MethodGet {
-		notAllowed(w, "GET")
+		reply.NotAllowed(w, "GET")
 		return
 	}
 	if _, events := accepts(r); !events {
-		refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
+		reply.Refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
 		return
 	}
 	if !bodiless(w, r) {
@@ -107,7 +109,7 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	defer leave()
 	ch, err := h.host.Open(wire.Client{Transport: "sse", Ends: "until this client closes", Person: c.person, Origin: c.origin})
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, wire.Internal(h.logger, "a chat could not be started", err).Message)
+		reply.Refuse(w, http.StatusInternalServerError, wire.Internal(h.logger, "a chat could not be started", err).Message)
 		return
 	}
 	defer ch.Close()
@@ -119,12 +121,12 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	out := &eventWriter{stream: h.newStream(w, true), wrote: s.wrote}
 	if !h.keep(id, s) {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
+		reply.Refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
 		return
 	}
 	s.mu.Lock() // posted messages wait until the connection exists
 	calm := out.stream.hurryAfter(h.ending, wire.FlushTime)
-	err = out.raw([]byte(eventHead("endpoint") + h.guard.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
+	err = out.raw([]byte(eventHead("endpoint") + h.guard.Prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
 	calm()
 	if err == nil {
 		s.conn = wire.NewConn(h.host, ch, out, wire.Share{Slots: c.slots, Full: fullSSE, Most: mostSSE, Keep: s.keep})
@@ -204,14 +206,14 @@ func (h *sse) drop(id string) {
 // connection's stream.
 func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	if r.Method != http.MethodPost {
-		notAllowed(w, "POST")
+		reply.NotAllowed(w, "POST")
 		return
 	}
 	h.mu.Lock()
 	s := h.byID[sessionIn(r)]
 	h.mu.Unlock()
 	if s == nil || s.caller != c {
-		refuse(w, http.StatusNotFound, "there is no such connection; open "+pathSSE)
+		reply.Refuse(w, http.StatusNotFound, "there is no such connection; open "+pathSSE)
 		return
 	}
 	data, release, ok := h.read(w, r, c)
@@ -238,7 +240,7 @@ func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	s.mu.Unlock()
 	if ended {
-		refuse(w, http.StatusNotFound, "the connection has ended")
+		reply.Refuse(w, http.StatusNotFound, "the connection has ended")
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
