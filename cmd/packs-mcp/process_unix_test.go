@@ -445,6 +445,59 @@ func TestStoppedQuestion(t *testing.T) {
 	}
 }
 
+// What was typed before the question of a command was on the screen does not answer it.
+func TestQuestionsDropWhatWasTypedBefore(t *testing.T) {
+	for name, args := range map[string][]string{
+		"setup":         {"setup", "claude-code"},
+		"add":           {"add", "./from/walk", "--allow-unsigned"},
+		"update":        {"update"},
+		"update --undo": {"update", "--undo", "walk"},
+		"sync --prune":  {"sync", "--prune"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, env := home(t)
+			from := filepath.Join(dir, "from")
+			plantPack(t, from, "walk", "echo it went\n")
+			if args[0] == "update" || args[0] == "sync" {
+				s := screen.Start(t, env, dir, "add", "./from/walk", "--allow-unsigned", "--yes")
+				if code := s.Ended(); code != 0 {
+					t.Fatalf("add ended with status %d\n%s", code, s.Screen())
+				}
+				plantPack(t, from, "walk", "echo it went far\n")
+				switch name {
+				case "update --undo":
+					s := screen.Start(t, env, dir, "update", "--yes")
+					if code := s.Ended(); code != 0 {
+						t.Fatalf("update ended with status %d\n%s", code, s.Screen())
+					}
+				case "sync --prune":
+					for _, p := range paths(t, dir) {
+						if filepath.Base(p) == "packs.lock.json" {
+							if err := os.WriteFile(p, []byte(`{"version": 1}`), 0o600); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+				}
+			}
+			before := paths(t, dir)
+			s := screen.Start(t, env, dir, args...)
+			s.Enter("y\ry\ry") // most likely before the program reads anything
+			s.Until("[y/N] ")
+			s.Enter("\r") // a "y" before this would be a yes
+			s.Until("Nothing was ")
+			if code := s.Ended(); code != 0 {
+				t.Errorf("the command ended with status %d\n%s", code, s.Screen())
+			}
+			for _, p := range paths(t, dir) {
+				if !slices.Contains(before, p) && (strings.Contains(p, "claude") || strings.Contains(p, "walk")) {
+					t.Errorf("%s was written", p)
+				}
+			}
+		})
+	}
+}
+
 // paths are all paths below a folder.
 func paths(t *testing.T, dir string) (all []string) {
 	t.Helper()

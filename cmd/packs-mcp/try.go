@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/approve"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/auditcmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/examples"
@@ -89,7 +88,7 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	interactive := cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout)
 	g := &terminal{out: a.Screen(a.Stdout), approve: yes, ask: interactive}
 	if g.ask {
-		g.keys = approve.NewKeyboard(ctx, a.Env)
+		g.keys = cli.NewKeyboard(ctx, a.Stdin)
 	}
 	g.begin()
 	opts := tour.Options{Version: a.Version, Pack: pack}

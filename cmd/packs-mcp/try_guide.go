@@ -19,7 +19,7 @@ import (
 // terminal is the guide of a tour: it prints, and asks on the terminal.
 type terminal struct {
 	out     *cli.Screen
-	keys    *approve.Keyboard      // nil: there is nobody to ask
+	keys    *cli.Keyboard          // nil: there is nobody to ask
 	approve bool                   // every call, without asking
 	ask     bool                   // there is a person
 	pending func() []queue.Pending // the questions of the server

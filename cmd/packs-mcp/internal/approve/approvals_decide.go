@@ -267,7 +267,7 @@ var errNotConfirmed = errors.New("nothing was decided; the call still waits")
 // confirm shows the whole call, has the person fill in what it needs, and asks
 // for a yes.
 func (a *app) confirm(ctx context.Context, w waiting, choice control.Choice, how approval, d *control.Decision) error {
-	k, out := a.keyboard(ctx), a.Stdout
+	k, out := cli.NewKeyboard(ctx, a.Stdin), a.Stdout
 	if how.json {
 		out = a.Stderr // standard output is for the result alone
 	}

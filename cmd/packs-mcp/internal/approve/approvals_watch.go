@@ -9,22 +9,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// readTime is how long a question is on the screen before it can be answered. A
-// person who is typing when it appears is answering something else.
-const readTime = 500 * time.Millisecond
-
 // A console shows the waiting calls one by one, and asks the person to answer
 // them.
 type console struct {
 	out     io.Writer
 	look    look
-	keys    *Keyboard
+	keys    *cli.Keyboard
 	updates <-chan bulletin
 	pause   time.Duration // before a question can be answered
 
@@ -62,7 +59,7 @@ func (a *app) watchApprovals(ctx context.Context) error {
 		}
 	}()
 	c := &console{
-		out: a.Stdout, look: a.look(), keys: a.keyboard(ctx), updates: updates, pause: readTime,
+		out: a.Stdout, look: a.look(), keys: cli.NewKeyboard(ctx, a.Stdin), updates: updates, pause: cli.ReadTime,
 		queues: queues, found: s,
 	}
 	if pages := s.onPages(); pages != "" {
@@ -102,8 +99,8 @@ func (c *console) step(ctx context.Context) error {
 			return errQuit
 		}
 		c.apply(u)
-	case l := <-c.keys.lines:
-		if l.err != nil || isWord(l.text, "q", "quit") {
+	case l := <-c.keys.Lines():
+		if l.Err != nil || isWord(l.Text, "q", "quit") {
 			return errQuit
 		}
 	case <-ctx.Done():
@@ -275,8 +272,8 @@ func (c *console) sleep(ctx context.Context, w *waiting) error {
 		select {
 		case <-timer.C:
 			return nil
-		case l := <-c.keys.lines: // typed before the question was readable
-			if l.err != nil {
+		case l := <-c.keys.Lines(): // typed before the question was readable
+			if l.Err != nil {
 				return errQuit
 			}
 		case u, ok := <-c.updates:
@@ -300,19 +297,19 @@ func (c *console) answer(ctx context.Context, w *waiting, prompt string) (string
 		now := time.Now()
 		waited, gone = w.Waits.After(now), w.Gone
 		c.say(standing(w.Call, now))
-		c.keys.forget()
+		c.keys.Forget()
 		fmt.Fprint(c.out, prompt)
 	}
 	show()
 	for {
 		select {
-		case l := <-c.keys.lines:
-			if l.err != nil {
+		case l := <-c.keys.Lines():
+			if l.Err != nil {
 				fmt.Fprintln(c.out)
 				return "", errQuit
 			}
-			if c.keys.counts(l) {
-				return l.text, nil
+			if c.keys.Counts(l) {
+				return l.Text, nil
 			}
 		case u, ok := <-c.updates:
 			if err := c.still(ctx, w, u, ok); err != nil {

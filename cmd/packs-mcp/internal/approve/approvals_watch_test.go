@@ -48,7 +48,7 @@ func sit(o *office, change func(*console)) *desktop {
 	ctx, cancel := context.WithCancel(o.t.Context())
 	d := &desktop{t: o.t, in: w, quit: cancel, done: make(chan error, 1), more: make(chan struct{}, 1)}
 	updates := follow(ctx, []string{runOf(o)}, nil)
-	c := &console{out: d, look: look{width: func() int { return 60 }}, keys: newKeyboard(ctx, r, func() {}), updates: updates}
+	c := &console{out: d, look: look{width: func() int { return 60 }}, keys: cli.NewKeyboard(ctx, r), updates: updates}
 	if change != nil {
 		change(c)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -17,14 +16,14 @@ import (
 type Terminal struct {
 	out  io.Writer
 	look look
-	keys *Keyboard
+	keys *cli.Keyboard
 }
 
 // NewTerminal returns a terminal that prints on standard error, where no result of a
 // command goes, and reads standard input until ctx ends.
 func NewTerminal(ctx context.Context, e *cli.Env) *Terminal {
 	a := &app{e}
-	return &Terminal{out: e.Stderr, look: a.lookOf(e.Stderr), keys: a.keyboard(ctx)}
+	return &Terminal{out: e.Stderr, look: a.lookOf(e.Stderr), keys: cli.NewKeyboard(ctx, e.Stdin)}
 }
 
 // ErrNoAnswer is returned if the person left without an answer.
@@ -113,7 +112,9 @@ func (t *Terminal) confirm(ctx context.Context, about string, everything func())
 		question = about + "Type o to allow once, or d to deny: "
 	}
 	fmt.Fprintln(t.out, "Enter shows all there is to know, and decides nothing.")
-	if err := t.keys.Rest(ctx); err != nil {
+	if err := t.keys.Rest(ctx); errors.Is(err, io.EOF) {
+		return false, ErrNoAnswer
+	} else if err != nil {
 		return false, err
 	}
 	for {
@@ -141,23 +142,4 @@ func (t *Terminal) title(text string) {
 		return
 	}
 	fmt.Fprintf(t.out, "\n%s\n%s%s%s\n", strings.Repeat("-", min(t.look.width(), ruleWidth)), t.look.bold, text, t.look.plain)
-}
-
-// Rest gives the person time to see a question. What was typed before does not count. It
-// returns [ErrNoAnswer] if input ends meanwhile.
-func (k *Keyboard) Rest(ctx context.Context) error {
-	timer := time.NewTimer(readTime)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			return nil
-		case l := <-k.lines:
-			if l.err != nil {
-				return ErrNoAnswer
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

@@ -1,30 +1,28 @@
 package cli
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 )
 
-// Confirm asks on the terminal; anything but a yes is a no. It ends with ctx,
-// and returns its error.
+// Confirm asks on the terminal, below what it is about; anything but a yes is a no. What
+// was typed before the question was there does not answer it. It ends with ctx, and
+// returns its error.
 func (env *Env) Confirm(ctx context.Context, question string) (bool, error) {
-	fmt.Fprintf(env.Stderr, "\n%s [y/N] ", question)
-	if env.lines == nil {
-		env.lines = bufio.NewReader(env.Stdin) // one for all questions: it may read ahead
+	if env.keys == nil {
+		env.keys = NewKeyboard(ctx, env.Stdin)
 	}
-	got := make(chan string, 1)
-	go func() { // ends with the next line, or with the program
-		line, _ := env.lines.ReadString('\n')
-		got <- line
-	}()
-	select {
-	case line := <-got:
-		line = strings.ToLower(strings.TrimSpace(line))
-		return line == "y" || line == "yes", nil
-	case <-ctx.Done():
-		fmt.Fprintln(env.Stderr)
-		return false, ctx.Err()
+	err := env.keys.Rest(ctx)
+	var line string
+	if err == nil {
+		line, err = env.keys.Ask(ctx, env.Stderr, fmt.Sprintf("\n%s [y/N] ", question))
 	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	line = strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (line == "y" || line == "yes"), nil
 }

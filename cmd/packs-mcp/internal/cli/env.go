@@ -7,7 +7,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,7 @@ type Env struct {
 	Flags          Flags
 
 	shapes map[*cobra.Command]Shape // of what --json prints
-	lines  *bufio.Reader            // of Stdin, for Confirm
+	keys   *Keyboard                // on Stdin, for Confirm
 }
 
 // Root returns the root command. It has the flags that every command has, and

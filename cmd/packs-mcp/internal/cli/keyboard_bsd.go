@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package approve
+package cli
 
 import (
 	"os"
