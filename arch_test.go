@@ -41,7 +41,7 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/strictjson"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/packs", "internal/packs/packfs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/scan", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox/temp", "internal/scan", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/stage", "internal/sources/store", "internal/sources/trust"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals/control", "internal/approvals/terminal", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
@@ -89,7 +89,7 @@ func theMap() []row {
 		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},
 		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
 		{dir: "internal/sources/trust", may: []string{"internal/sources/lock", "internal/strictjson"}},
-		{dir: "internal/sources/change", may: []string{"internal/packs"}},
+		{dir: "internal/sources/change", may: []string{"internal/packs", "internal/safetext"}},
 		{dir: "internal/sources", may: []string{"internal/packs", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "internal/sarif"},
 		{dir: "internal/scan", may: []string{"internal/packs", "internal/redact", "internal/safetext", "internal/strictjson", "internal/tokens"}},

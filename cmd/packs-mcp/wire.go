@@ -45,6 +45,7 @@ type service struct {
 	copies   *copies.Store  // the gate's
 	caches   *caches.Store  // the gate's
 	changes  *changes.Store // the runner's
+	added    *cli.Added     // what is known of packs from elsewhere
 	traces   *telemetry.Traces
 	desk     *lazyDesk // nil if the person is asked only here
 	keeper   *keeper   // of the folders of packs; nil until it watches them
@@ -99,11 +100,11 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		s.desk = a.newDesk(s, cfg, logger)
 		asking = s.desk.asking
 	}
-	l, added := cfg.Limits, cli.NewAdded(cfg)
+	l := cfg.Limits
 	s.server, err = server.New(server.Options{
 		Version: a.Version, Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.project,
-		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: added.From, Origin: added.Origin, Spans: s.traces.Tracer(),
+		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -146,10 +147,11 @@ func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logg
 		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	})
+	s.added = cli.NewAdded(cfg)
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
-		Copies: s.copies, Caches: s.caches, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
+		Copies: s.copies, Caches: s.caches, Scan: s.added.Scan, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here != "" {

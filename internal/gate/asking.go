@@ -77,7 +77,11 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 	}
 	earlier, changed := c.changedSince(stored)
 	c.changed = changed
-	card, err := prompt.New(&c.call.Request, prompt.Ask{Box: c.box, Since: sinceWords(earlier), Changed: changed, Rule: c.short})
+	ask := prompt.Ask{Box: c.box, Since: sinceWords(earlier), Changed: changed, Rule: c.short}
+	if c.scan != nil && c.call.Pack.Dir != "" {
+		ask.Scan = c.scan(&c.call.Pack)
+	}
+	card, err := prompt.New(&c.call.Request, ask)
 	const smaller = "Make a smaller call: split it, or put long text in a file that the call names."
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), smaller)

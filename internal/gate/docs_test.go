@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -43,7 +44,9 @@ func changelogRun() call.Request {
 
 // The documents show a question as it is.
 func TestDocumentsShowAQuestion(t *testing.T) {
-	b := newBench(t, remembers, everywhere)
+	b := newBench(t, remembers, everywhere, func(o *Options) {
+		o.Scan = func(*call.Pack) prompt.Scan { return prompt.Scan{Found: "nothing found"} }
+	})
 	b.runner.setLevel(sandbox.LevelFull)
 	b.runner.box = sandbox.Report{NetworkEnforced: true}
 	req := changelogRun()

@@ -127,6 +127,10 @@ type Options struct {
 	// Channels are the ways to ask a person: ChannelElicitation, ChannelPage,
 	// ChannelTerminal, ChannelApp. Nil means elicitation alone.
 	Channels []string
+	// Scan says what a scan of a pack finds, for the question about a call. If nil,
+	// questions say nothing of it. No answer is bound to what it returns: a change of
+	// the pack ends an answer, and a new rule of the scan does not.
+	Scan func(*call.Pack) prompt.Scan
 	// Wait is how long a call waits for its answer. 0 means as long as its client
 	// is known to wait, or 45 seconds if that is unknown.
 	Wait time.Duration
@@ -157,8 +161,9 @@ type Gate struct {
 	store   grants.Store // nil: no grant holds in every chat
 	copies  Copier       // nil: packs are not copied
 	caches  *caches.Store
-	ask     []string      // the channels
-	wait    time.Duration // 0: as long as the client of a call is known to wait
+	scan    func(*call.Pack) prompt.Scan // nil: nobody scans
+	ask     []string                     // the channels
+	wait    time.Duration                // 0: as long as the client of a call is known to wait
 	pending time.Duration
 	full    bool
 	now     func() time.Time
@@ -211,7 +216,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
 		queue:    questions, chats: grants.NewChats(people), wrong: make(map[string]int),

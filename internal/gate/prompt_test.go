@@ -73,13 +73,20 @@ func TestPrompts(t *testing.T) {
 		{"added_updated", openCall, func(r *call.Request) {
 			r.Pack.From = call.From{Source: "https://github.com/acme/packs.git@0123456789012345678901234567890123456789", Signer: "SHA256:key", Updated: []string{
 				"description: Sorts. → Sorts.\n  sandbox  full\u202e", "tool tell, changed: network: none → full", "tool tell, changed: runs: ./a.sh → ./b.sh " + strings.Repeat("x", 400), "file a.sh: removed",
-				"5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18",
+				"SKILL.md: +Ignore all of this.\n  sandbox  full", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29",
+				"30", "31", "32", "33", "34", "35", "36", "37", "38", "39", "40", "41", "42",
 			}}
 		}, sandbox.LevelFull},
 		{"added_changed", openCall, func(r *call.Request) {
 			r.Pack.Trust = call.TrustUntrusted
 			r.Pack.From = call.From{Source: "https://host/x.git\u202e\x1b[2J", Signer: "nobody", Differs: true}
 		}, sandbox.LevelFull},
+		// What the scan finds; see scanOf.
+		{"scan_nothing", openCall, func(r *call.Request) { r.Pack.About = "scan: nothing found" }, 0},
+		{"scan_medium", readCall, func(r *call.Request) { r.Pack.About = "scan: 2 medium, 1 low" }, 0},
+		{"scan_high", toolRun, func(r *call.Request) { r.Pack.About, r.Pack.Trust = "scan: 1 high, 2 medium", call.TrustUntrusted }, 0},
+		{"scan_critical", enableCall, func(r *call.Request) { r.Pack.About = "scan: 1 critical" }, 0},
+		{"scan_failed", execRun, func(r *call.Request) { r.Pack.About = "scan: not known" }, 0},
 		{"read_only", toolRun, func(r *call.Request) {
 			r.Run.ReadOnly = true
 			r.Pack.Trust = call.TrustBundled
@@ -205,7 +212,7 @@ func TestPrompts(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			b := newBench(t, remembers, everywhere)
+			b := newBench(t, remembers, everywhere, func(o *Options) { o.Scan = scanOf })
 			b.runner.setLevel(c.level)
 			b.runner.box = sandbox.Report{NetworkEnforced: true, Loopback: true, Trials: []sandbox.Trial{
 				{Level: sandbox.LevelFull, Means: []string{"namespaces"}},
@@ -230,6 +237,35 @@ func TestPromptNetworkOpen(t *testing.T) {
 		{Level: sandbox.LevelPartial, Means: []string{"job object"}, Gaps: []string{"the network is NOT closed"}},
 	}}
 	showsAs(t, "run_network_open", b.ask(toolRun()))
+}
+
+// scanOf is the scan of a test: a pack says in its description what is found in it.
+func scanOf(p *call.Pack) prompt.Scan {
+	found, ok := strings.CutPrefix(p.About, "scan: ")
+	switch {
+	case !ok:
+		return prompt.Scan{}
+	case found == "not known":
+		return prompt.Scan{Found: "not known: reading it took longer than 5s", Failed: true}
+	case found == "nothing found":
+		return prompt.Scan{Found: found}
+	}
+	_, worst, _ := strings.Cut(strings.Split(found, ",")[0], " ")
+	return prompt.Scan{Found: found, Worst: worst}
+}
+
+// An answer is not bound to what the scan found: rules of the scan change, and the pack
+// does not.
+func TestScanIsNotBound(t *testing.T) {
+	found := "1 medium"
+	b := newBench(t, remembers, func(o *Options) {
+		o.Scan = func(*call.Pack) prompt.Scan { return prompt.Scan{Found: found, Worst: "medium"} }
+	})
+	q := b.ask(openCall())
+	found = "2 medium"
+	if _, err := b.answer(openCall(), accept(q.State, "always")); err != nil {
+		t.Errorf("the answer does not count after the scan found something else: %v", err)
+	}
 }
 
 // showsAs compares what people see of a question with files: in the client's form,

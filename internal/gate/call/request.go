@@ -119,7 +119,8 @@ type From struct {
 	Source  string // the address, with the state that it stood for
 	Signer  string // who signed that; "nobody"
 	Differs bool   // the pack has other bytes than the lock file says
-	// Updated is what the last update changed, a line each, with texts of the pack's.
+	// Updated is what the last update changed, a line each, with texts of the pack's: its
+	// tools, its files, and then lines of these.
 	// It is shown, and is not bound by an answer: the digest is.
 	Updated []string
 }

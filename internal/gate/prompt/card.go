@@ -137,6 +137,7 @@ const (
 	RoleTrust       Role = "trust"       // where the pack comes from
 	RoleDigest      Role = "digest"      // of the pack
 	RoleUpdate      Role = "update"      // what the last update of the pack changed
+	RoleScan        Role = "scan"        // what a scan of the pack finds
 )
 
 // Size is how many bytes the texts of c have.

@@ -27,6 +27,9 @@ func (b *builder) marks(r *call.Request, ask Ask) {
 	if r.Hidden != "" {
 		b.mark(Danger, RoleHidden, "hidden text")
 	}
+	if s := ask.Scan; s.weight() == Danger {
+		b.mark(Danger, RoleScan, "scan: "+line(s.Worst))
+	}
 	if r.Run == nil {
 		if r.Kind == call.KindOpen || r.Kind == call.KindRead {
 			b.mark(Plain, RoleEffect, "reads only")

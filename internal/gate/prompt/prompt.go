@@ -159,6 +159,14 @@ type Ask struct {
 	Since   string         // of which answer Changed tells: "since your answer of …"
 	Changed []string       // the differences to what was answered then; see [Changes]
 	Rule    string         // which rule nearly allows the call
+	Scan    Scan           // what a scan of the pack finds
+}
+
+// A Scan is what a scan of a pack finds. The zero value says that there was none.
+type Scan struct {
+	Found  string // how much: "1 high, 2 medium"; or why that is not known
+	Worst  string // the highest severity in it: "high"; empty for nothing
+	Failed bool   // it is not known
 }
 
 // New makes the card of a question. It is complete, or the error is [ErrTooLong].
@@ -175,6 +183,7 @@ func New(r *call.Request, ask Ask) (Card, error) {
 		b.run(r.Run)
 	}
 	b.pack(&r.Pack)
+	b.scan(ask.Scan)
 	if r.Kind == call.KindRun {
 		b.quote("The pack says of this tool", r.Run.About)
 	} else {
@@ -314,22 +323,48 @@ func (b *builder) pack(p *call.Pack) {
 		b.weighty(Danger, RoleTrust, "bytes", "NOT those that packs.lock.json names; somebody changed the pack after it was added")
 	}
 	b.fact(RoleDigest, "digest", short(p.Digest))
-	for _, l := range p.From.Updated[:min(len(p.From.Updated), maxUpdated)] {
+	b.updated(p.From.Updated)
+}
+
+// updated adds what the last update of the pack changed.
+func (b *builder) updated(lines []string) {
+	room := maxUpdatedBytes
+	for i, l := range lines {
 		if len(l) > maxUpdatedLine {
 			l = strings.ToValidUTF8(l[:maxUpdatedLine], "") + "…"
 		}
+		if room -= len(l); i == maxUpdated || room < 0 {
+			b.fact(RoleUpdate, "last update", fmt.Sprintf("and %d more changes", len(lines)-i))
+			return
+		}
 		b.fact(RoleUpdate, "last update", jsonValue(l))
-	}
-	if n := len(p.From.Updated) - maxUpdated; n > 0 {
-		b.fact(RoleUpdate, "last update", fmt.Sprintf("and %d more changes", n))
 	}
 }
 
-// Of what the last update of a pack changed, a question shows this many lines, and this
-// many bytes of each.
+// scan adds what a scan of the pack finds.
+func (b *builder) scan(s Scan) {
+	if s.Found != "" {
+		b.weighty(s.weight(), RoleScan, "scan", line(s.Found))
+	}
+}
+
+// weight is how much it matters. A severity that is not known here matters most.
+func (s Scan) weight() Weight {
+	switch {
+	case s.Failed, s.Worst == "medium":
+		return Notice
+	case s.Worst == "", s.Worst == "low", s.Worst == "info":
+		return Plain
+	}
+	return Danger
+}
+
+// Of what the last update of a pack changed, a question shows this many lines, this
+// many bytes of each, and this many of all.
 const (
-	maxUpdated     = 16
-	maxUpdatedLine = 300
+	maxUpdated      = 40
+	maxUpdatedLine  = 300
+	maxUpdatedBytes = 16 * maxUpdatedLine
 )
 
 // short is enough of a digest to compare by eye.

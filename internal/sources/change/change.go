@@ -42,6 +42,10 @@ type File struct {
 	Path string `json:"path"`
 	Kind Kind   `json:"kind"`
 	Mode bool   `json:"mode,omitempty"` // it may be executed now, or no longer
+	// Diff is a unified diff of a text that is new or changed, safe to show, without the
+	// lines that name the files. It is empty for what comes in for the first time.
+	Diff string `json:"diff,omitempty"`
+	Cut  int    `json:"cut,omitempty"` // how many lines are not in Diff
 }
 
 // A Tool is one that differs.
@@ -53,6 +57,7 @@ type Tool struct {
 
 // A Version is one folder with a pack in it, read.
 type Version struct {
+	dir   string // "" for nothing at all
 	pack  *packs.Pack
 	tree  *packfs.Tree
 	tools map[string]*tools.Tool
@@ -73,7 +78,7 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%q is no pack", dir)
 	}
-	v := &Version{pack: all[i], tools: map[string]*tools.Tool{}}
+	v := &Version{dir: real, pack: all[i], tools: map[string]*tools.Tool{}}
 	set, _, err := toolfiles.New(tools.Limits{}, "").Load(v.pack)
 	if err != nil {
 		return nil, err
@@ -93,13 +98,17 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 }
 
 // Between returns what differs. old is nil for a pack that is new: everything is
-// added.
-func Between(old, now *Version) *Change {
-	if old == nil {
+// added. It reads the files of both versions again, which must still be there.
+func Between(old, now *Version) (*Change, error) {
+	isNew := old == nil
+	if isNew {
 		old = &Version{tree: &packfs.Tree{}}
 	}
 	c := &Change{Files: files(old.tree, now.tree), Tools: []Tool{}}
-	if old.pack != nil {
+	if !isNew {
+		if err := compare(old, now, c.Files); err != nil {
+			return nil, err
+		}
 		c.Pack = append(c.Pack, differs("name", old.pack.Name, now.pack.Name)...)
 		c.Pack = append(c.Pack, differs("description", old.pack.Description, now.pack.Description)...)
 	}
@@ -117,11 +126,11 @@ func Between(old, now *Version) *Change {
 			c.Tools = append(c.Tools, Tool{name, Removed, []string{}})
 		}
 	}
-	return c
+	return c, nil
 }
 
 // Lines are what differs, a line each: what the pack says of itself, what its tools do,
-// and then its files. The texts are the pack's, as they are.
+// its files, and then the lines of these. The texts are the pack's, as they are.
 func (c *Change) Lines() []string {
 	out := slices.Clone(c.Pack)
 	for _, t := range c.Tools {
@@ -134,6 +143,13 @@ func (c *Change) Lines() []string {
 	}
 	for _, f := range c.Files {
 		out = append(out, fmt.Sprintf("file %s: %s", f.Path, f.Kind))
+	}
+	for _, f := range c.Files {
+		for _, line := range f.Lines() {
+			if !strings.HasPrefix(line, " ") { // what stays is not told
+				out = append(out, fmt.Sprintf("%s: %s", f.Path, line))
+			}
+		}
 	}
 	return out
 }

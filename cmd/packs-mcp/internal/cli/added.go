@@ -31,6 +31,7 @@ func ProjectStore(project string) *store.Store {
 type Added struct {
 	stores  []*addedStore
 	changed updates
+	scanned scans
 }
 
 // An addedStore is a store whose lock file is read again when it is another one.
@@ -117,6 +118,20 @@ func (a *Added) Pack(dir string) (AddedPack, bool) {
 		p.Provider = sources.PakProvider
 	}
 	return p, ok
+}
+
+// own returns what the user's own lock file says of the pack in a folder.
+func (a *Added) own(dir string) (lock.Entry, bool) {
+	s, id := a.find(dir)
+	if s == nil || s.foreign {
+		return lock.Entry{}, false
+	}
+	l, err := s.read()
+	if err != nil {
+		return lock.Entry{}, false
+	}
+	e, ok := l.Packs[id]
+	return e, ok
 }
 
 // From says where the pack in a folder, with a digest, was added from.

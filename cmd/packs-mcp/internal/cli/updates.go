@@ -65,5 +65,9 @@ func differences(s *store.Store, id, dir string, before, e lock.Entry) []string 
 	if before.Source != e.Source {
 		lines = append(lines, "from: "+before.Source+" → "+e.Source)
 	}
-	return append(lines, change.Between(old, now).Lines()...)
+	differs, err := change.Between(old, now)
+	if err != nil {
+		return nil
+	}
+	return append(lines, differs.Lines()...)
 }

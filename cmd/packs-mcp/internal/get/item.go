@@ -98,7 +98,9 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 			old, _ = change.Read(ctx, dir) // one that cannot be read is as if it were not there
 		}
 	}
-	it.change = change.Between(old, now)
+	if it.change, err = change.Between(old, now); err != nil {
+		return nil, err
+	}
 	reports, err := scan.Folder(ctx, it.staged.Dir)
 	if err != nil {
 		return nil, err
@@ -160,7 +162,7 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 		}
 		it.accept(h.accept)
 		todo = append(todo, it)
-		a.show(it)
+		a.show(it, false)
 	}
 	yes := len(todo) > 0
 	if yes {
@@ -198,11 +200,16 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 
 func signedBy(e lock.Entry) string { return safetext.Line(trust.Words(e.Signature)) }
 
-// shown is how many files and tools a plan names.
-const shown = 20
+// shown is how many files and tools a plan names, and shownLines how many lines of them
+// it shows.
+const (
+	shown      = 20
+	shownLines = 60
+)
 
-// show prints what would come in, on standard error: the answer is not data.
-func (a *app) show(it *item) {
+// show prints what would come in, on standard error: the answer is not data. With whole,
+// it leaves nothing out.
+func (a *app) show(it *item, whole bool) {
 	w := a.Stderr
 	state := "new"
 	switch {
@@ -244,24 +251,87 @@ func (a *app) show(it *item) {
 	fmt.Fprintf(w, "  files    %d new, %d changed, %d gone\n", counts[change.Added], counts[change.Changed], counts[change.Removed])
 	if it.before != nil {
 		for i, f := range it.change.Files {
-			if i == shown {
+			if i == shown && !whole {
 				fmt.Fprintf(w, "           and %d more; packs-mcp diff shows all\n", len(it.change.Files)-shown)
 				break
 			}
 			fmt.Fprintf(w, "           %s %s\n", sign(f.Kind), safetext.Line(f.Path))
 		}
 	}
-	showTools(w, it.change.Tools)
+	a.showLines(it.change.Files, whole)
+	showTools(w, it.change.Tools, whole)
 	showFindings(w, it.found)
 	if it.before != nil && len(it.ends) > 0 {
 		fmt.Fprintf(w, "  answers  %s: it is asked about again\n", cli.Counted(len(it.ends), "lasting answer to this pack ends", "lasting answers to this pack end"))
 	}
 }
 
+// lineMark stands before each line of a pack's file, so that none passes for a line of
+// the plan.
+const lineMark = "  | "
+
+// showLines prints which lines of files are other ones.
+func (a *app) showLines(all []change.File, whole bool) {
+	s := a.Screen(a.Stderr)
+	left := shownLines
+	for _, f := range all {
+		lines := f.Lines()
+		if len(lines) == 0 {
+			continue
+		}
+		if left == 0 {
+			fmt.Fprintln(a.Stderr, "  more lines are in: packs-mcp diff")
+			return
+		}
+		fmt.Fprintf(a.Stderr, "  in       %s\n", safetext.Line(f.Path))
+		for _, line := range lines {
+			if left == 0 {
+				fmt.Fprintln(a.Stderr, "           and more lines; packs-mcp diff shows them")
+				break
+			}
+			if !whole {
+				left--
+			}
+			for _, part := range parts(line, s.Width()-len(lineMark)) {
+				fmt.Fprintf(a.Stderr, "%s%s\n", lineMark, s.Style(styleOf(line), part))
+			}
+		}
+	}
+}
+
+// parts breaks a line for a terminal with so many columns, so that no rest of it begins
+// at the edge. 0 or less columns break nothing.
+func parts(line string, columns int) []string {
+	var all []string
+	begin, width := 0, 0
+	for i, r := range line {
+		n := cli.Columns(string(r))
+		if columns > 0 && width+n > columns && i > begin {
+			all = append(all, line[begin:i])
+			begin, width = i, 0
+		}
+		width += n
+	}
+	return append(all, line[begin:])
+}
+
+// styleOf is how a line of a diff is shown.
+func styleOf(line string) cli.Style {
+	switch {
+	case strings.HasPrefix(line, "+"):
+		return cli.Green
+	case strings.HasPrefix(line, "-"):
+		return cli.Red
+	case strings.HasPrefix(line, "@@"):
+		return cli.Cyan
+	}
+	return ""
+}
+
 // showTools prints what tools would run and may do.
-func showTools(w io.Writer, all []change.Tool) {
+func showTools(w io.Writer, all []change.Tool, whole bool) {
 	for i, t := range all {
-		if i == shown {
+		if i == shown && !whole {
 			fmt.Fprintf(w, "           and %d more tools; --json has all\n", len(all)-shown)
 			break
 		}

@@ -196,7 +196,11 @@ func readOwn(ctx context.Context, snap sources.Snapshot, pack sources.Pack, hash
 	if err != nil {
 		return nil, err
 	}
-	o.tools = change.Between(nil, now).Tools
+	all, err := change.Between(nil, now)
+	if err != nil {
+		return nil, err
+	}
+	o.tools = all.Tools
 	reports, err := scan.Folder(ctx, o.Dir)
 	if err != nil {
 		return nil, err
@@ -217,7 +221,7 @@ func (o *own) show(a *app) {
 		}
 		fmt.Fprintf(a.Stderr, "           %s\n", safetext.Line(f.Path))
 	}
-	showTools(a.Stderr, o.tools)
+	showTools(a.Stderr, o.tools, false)
 	showFindings(a.Stderr, o.found)
 }
 

@@ -303,7 +303,7 @@ func (a *app) adopt(ctx context.Context, p *place, strays []store.Stray, all []s
 		}
 		items, at[it] = append(items, it), i
 		it.accept(nil)
-		a.show(it)
+		a.show(it, false)
 	}
 	if len(items) > 0 {
 		h := how{settings: s.settings, unsigned: s.unsigned, verb: "Adopt"}

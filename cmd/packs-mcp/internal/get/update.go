@@ -275,7 +275,7 @@ func (a *app) preview(items []*item, asJSON bool) error {
 		}
 		it.accept(nil)
 		if !asJSON {
-			a.show(it)
+			a.show(it, true)
 		}
 		differ = append(differ, result{ID: it.id, Source: it.entry.Source, Resolved: it.entry.Resolved, Digest: it.entry.Digest, Before: it.before.Digest, Change: it.change, Ends: it.ends, Findings: orEmpty(it.found)})
 	}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/scan"
+)
+
+// scanTime is how long the scan of a pack may keep a question from being asked. The
+// largest of 259 real packs takes a tenth of it.
+const scanTime = 5 * time.Second
+
+// maxScans is how many packs' findings are kept.
+const maxScans = 256
+
+// scans knows what a scan of packs finds. The zero value is ready.
+type scans struct {
+	mu    sync.Mutex                   // guards known
+	known map[[2]string][]scan.Finding // :: folder and digest → what is found
+}
+
+// of scans a pack, once for each digest.
+func (s *scans) of(dir, digest string, whole bool) ([]scan.Finding, error) {
+	key := [2]string{dir, digest}
+	s.mu.Lock()
+	found, ok := s.known[key]
+	s.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), scanTime, errors.New("it took longer than "+scanTime.String()))
+	defer cancel()
+	reports, err := scan.Folder(ctx, dir)
+	if err == nil && whole {
+		err = still(ctx, dir, digest)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reports {
+		found = append(found, r.Findings...)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || len(s.known) >= maxScans {
+		s.known = make(map[[2]string][]scan.Finding)
+	}
+	s.known[key] = found
+	return found, nil
+}
+
+// still reports whether what was scanned is what the question is about.
+func still(ctx context.Context, dir, digest string) error {
+	d, err := packfs.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	tree, err := d.Digest(ctx, nil)
+	if err == nil && tree.Digest != digest {
+		err = errors.New("the pack changed meanwhile")
+	}
+	return err
+}
+
+// Scan says what a scan of the pack of a call finds. What a person accepted when they
+// added the pack is not counted. What a project's lock file says was accepted counts:
+// anybody can write that.
+func (a *Added) Scan(p *call.Pack) prompt.Scan {
+	if p.Trust == call.TrustBundled {
+		return prompt.Scan{} // it is part of this program
+	}
+	found, err := a.scanned.of(p.Dir, p.Digest, !p.Loose)
+	if err != nil {
+		return prompt.Scan{Found: "not known: " + err.Error(), Failed: true}
+	}
+	found = slices.Clone(found)
+	if added, ok := a.own(p.Dir); ok && added.Scan != nil {
+		scan.Accept(found, added.Scan.Accepted)
+	}
+	out := prompt.Scan{Found: scan.Summary(found)}
+	if worst, ok := (scan.Report{Findings: found}).Worst(); ok {
+		out.Worst = worst.String()
+	}
+	return out
+}
