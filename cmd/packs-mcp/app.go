@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/approve"
@@ -11,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/doctor"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/runcmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/scancmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/setup"
 )
@@ -20,7 +23,7 @@ type app struct{ *cli.Env }
 
 // command returns the tree of commands. Without a command, packs-mcp serves.
 func (a *app) command() *cobra.Command {
-	root := a.Root(a.serveCommand(), a.tryCommand(), a.callCommand(), a.testCommand(), a.versionCommand(), a.manCommand())
+	root := a.Root(slices.Concat([]*cobra.Command{a.serveCommand()}, runcmd.Commands(a.Env), []*cobra.Command{a.versionCommand(), a.manCommand()})...)
 	for _, commands := range []func(*cli.Env) []*cobra.Command{
 		catalog.Commands, approve.Commands, author.Commands, scancmd.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands, get.Commands,
 	} {

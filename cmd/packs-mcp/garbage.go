@@ -83,22 +83,3 @@ func growthOfLarge(live uint64, usual int) int {
 	}
 	return min(usual, max(leastGrowth, int(100*spare/live)))
 }
-
-// muchMemory is from how many bytes of the heap on it pays to give back what is
-// not used before the first answer: of some thousand packs.
-const muchMemory = 16 << 20
-
-// giveBackMuch returns what is not used to the system, if there may be much of it:
-// reading packs takes several times the memory that they keep.
-func giveBackMuch() {
-	// Not runtime.ReadMemStats, which stops everything for half a millisecond.
-	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
-	metrics.Read(held)
-	var sum uint64
-	for _, s := range held {
-		sum += s.Value.Uint64()
-	}
-	if sum >= muchMemory {
-		debug.FreeOSMemory()
-	}
-}

@@ -1,8 +1,9 @@
 // Command packs-mcp serves capability packs to MCP clients, and lets a person
 // view them, try them, and see what was run.
 //
-// It serves, and wires the other packages together. The other commands are in
-// packages below internal, one for each subject.
+// Here are the commands that serve and that say what the program is. Package
+// internal/service wires the parts together; the other commands are in packages
+// below internal, one for each subject.
 package main
 
 import (

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/service"
 	"github.com/packs-mcp/packs-mcp/examples"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -89,7 +90,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		logger.Warn("other programs of this user may read the server's environment", "err", err)
 	}
 	who, made := cli.Credentials(cfg)
-	logger = a.Logger(cfg.Log, tokensOf(who)...)
+	logger = a.Logger(cfg.Log, service.TokensOf(who)...)
 	var extra []packs.Root
 	if a.Flags.Bundled {
 		root, err := keptBundle(cfg)
@@ -98,16 +99,16 @@ func (a *app) serve(ctx context.Context) (err error) {
 		}
 		extra = append(extra, root)
 	}
-	s, err := a.start(ctx, cfg, logger, who, place{project: cli.Project(cfg)}, extra...)
+	s, err := service.Start(ctx, a.Env, cfg, logger, who, service.Place{Project: cli.Project(cfg)}, extra...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	defer s.unwatch(logger)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	defer s.Unwatch(logger)
 	if cfg.HTTP.Addr != "" {
 		return a.serveHTTP(ctx, cfg, logger, s, who, made)
 	}
-	logger.Info("serving on standard input and output", "packs", len(s.library.Catalog(ctx).Attached()), "version", a.Version)
+	logger.Info("serving on standard input and output", "packs", len(s.Library.Catalog(ctx).Attached()), "version", a.Version)
 	if cli.IsTerminal(a.Stdin) {
 		fmt.Fprintln(a.Stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")
 	}
@@ -115,10 +116,10 @@ func (a *app) serve(ctx context.Context) (err error) {
 	tending, stop := context.WithCancel(ctx)
 	begun := time.AfterFunc(firstAnswer, func() {
 		defer close(tended)
-		s.watch(logger)
-		s.desk.ready()
-		s.reportSandbox(ctx, cfg, logger)
-		tend(tending, cfg, logger)
+		s.Watch(logger)
+		s.OpenDesk()
+		s.ReportSandbox(ctx, cfg, logger)
+		service.Tend(tending, cfg, logger)
 	})
 	defer func() {
 		stop()
@@ -126,7 +127,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 			<-tended
 		}
 	}()
-	return wire.ServeStdio(ctx, s.server, a.Stdin, out)
+	return wire.ServeStdio(ctx, s.Server, a.Stdin, out)
 }
 
 // keptBundle writes the example packs into a folder of the user's, if they are not there

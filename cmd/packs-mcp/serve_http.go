@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/service"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
@@ -20,7 +21,7 @@ import (
 
 // serveHTTP serves over HTTP until ctx is done. It does not use standard input
 // and output.
-func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service, who []httpd.Credential, made string) error {
+func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service.Service, who []httpd.Credential, made string) error {
 	addr, err := net.ResolveTCPAddr("tcp", cfg.HTTP.Addr)
 	if err != nil {
 		return fmt.Errorf("finding the address %q: %w", cfg.HTTP.Addr, err)
@@ -44,7 +45,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 			return cli.WithHint(err, "see http.oidc in the configuration")
 		}
 	}
-	h, err := httpd.New(s.server, o)
+	h, err := httpd.New(s.Server, o)
 	if err != nil {
 		return err
 	}
@@ -64,19 +65,19 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 		logger.Warn("others on the network can read what is sent, tokens too", "addr", l.Addr().String(),
 			"hint", "set http.tls_cert and http.tls_key, or put a proxy that has TLS in front of it and listen on 127.0.0.1")
 	}
-	logger.Info("serving over HTTP", "url", scheme+"://"+l.Addr().String()+"/mcp", "packs", len(s.library.Catalog(ctx).Attached()), "version", a.Version)
+	logger.Info("serving over HTTP", "url", scheme+"://"+l.Addr().String()+"/mcp", "packs", len(s.Library.Catalog(ctx).Attached()), "version", a.Version)
 	if made != "" {
 		// Print it once, and not through the logger, since logs are kept.
 		fmt.Fprintf(a.Stderr, "packs-mcp: clients need this token until the server ends: %s\n", made)
 	}
-	s.watch(logger)
-	s.desk.ready()
+	s.Watch(logger)
+	s.OpenDesk()
 	tended := make(chan struct{})
 	tending, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(tended)
-		s.reportSandbox(ctx, cfg, logger)
-		tend(tending, cfg, logger)
+		s.ReportSandbox(ctx, cfg, logger)
+		service.Tend(tending, cfg, logger)
 	}()
 	defer func() {
 		stop()
@@ -94,14 +95,6 @@ func tellOfProject(cfg *config.Config, logger *slog.Logger) {
 	if dir := cli.ProjectHere(cfg); dir != "" {
 		logger.Info("people with tokens of their own share no project, so tools work in each one's workspace; project in the configuration names one for all", "dir", dir)
 	}
-}
-
-func tokensOf(who []httpd.Credential) []string {
-	all := make([]string, len(who))
-	for i, c := range who {
-		all[i] = c.Token
-	}
-	return all
 }
 
 // tlsConfig returns a configuration with the configured certificate; nil if

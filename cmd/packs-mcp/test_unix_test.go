@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/cases"
 	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
@@ -49,7 +50,12 @@ func plantTests(t *testing.T, root string, scripts, expects []string) {
 // tested is what test --json prints, as far as these tests look.
 type tested struct {
 	Passed, Failed int
-	Packs          []struct{ Cases []testedCase }
+	Packs          []struct {
+		Cases []struct {
+			OK          bool
+			Differences []cases.Difference
+		}
+	}
 }
 
 func runTests(t *testing.T, dir string, env []string, args ...string) (out tested) {

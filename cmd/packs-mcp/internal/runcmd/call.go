@@ -1,4 +1,4 @@
-package main
+package runcmd
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/approve"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/service"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -121,12 +122,12 @@ func (a *app) call(ctx context.Context, pack, name string, f callFlags) (err err
 	if err != nil {
 		return err
 	}
-	s, err := a.start(ctx, cfg, logger, nil, place{here: queue.ChannelTerminal, project: cli.Project(cfg)}, extra...)
+	s, err := service.Start(ctx, a.Env, cfg, logger, nil, service.Place{Here: queue.ChannelTerminal, Project: cli.Project(cfg)}, extra...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	p, err := a.chosenPack(s.library.Catalog(ctx), pack, named)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	p, err := a.chosenPack(s.Library.Catalog(ctx), pack, named)
 	if err != nil {
 		return err
 	}
@@ -293,7 +294,7 @@ type calledTool struct {
 }
 
 // makeCall makes one call, and prints what came of it.
-func (a *app) makeCall(ctx context.Context, s *service, c direct.Call, f callFlags) error {
+func (a *app) makeCall(ctx context.Context, s *service.Service, c direct.Call, f callFlags) error {
 	t := a.attempt(ctx, s, c, "the person named the tool in a command", make(map[string]bool))
 	p, err := t.next(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 // days, so an hour more is nothing.
 const sweepEvery = time.Hour
 
-// tend removes old workspaces from time to time, until ctx ends.
-func tend(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
+// Tend removes old workspaces from time to time, until ctx ends.
+func Tend(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
 	ticks := time.NewTicker(sweepEvery)
 	defer ticks.Stop()
 	sweepFrom(ctx, ticks.C, cfg, logger)

@@ -1,4 +1,4 @@
-package main
+package runcmd
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/service"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -29,8 +30,8 @@ type attempt struct {
 // attempt starts a call. The caller must wait for next before it starts another call,
 // because next takes every new question for its own. All calls share known. why says, for
 // the log, which act of the person allows the tool to be enabled.
-func (a *app) attempt(ctx context.Context, s *service, c direct.Call, why string, known map[string]bool) *attempt {
-	t := &attempt{gate: s.gate, why: why, known: known, ended: make(chan struct{})}
+func (a *app) attempt(ctx context.Context, s *service.Service, c direct.Call, why string, known map[string]bool) *attempt {
+	t := &attempt{gate: s.Gate, why: why, known: known, ended: make(chan struct{})}
 	go func() {
 		defer close(t.ended)
 		t.result, t.err = a.callOnce(ctx, s, c)
@@ -39,8 +40,8 @@ func (a *app) attempt(ctx context.Context, s *service, c direct.Call, why string
 }
 
 // callOnce connects a client to the server, and makes one call.
-func (a *app) callOnce(ctx context.Context, s *service, c direct.Call) (r *direct.Result, err error) {
-	in, out, ended := s.connect(ctx)
+func (a *app) callOnce(ctx context.Context, s *service.Service, c direct.Call) (r *direct.Result, err error) {
+	in, out, ended := s.Connect(ctx)
 	defer func() { err = errors.Join(err, ended()) }()
 	client, err := direct.Connect(ctx, in, out, a.Version)
 	if err != nil {

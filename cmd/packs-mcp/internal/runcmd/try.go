@@ -1,11 +1,10 @@
-package main
+package runcmd
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/auditcmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/service"
 	"github.com/packs-mcp/packs-mcp/examples"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
@@ -22,7 +22,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/server/tour"
-	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 func (a *app) tryCommand() *cobra.Command {
@@ -122,20 +121,20 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		cfg.Packs = nil // only what is tried
 	}
 	who, _ := cli.Credentials(cfg)
-	s, err := a.start(ctx, cfg, logger, who, place{here: queue.ChannelElicitation, project: cli.Project(cfg)}, root)
+	s, err := service.Start(ctx, a.Env, cfg, logger, who, service.Place{Here: queue.ChannelElicitation, Project: cli.Project(cfg)}, root)
 	if err != nil {
 		return err
 	}
-	g.pending = s.gate.Pending
+	g.pending = s.Gate.Pending
 	began, err := lastSeq(cfg)
 	if err != nil {
-		return errors.Join(err, s.close())
+		return errors.Join(err, s.Close())
 	}
 	if opts.Pack, err = a.toVisit(ctx, s, cfg, root, opts.Pack); err != nil {
-		return errors.Join(err, s.close())
+		return errors.Join(err, s.Close())
 	}
 	tourErr := a.take(ctx, s, g, opts)
-	if err := errors.Join(tourErr, s.close()); err != nil {
+	if err := errors.Join(tourErr, s.Close()); err != nil {
 		if errors.Is(err, tour.ErrNoPacks) {
 			return a.noPacks(ctx, s, root.Dir)
 		}
@@ -151,8 +150,8 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 // root with tools, or else the first below root. The user's own packs may be
 // attached too, but are not tried. If a pack of root has tools that cannot be read, and
 // nothing else is to visit that has tools, it says what is wrong with them instead.
-func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root packs.Root, named string) (string, error) {
-	catalog := s.library.Catalog(ctx)
+func (a *app) toVisit(ctx context.Context, s *service.Service, cfg *config.Config, root packs.Root, named string) (string, error) {
+	catalog := s.Library.Catalog(ctx)
 	var ids []string
 	var unread *packs.Pack
 	first := ""
@@ -227,33 +226,18 @@ func emptyRepository() (dir string, remove func(), err error) {
 }
 
 // take connects a client to the server and runs the tour.
-func (a *app) take(ctx context.Context, s *service, g tour.Guide, o tour.Options) error {
-	in, out, ended := s.connect(ctx)
+func (a *app) take(ctx context.Context, s *service.Service, g tour.Guide, o tour.Options) error {
+	in, out, ended := s.Connect(ctx)
 	err := tour.Take(ctx, in, out, g, o)
 	return errors.Join(err, ended())
 }
 
-// connect returns both ends of a connection to the server: what it writes, and what
-// it reads. ended closes the connection and waits for the server's end of it.
-func (s *service) connect(ctx context.Context) (in io.Reader, out io.WriteCloser, ended func() error) {
-	toServer, fromClient := io.Pipe()
-	toClient, fromServer := io.Pipe()
-	served := make(chan error, 1)
-	go func() {
-		err := wire.ServeStdio(ctx, s.server, toServer, fromServer)
-		served <- errors.Join(err, fromServer.Close())
-	}()
-	return toClient, fromClient, func() error {
-		return errors.Join(fromClient.Close(), <-served) // the server ends with its input
-	}
-}
-
 // noPacks says what is missing in a folder without packs.
-func (a *app) noPacks(ctx context.Context, s *service, dir string) error {
-	for _, d := range s.library.Catalog(ctx).Problems() {
+func (a *app) noPacks(ctx context.Context, s *service.Service, dir string) error {
+	for _, d := range s.Library.Catalog(ctx).Problems() {
 		a.Screen(a.Stderr).Problem("", d)
 	}
-	for _, p := range s.library.Catalog(ctx).All() {
+	for _, p := range s.Library.Catalog(ctx).All() {
 		for _, d := range p.Problems {
 			a.Screen(a.Stderr).Problem("", d)
 		}

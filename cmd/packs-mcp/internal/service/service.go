@@ -1,10 +1,17 @@
-package main
+// Package service wires a server together with everything that it needs: the packs, the
+// gate with its runner and log, the desk where a person answers, and the watcher of the
+// folders. A [Service] is what serve, try, call and test share.
+//
+// It does not read flags or print: its caller passes the configuration and the logger,
+// and brings clients to the server.
+package service
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -29,14 +36,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
 
-// A service is a server with everything that it needs, ready to serve.
-type service struct {
-	server   *server.Server
-	gate     *gate.Gate
-	library  *packs.Library
+// A Service is a server with everything that it needs, ready to serve.
+type Service struct {
+	Server   *server.Server
+	Gate     *gate.Gate
+	Library  *packs.Library
 	reporter *reporter // of what is wrong with the packs
 	log      *audit.Log
 	name     string // of this process, in the audit log
@@ -51,34 +59,34 @@ type service struct {
 	keeper   *keeper   // of the folders of packs; nil until it watches them
 }
 
-// A place is where a service works.
-type place struct {
-	// here is the channel on which the person who started this program is asked, in its
+// A Place is where a service works.
+type Place struct {
+	// Here is the channel on which the person who started this program is asked, in its
 	// terminal: there is no other channel, and no answer is kept for later. Empty: the
-	// service has clients, and the configured channels.
-	here string
-	// project is the folder that tools can work in; empty: there is none.
-	project string
+	// Service has clients, and the configured channels.
+	Here string
+	// Project is the folder that tools can work in; empty: there is none.
+	Project string
 }
 
-// start wires a service together. The caller closes it.
-func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, at place, extra ...packs.Root) (_ *service, err error) {
-	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
+// Start wires a service together. The caller closes it.
+func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, at Place, extra ...packs.Root) (_ *Service, err error) {
+	s := &Service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
 	// A client waits for its first answer, so the packs are found beside everything
 	// that can be done without them.
 	files := cli.ToolFiles(cfg)
 	found := make(chan error, 1)
 	go func() {
 		var err error
-		s.library, err = a.Library(ctx, cfg, logger, extra...)
+		s.Library, err = a.Library(ctx, cfg, logger, extra...)
 		giveBackMuch()
 		found <- err
 		if err == nil {
-			warm(ctx, s.library, files)
+			warm(ctx, s.Library, files)
 		}
 	}()
 	programs := new(program.Lookuper)
-	err = s.openGate(ctx, a, cfg, logger, programs, who, at.here)
+	err = s.openGate(ctx, a, cfg, logger, programs, who, at.Here)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeGate())
@@ -90,21 +98,21 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach, withoutTool: func(c *packs.Catalog) (message, hint string) {
 		return cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, c))
 	}}
-	s.reporter.report(s.library.Catalog(ctx))
+	s.reporter.report(s.Library.Catalog(ctx))
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("looking for the working folder: %w", err)
 	}
 	var asking func(shown bool)
-	if at.here == "" {
-		s.desk = a.newDesk(s, cfg, logger)
+	if at.Here == "" {
+		s.desk = newDesk(a, s, cfg, logger)
 		asking = s.desk.asking
 	}
 	l := cfg.Limits
-	s.server, err = server.New(server.Options{
-		Version: a.Version, Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
-		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.project,
-		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.traces.Tracer(),
+	s.Server, err = server.New(server.Options{
+		Version: a.Version, Library: s.Library, Gate: s.Gate, Logger: logger, Tools: files, Programs: programs,
+		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.Project,
+		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: TokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -125,7 +133,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 
 // openGate opens the log, and everything that decides about calls and runs
 // programs. It needs no packs. The caller calls closeGate, also after an error.
-func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logger *slog.Logger, programs *program.Lookuper, who []httpd.Credential, here string) (err error) {
+func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger, programs *program.Lookuper, who []httpd.Credential, here string) (err error) {
 	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
 	if err != nil {
 		return err
@@ -139,7 +147,7 @@ func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logg
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
 	s.caches = cli.CacheStore(cfg)
-	s.changes = a.keepChanges(ctx, cfg, logger)
+	s.changes = keepChanges(ctx, a, cfg, logger)
 	s.runner = runner.New(runner.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
 		// As long as one run may take: by then the turn has passed on, or others
@@ -160,7 +168,7 @@ func (s *service) openGate(ctx context.Context, a *app, cfg *config.Config, logg
 	if here == queue.ChannelTerminal {
 		asking.Wait, asking.Pending = atTerminal, atTerminal
 	}
-	s.gate, err = gate.New(asking)
+	s.Gate, err = gate.New(asking)
 	return err
 }
 
@@ -171,7 +179,7 @@ const atTerminal = 24 * time.Hour
 
 // keepChanges opens the store of changes for a server. It returns nil if the store
 // cannot be opened: then runs can only read the user's folders.
-func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.Logger) *changes.Store {
+func keepChanges(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger) *changes.Store {
 	kept, err := a.ChangeStore(ctx, cfg, logger, nil)
 	if err != nil {
 		logger.Warn("runs cannot change your folders", "err", err, "hint", "mend the folder of the state, and start the server again")
@@ -204,10 +212,10 @@ func openings(cfg *config.Config) []plan.Opening {
 	return all
 }
 
-// reportSandbox determines how programs are confined here, and logs it. It also
+// ReportSandbox determines how programs are confined here, and logs it. It also
 // removes what killed servers left of their runs, and old workspaces.
-func (s *service) reportSandbox(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
-	box := s.gate.Sandbox(ctx)
+func (s *Service) ReportSandbox(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
+	box := s.Gate.Sandbox(ctx)
 	sweepWorkspaces(ctx, cfg, logger)
 	if err := s.copies.Sweep(ctx); err != nil {
 		logger.Warn("what is left of private copies is not all removed", "err", err)
@@ -241,8 +249,8 @@ func warm(ctx context.Context, lib *packs.Library, files *toolfiles.Files) {
 	}
 }
 
-// close writes the last line of the log.
-func (s *service) close() error {
+// Close writes the last line of the log.
+func (s *Service) Close() error {
 	var err error
 	if s.desk != nil {
 		err = s.desk.close()
@@ -252,12 +260,12 @@ func (s *service) close() error {
 
 // closeGate closes what openGate opened, as far as it came, and writes the last
 // entries of the log.
-func (s *service) closeGate(last ...audit.Entry) (err error) {
+func (s *Service) closeGate(last ...audit.Entry) (err error) {
 	if s.runner != nil {
 		s.runner.Close()
 	}
-	if s.gate != nil {
-		s.gate.Close()
+	if s.Gate != nil {
+		s.Gate.Close()
 	}
 	if s.log != nil {
 		for _, e := range last {
@@ -278,4 +286,27 @@ func people(cfg *config.Config, who []httpd.Credential) int {
 		return len(who) + cfg.HTTP.OIDC.People
 	}
 	return len(who)
+}
+
+func TokensOf(who []httpd.Credential) []string {
+	all := make([]string, len(who))
+	for i, c := range who {
+		all[i] = c.Token
+	}
+	return all
+}
+
+// Connect returns both ends of a connection to the server: what it writes, and what
+// it reads. ended closes the connection and waits for the server's end of it.
+func (s *Service) Connect(ctx context.Context) (in io.Reader, out io.WriteCloser, ended func() error) {
+	toServer, fromClient := io.Pipe()
+	toClient, fromServer := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := wire.ServeStdio(ctx, s.Server, toServer, fromServer)
+		served <- errors.Join(err, fromServer.Close())
+	}()
+	return toClient, fromClient, func() error {
+		return errors.Join(fromClient.Close(), <-served) // the server ends with its input
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package runcmd
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/approve"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/service"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -80,7 +81,7 @@ type testedCase struct {
 type tester struct {
 	*app
 	cfg      *config.Config
-	service  *service
+	service  *service.Service
 	terminal *approve.Terminal // nil until it was asked on
 	yes      bool
 	json     bool
@@ -111,17 +112,17 @@ func (a *app) test(ctx context.Context, args []string, yes, asJSON bool) (err er
 	}
 	// Nothing runs before the person saw all of a pack's commands.
 	cfg.Rules = append(cfg.Rules, alwaysAsk("test"))
-	at := place{here: queue.ChannelTerminal}
+	at := service.Place{Here: queue.ChannelTerminal}
 	if a.Flags.Project != "" {
-		at.project = cfg.Project
+		at.Project = cfg.Project
 	}
-	s, err := a.start(ctx, cfg, logger, nil, at, roots...)
+	s, err := service.Start(ctx, a.Env, cfg, logger, nil, at, roots...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	var chosen []*packs.Pack
-	catalog := s.library.Catalog(ctx)
+	catalog := s.Library.Catalog(ctx)
 	for i, arg := range args {
 		found, err := a.packsToTest(catalog, arg, dirs[i])
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -53,6 +53,9 @@ func (c *lazyDesk) ready() *approvals.Desk {
 	return desk
 }
 
+// OpenDesk opens the desk, if it is not open yet.
+func (s *Service) OpenDesk() { s.desk.ready() }
+
 // asking is called before a question is shown. It opens the desk, since a client's
 // form names commands that look for the question there. If the client does not show
 // the question, asking tells the person of it.
@@ -73,7 +76,7 @@ func (c *lazyDesk) close() error {
 }
 
 // newDesk returns the service's desk, for the configured channels.
-func (a *app) newDesk(s *service, cfg *config.Config, logger *slog.Logger) *lazyDesk {
+func newDesk(a *cli.Env, s *Service, cfg *config.Config, logger *slog.Logger) *lazyDesk {
 	c := &lazyDesk{logger: logger}
 	page := slices.Contains(cfg.Approval.Channels, config.ChannelPage)
 	terminal := slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
@@ -90,7 +93,7 @@ func (a *app) newDesk(s *service, cfg *config.Config, logger *slog.Logger) *lazy
 			sets = changescmd.NewPageSets(s.changes, s.log)
 		}
 		return approvals.Open(approvals.Options{
-			Calls: s.gate, Grants: chatGrants{s.gate}, Chats: &chatSource{server: s.server, log: s.log}, Changes: sets,
+			Calls: s.Gate, Grants: chatGrants{s.Gate}, Chats: &chatSource{server: s.Server, log: s.log}, Changes: sets,
 			RunDir: cfg.Paths.Run, Server: s.name,
 			Project: cli.Project(cfg), Version: a.Version, Page: page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return launch.Browser(a.Environ, file) },

@@ -1,10 +1,11 @@
-package main
+package service
 
 import (
 	"context"
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -38,11 +39,11 @@ type indexed interface {
 	SaveIndex(ctx context.Context) (wrote bool, err error)
 }
 
-// watch begins to follow the folders of packs.
-func (s *service) watch(logger *slog.Logger) {
-	s.keeper = &keeper{library: s.library, changed: s.changed, ready: s.server.Ready, logger: logger}
-	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{
-		Changed: s.changed, Unchanged: s.server.Refresh, Idle: s.keeper.idle, Logger: logger,
+// Watch begins to follow the folders of packs.
+func (s *Service) Watch(logger *slog.Logger) {
+	s.keeper = &keeper{library: s.Library, changed: s.changed, ready: s.Server.Ready, logger: logger}
+	s.keeper.watcher = watch.Start(thrifty{s.Library}, watch.Options{
+		Changed: s.changed, Unchanged: s.Server.Refresh, Idle: s.keeper.idle, Logger: logger,
 	})
 }
 
@@ -60,18 +61,18 @@ func (t thrifty) Refresh(ctx context.Context, dirs []string) (changed bool, err 
 }
 
 // changed tells clients and the log what changed about the packs.
-func (s *service) changed(ctx context.Context) {
-	s.reporter.report(s.library.Catalog(ctx))
-	s.server.Refresh(ctx)
+func (s *Service) changed(ctx context.Context) {
+	s.reporter.report(s.Library.Catalog(ctx))
+	s.Server.Refresh(ctx)
 }
 
-// unwatch ends what watch began. What was not written since it was read is written
+// Unwatch ends what watch began. What was not written since it was read is written
 // now, also when the server ended before it watched: clients that ask once and go
 // start a server each time.
-func (s *service) unwatch(logger *slog.Logger) {
+func (s *Service) Unwatch(logger *slog.Logger) {
 	k := s.keeper
 	if k == nil {
-		k = &keeper{library: s.library, logger: logger}
+		k = &keeper{library: s.Library, logger: logger}
 	} else {
 		k.watcher.Close()
 	}
@@ -115,4 +116,23 @@ func (k *keeper) save(ctx context.Context) bool {
 		k.logger.Info("the index of packs was not written, so the next start takes longer", "err", err)
 	}
 	return wrote || err != nil
+}
+
+// muchMemory is from how many bytes of the heap on it pays to give back what is
+// not used before the first answer: of some thousand packs.
+const muchMemory = 16 << 20
+
+// giveBackMuch returns what is not used to the system, if there may be much of it:
+// reading packs takes several times the memory that they keep.
+func giveBackMuch() {
+	// Not runtime.ReadMemStats, which stops everything for half a millisecond.
+	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	metrics.Read(held)
+	var sum uint64
+	for _, s := range held {
+		sum += s.Value.Uint64()
+	}
+	if sum >= muchMemory {
+		debug.FreeOSMemory()
+	}
 }
