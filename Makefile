@@ -105,7 +105,7 @@ soak-sandbox:
 
 # Lines of the product by package: Go without tests, and what only they use.
 lines:
-	@git ls-files 'cmd/*.go' 'internal/*.go' 'schemas/*.go' 'examples/*.go' ':!*_test.go' ':!*/servertest/*' | xargs wc -l | \
+	@git ls-files 'cmd/*.go' 'internal/*.go' 'schemas/*.go' 'examples/*.go' ':!*_test.go' ':!*/servertest/*' ':!*/sourcestest/*' | xargs wc -l | \
 		awk '$$2 != "total" { sub("/[^/]*$$", "", $$2); lines[$$2] += $$1; lines["all"] += $$1 } END { for (d in lines) print lines[d], d }' | sort -rn
 
 # Adds one pack of a repository with 400, and all of them, beside "git clone --depth 1".

@@ -42,7 +42,7 @@ func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
 		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/packs", "internal/packs/packfs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/scan", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/strictjson"}},
-		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox/temp", "internal/scan", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/stage", "internal/sources/store", "internal/sources/trust"}},
+		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox/temp", "internal/scan", "internal/sources", "internal/sources/address", "internal/sources/archive", "internal/sources/change", "internal/sources/git", "internal/sources/lock", "internal/sources/oci", "internal/sources/rulebook", "internal/sources/site", "internal/sources/stage", "internal/sources/store", "internal/sources/trust", "internal/sources/web"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals/control", "internal/approvals/terminal", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sandbox/program", "internal/sarif", "internal/scan", "schemas"}},
@@ -92,7 +92,18 @@ func theMap() []row {
 		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
 		{dir: "internal/sources/trust", may: []string{"internal/sources/lock", "internal/strictjson"}},
 		{dir: "internal/sources/change", may: []string{"internal/packs", "internal/safetext"}},
-		{dir: "internal/sources", may: []string{"internal/packs", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
+		// Only web asks over the network, and kinds of sources do not know each other, except that
+		// registries and sites have archives.
+		{dir: "internal/sources/address"},
+		{dir: "internal/sources/userfile"},
+		{dir: "internal/sources/web", may: []string{"internal/sandbox/temp", "internal/sources/stage", "internal/sources/userfile"}},
+		{dir: "internal/sources/archive", may: []string{"internal/sources", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/sources/userfile"}},
+		{dir: "internal/sources/git", may: []string{"internal/sandbox/temp", "internal/sources", "internal/sources/address", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/sources/userfile", "internal/sources/web"}},
+		{dir: "internal/sources/oci", may: []string{"internal/sources", "internal/sources/address", "internal/sources/archive", "internal/sources/lock", "internal/sources/stage", "internal/sources/web", "internal/strictjson"}},
+		{dir: "internal/sources/site", may: []string{"internal/sources", "internal/sources/address", "internal/sources/archive", "internal/sources/stage", "internal/sources/web", "internal/strictjson"}},
+		{dir: "internal/sources/rulebook", may: []string{"internal/packs", "internal/sources", "internal/sources/address", "internal/sources/stage", "internal/sources/web", "internal/strictjson"}},
+		{dir: "internal/sources/sourcestest", may: []string{"internal/sources", "internal/sources/address", "internal/sources/stage", "internal/sources/web"}, free: true},
+		{dir: "internal/sources", may: []string{"internal/packs", "internal/sandbox/temp", "internal/sources/address", "internal/sources/lock", "internal/sources/stage", "internal/strictjson"}},
 		{dir: "internal/sarif"},
 		{dir: "internal/scan", may: []string{"internal/packs", "internal/redact", "internal/safetext", "internal/strictjson", "internal/tokens"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "internal/strictjson", "schemas"}},

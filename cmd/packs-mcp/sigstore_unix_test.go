@@ -20,6 +20,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
+	"github.com/packs-mcp/packs-mcp/internal/sources/oci"
+	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 	"github.com/packs-mcp/packs-mcp/test/authority"
 )
 
@@ -96,7 +99,7 @@ func (s *signing) publish(version, words string, sign func(digest string) []byte
 		s.t.Fatal(err)
 	}
 	defer snap.Close()
-	r, err := sources.Parse(s.ref(":" + version))
+	r, err := address.Parse(s.ref(":" + version))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -109,7 +112,7 @@ func (s *signing) publish(version, words string, sign func(digest string) []byte
 		s.t.Fatal(err)
 	}
 	defer b.Close()
-	p, err := sources.PreparePublication(s.t.Context(), &sources.Web{Private: []string{"127.0.0.1"}}, b, r)
+	p, err := oci.Prepare(s.t.Context(), &web.Access{Private: []string{"127.0.0.1"}}, b, r)
 	if err == nil {
 		defer p.Close()
 		err = p.Publish(s.t.Context(), by)

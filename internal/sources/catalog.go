@@ -13,30 +13,34 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// A catalog is a source that lists its packs, and fetches each of them by itself. It
+// A Catalog is a source that lists its packs, and fetches each of them by itself. It
 // is for one goroutine.
-type catalog struct {
+type Catalog struct {
 	at     string
 	pin    string // of the list
-	offers []*offer
+	offers []*Offer
 }
 
-// An offer is one pack of a catalog.
-type offer struct {
+// An Offer is one pack of a [Catalog].
+type Offer struct {
 	Pack
-	fetch func(context.Context) (Snapshot, error)
+	Fetch func(context.Context) (Snapshot, error)
 	got   Snapshot // what was fetched, or nil
 }
 
-func (c *catalog) Resolved() string { return c.at }
+// NewCatalog returns the source at an address which offers these packs; pin is the digest
+// of its list.
+func NewCatalog(at, pin string, offers []*Offer) *Catalog { return &Catalog{at, pin, offers} }
+
+func (c *Catalog) Resolved() string { return c.at }
 
 // Pin is the digest of the list. [PinOf] has that of one pack.
-func (c *catalog) Pin() string { return c.pin }
+func (c *Catalog) Pin() string { return c.pin }
 
 // Signer is nobody: a list is as good as the server that it comes from.
-func (c *catalog) Signer() (*lock.Signature, error) { return nil, nil }
+func (c *Catalog) Signer() (*lock.Signature, error) { return nil, nil }
 
-func (c *catalog) Close() error {
+func (c *Catalog) Close() error {
 	var err error
 	for _, o := range c.offers {
 		if o.got != nil {
@@ -49,7 +53,7 @@ func (c *catalog) Close() error {
 // PinOf returns what the source calls the state of one of its packs: most sources have
 // one pin for all.
 func PinOf(ctx context.Context, s Snapshot, under string) (string, error) {
-	c, ok := s.(*catalog)
+	c, ok := s.(*Catalog)
 	if !ok {
 		return s.Pin(), nil
 	}
@@ -62,12 +66,12 @@ func PinOf(ctx context.Context, s Snapshot, under string) (string, error) {
 
 // find fetches the pack that a path belongs to, once, and returns what is left of the
 // path.
-func (c *catalog) find(ctx context.Context, under string) (Snapshot, string, error) {
+func (c *Catalog) find(ctx context.Context, under string) (Snapshot, string, error) {
 	if under == "" {
 		return nil, "", fmt.Errorf("%s is a list of packs: one of them has to be named", c.at)
 	}
 	for _, o := range c.offers {
-		rest, ok := below(under+"/", o.Path)
+		rest, ok := Below(under+"/", o.Path)
 		if o.Path == "" || !ok {
 			continue
 		}
@@ -83,13 +87,11 @@ func (c *catalog) find(ctx context.Context, under string) (Snapshot, string, err
 }
 
 // open fetches the pack. It must be what the list says.
-func (o *offer) open(ctx context.Context) error {
+func (o *Offer) open(ctx context.Context) error {
 	if !o.Valid {
 		return fmt.Errorf("the entry is not valid: %q", o.Problems)
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	s, err := o.fetch(ctx)
+	s, err := o.Fetch(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,17 +114,17 @@ func (o *offer) open(ctx context.Context) error {
 }
 
 // packs are those at and below a path, as the list has them.
-func (c *catalog) packs(under string) []Pack {
+func (c *Catalog) packs(under string) []Pack {
 	var all []Pack
 	for _, o := range c.offers {
-		if _, ok := below(o.Path, under); ok || o.Path == under {
+		if _, ok := Below(o.Path, under); ok || o.Path == under {
 			all = append(all, o.Pack)
 		}
 	}
 	return all
 }
 
-func (c *catalog) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
+func (c *Catalog) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
 	s, rest, err := c.find(ctx, under)
 	if err != nil {
 		return err
@@ -130,39 +132,40 @@ func (c *catalog) Walk(ctx context.Context, under string, do func(stage.Entry, i
 	return s.Walk(ctx, rest, do)
 }
 
-// documents are files that were fetched one by one.
-type documents struct {
-	at, pin string
-	files   []page // sorted by path
-	said    Skill  // what their source says beside them
+// Documents are files that were fetched one by one.
+type Documents struct {
+	At, Fixed string // see [Snapshot]: Resolved and Pin
+	Files     []Page // sorted by path
+	Said      Skill  // what their source says beside them
 }
 
-func (d *documents) about() Skill { return d.said }
+func (d *Documents) About() Skill { return d.Said }
 
-type page struct {
-	path string
-	data []byte
+// A Page is one of them.
+type Page struct {
+	Path string
+	Data []byte
 }
 
-func (d *documents) Resolved() string { return d.at }
+func (d *Documents) Resolved() string { return d.At }
 
-func (d *documents) Pin() string { return d.pin }
+func (d *Documents) Pin() string { return d.Fixed }
 
 // Signer is nobody.
-func (d *documents) Signer() (*lock.Signature, error) { return nil, nil }
+func (d *Documents) Signer() (*lock.Signature, error) { return nil, nil }
 
-func (d *documents) Close() error { return nil }
+func (d *Documents) Close() error { return nil }
 
-func (d *documents) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
-	for _, f := range d.files {
-		rel, ok := below(f.path, under)
+func (d *Documents) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
+	for _, f := range d.Files {
+		rel, ok := Below(f.Path, under)
 		if !ok {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := do(stage.Entry{Path: rel}, bytes.NewReader(f.data)); err != nil {
+		if err := do(stage.Entry{Path: rel}, bytes.NewReader(f.Data)); err != nil {
 			return err
 		}
 	}

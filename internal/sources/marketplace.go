@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // marketplaceFile is where a repository lists its plugins for Claude Code.
@@ -68,7 +71,7 @@ func readMarketplace(dir string) (*marketplace, error) {
 		return nil, fmt.Errorf("it has more than %d bytes", maxMarketplace)
 	}
 	m := &marketplace{}
-	return m, unmarshal(data, m)
+	return m, strictjson.Unmarshal(data, m)
 }
 
 // claim notes the plugin with its packs: those that it names, or all below its folder
@@ -78,7 +81,7 @@ func (p *plugin) claim(found []Pack, folders []string, at string) bool {
 	has := false
 	for i := range found {
 		f := &found[i]
-		if _, inside := below(f.Path, at); !inside && f.Path != at {
+		if _, inside := Below(f.Path, at); !inside && f.Path != at {
 			continue
 		}
 		has = true
@@ -137,27 +140,27 @@ func (p *plugin) inside(root string) (string, error) {
 	if ref == "" {
 		ref = far.Ref
 	}
-	address := ""
+	source := ""
 	switch far.Source {
 	case "github":
-		address = far.Repo + suffix("/", far.Path) + suffix("@", ref)
+		source = far.Repo + suffix("/", far.Path) + suffix("@", ref)
 	case "url", "git-subdir":
-		address = far.URL
-		if strings.HasPrefix(address, "https://") && !strings.HasSuffix(address, ".git") {
-			address += ".git"
+		source = far.URL
+		if strings.HasPrefix(source, "https://") && !strings.HasSuffix(source, ".git") {
+			source += ".git"
 		}
-		address += suffix("@", ref) + suffix("#", far.Path)
+		source += suffix("@", ref) + suffix("#", far.Path)
 	case "archive":
-		address = far.URL
+		source = far.URL
 	case "npm":
 		return "", fmt.Errorf("it is the npm package %q, which is not supported", far.Package)
 	default:
 		return "", fmt.Errorf("it comes from a %q, which is not supported", far.Source)
 	}
-	if _, err := Parse(address); err != nil {
+	if _, err := address.Parse(source); err != nil {
 		return "", fmt.Errorf("it is elsewhere, and %w", err)
 	}
-	return "", fmt.Errorf("it is elsewhere, and can be added by itself: %s", address)
+	return "", fmt.Errorf("it is elsewhere, and can be added by itself: %s", source)
 }
 
 func suffix(mark, s string) string {

@@ -20,7 +20,7 @@ func TestMarketplace(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"skills/pdf", "skills/xlsx", "skills/other", "plugins/lint/skills/style", "plugins/empty/commands"} {
-		content := strings.ReplaceAll(document, "triage", filepath.Base(name))
+		content := "---\nname: " + filepath.Base(name) + "\ndescription: Sorts issues.\n---\n# It\n"
 		if name == "plugins/empty/commands" {
 			write(name+"/x.txt", "")
 			continue
@@ -41,7 +41,7 @@ func TestMarketplace(t *testing.T) {
 		{"name":"command","source":{"source":"command","command":"rm -rf /"}},
 		{"name":"odd","source":{"source":"github","repo":"acme/packs/../../x"}},
 		{"name":"none"}]}`)
-	found, err := Survey(t.Context(), openFolder(t, dir), "")
+	found, err := Survey(t.Context(), open(t, dir), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,17 @@ func TestMarketplace(t *testing.T) {
 		t.Errorf("%d packs: %q", len(got), got)
 	}
 	write(marketplaceFile, `{"plugins":[`)
-	if found, err = Survey(t.Context(), openFolder(t, dir), ""); err != nil || len(found) != 5 {
+	if found, err = Survey(t.Context(), open(t, dir), ""); err != nil || len(found) != 5 {
 		t.Errorf("a list that cannot be read: %+v, %v", found, err)
 	}
+}
+
+func open(t *testing.T, dir string) Snapshot {
+	t.Helper()
+	s, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }

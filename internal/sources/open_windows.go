@@ -1,6 +1,3 @@
 package sources
 
-const (
-	openFlags = 0
-	linkFlags = 0
-)
+const openFlags = 0

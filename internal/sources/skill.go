@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
@@ -50,14 +51,14 @@ func (s Skill) IsPak() bool { return s.Source.Provider == PakProvider }
 
 // ProviderOf returns who offers what comes from an address: nobody else what is on this
 // machine, the server of rulebooks a rulebook, and anybody the rest.
-func ProviderOf(address string) Provider {
-	r, err := Parse(address)
+func ProviderOf(source string) Provider {
+	r, err := address.Parse(source)
 	switch {
 	case err != nil:
 		return PakProvider // nobody vouches for it
-	case r.Kind == Stakpak:
+	case r.Kind == address.Stakpak:
 		return RulebookProvider
-	case r.Kind == Folder, r.Kind == Archive, r.Kind == Git && strings.HasPrefix(r.At, "file://"):
+	case r.Kind == address.Folder, r.Kind == address.Archive, r.Kind == address.Git && strings.HasPrefix(r.At, "file://"):
 		return NoProvider
 	}
 	return PakProvider
@@ -66,15 +67,15 @@ func ProviderOf(address string) Provider {
 // About fills in what a source says of one of its packs beside the pack itself: who may
 // see it, and since when it is there. Most sources say little.
 func About(ctx context.Context, s Snapshot, under string, e *lock.Entry) error {
-	if c, ok := s.(*catalog); ok {
+	if c, ok := s.(*Catalog); ok {
 		var err error
 		if s, _, err = c.find(ctx, under); err != nil {
 			return err
 		}
 	}
 	var about Skill
-	if a, ok := s.(interface{ about() Skill }); ok {
-		about = a.about()
+	if a, ok := s.(interface{ About() Skill }); ok {
+		about = a.About()
 	}
 	e.CreatedAt, e.UpdatedAt, e.Visibility = date(about.CreatedAt), date(about.UpdatedAt), about.Source.Visibility
 	if !lock.ValidVisibility(e.Visibility) {

@@ -1,19 +1,19 @@
-// Package sources brings packs from elsewhere: it takes apart what a person wrote,
-// finds the packs in a repository, a registry, a site, a server of rulebooks, an archive
-// or a folder, and puts one of them into a stage.
+// Package sources finds the packs of a source, and puts one of them into a stage.
 //
-// A kind of source is a [Snapshot]: the entries of one fixed state, and the name that
-// the source itself has for that state. A site or a server that lists its packs is one,
-// too, and fetches each pack by itself. The marketplace of a repository only says more
-// about the packs that are found there. [Web] says which servers may be asked, and as
-// whom.
+// A source is a [Snapshot]: the entries of one fixed state, and the name that the source
+// itself has for that state. A folder here is one; the packages below have the other
+// kinds. A site or a server that lists its packs is one, too, a [Catalog], and fetches
+// each pack by itself. The marketplace of a repository only says more about the packs
+// that are found there.
 //
 // What may come in is decided by package stage, what has come in is kept by package
-// store. This package asks no person, and starts no program.
+// store. This package asks no person and no server, and starts no program.
 package sources
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -60,6 +60,13 @@ type Bundled interface {
 	Bundles(ctx context.Context) ([][]byte, error)
 }
 
+// A PinError says that a source has other bytes than those that were named.
+type PinError struct{ At, Want, Got string }
+
+func (e *PinError) Error() string {
+	return fmt.Sprintf("%s is not what it should be\n  expected %s\n  found    %s", e.At, e.Want, e.Got)
+}
+
 // A Pack is one that a source offers.
 type Pack struct {
 	Path        string // of its folder inside the source, with slashes; "" for all of it
@@ -74,16 +81,19 @@ type Pack struct {
 
 // Bounds of a look for packs: they are found in what is small enough to be read for it.
 const (
-	surveyFiles = 100_000
-	surveyBytes = 256 << 20
-	surveyFile  = 2 << 20 // a larger one is neither an entry document nor declares tools
+	MaxDocuments = 100_000
+	surveyBytes  = 256 << 20
 )
+
+// MaxDocument is the largest file that is read to find packs, in bytes: a larger one is
+// neither an entry document nor declares tools.
+const MaxDocument = 2 << 20
 
 // Survey finds the packs of a source, at and below a folder of it. What may not come in
 // is left out here: it counts when a pack with it is chosen. A source that lists its
 // packs is believed until then.
 func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
-	if c, ok := s.(*catalog); ok {
+	if c, ok := s.(*Catalog); ok {
 		return c.packs(under), nil
 	}
 	folder, err := temp.New("")
@@ -97,13 +107,13 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		return nil, err
 	}
 	defer root.Close()
-	st := stage.NewLoose(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
+	st := stage.NewLoose(root, stage.Limits{Files: MaxDocuments, Bytes: surveyBytes})
 	err = s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
 		if e.Kind != stage.File {
 			return nil
 		}
-		data, err := io.ReadAll(io.LimitReader(r, surveyFile+1))
-		if err != nil || len(data) > surveyFile {
+		data, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
+		if err != nil || len(data) > MaxDocument {
 			return err
 		}
 		err = st.Add(e, strings.NewReader(string(data)))
@@ -171,10 +181,22 @@ func Fill(ctx context.Context, s Snapshot, under string, st *stage.Stage) error 
 	return err
 }
 
-// below returns a path relative to a folder, and whether it is in there.
-func below(name, under string) (string, bool) {
+// Below returns a path relative to a folder, and whether it is in there.
+func Below(name, under string) (string, bool) {
 	if under == "" {
 		return name, true
 	}
 	return strings.CutPrefix(name, under+"/")
+}
+
+// Digest returns the digest of bytes: "sha256:" and 64 hexadecimal digits.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// IsDigest reports whether a text is such a digest.
+func IsDigest(text string) bool {
+	sum, ok := strings.CutPrefix(text, "sha256:")
+	return ok && len(sum) == 64 && strings.Trim(sum, "0123456789abcdef") == ""
 }

@@ -4,8 +4,7 @@
 //
 // It is strict: one value, no key twice, UTF-8, bounded depth and numbers, and numbers
 // stay as they were written. It says what is wrong in words for the author of a file,
-// or of a call. It does not know any schema, does not decode into structs, and does
-// not bound how long texts are.
+// or of a call. It does not know any schema, and does not bound how long texts are.
 package strictjson
 
 import (

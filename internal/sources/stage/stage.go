@@ -21,26 +21,6 @@ import (
 	"strings"
 )
 
-// A Kind is what an entry is.
-type Kind int
-
-// The kinds that come in. Whatever else a source has, its reader passes as Other with
-// the reason in Entry.Target.
-const (
-	File Kind = iota
-	Folder
-	Link
-	Other
-)
-
-// An Entry is one file, folder or link of a source.
-type Entry struct {
-	Path   string // with slashes, relative
-	Kind   Kind
-	Exec   bool   // of a file: somebody may execute it
-	Target string // of a link; of Other: what it is, such as "a device"
-}
-
 // Limits say how much comes in. A field that is 0 has its default.
 type Limits struct {
 	Files int   // files, folders and links; 512

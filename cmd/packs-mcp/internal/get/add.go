@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
@@ -103,7 +104,7 @@ kept with its digest. PATH needs no ./ before it.`,
 			if err != nil {
 				return err
 			}
-			if r, err := sources.Parse(at); err != nil || !info.IsDir() && r.Kind != sources.Archive {
+			if r, err := address.Parse(at); err != nil || !info.IsDir() && r.Kind != address.Archive {
 				return &cli.UsageError{Err: fmt.Errorf("%q is neither a folder nor an archive", args[0]), Hint: "an archive ends in .tar.gz, .tgz, .tar, .zip or .skill"}
 			}
 			return a.add(cmd.Context(), at, args[1:], s)
@@ -134,7 +135,7 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 		return &cli.UsageError{Err: err, Hint: "see: packs-mcp add --help"}
 	}
 	snap, r, err := p.open(ctx, source)
-	if (r.Kind == sources.Folder || r.Kind == sources.Archive) && errors.Is(err, fs.ErrNotExist) {
+	if (r.Kind == address.Folder || r.Kind == address.Archive) && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no folder or file %q", named)
 	}
 	if err != nil {
@@ -176,11 +177,11 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 
 // local makes a path of here one that means the same from the lock file's folder.
 func (p *place) local(source string) (string, error) {
-	r, err := sources.Parse(source)
+	r, err := address.Parse(source)
 	if err != nil {
 		return source, err
 	}
-	if r.Kind != sources.Folder && r.Kind != sources.Archive {
+	if r.Kind != address.Folder && r.Kind != address.Archive {
 		if info, err := os.Stat(filepath.FromSlash(source)); err == nil && info.IsDir() {
 			return "", cli.WithHint(fmt.Errorf("%q means %s, and there is a folder of that name here", source, r.At),
 				"write ./%s for the folder, or %s for the repository", source, r.At)
@@ -202,7 +203,7 @@ func (p *place) local(source string) (string, error) {
 }
 
 // idOf is the id of a pack that is new: what goes before it, and its name.
-func idOf(r sources.Reference, p sources.Pack, under string) string {
+func idOf(r address.Reference, p sources.Pack, under string) string {
 	if under == "" {
 		under = r.Owner()
 	}

@@ -21,8 +21,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
+	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
 // Exit statuses of these commands, beside 0, 1 and 2 for misuse.
@@ -65,7 +67,7 @@ func (a *app) flags(cmd *cobra.Command, s *settings, asks bool) {
 type place struct {
 	*store.Store
 	cfg *config.Config
-	web *sources.Web
+	web *web.Access
 	l   *lock.Lock
 
 	demand demand // who must have signed
@@ -97,9 +99,9 @@ func (a *app) place(ctx context.Context, s settings) (*place, error) {
 }
 
 // web says which servers may be asked, and as whom.
-func (a *app) web(cfg *config.Config) *sources.Web {
+func (a *app) web(cfg *config.Config) *web.Access {
 	rules, _ := url.Parse(cfg.Sources.Rulebooks) // checked by the configuration
-	return &sources.Web{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Home: cfg.Paths.Home, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
+	return &web.Access{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Home: cfg.Paths.Home, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
 		if key := cli.Getenv(a.Environ, "STAKPAK_API_KEY"); key != "" && rules != nil && host == rules.Hostname() {
 			return "", key
 		}
@@ -118,8 +120,8 @@ func (a *app) web(cfg *config.Config) *sources.Web {
 }
 
 // logins reads who asks registries, from where Podman and Docker keep it.
-func (a *app) logins(cfg *config.Config) func() (*sources.Logins, error) {
-	return func() (*sources.Logins, error) {
+func (a *app) logins(cfg *config.Config) func() (*web.Logins, error) {
+	return func() (*web.Logins, error) {
 		var files []string
 		add := func(dir string, name ...string) {
 			if filepath.IsAbs(dir) {
@@ -131,7 +133,7 @@ func (a *app) logins(cfg *config.Config) func() (*sources.Logins, error) {
 		add(cli.Getenv(a.Environ, "XDG_RUNTIME_DIR"), "containers", "auth.json")
 		add(cmp.Or(cli.Getenv(a.Environ, "XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "containers", "auth.json")
 		add(cmp.Or(cli.Getenv(a.Environ, "DOCKER_CONFIG"), filepath.Join(home, ".docker")), "config.json")
-		return sources.ReadLogins(files...)
+		return web.ReadLogins(files...)
 	}
 }
 
@@ -161,14 +163,14 @@ func offer(found []sources.Pack, given []string) []string {
 }
 
 // open opens the source of an entry, in the state that it has now or had then.
-func (p *place) open(ctx context.Context, text string) (sources.Snapshot, sources.Reference, error) {
-	r, err := sources.Parse(text)
+func (p *place) open(ctx context.Context, text string) (sources.Snapshot, address.Reference, error) {
+	r, err := address.Parse(text)
 	if err != nil {
 		return nil, r, err
 	}
-	if (r.Kind == sources.Folder || r.Kind == sources.Archive) && !filepath.IsAbs(r.At) {
+	if (r.Kind == address.Folder || r.Kind == address.Archive) && !filepath.IsAbs(r.At) {
 		r.At = filepath.Join(filepath.Dir(p.LockFile), filepath.FromSlash(r.At))
 	}
-	snap, err := sources.Open(ctx, p.web, r)
+	snap, err := openSource(ctx, p.web, r)
 	return snap, r, err
 }

@@ -16,7 +16,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
+	"github.com/packs-mcp/packs-mcp/internal/sources/archive"
 	"github.com/packs-mcp/packs-mcp/internal/sources/change"
+	"github.com/packs-mcp/packs-mcp/internal/sources/oci"
+	"github.com/packs-mcp/packs-mcp/internal/sources/site"
 )
 
 // publishSettings are the flags of publish and index.
@@ -74,8 +78,8 @@ type publishedPack struct {
 }
 
 func (a *app) publish(ctx context.Context, from, to string, s publishSettings) error {
-	r, err := sources.Parse(to)
-	if err != nil || r.Kind != sources.OCI {
+	r, err := address.Parse(to)
+	if err != nil || r.Kind != address.OCI {
 		return &cli.UsageError{Err: fmt.Errorf("%q is no address to publish to", safetext.Line(to)), Hint: "it is oci://REGISTRY/REPOSITORY[:TAG]; for a site of your own, see: packs-mcp index --help"}
 	}
 	cfg, _, err := a.Load()
@@ -103,7 +107,7 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 		return err
 	}
 	defer o.Close()
-	p, err := sources.PreparePublication(ctx, a.web(cfg), o.Bundle, r)
+	p, err := oci.Prepare(ctx, a.web(cfg), o.Bundle, r)
 	if err != nil {
 		return err
 	}
@@ -170,7 +174,7 @@ func openOwn(at string) (sources.Snapshot, error) {
 	case info.IsDir():
 		return sources.OpenFolder(at)
 	}
-	return sources.OpenArchive(at, "")
+	return archive.Open(at, "")
 }
 
 // own is a pack of the person's that would be published.
@@ -343,7 +347,7 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 				return err
 			}
 		}
-		written, err := sources.WriteIndex(snap, bundles, s.out)
+		written, err := site.Write(snap, bundles, s.out)
 		if err != nil {
 			return err
 		}

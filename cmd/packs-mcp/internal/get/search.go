@@ -17,6 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
+	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
 // searchSettings are the flags of search.
@@ -171,17 +173,17 @@ func (a *app) offered(ctx context.Context, cfg *config.Config, in []string) ([]h
 }
 
 // offeredBy returns the packs that one source offers.
-func offeredBy(ctx context.Context, web *sources.Web, source string) ([]hit, error) {
-	r, err := sources.Parse(source)
+func offeredBy(ctx context.Context, web *web.Access, source string) ([]hit, error) {
+	r, err := address.Parse(source)
 	if err != nil {
 		return nil, err
 	}
-	if r.Kind == sources.Folder || r.Kind == sources.Archive {
+	if r.Kind == address.Folder || r.Kind == address.Archive {
 		if r.At, err = filepath.Abs(r.At); err != nil {
 			return nil, err
 		}
 	}
-	snap, err := sources.Open(ctx, web, r)
+	snap, err := openSource(ctx, web, r)
 	if err != nil {
 		return nil, err
 	}

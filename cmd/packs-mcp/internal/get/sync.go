@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
@@ -330,15 +331,15 @@ func (a *app) adopt(ctx context.Context, p *place, strays []store.Stray, all []s
 // again fetches a pack as it was added. It must be what is here.
 func (p *place) again(ctx context.Context, stray store.Stray) (*item, error) {
 	// An update looks where the source says, so that must be where this came from.
-	from, err := sources.Parse(stray.Entry.Source)
+	from, err := address.Parse(stray.Entry.Source)
 	if err != nil {
 		return nil, err
 	}
-	is, err := sources.Parse(stray.Entry.Resolved)
+	is, err := address.Parse(stray.Entry.Resolved)
 	if err != nil {
 		return nil, err
 	}
-	if here := is.Kind == sources.Folder || is.Kind == sources.Archive; is.Kind != from.Kind || !here && is.At != from.At {
+	if here := is.Kind == address.Folder || is.Kind == address.Archive; is.Kind != from.Kind || !here && is.At != from.At {
 		return nil, fmt.Errorf("it says that it came from %s, and is at %s; add it again", safetext.Line(stray.Entry.Source), safetext.Line(stray.Entry.Resolved))
 	}
 	snap, _, err := p.open(ctx, stray.Entry.Resolved)

@@ -1,0 +1,438 @@
+// Package git reads one commit of a repository, over https, ssh or from this machine, and
+// who signed it.
+//
+// It starts no program and writes no work tree. It fetches nothing of the past, except to
+// see whether one commit comes from another.
+package git
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+	"github.com/packs-mcp/packs-mcp/internal/sources/web"
+)
+
+// Bounds of what a repository sends.
+const (
+	maxObject  = 128 << 20 // bytes of one file or list
+	maxObjects = 2 << 30   // bytes of all of them
+	maxCount   = 1_000_000
+	maxLevels  = 64
+	maxFiles   = 100_000 // and folders, in one tree
+)
+
+// repository is one commit.
+type repository struct {
+	at     string // the address, without credentials
+	commit *commit
+	tag    *tag // the annotated tag that named it, or nil
+	tagged bool // a tag named it
+	store  storer.EncodedObjectStorer
+	dir    *temp.Folder // where what was fetched is; nil for a repository here
+	// connect begins another conversation with the repository.
+	connect func(context.Context) (transport.UploadPackSession, error)
+}
+
+// Open fetches one commit of a repository, and nothing of its past.
+func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snapshot, error) {
+	u, err := url.Parse(r.At)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme == "file" {
+		return openHere(r, filepath.FromSlash(u.Path))
+	}
+	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
+	defer cancel()
+	ep, err := transport.NewEndpoint(r.At)
+	if err != nil {
+		return nil, err
+	}
+	connect := func(ctx context.Context) (transport.UploadPackSession, error) { return openSSH(ctx, w, u) }
+	if u.Scheme != "ssh" {
+		client := githttp.NewClient(w.Client())
+		connect = func(context.Context) (transport.UploadPackSession, error) {
+			return client.NewUploadPackSession(ep, nil)
+		}
+	}
+	session, err := connect(ctx)
+	if err != nil {
+		return nil, gitError(r, err)
+	}
+	defer session.Close()
+	adv, err := session.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return nil, gitError(r, err)
+	}
+	want, tagged, err := pick(adv, r.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.At, err)
+	}
+	dir, err := temp.New("")
+	if err != nil {
+		return nil, err
+	}
+	repo := &repository{at: r.At, tagged: tagged, dir: dir, connect: connect}
+	if err := repo.fetch(ctx, session, adv, want); err != nil {
+		return nil, errors.Join(gitError(r, err), repo.Close())
+	}
+	if err := repo.peel(want); err != nil {
+		return nil, errors.Join(gitError(r, err), repo.Close())
+	}
+	return repo, nil
+}
+
+// gitError says in words what happened most often.
+func gitError(r address.Reference, err error) error {
+	switch {
+	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
+		return fmt.Errorf("%s wants to know who asks, or there is no such repository", r.At)
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return fmt.Errorf("there is no repository at %s", r.At)
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return fmt.Errorf("the repository at %s is empty", r.At)
+	}
+	if wasCut(err) {
+		return fmt.Errorf("fetching %s: the connection ended before everything had come (%w); run the command again", r.At, web.PlainError(err))
+	}
+	return fmt.Errorf("fetching %s: %w", r.At, web.PlainError(err))
+}
+
+// wasCut reports whether an error is that of a connection that ended too early.
+func wasCut(err error) bool {
+	for _, is := range []error{io.ErrUnexpectedEOF, io.EOF, pktline.ErrInvalidPktLen, transport.ErrEmptyUploadPackRequest} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return err != nil && strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) // go-git does not always wrap it
+}
+
+// pick finds what a person's word means among what a repository has: a branch, a tag or
+// a commit; its default branch if there is none.
+func pick(adv *packp.AdvRefs, ref string) (h plumbing.Hash, tagged bool, err error) {
+	if ref == "" {
+		if adv.Head == nil {
+			return plumbing.ZeroHash, false, errors.New("it has no default branch: name one with @")
+		}
+		return *adv.Head, false, nil
+	}
+	tag, isTag := adv.References["refs/tags/"+ref]
+	branch, isBranch := adv.References["refs/heads/"+ref]
+	switch {
+	case isTag && isBranch && tag != branch:
+		return plumbing.ZeroHash, false, fmt.Errorf("it has both a tag and a branch %q: write @refs/tags/%s or @refs/heads/%s", ref, ref, ref)
+	case isTag:
+		return tag, true, nil
+	case isBranch:
+		return branch, false, nil
+	}
+	if h, ok := adv.References[ref]; ok {
+		return h, strings.HasPrefix(ref, "refs/tags/"), nil
+	}
+	if plumbing.IsHash(ref) {
+		return plumbing.NewHash(ref), false, nil
+	}
+	return plumbing.ZeroHash, false, fmt.Errorf("it has no branch or tag %q, and a commit is named by all of its 40 digits", ref)
+}
+
+// fetch gets the commit that is wanted, and nothing before it.
+func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, adv *packp.AdvRefs, want plumbing.Hash) error {
+	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
+	req.Wants = []plumbing.Hash{want}
+	if adv.Capabilities.Supports(capability.Shallow) {
+		req.Depth = packp.DepthCommits(1)
+		if err := req.Capabilities.Set(capability.Shallow); err != nil {
+			return err
+		}
+	}
+	store, _, err := receive(ctx, s, req, r.dir.Path)
+	if store != nil {
+		r.store = store
+	}
+	return err
+}
+
+// receive asks a repository for what req says, and keeps it in a folder. had are the
+// commits that the repository knows, of those that we said that we have.
+func receive(ctx context.Context, s transport.UploadPackSession, req *packp.UploadPackRequest, dir string) (_ *filesystem.Storage, had []plumbing.Hash, err error) {
+	res, err := s.UploadPack(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Close()
+	var in io.Reader = res
+	switch {
+	case req.Capabilities.Supports(capability.Sideband):
+		in = sideband.NewDemuxer(sideband.Sideband, res)
+	case req.Capabilities.Supports(capability.Sideband64k):
+		in = sideband.NewDemuxer(sideband.Sideband64k, res)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "fetched"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	if _, err := io.Copy(file, web.Bounded(in)); err != nil {
+		return nil, nil, err
+	}
+	if err := checkPack(file); err != nil {
+		return nil, nil, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, nil, err
+	}
+	store := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
+	return store, res.ACKs, packfile.UpdateObjectStorage(store, file)
+}
+
+// checkPack refuses what a repository sends when it is far more than it looks: all of
+// it is unpacked once, a piece at a time, before anything keeps it.
+func checkPack(file io.ReadSeeker) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	s := packfile.NewScanner(file)
+	_, n, err := s.Header()
+	if err != nil {
+		return err
+	}
+	if n > maxCount {
+		return fmt.Errorf("%w: %d objects, and %d is the limit", stage.ErrTooLarge, n, maxCount)
+	}
+	all := int64(0)
+	for range n {
+		h, err := s.NextObjectHeader()
+		if err != nil {
+			return err
+		}
+		c := &counted{delta: h.Type.IsDelta()}
+		if _, _, err := s.NextObject(c); err != nil {
+			return err
+		}
+		if all += max(c.n, c.result()); all > maxObjects {
+			return fmt.Errorf("%w: unpacked, it has more than %d MiB", stage.ErrTooLarge, maxObjects>>20)
+		}
+	}
+	return nil
+}
+
+// counted counts what is written to it. Of a delta it keeps the beginning, which says
+// how much comes of it.
+type counted struct {
+	n     int64
+	delta bool
+	head  []byte
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.delta && len(c.head) < 2*binary.MaxVarintLen64 {
+		c.head = append(c.head, p[:min(len(p), 2*binary.MaxVarintLen64)]...)
+	}
+	c.n += int64(len(p))
+	if c.n > maxObject || c.result() > maxObject {
+		return 0, fmt.Errorf("%w: a file of more than %d MiB", stage.ErrTooLarge, maxObject>>20)
+	}
+	return len(p), nil
+}
+
+// result is how much comes of a delta: its second number.
+func (c *counted) result() int64 {
+	if !c.delta {
+		return 0
+	}
+	_, n := binary.Uvarint(c.head)
+	if n <= 0 {
+		return 0
+	}
+	size, m := binary.Uvarint(c.head[n:])
+	if m < 0 || size > maxObjects {
+		return maxObjects + 1
+	}
+	return int64(size)
+}
+
+// openHere reads a repository on this machine as it lies there. No program runs.
+func openHere(r address.Reference, dir string) (sources.Snapshot, error) {
+	for _, git := range []string{filepath.Join(dir, ".git"), dir} {
+		if info, err := os.Stat(filepath.Join(git, "objects")); err != nil || !info.IsDir() {
+			continue
+		}
+		store := filesystem.NewStorage(osfs.New(git, osfs.WithBoundOS()), cache.NewObjectLRUDefault())
+		repo := &repository{at: r.At, store: store}
+		hash, tagged, err := pickHere(store, r.Ref)
+		if repo.tagged = tagged; err == nil {
+			err = repo.peel(hash)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.At, err)
+		}
+		return repo, nil
+	}
+	return nil, fmt.Errorf("there is no repository at %s", r.At)
+}
+
+func pickHere(store *filesystem.Storage, ref string) (h plumbing.Hash, tagged bool, err error) {
+	adv := packp.NewAdvRefs()
+	if head, err := storer.ResolveReference(store, plumbing.HEAD); err == nil {
+		h := head.Hash()
+		adv.Head = &h
+	}
+	refs, err := store.IterReferences()
+	if err != nil {
+		return plumbing.ZeroHash, false, err
+	}
+	err = refs.ForEach(func(r *plumbing.Reference) error {
+		if r.Type() == plumbing.HashReference {
+			adv.References[r.Name().String()] = r.Hash()
+		}
+		return nil
+	})
+	if err != nil {
+		return plumbing.ZeroHash, false, err
+	}
+	return pick(adv, ref)
+}
+
+// peel finds the commit that a hash is, or that the tag with that hash is for.
+func (r *repository) peel(h plumbing.Hash) error {
+	for range 4 {
+		c, err := commitAt(r.store, h)
+		if err == nil {
+			r.commit = c
+			return nil
+		}
+		t, terr := tagAt(r.store, h)
+		if terr != nil {
+			return fmt.Errorf("%s is no commit: %w", h, err)
+		}
+		r.tag, h = t, t.target
+	}
+	return errors.New("a tag of a tag of a tag is no commit")
+}
+
+func (r *repository) Resolved() string { return r.at + "@" + r.commit.hash.String() }
+
+func (r *repository) Pin() string { return "git:" + r.commit.hash.String() }
+
+// About says when the commit was made, as it says itself.
+func (r *repository) About() sources.Skill {
+	if r.commit.made.IsZero() {
+		return sources.Skill{}
+	}
+	return sources.Skill{UpdatedAt: r.commit.made.Format(time.RFC3339)}
+}
+
+// Fixed reports whether a tag named the commit.
+func (r *repository) Fixed() bool { return r.tagged }
+
+func (r *repository) Close() error {
+	if c, ok := r.store.(io.Closer); ok {
+		_ = c.Close()
+	}
+	if r.dir == nil {
+		return nil
+	}
+	return r.dir.Remove()
+}
+
+func (r *repository) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
+	entries, err := folderAt(r.store, r.commit.tree, under)
+	if err != nil {
+		return fmt.Errorf("there is no folder %q in %s: %w", under, r.Resolved(), err)
+	}
+	n := 0
+	return r.walk(ctx, entries, "", 0, &n, do)
+}
+
+func (r *repository) walk(ctx context.Context, entries []treeEntry, dir string, depth int, n *int, do func(stage.Entry, io.Reader) error) error {
+	if depth > maxLevels {
+		return fmt.Errorf("%w: %q is more than %d folders deep", stage.ErrTooLarge, dir, maxLevels)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if *n++; *n > maxFiles {
+			return fmt.Errorf("%w: more than %d files", stage.ErrTooLarge, maxFiles)
+		}
+		// A name with a slash in it would lead elsewhere when it is joined.
+		name := dir + e.name
+		if strings.Contains(e.name, "/") {
+			name = path.Join("..", name)
+		}
+		switch e.mode {
+		case filemode.Dir:
+			sub, err := treeAt(r.store, e.hash)
+			if err != nil {
+				return err
+			}
+			if err := do(stage.Entry{Path: name, Kind: stage.Folder}, nil); err != nil {
+				return err
+			}
+			if err := r.walk(ctx, sub, name+"/", depth+1, n, do); err != nil {
+				return err
+			}
+		case filemode.Submodule:
+			if err := do(stage.Entry{Path: name, Kind: stage.Other, Target: "another repository (submodule)"}, nil); err != nil {
+				return err
+			}
+		default:
+			if err := r.file(name, e, do); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *repository) file(name string, e treeEntry, do func(stage.Entry, io.Reader) error) error {
+	blob, err := objectAt(r.store, plumbing.BlobObject, e.hash)
+	if err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	in, err := blob.Reader()
+	if err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	defer in.Close()
+	switch e.mode {
+	case filemode.Regular, filemode.Deprecated, filemode.Executable:
+		return do(stage.Entry{Path: name, Exec: e.mode == filemode.Executable}, in)
+	case filemode.Symlink:
+		var target bytes.Buffer
+		if _, err := io.Copy(&target, io.LimitReader(in, 4096)); err != nil {
+			return err
+		}
+		return do(stage.Entry{Path: name, Kind: stage.Link, Target: target.String()}, nil)
+	}
+	return do(stage.Entry{Path: name, Kind: stage.Other, Target: "neither a file nor a folder"}, nil)
+}

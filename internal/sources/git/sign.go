@@ -1,0 +1,91 @@
+package git
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+)
+
+// Signer returns who signed the tag that named the commit, or the commit. Signatures
+// of other kinds than SSH's are not known here.
+func (r *repository) Signer() (*lock.Signature, error) {
+	if r.tag != nil {
+		raw, err := r.raw(plumbing.TagObject, r.tag.hash)
+		if err != nil {
+			return nil, err
+		}
+		if s, err := signer(cutTag(raw)); s != nil || err != nil {
+			return s, err
+		}
+	}
+	raw, err := r.raw(plumbing.CommitObject, r.commit.hash)
+	if err != nil {
+		return nil, err
+	}
+	message, signature, err := cutCommit(raw)
+	if err != nil {
+		return nil, err
+	}
+	return signer(message, signature)
+}
+
+func signer(message, signature []byte) (*lock.Signature, error) {
+	if len(signature) == 0 {
+		return nil, nil
+	}
+	key, err := trust.SSH(signature, message, trust.NamespaceGit)
+	if errors.Is(err, trust.ErrNotSSH) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &lock.Signature{Kind: "ssh", Key: key}, nil
+}
+
+// raw returns the bytes of an object: what was signed is their business, and not that
+// of what a library reads into them.
+func (r *repository) raw(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
+	o, err := objectAt(r.store, kind, h)
+	if err != nil {
+		return nil, err
+	}
+	return bytesOf(o)
+}
+
+// cutTag parts a tag from the signature at its end.
+func cutTag(raw []byte) (message, signature []byte) {
+	i := bytes.LastIndex(raw, []byte("\n-----BEGIN "))
+	if i < 0 {
+		return raw, nil
+	}
+	return raw[:i+1], raw[i+1:]
+}
+
+// cutCommit parts a commit from the signature in its header, as git does: the lines
+// that begin with a space go on with the one before.
+func cutCommit(raw []byte) (message, signature []byte, err error) {
+	header, body, _ := bytes.Cut(raw, []byte("\n\n"))
+	in, had := false, false
+	for line := range bytes.SplitSeq(header, []byte("\n")) {
+		if in && bytes.HasPrefix(line, []byte(" ")) {
+			signature = append(append(signature, line[1:]...), '\n')
+			continue
+		}
+		value, is := bytes.CutPrefix(line, []byte("gpgsig "))
+		if in = is; !in {
+			message = append(append(message, line...), '\n')
+			continue
+		}
+		if had {
+			return nil, nil, errors.New("the commit has two signatures")
+		}
+		had = true
+		signature = append(append(signature, value...), '\n')
+	}
+	return append(append(message, '\n'), body...), signature, nil
+}

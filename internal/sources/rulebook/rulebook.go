@@ -1,0 +1,194 @@
+// Package rulebook reads rulebooks from a server with Stakpak's API: the list of them, and
+// each as a pack of one SKILL.md.
+//
+// It believes the server about who may see a rulebook, and checks nothing that a rulebook
+// says.
+package rulebook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/address"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+	"github.com/packs-mcp/packs-mcp/internal/sources/web"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
+)
+
+// Bounds of what the API of rulebooks answers.
+const (
+	maxRulebooks = 8 << 20 // bytes of the list
+	maxRulebook  = sources.MaxDocument
+	maxRules     = 10_000
+)
+
+// List fetches the metadata of all rulebooks that the API shows to who asks:
+// without a key, the public ones.
+func List(ctx context.Context, w *web.Access) ([]sources.Skill, error) {
+	listed, _, err := list(ctx, w)
+	var all []sources.Skill
+	for _, r := range listed {
+		all = append(all, r.Skill())
+	}
+	return all, err
+}
+
+// Load fetches one rulebook with its content.
+func Load(ctx context.Context, w *web.Access, uri string) (sources.Skill, error) {
+	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
+	defer cancel()
+	at, err := rules(w, uri)
+	if err != nil {
+		return sources.Skill{}, err
+	}
+	data, _, err := w.Get(ctx, at, maxRulebook)
+	if e, ok := errors.AsType[*web.StatusError](err); ok && e.Status == http.StatusNotFound {
+		return sources.Skill{}, fmt.Errorf("there is no rulebook %q", uri)
+	}
+	if err != nil {
+		return sources.Skill{}, err
+	}
+	var r sources.Rulebook
+	if err := strictjson.Unmarshal(data, &r); err != nil {
+		return sources.Skill{}, fmt.Errorf("the rulebook %q: %w", uri, err)
+	}
+	if r.URI != uri {
+		return sources.Skill{}, fmt.Errorf("asked for the rulebook %q, %s answers with %q", uri, w.Rulebooks, r.URI)
+	}
+	return r.Skill(), nil
+}
+
+// rules is the address of all rulebooks, or of one.
+func rules(w *web.Access, uri string) (string, error) {
+	if w.Rulebooks == "" {
+		return "", errors.New("no server of rulebooks is configured")
+	}
+	at, err := url.Parse(w.Rulebooks)
+	if err != nil || at.Host == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" {
+		return "", fmt.Errorf("%q is no address of a server of rulebooks", w.Rulebooks)
+	}
+	if uri == "" {
+		return at.JoinPath("v1", "rules").String(), nil
+	}
+	// One segment, whatever is in it: JoinPath would resolve "..".
+	return strings.TrimSuffix(at.JoinPath("v1", "rules").String(), "/") + "/" + escaped(uri), nil
+}
+
+// escaped is a text as one segment of a path that no server resolves.
+func escaped(s string) string {
+	if strings.Trim(s, ".") == "" {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
+
+func list(ctx context.Context, w *web.Access) ([]sources.ListedRulebook, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
+	defer cancel()
+	at, err := rules(w, "")
+	if err != nil {
+		return nil, "", err
+	}
+	data, _, err := w.Get(ctx, at, maxRulebooks)
+	if err != nil {
+		return nil, "", err
+	}
+	var list struct {
+		Results []sources.ListedRulebook `json:"results"`
+	}
+	if err := strictjson.Unmarshal(data, &list); err != nil {
+		return nil, "", fmt.Errorf("the list of rulebooks at %s: %w", at, err)
+	}
+	if len(list.Results) > maxRules {
+		return nil, "", fmt.Errorf("%w: the list at %s has %d rulebooks, and %d is the limit", stage.ErrTooLarge, at, len(list.Results), maxRules)
+	}
+	return list.Results, sources.Digest(data), nil
+}
+
+// Open opens a rulebook as a pack of one SKILL.md, or all of them as a list.
+func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snapshot, error) {
+	if r.At != "" {
+		s, err := Load(ctx, w, r.At)
+		if err != nil {
+			return nil, err
+		}
+		return packOf(s)
+	}
+	listed, pin, err := list(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	var offers []*sources.Offer
+	taken := map[string]*sources.Offer{}
+	for _, l := range listed {
+		name := nameOf(l.Skill())
+		o := &sources.Offer{Pack: sources.Pack{Path: name, Name: name, Description: l.Description, Tags: l.Tags, Valid: true}, Fetch: func(ctx context.Context) (sources.Snapshot, error) {
+			s, err := Load(ctx, w, l.URI)
+			if err != nil {
+				return nil, err
+			}
+			return packOf(s)
+		}}
+		offers = append(offers, o)
+		switch other := taken[name]; {
+		case name == "":
+			o.Valid, o.Problems = false, []string{fmt.Sprintf("no name of a pack can be made of %q", l.URI)}
+		case other != nil:
+			// Each has an address of its own.
+			why := fmt.Sprintf("several rulebooks have the name %q; add one by its address, %sURI", name, address.RulebookScheme)
+			other.Valid, other.Problems, o.Valid, o.Problems = false, []string{why}, false, []string{why}
+		default:
+			taken[name] = o
+		}
+	}
+	return sources.NewCatalog(address.RulebookScheme, pin, offers), nil
+}
+
+// packOf is the rulebook as a pack. It is the same as long as its content, name,
+// description and tags are.
+func packOf(s sources.Skill) (sources.Snapshot, error) {
+	r, err := s.Rulebook()
+	if err != nil {
+		return nil, err
+	}
+	name := nameOf(s)
+	if name == "" {
+		return nil, fmt.Errorf("no name of a pack can be made of %q", s.URI)
+	}
+	var doc strings.Builder
+	fmt.Fprintf(&doc, "---\nname: %s\ndescription: %s\n", name, quoted(r.Description))
+	if len(r.Tags) > 0 {
+		doc.WriteString("tags:\n")
+		for _, t := range r.Tags {
+			fmt.Fprintf(&doc, "  - %s\n", quoted(t))
+		}
+	}
+	doc.WriteString("---\n\n")
+	doc.WriteString(strings.TrimRight(r.Content, "\r\n") + "\n")
+	data := []byte(doc.String())
+	s.Content = nil // it is in the document
+	return &sources.Documents{At: address.RulebookScheme + s.URI, Fixed: sources.Digest(data), Files: []sources.Page{{Path: "SKILL.md", Data: data}}, Said: s}, nil
+}
+
+// nameOf is the name of the pack that a rulebook becomes: the last part of its
+// URI without its ending, or its id.
+func nameOf(s sources.Skill) string {
+	base := path.Base(strings.TrimRight(s.URI, "/"))
+	for _, text := range []string{strings.TrimSuffix(base, path.Ext(base)), s.ID} {
+		if name := packs.NameFor(text); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// quoted is a text as one line of YAML: Go's escapes are YAML's, too.
+func quoted(s string) string { return strconv.QuoteToGraphic(s) }

@@ -1,0 +1,3 @@
+package userfile
+
+const openFlags = 0

@@ -1,0 +1,312 @@
+// Package web asks servers for what packs come from: which may be asked, over what, and
+// as whom. It refuses private addresses unless the user named their hosts, also behind a
+// redirect or a name, sends credentials to the host that they are for and to no other,
+// and bounds how much comes and how long that takes.
+//
+// It does not know what comes: whether bytes are those that somebody named is checked
+// by who asked for them.
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
+	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+)
+
+// FetchTime bounds all that is asked for one address.
+const FetchTime = 2 * time.Minute
+
+// Bounds of what is asked of servers.
+const (
+	connectTime  = 10 * time.Second
+	maxRedirects = 5
+	maxAnswer    = 512 << 20 // bytes of one answer
+)
+
+// Access says which servers may be asked, and as whom. Its zero value asks public
+// servers, over https, as nobody.
+type Access struct {
+	Private     []string                                  // hosts that may have a private address, and may be asked over http
+	Credentials func(host string) (user, password string) // nil, or two empty texts: none; a password without a user is a bearer token
+	Logins      func() (*Logins, error)                   // for registries, which call it when one is asked; nil: none
+	Rulebooks   string                                    // where the API of rulebooks is, such as https://host; "": nowhere
+	UserAgent   string
+	Home        string // of the user: its .ssh says which hosts are known, and who asks; "" allows no ssh
+}
+
+// A HostError says why a server is not asked.
+type HostError struct{ Host, Reason string }
+
+func (e *HostError) Error() string { return fmt.Sprintf("%s is not asked: %s", e.Host, e.Reason) }
+
+// Client asks servers as w says. Every connection is checked when its address is
+// known, so no name and no redirect leads to a private address.
+func (w *Access) Client() *http.Client { return w.ClientFor(nil) }
+
+// ClientFor is Client, where the caller says itself who asks: an Authorization header
+// goes where to allows it. A nil to leaves it to w.
+func (w *Access) ClientFor(to func(*http.Request) bool) *http.Client {
+	t := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           w.dial,
+		TLSHandshakeTimeout:   connectTime,
+		ResponseHeaderTimeout: time.Minute,
+		ForceAttemptHTTP2:     true,
+		DisableCompression:    true, // bytes are what their digest is for
+		MaxIdleConnsPerHost:   4,
+	}
+	return &http.Client{Transport: &guard{w, t, to}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		return nil
+	}}
+}
+
+func (w *Access) IsPrivate(host string) bool {
+	return slices.Contains(w.Private, strings.ToLower(host))
+}
+
+// A guard checks each request, redirected ones too, and gives credentials to the host
+// that they are for and to no other.
+type guard struct {
+	w    *Access
+	next http.RoundTripper
+	to   func(*http.Request) bool // nil: w.Credentials counts
+}
+
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	host := req.URL.Hostname()
+	if req.URL.Scheme != "https" && !(req.URL.Scheme == "http" && g.w.IsPrivate(host)) {
+		return nil, &HostError{host, "packs come over https; name the host in sources.private to allow http"}
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && !g.w.IsPrivate(host) && !public(ip) {
+		return nil, &HostError{host, privateReason}
+	}
+	known := g.to != nil && g.to(req)
+	if g.to != nil && !known && req.Method == http.MethodPost { // its body can be a password
+		return nil, &HostError{host, "another server named it for the password, which is sent to no other host than its own"}
+	}
+	req = req.Clone(req.Context())
+	if !known {
+		req.Header.Del("Authorization")
+	}
+	req.Header.Del("Cookie")
+	if g.w.UserAgent != "" {
+		req.Header.Set("User-Agent", g.w.UserAgent)
+	}
+	if g.w.Credentials != nil && g.to == nil {
+		switch user, password := g.w.Credentials(host); {
+		case user != "":
+			req.SetBasicAuth(user, password)
+		case password != "":
+			req.Header.Set("Authorization", "Bearer "+password)
+		}
+	}
+	res, err := g.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.ContentLength > maxAnswer {
+		_ = res.Body.Close()
+		return nil, fmt.Errorf("%s answers with %d MiB, and %d is the limit", host, res.ContentLength>>20, maxAnswer>>20)
+	}
+	res.Body = &boundedBody{res.Body, Bounded(res.Body)}
+	return res, nil
+}
+
+type boundedBody struct {
+	io.Closer
+	io.Reader
+}
+
+// Bounded fails a read beyond the bound of one answer.
+func Bounded(r io.Reader) io.Reader { return &bounded{r, maxAnswer} }
+
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("%w: it has more than %d MiB", stage.ErrTooLarge, maxAnswer>>20)
+	}
+	return n, err
+}
+
+const privateReason = "its address is private; name it in sources.private to allow that"
+
+func (w *Access) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if isProxy(host) {
+		return (&net.Dialer{Timeout: connectTime}).DialContext(ctx, network, addr)
+	}
+	return w.Dialer(host).DialContext(ctx, network, addr)
+}
+
+// Dialer connects to a host that may be asked. The address is checked when it is known.
+func (w *Access) Dialer(host string) *net.Dialer {
+	d := &net.Dialer{Timeout: connectTime}
+	if !w.IsPrivate(host) {
+		d.Control = func(_, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil || !public(at.Addr()) {
+				return &HostError{host, privateReason}
+			}
+			return nil
+		}
+	}
+	return d
+}
+
+// isProxy reports whether a host is the one that the user's environment sends requests
+// through. It resolves names itself then.
+func isProxy(host string) bool {
+	for _, scheme := range []string{"https", "http"} {
+		u, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: scheme, Host: "example.org"}})
+		if err == nil && u != nil && u.Hostname() == host {
+			return true
+		}
+	}
+	return false
+}
+
+// specialRange reports whether an address is in a range that is not part of the internet
+// and that [netip.Addr] has no method for (IANA's registries of special-purpose addresses).
+func specialRange(ip netip.Addr) bool {
+	for _, text := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
+	} {
+		if netip.MustParsePrefix(text).Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// public reports whether an address is one of the internet.
+func public(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	if nat64 := netip.MustParsePrefix("64:ff9b::/96"); nat64.Contains(ip) {
+		b := ip.As16()
+		ip = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" && !specialRange(ip)
+}
+
+// Get asks for a document of at most max bytes, and returns the address that it came
+// from after redirects as well.
+func (w *Access) Get(ctx context.Context, at string, max int64) ([]byte, *url.URL, error) {
+	var data bytes.Buffer
+	from, err := w.copy(ctx, at, max, &data)
+	return data.Bytes(), from, err
+}
+
+// A File is one that is being fetched, in a folder of its own. Of a killed process,
+// package temp removes it.
+type File struct {
+	*os.File
+	dir *temp.Folder
+}
+
+// NewFile makes an empty file, which goes with its Close.
+func NewFile() (*File, error) {
+	dir, err := temp.New("")
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir.Path, "fetched"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, dir.Remove())
+	}
+	return &File{f, dir}, nil
+}
+
+// Close closes and removes it.
+func (f *File) Close() error { return errors.Join(f.File.Close(), f.dir.Remove()) }
+
+// Download puts what is at an address into a file of its own, which the caller removes.
+func (w *Access) Download(ctx context.Context, at string, max int64) (*File, *url.URL, error) {
+	f, err := NewFile()
+	if err != nil {
+		return nil, nil, err
+	}
+	from, err := w.copy(ctx, at, max, f)
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, from, nil
+}
+
+func (w *Access) copy(ctx context.Context, at string, max int64, to io.Writer) (*url.URL, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := w.Client()
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking for %s: %w", at, PlainError(err))
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, &StatusError{at, res.StatusCode}
+	}
+	if err := CopyAtMost(to, res.Body, max); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", at, err)
+	}
+	return res.Request.URL, nil
+}
+
+// CopyAtMost copies all of r, which has at most max bytes.
+func CopyAtMost(to io.Writer, r io.Reader, max int64) error {
+	n, err := io.Copy(to, io.LimitReader(r, max+1))
+	if err == nil && n > max {
+		err = fmt.Errorf("%w: it has more than %d bytes", stage.ErrTooLarge, max)
+	}
+	return err
+}
+
+// A StatusError is an answer that is not what was asked for.
+type StatusError struct {
+	URL    string
+	Status int
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%s answers %d %s", e.URL, e.Status, http.StatusText(e.Status))
+}
+
+// PlainError is an error of a request without the method and address around it, where
+// it is one of ours.
+func PlainError(err error) error {
+	if he, ok := errors.AsType[*HostError](err); ok {
+		return he
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		return ue.Err
+	}
+	return err
+}
