@@ -185,7 +185,7 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	// This page holds both secrets: it loads nothing.
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src "+inline(string(script))+"; "+
-		"img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
+		"style-src "+inline(pageStyle())+"; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 	// Another program may have left something in the browser for this address,
 	// above all a service worker, which could intercept the page. The browser
 	// removes it before the script below stores the key, and no worker can be
@@ -197,7 +197,7 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 		Name: d.cookieName(), Value: d.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = strings.NewReplacer("{{key}}", html.EscapeString(d.pageKey), "{{script}}", string(script)).WriteString(w, string(text))
+	_, _ = strings.NewReplacer("{{key}}", html.EscapeString(d.pageKey), "{{script}}", string(script), "{{style}}", pageStyle()).WriteString(w, string(text))
 }
 
 // pageStyle is the page's stylesheet, for pages that have it in them: they cannot fetch

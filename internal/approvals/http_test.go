@@ -421,9 +421,12 @@ func TestEnter(t *testing.T) {
 		t.Fatal(err)
 	}
 	digest := sha256.Sum256(script)
-	wantPolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+	wantPolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; style-src " + inline(pageStyle()) + "; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 	if got := res.Header.Get("Content-Security-Policy"); got != wantPolicy || !strings.Contains(body, "<script>"+string(script)+"</script>") || regexp.MustCompile(`(?i)src=|https?:`).MatchString(body) {
 		t.Errorf("POST /enter has the policy %q, want %q, and its only script inline:\n%s", got, wantPolicy, body)
+	}
+	if !strings.Contains(body, "<style>"+pageStyle()+"</style>") || strings.Contains(body, "{{") {
+		t.Errorf("POST /enter does not look like the page:\n%s", body)
 	}
 	if got := res.Header.Get("Clear-Site-Data"); got != `"cache", "storage"` {
 		t.Errorf("Clear-Site-Data = %q", got)
@@ -735,7 +738,7 @@ func TestAssets(t *testing.T) {
 	const style = `url\(|@import|https?:`
 	all := map[string]string{
 		"page/index.html": `(?i)https?://|<style|style=|\son[a-z]+=|<script(?: defer)?>|innerHTML`,
-		"page/enter.html": `(?i)https?://|<style|style=|\ssrc=|\son[a-z]+=|<script(?: defer)?>[^{]`,
+		"page/enter.html": `(?i)https?://|<style[^>]|<style>[^{]|style=|\ssrc=|\son[a-z]+=|<script(?: defer)?>[^{]`,
 		"page/enter.js":   script + `|</|\{\{`,
 		"page/page.css":   style + `|</|\{\{`, // it stands in other pages
 	}

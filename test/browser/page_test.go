@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -329,6 +330,23 @@ func TestReloadAndTabs(t *testing.T) {
 	}
 	b.has("Disconnected: the server has ended")
 	other.has("Disconnected: the server has ended")
+}
+
+// A browser that may store nothing says so, in the form of the other pages before the page.
+func TestBrowserThatStoresNothing(t *testing.T) {
+	t.Parallel()
+	_, open := openDesk(t, newQueue(greet(time.Now())), nil)
+	b := newTab(t)
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `Storage.prototype.setItem = () => { throw new DOMException('no', 'SecurityError') }`,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(open()))
+	b.has("This browser lets the page store nothing, so it cannot be used. Answer in a terminal: packs-mcp approvals")
+	if got := eval[string](b, `document.getElementById('state').checkVisibility() + ' ' + getComputedStyle(document.querySelector('main')).borderRadius`); got != "false 12px" {
+		t.Errorf("it still says that it opens, or has no style: %s", got)
+	}
 }
 
 // Without its key, which is not in the cookie, the page gets nothing, and says so.

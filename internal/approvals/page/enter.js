@@ -6,6 +6,6 @@ try {
   sessionStorage.setItem('packs-key', document.querySelector('meta[name="packs-key"]').content);
   location.replace('/');
 } catch {
-  document.getElementById('state').textContent =
-    'This browser lets the page store nothing, so it cannot be used. Answer in a terminal: packs-mcp approvals';
+  document.getElementById('state').hidden = true;
+  document.getElementById('stuck').hidden = false;
 }
