@@ -6,16 +6,23 @@
 # Packs run the programs that are in the image: a shell, git and jq. If yours
 # need others, begin with "FROM packs-mcp" and install them there as root.
 
-FROM golang:1.26-bookworm AS build
+# The digests are those of the images for all processors; dependabot proposes newer ones.
+# This stage runs on the builder's own processor, and builds for the image's.
+FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=devel
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o packs-mcp.bin ./cmd/packs-mcp \
-    && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o packs-mcp-sigstore.bin ./cmd/packs-mcp-sigstore
+ARG COMMIT=
+ARG DATE=
+ARG TARGETOS
+ARG TARGETARCH
+ENV CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH
+RUN go build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$COMMIT -X main.date=$DATE" -o packs-mcp.bin ./cmd/packs-mcp \
+    && go build -trimpath -ldflags "-s -w" -o packs-mcp-sigstore.bin ./cmd/packs-mcp-sigstore
 
-FROM debian:bookworm-slim
+FROM debian:bookworm-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 # tini is process 1: it collects what a killed run leaves behind, and passes
 # signals on.
 RUN apt-get update \

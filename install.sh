@@ -13,6 +13,9 @@
 #   PACKS_MCP_URL       where releases are; otherwise GitHub. For mirrors and tests
 set -eu
 umask 022
+# What a range such as [0-9] matches, and what cosign is asked, depends on no setting.
+LC_ALL=C
+export LC_ALL
 
 say() { printf '%s\n' "install: $*" >&2; }
 die() {
@@ -24,14 +27,11 @@ die() {
 
 # All is in a function, so that a script which was cut off on its way does nothing.
 main() {
-	url=${PACKS_MCP_URL:-https://github.com/packs-mcp/packs-mcp/releases}
-	url=${url%/}
-	to=${PACKS_MCP_DIR:-${HOME:?there is no HOME; set PACKS_MCP_DIR}/.local/bin}
 	exist="there are programs for Linux and macOS on x86-64 and ARM64; for Windows take the zip archive or Scoop; otherwise build it: go install github.com/packs-mcp/packs-mcp/cmd/packs-mcp@latest"
-
 	case $(uname -s) in
 	Linux) os=linux ;;
 	Darwin) os=darwin ;;
+	MINGW* | MSYS* | CYGWIN*) die "this script does not install on Windows" "take the zip archive, or Scoop: scoop bucket add packs-mcp https://github.com/packs-mcp/scoop-bucket, then scoop install packs-mcp" ;;
 	*) die "there is no packs-mcp for $(uname -s)" "$exist" ;;
 	esac
 	case $(uname -m) in
@@ -39,7 +39,39 @@ main() {
 	aarch64 | arm64) arch=arm64 ;;
 	*) die "there is no packs-mcp for the processor $(uname -m)" "$exist" ;;
 	esac
-	for program in tar mktemp uname grep; do
+
+	url=${PACKS_MCP_URL:-https://github.com/packs-mcp/packs-mcp/releases}
+	url=${url%/}
+	# Plain HTTP is for a server on this machine only.
+	case $url in
+	*@* | *[![:graph:]]*) die "PACKS_MCP_URL is not an address without a user: $url" "use https://HOST/PATH, or leave it unset" ;;
+	https://*) only='=https' ;;
+	http://127.0.0.1:* | http://localhost:*) only='=http,https' ;;
+	*) die "PACKS_MCP_URL is not an https address: $url" "use one, or leave it unset" ;;
+	esac
+	version=${PACKS_MCP_VERSION:-}
+	version=${version#v}
+	case $version in
+	*[!0-9A-Za-z.+~-]*) die "PACKS_MCP_VERSION is not a version: $version" "write it as 0.1.0, or leave it unset for the newest" ;;
+	esac
+	case ${PACKS_MCP_SIGNATURE:-} in
+	'' | require) ;;
+	*) die "PACKS_MCP_SIGNATURE is $PACKS_MCP_SIGNATURE" "set it to require, or leave it unset" ;;
+	esac
+	if [ -n "${PACKS_MCP_DIR:-}" ]; then
+		to=$PACKS_MCP_DIR
+	elif [ -n "${HOME:-}" ]; then
+		to=$HOME/.local/bin
+	else
+		die "there is no HOME to install in" "set PACKS_MCP_DIR to a folder"
+	fi
+	case $to in
+	/*) ;;
+	*) to=$PWD/$to ;;
+	esac
+	[ "$to" = / ] || to=${to%/}
+
+	for program in tar gzip mktemp grep; do
 		command -v "$program" >/dev/null || die "there is no $program on the PATH" "install it and try again"
 	done
 	if command -v sha256sum >/dev/null; then
@@ -49,12 +81,6 @@ main() {
 	else
 		die "neither sha256sum nor shasum is on the PATH, so no checksum can be compared" "install coreutils and try again"
 	fi
-	# Plain HTTP is for a server on this machine only.
-	case $url in
-	https://*) only='=https' ;;
-	http://127.0.0.1:* | http://localhost:*) only='=http,https' ;;
-	*) die "PACKS_MCP_URL is not an https address: $url" "use one, or leave it unset" ;;
-	esac
 	if command -v curl >/dev/null; then
 		get() { curl --fail --silent --show-error --location --proto "$only" --proto-redir "$only" --max-time 600 --output "$2" "$1"; }
 	elif command -v wget >/dev/null; then
@@ -63,12 +89,11 @@ main() {
 		die "neither curl nor wget is on the PATH" "install one of them and try again"
 	fi
 
-	tmp=$(mktemp -d)
-	trap 'rm -rf "$tmp"' EXIT
+	tmp='' new=''
+	trap 'rm -rf "$tmp" "$new"' EXIT
 	trap 'exit 130' INT TERM
+	tmp=$(mktemp -d) || die "there is no place for temporary files" "set TMPDIR to a folder that you may write to"
 
-	version=${PACKS_MCP_VERSION:-}
-	version=${version#v}
 	if [ -z "$version" ]; then
 		base=$url/latest/download
 	else
@@ -95,25 +120,37 @@ main() {
 	fi
 	say "$file has the checksum of the release"
 
-	mkdir "$tmp/out"
-	tar -xzf "$tmp/$file" -C "$tmp/out" packs-mcp packs-mcp-sigstore || die "$file cannot be unpacked" "report this"
-	"$tmp/out/packs-mcp" version >/dev/null || die "the program does not start on this machine" "report this, with the output of uname -a"
-	mkdir -p "$to" || die "cannot make the folder $to" "set PACKS_MCP_DIR to a folder that you may write to"
+	# In a folder of its own beside the old ones, and then in their places: a running server
+	# keeps what it has.
+	for program in packs-mcp packs-mcp-sigstore; do
+		[ ! -d "$to/$program" ] || die "$to/$program is a folder" "move it away, or set PACKS_MCP_DIR to another folder"
+	done
+	if ! mkdir -p "$to" 2>/dev/null || ! new=$(mktemp -d "$to/.packs-mcp.XXXXXX" 2>/dev/null); then
+		die "cannot write to the folder $to" "set PACKS_MCP_DIR to a folder that you may write to"
+	fi
+	tar -xzf "$tmp/$file" -C "$new" packs-mcp packs-mcp-sigstore || die "$file cannot be unpacked" "is the disk full? Otherwise report this"
+	chmod 755 "$new/packs-mcp" "$new/packs-mcp-sigstore"
+	"$new/packs-mcp" version >/dev/null || die "the program does not start on this machine" "may programs run in $to? If so, report this, with the output of uname -a"
 	for program in packs-mcp-sigstore packs-mcp; do
-		# First beside the old one, then in its place: a running server keeps what it has.
-		if ! { cp "$tmp/out/$program" "$to/.$program.new" && chmod 755 "$to/.$program.new" && mv -f "$to/.$program.new" "$to/$program"; }; then
-			rm -f "$to/.$program.new"
+		if ! mv -f "$new/$program" "$to/$program"; then
 			say "error: cannot write $to/$program"
-			say "hint: set PACKS_MCP_DIR to a folder that you may write to"
+			say "hint: make it writable, and run this again"
 			exit 1
 		fi
 	done
 	say "$("$to/packs-mcp" version) is in $to"
 	case ":${PATH:-}:" in
-	*":$to:"*) ;;
-	*) say "hint: $to is not on your PATH; add it in your shell's profile" ;;
+	*":$to:"*)
+		first=$(command -v packs-mcp || :)
+		[ "$first" = "$to/packs-mcp" ] || say "hint: your shell finds another one first: $first. Remove it, or put $to before it on your PATH"
+		next=packs-mcp
+		;;
+	*)
+		say "hint: $to is not on your PATH. Add this line to your shell's profile, such as ~/.profile: export PATH=\"$to:\$PATH\""
+		next=$to/packs-mcp
+		;;
 	esac
-	say "next: packs-mcp try, or packs-mcp setup"
+	say "next: $next try, or $next setup"
 }
 
 # signed BASE checks that the release's own workflow made checksums.txt, where cosign is

@@ -22,7 +22,8 @@ want shellcheck shellcheck # the scripts of the packs, and ours
 want zstd zstd         # the copy of the vulnerability database
 want debootstrap debootstrap # a clean Debian for the package
 want podman podman runc # the image
-want curl curl         # the same, over HTTP
+want docker-compose docker-compose containernetworking-plugins iptables # compose.yaml, with Podman
+want curl curl         # the image over HTTP
 want rpm rpm           # the list of what is in one
 want chromium chromium fonts-dejavu-core # the approval page
 want ssh-keygen openssh-client # packs from repositories over ssh

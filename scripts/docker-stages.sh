@@ -49,7 +49,7 @@ fi
 # inside COMMAND runs a line of the build stage.
 inside() {
 	(cd "$tmp/work" && env -i PATH="$(dirname "$go"):/usr/bin:/bin" HOME="$tmp/home" GOCACHE="$GOCACHE" GOMODCACHE="$GOMODCACHE" \
-		GOPROXY="$(go env GOPROXY)" GOSUMDB="$(go env GOSUMDB)" GOFLAGS=-mod=readonly VERSION="$version" sh -c "$1")
+		GOPROXY="$(go env GOPROXY)" GOSUMDB="$(go env GOSUMDB)" GOFLAGS=-mod=readonly CGO_ENABLED=0 VERSION="$version" COMMIT='' DATE='' sh -c "$1")
 }
 
 stage=0 ran=0 copied='' settings='' entry=''
@@ -59,7 +59,7 @@ while read -r word rest; do
 		stage=$((stage + 1))
 		[ "$stage" -le 2 ] || die "a third stage: this script knows two"
 		;;
-	1:WORKDIR | *:ARG | *:LABEL | 2:VOLUME | 2:WORKDIR) ;;
+	1:WORKDIR | 1:ENV | *:ARG | *:LABEL | 2:VOLUME | 2:WORKDIR) ;;
 	1:COPY)
 		case $rest in
 		'. .') cp -R "$tmp/context/." "$tmp/work/" ;;

@@ -13,7 +13,7 @@ if ! docker info >/dev/null 2>&1; then
 	skip docker "no Docker engine here; the stages were run by hand"
 fi
 image=packs-mcp:$(printf '%s' "$version" | tr -c 'A-Za-z0-9_.-' -)
-docker build --build-arg VERSION="$version" --tag "$image" .
+docker build --build-arg VERSION="$version" --build-arg COMMIT="$(git rev-parse HEAD)" --tag "$image" .
 scripts/smoke.sh "$version" docker run -i --rm "$image"
 user=$(docker run --rm --entrypoint id "$image" -u)
 if [ "$user" = 0 ]; then

@@ -2,7 +2,7 @@
 # image.sh VERSION
 #
 # Builds the image with Podman from the Dockerfile, and uses it: over standard input and
-# over HTTP, and the level of its sandbox. Where no registry can be reached, the base of
+# over HTTP, the level of its sandbox, and as compose.yaml starts it. Where no registry can be reached, the base of
 # the last stage is made of Debian's packages, and the program is the one in bin, since
 # there is no image of Go then. Skipped by name where this is not root or there is no
 # Podman; PACKS_MCP_REQUIRE=podman turns that into a failure.
@@ -17,7 +17,9 @@ command -v debootstrap >/dev/null || skip podman "there is no debootstrap to mak
 dir=$(mktemp -d)
 chmod 755 "$dir"
 # All of it is in a folder of its own; nothing of the user's images is touched.
-pod() { podman --root "$dir/store" --runroot "$dir/run" --storage-driver overlay --runtime runc --cgroup-manager cgroupfs "$@"; }
+podman="podman --root $dir/store --runroot $dir/run --storage-driver overlay --runtime runc --cgroup-manager cgroupfs"
+# shellcheck disable=SC2086 # a program and its options
+pod() { $podman "$@"; }
 trap 'pod rm --force --all >/dev/null 2>&1; pod unmount --all >/dev/null 2>&1; chmod -R u+w "$dir" 2>/dev/null; rm -rf "$dir"' EXIT
 
 debootstrap --variant=minbase bookworm "$dir/base" >"$dir/log" 2>&1 || {
@@ -73,3 +75,6 @@ if [ "$without/$with" != 401/200 ]; then
 fi
 echo "over HTTP: 401 without the token, 200 with it"
 echo "its sandbox: $(run localhost/packs-mcp doctor --json | grep -m 1 '"level"')"
+pod rm --force --time 1 "$(cat "$dir/id")" >/dev/null
+# shellcheck disable=SC2086 # the same
+scripts/compose.sh "$dir" localhost/packs-mcp $podman
