@@ -83,9 +83,9 @@ func theMap() []row {
 		{dir: "internal/approvals", may: []string{"internal/approvals/control", "internal/approvals/runfolder", "internal/card", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/gate/call", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
 		{dir: "internal/gate/prompt", may: []string{"internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
-		{dir: "internal/gate/queue", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/safetext", "internal/sandbox"}},
-		{dir: "internal/gate/grants", may: []string{"internal/gate/call", "internal/gate/prompt"}},
-		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/strictjson"}},
+		{dir: "internal/gate/queue", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/prompt", "internal/safetext", "internal/sandbox"}},
+		{dir: "internal/gate/grants", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/prompt"}},
+		{dir: "internal/gate", may: []string{"internal/approvers", "internal/audit", "internal/caches", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/strictjson"}},
 		// What may come in is decided by stage alone, and what came in is kept by store.
 		{dir: "internal/sources/stage"},
 		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},
@@ -145,7 +145,8 @@ func theMap() []row {
 		{dir: "internal/sandbox/drill", may: []string{"internal/sandbox", "internal/sandbox/program", "internal/sandbox/runner", "internal/sandbox/temp"}, exec: true},
 		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "internal/audit", may: []string{"internal/strictjson", "internal/tokens"}},
-		{dir: "internal/config", may: []string{"internal/rules", "internal/sandbox/changes/protect"}},
+		{dir: "internal/approvers", may: []string{"internal/rules"}},
+		{dir: "internal/config", may: []string{"internal/approvers", "internal/rules", "internal/sandbox/changes/protect"}},
 		{dir: "internal/launch", exec: true},
 		// Spans are said by one and sent by the other, and the rest knows neither how
 		// nor whether.

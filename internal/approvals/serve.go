@@ -122,6 +122,8 @@ func codeStatus(p queue.CodeProblem) int {
 	switch p {
 	case queue.CodeUnknown:
 		return http.StatusNotFound
+	case queue.CodeForbidden:
+		return http.StatusForbidden
 	case queue.CodeAnswered, queue.CodeGone:
 		return http.StatusConflict
 	case queue.CodeExpired, queue.CodeWithdrawn:

@@ -97,6 +97,7 @@ type Entry struct {
 
 	Decision string   `json:"decision,omitempty"` // once, chat, always, deny; pending: nobody has answered yet
 	Channel  string   `json:"channel,omitempty"`  // who was asked, and how
+	Approver string   `json:"approver,omitempty"` // who answered, if that was not the caller, or if the configuration says who may
 	Reason   string   `json:"reason,omitempty"`   // why it was decided so, in words
 	Grant    string   `json:"grant,omitempty"`    // id of the grant that allowed the call, that the answer made, or that was revoked
 	Code     string   `json:"code,omitempty"`     // of a refusal: the error that the caller got

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -30,6 +31,8 @@ type Config struct {
 	Expose    string            // ExposeTools or ExposeSkills
 	Approval  Approval          //
 	Rules     []rules.Rule      // from the file, in its order; all are checked
+	Approvers []approvers.Rule  // who may allow calls, from the file
+	Roles     Roles             //
 	Sandbox   Sandbox           //
 	Context   map[string]string // values that tools may use, by name
 	Sources   Sources           //

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -91,7 +92,11 @@ limits: &l
   held_age: 48h
   workspaces: 3GiB
   workspaces_age: 48h
-http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/,
+approvers:
+  - {packs: ["prod/*", billing], kinds: [run, exec], who: ["group:sre", "grace@example.com 3f9a1c2d5b60e4a781c0ffd2", "person:a:b"], not_self: true}
+  - {who: [asker, operator]}
+roles: {use: ["group:engineering"]}
+http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/,
   oidc: {issuer: https://login.example/, audience: packs, person: sub, groups: realm_access.roles, allow: [sre, "https://x.example/ops"], scopes: [], people: 200}}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
@@ -130,6 +135,13 @@ expose: skills
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
 		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},
 	}, []string{"deploy/**", "*.secret"}, []string{"CODEOWNERS"}}
+	want.Approvers = []approvers.Rule{
+		{Packs: []string{"prod/*", "billing"}, Kinds: []string{"run", "exec"}, NotSelf: true, Where: "config.yaml:54", Who: []approvers.Who{
+			{Kind: approvers.Group, Name: "sre"}, {Kind: approvers.Named, Name: "grace@example.com 3f9a1c2d5b60e4a781c0ffd2"}, {Kind: approvers.Named, Name: "a:b"},
+		}},
+		{Who: []approvers.Who{{Kind: approvers.Asker}, {Kind: approvers.Operator}}, Where: "config.yaml:55"},
+	}
+	want.Roles = Roles{Use: []approvers.Who{{Kind: approvers.Group, Name: "engineering"}}}
 	want.Sources = Sources{[]string{"127.0.0.1", "git.example.org"}, "https://rules.example.org/api", []string{"acme/packs", "https://example.org"}, "/etc/packs/trusted_root.json"}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
@@ -137,7 +149,7 @@ expose: skills
 	want.Limits.Held, want.Limits.HeldAge = 2*gib, 48*time.Hour
 	want.Limits.Workspaces, want.Limits.WorkspacesAge = 3*gib, 48*time.Hour
 	want.HTTP = HTTP{
-		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456"}, {"bob@example.com", "s3cret-s3cret-s3cret"}}, InFile: true,
+		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456", []string{"sre", "on call"}}, {"bob@example.com", "s3cret-s3cret-s3cret", nil}}, InFile: true,
 		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/",
 		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200},
 	}
@@ -206,6 +218,13 @@ func TestFileProblems(t *testing.T) {
 	for _, tc := range []struct {
 		name, content, want string // FILE stands for the file
 	}{
+		{"approvers that name nobody", "approvers:\n  - {packs: [a]}\n", `FILE:2:5: approvers[0]: names nobody; add who, such as ["group:sre"]`},
+		{"approvers that leave out whom they name", "approvers: [{who: [asker], not_self: true}]\n", `FILE:1:13: approvers[0]: lets nobody answer: it names the person who asks and leaves them out`},
+		{"approvers of no pack", "approvers: [{packs: [], who: [ada]}]\n", `FILE:1:21: approvers[0].packs: is empty; name at least one, or remove it`},
+		{"approvers of a kind that is none", "approvers: [{kinds: [runs], who: [ada]}]\n", `FILE:1:22: approvers[0].kinds[0]: is "runs"; want open, read, enable, run, exec or attach`},
+		{"approvers of a team", "approvers: [{who: [\"team:sre\"]}]\n", `FILE:1:20: approvers[0].who[0]: is "team:sre"; it is none of asker, operator, group:NAME, person:NAME and the name of a person`},
+		{"not_self in words", "approvers: [{who: [ada], not_self: yes please}]\n", `FILE:1:36: approvers[0].not_self: is "yes please"; want true or false`},
+		{"a role that is none", "roles: {usr: [ada]}\n", `FILE:1:9: roles.usr: unknown key; did you mean use?`},
 		{"rulebooks over ftp", "sources:\n  rulebooks: ftp://example.org\n", `FILE:2:14: sources.rulebooks: is "ftp://example.org"; want a URL such as https://host, without a user, a query or a fragment`},
 		{"unknown key two levels down", "http:\n  oidc:\n    isuer: x\n", `FILE:3:5: http.oidc.isuer: unknown key; did you mean issuer?`},
 		{"a provider and no audience", "http:\n  oidc:\n    issuer: https://login.example\n", `FILE:3:13: http.oidc.issuer: needs http.public_url, or http.oidc.audience: what the provider's tokens for this server are for`},
@@ -219,7 +238,7 @@ func TestFileProblems(t *testing.T) {
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
 		{"an index twice", "sources:\n  indexes: [acme/packs, acme/packs]\n", `FILE:2:25: sources.indexes[1]: is "acme/packs"; name it once`},
 		{"an index with a space", "sources:\n  indexes: [\"acme packs\"]\n", `FILE:2:13: sources.indexes[0]: is "acme packs"; want an address of packs, as packs-mcp add takes it`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, expose, approval, sandbox, sources, limits, http, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, approvers, context, compat, mode, project, tool_names, expose, approval, roles, sandbox, sources, limits, http, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},

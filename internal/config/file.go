@@ -97,6 +97,8 @@ func (l *loader) file(name, dir string, data []byte) {
 			f.packs(v)
 		case name == rulesKey:
 			f.rules(v)
+		case name == approversKey:
+			f.approvers(v)
 		case name == "context":
 			f.context(v)
 		case slices.Contains(sections(), name):
@@ -115,6 +117,8 @@ func (l *loader) file(name, dir string, data []byte) {
 					f.protect(v, path)
 				case unprotectKey:
 					f.unprotect(v, path)
+				case useKey:
+					f.who(v, path, &f.cfg.Roles.Use)
 				case tokensKey:
 					f.tokens(v, path)
 				default:

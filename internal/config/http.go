@@ -40,7 +40,10 @@ type OIDC struct {
 const oidcSection = "http.oidc"
 
 // A Token is one person's token.
-type Token struct{ Name, Token string }
+type Token struct {
+	Name, Token string
+	Groups      []string
+}
 
 const tokensKey = "http.tokens"
 
@@ -179,8 +182,10 @@ func (f *fileReader) personToken(item *yaml.Node, path string) Token {
 			if t.Token, ok = token(n.Value); !isText || !ok {
 				f.problem(at(v), path, wantToken)
 			}
+		case "groups":
+			f.words(v, path, &t.Groups, groupName)
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, []string{"name", "token"}, nil))
+			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, []string{"name", "token", "groups"}, nil))
 		}
 	})
 	same := func(have Token) bool { return have.Name == t.Name || have.Token == t.Token }

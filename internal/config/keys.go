@@ -33,17 +33,19 @@ type place struct {
 
 // sections returns the mappings of the file, in the order of the documentation.
 func sections() []string {
-	return []string{"approval", "sandbox", "sources", "limits", "http", oidcSection, "audit", "log"}
+	return []string{"approval", "roles", "sandbox", "sources", "limits", "http", oidcSection, "audit", "log"}
 }
 
 // structured returns the keys that can be set only in the file, or that have
 // their own form.
 func structured() []string {
-	return []string{"packs", rulesKey, "context", grantsKey, protectKey, unprotectKey, tokensKey}
+	return []string{"packs", rulesKey, approversKey, useKey, "context", grantsKey, protectKey, unprotectKey, tokensKey}
 }
 
 const (
 	rulesKey     = "rules"
+	approversKey = "approvers"
+	useKey       = "roles.use"
 	grantsKey    = "sandbox.grants"
 	protectKey   = "sandbox.protect"
 	unprotectKey = "sandbox.unprotect"

@@ -37,7 +37,7 @@ type Options struct {
 // A variable can set every key that holds one value, approval.channels and
 // packs: PACKS_MCP_APPROVAL_WAIT is approval.wait, and PACKS_MCP_TOKEN is
 // http.token. Channels are separated by commas, folders as in PATH. Rules,
-// grants and people's tokens can be set only in the file, and Load never looks
+// grants, approvers, roles and people's tokens can be set only in the file, and Load never looks
 // for the file in the working folder, a project or a pack. Pack folders from all
 // sources are combined: those from flags come first, then those from the
 // environment, then those from the file. An empty variable counts as unset.
@@ -169,6 +169,8 @@ func (l *loader) environment(env map[string]string) {
 		case slices.Contains([]string{"PACKS_MCP_HOME", "PACKS_MCP_CONFIG", "PACKS_MCP_REQUIRE"}, name):
 		case name == envName(rulesKey), strings.HasPrefix(name, envName(rulesKey)+"_"):
 			l.add(name, "", "rules are read from the configuration file only; write them there")
+		case name == envName(approversKey), name == envName(useKey):
+			l.add(name, "", "who may do what is read from the configuration file only; write it there")
 		case name == envName(tokensKey):
 			l.add(name, "", "tokens of people are read from the configuration file only; write them there")
 		default:

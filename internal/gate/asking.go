@@ -49,7 +49,7 @@ func (g *Gate) see(code string) string {
 
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
-	return !c.unshown && c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
+	return !c.unshown && c.selfDecides() && c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
 }
 
 // holder returns who holds the question that the request leads to.
@@ -67,6 +67,9 @@ func (c *check) holder() queue.Holder {
 // question asks about the request. It adds an entry to the queue and returns a
 // question that the client can carry.
 func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
+	if why := c.nobodyMay(); why != "" {
+		return nil, nil, unasked(c.deny(why, "Do not try it in another way. Tell the user who may allow this, and that these people cannot be asked here."))
+	}
 	if c.showsCard() && !c.byCard() && !c.elsewhere() {
 		return nil, nil, c.unaskedInChat()
 	}
@@ -77,7 +80,7 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 	}
 	earlier, changed := c.changedSince(stored)
 	c.changed = changed
-	ask := prompt.Ask{Box: c.box, Since: sinceWords(earlier), Changed: changed, Rule: c.short}
+	ask := prompt.Ask{Box: c.box, Since: sinceWords(earlier), Changed: changed, Rule: c.short, Approvers: c.need().String()}
 	if c.scan != nil && c.call.Pack.Dir != "" {
 		ask.Scan = c.scan(&c.call.Pack)
 	}
@@ -154,7 +157,7 @@ func (c *check) carried(t *queue.Ticket) *Question {
 	return &Question{
 		Kind: string(t.Shown.Kind), Title: t.Shown.Title, Card: t.Shown.Card, Form: form.Text(), Choices: t.Shown.Choices, Fields: t.Shown.Fields,
 		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), InChat: c.byCard(), See: see, Decided: t.Decided, Taken: t.Taken,
-		Wait: c.patience(), Waiting: c.waiting(t.Shown.Code), nonce: t.Nonce,
+		Wait: c.patience(), Waiting: c.waitingFor(t.Shown.Code), nonce: t.Nonce,
 	}
 }
 
@@ -201,7 +204,7 @@ func (g *Gate) Answered(q *Question) *Answer {
 func answerOf(r *queue.Ruling, state string) *Answer {
 	v := r.Verdict
 	v.Values = maps.Clone(v.Values)
-	return &Answer{State: state, Verdict: &v, Channel: v.Channel, Note: v.Note}
+	return &Answer{State: state, Verdict: &v, Channel: v.Channel, Note: v.Note, by: v.By}
 }
 
 // Postpone ends the wait of a call that has waited long enough. If a person can
@@ -247,6 +250,11 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	case q.InChat:
 		return nil, p
 	}
+	if !c.selfDecides() {
+		p.Hint = "Tell the user that this does not wait for them: it may be allowed by " + c.need().String() +
+			". Make exactly the same call again to keep waiting; the answer holds for it."
+		return nil, p
+	}
 	p.Hint = "Tell the user that this waits for them: they can answer " + g.where(q.Code) +
 		" (or deny). Make exactly the same call again to keep waiting; the answer holds for it. A person answers: do not run packs-mcp approvals yourself."
 	return nil, p
@@ -281,6 +289,10 @@ func (c *check) unanswered(why string) (*Permit, *Question, error) {
 			"With approval.channels: [elicitation, page, terminal] they can answer on a page or in a terminal.")
 	}
 	c.unshown = true
+	if nobody := c.nobodyMay(); nobody != "" {
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, why)
+		return nil, nil, c.deny(why+"; "+nobody, "Nobody decided this. Tell the user: their client does not let them answer.")
+	}
 	e, _ := c.queue.Asked(c.nonce)
 	if e == nil {
 		return nil, nil, c.deny(queue.ErrSpent.Error(), "Make the call again; the user will then be asked.")
@@ -348,6 +360,11 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		c.answer = answerOf(other, "")
 		d = c.answer.decision(c.choices(), c.call.Fields)
 	}
+	if d.Decision != queue.Deny && other == nil && !c.selfDecides() {
+		// It came from the client, whoever filled the form in: it is the asker's own.
+		return nil, nil, c.deny("the answer came from the person who asks, and the call may be allowed by "+c.need().String(),
+			"Make the call again, without an answer or a state; the others will then be asked.")
+	}
 	if d.Decision == queue.Deny {
 		return nil, nil, c.deny(d.reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
@@ -397,6 +414,10 @@ func (c *check) allow(d queue.Decision, values map[string]string) (*Permit, erro
 func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue.Decision, reason string) error) error {
 	g := c.wouldGrant().Clone()
 	g.Channel = channel
+	if c.need().Any() {
+		by := c.answeredBy()
+		g.By = &by
+	}
 	keep := d
 	switch {
 	case d == queue.Chat:

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
@@ -114,6 +115,14 @@ type Options struct {
 	Policy string
 	// Rules are the user's rules.
 	Rules []rules.Rule
+	// Approvers say who may allow which calls. Calls that none is about are allowed by
+	// the person who asks, and by the operator of the server.
+	Approvers []approvers.Rule
+	// Users are who may make calls; empty: everybody who can reach the server.
+	Users []approvers.Who
+	// Remote says that persons other than the operator can be asked, at the page or the
+	// terminal.
+	Remote bool
 	// Prompts is PromptsAuto, PromptsAllow or PromptsAsk; empty means PromptsAuto.
 	Prompts string
 	// Grants keeps the answers that hold in every chat. If nil, no answer does.
@@ -158,6 +167,9 @@ type Gate struct {
 	policy  string
 	prompts string
 	rules   []rules.Rule
+	who     []approvers.Rule // who may allow calls
+	users   []approvers.Who
+	remote  bool
 	store   grants.Store // nil: no grant holds in every chat
 	copies  Copier       // nil: packs are not copied
 	caches  *caches.Store
@@ -216,7 +228,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches, scan: o.Scan,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
 		queue:    questions, chats: grants.NewChats(people), wrong: make(map[string]int),
@@ -358,6 +370,10 @@ func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *
 
 // first decides about a request that came without an answer.
 func (c *check) first() (*Permit, *Question, error) {
+	if len(c.users) > 0 && !approvers.Names(c.users, c.asker()) {
+		return nil, nil, c.denyBy(queue.ChannelRule, "this person may answer questions and make no calls: roles.use does not name them",
+			"Do not try it in another way. Tell the user to ask who runs the server.", "")
+	}
 	if c.call.Kind == call.KindList {
 		permit, err := c.permit(queue.Once, queue.ChannelPolicy, "metadata never asks")
 		return permit, nil, err

@@ -48,7 +48,7 @@ func (c *check) granted(stored []grants.Grant) (d queue.Decision, grant grants.G
 // find returns a grant with the facts of would that counts for the request.
 func (c *check) find(would *grants.Grant, stored []grants.Grant) (d queue.Decision, grant grants.Grant, ok bool) {
 	holds := func(g grants.Grant) bool {
-		return g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
+		return c.authorised(g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
 	}
 	chat := c.chats.Of(c.call.Caller.Chat)
 	if i := slices.IndexFunc(chat, holds); i >= 0 {

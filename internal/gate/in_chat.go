@@ -81,7 +81,8 @@ func (g *Gate) DecideInChat(c call.Caller, secret, decision string) bool {
 		g.wrongInChat(c)
 		return false
 	}
-	v := queue.Verdict{Channel: queue.ChannelApp}
+	by := askerOf(&c)
+	v := queue.Verdict{Channel: queue.ChannelApp, By: &by}
 	d, known := queue.ParseDecision(decision)
 	for _, p := range g.queue.Pending() {
 		if p.Code != code || p.Chat != c.Chat {
@@ -102,11 +103,12 @@ func (g *Gate) wrongInChat(c call.Caller) {
 	g.wrong[c.Chat]++
 	g.mu.Unlock()
 	g.Refused(Refusal{Caller: c, Method: "approval card", Code: codeOfDenials, Reason: noteWrong})
+	by := askerOf(&c)
 	for _, p := range g.queue.Pending() {
 		if p.Chat == c.Chat && !p.Carried {
 			// An error is a question that has ended meanwhile, or a log that cannot be
 			// written: then nothing is allowed either.
-			_, _ = g.Decide(p.Code, queue.Verdict{Decision: queue.Deny, Channel: queue.ChannelApp, Nobody: true, Note: noteWrong})
+			_, _ = g.Decide(p.Code, queue.Verdict{Decision: queue.Deny, Channel: queue.ChannelApp, By: &by, Nobody: true, Note: noteWrong})
 		}
 	}
 }
@@ -122,6 +124,8 @@ func (c *check) byCard() bool { return c.showsCard() && c.limit() == "" }
 func (c *check) limit() string {
 	r := c.call
 	switch {
+	case !c.selfDecides():
+		return "Others decide about this, so this card can only deny it. It may be allowed by " + c.need().String() + "."
 	case !r.Pack.Trusted():
 		return "The pack is not trusted, so this card can only deny it."
 	case len(r.Fields) > 0:

@@ -28,7 +28,7 @@ func (c *check) stillKept(r *queue.Ruling) bool {
 // applyLate applies a ruling that was given while no call waited for it. The same
 // call has now been made again.
 func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
-	c.answer, c.repeatable = &Answer{Channel: r.Channel, Note: r.Note}, false
+	c.answer, c.repeatable = &Answer{Channel: r.Channel, Note: r.Note, by: r.By}, false
 	if _, err := r.Settled(); err != nil {
 		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
 	}
@@ -66,13 +66,17 @@ func (g *Gate) Changes() <-chan struct{} { return g.queue.Changes() }
 // Decide answers the pending call with this code. The caller must have made sure
 // that the user is asking. Decide returns the call as it was decided about. The
 // first answer counts; only a denial can take back another answer, and only until
-// the call has gone on. An error is a [*queue.CodeError], or a denial because the
+// the call has gone on. Who v is by must be one of those who may decide about the
+// call. An error is a [*queue.CodeError], or a denial because the
 // answer could not be recorded.
 func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	// Decide and record one at a time: a denial must not overtake what it takes
 	// back.
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
+	if err := g.mayDecide(code, v); err != nil {
+		return queue.Pending{}, err
+	}
 	r, err := g.queue.Rule(code, v, g.pending)
 	if err != nil {
 		return queue.Pending{}, err
@@ -94,7 +98,7 @@ func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 // made, if any.
 func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 	e := r.Entry
-	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
+	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note, by: r.By}}
 	c.always = c.rule().Effect == rules.Ask
 	if r.Decision == queue.Deny {
 		if r.Before != nil {

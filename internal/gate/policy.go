@@ -51,7 +51,7 @@ const (
 // if a rule asks, the pack is not trusted, or text has hidden characters.
 func (c *check) takesItsWord() bool {
 	r := c.call
-	if !r.Caller.Act || c.always || r.OnceOnly() || r.Hidden != "" {
+	if !r.Caller.Act || !c.selfDecides() || c.always || r.OnceOnly() || r.Hidden != "" {
 		return false
 	}
 	return c.prompts == PromptsAllow || c.prompts == PromptsAuto && r.Caller.Origin == call.OriginClient

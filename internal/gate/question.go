@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -69,6 +70,8 @@ type Answer struct {
 	Declined bool
 	// Failed says that the client could not show the form.
 	Failed bool
+
+	by *approvers.Person // who gave it elsewhere; nil: the operator, or the client's own user
 }
 
 // ReadForm returns the answer that a client's form holds. action is "accept",

@@ -36,6 +36,7 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	e := c.entry(c.call, audit.EventDecision)
 	e.Decision, e.Channel, e.Reason, e.Run = decision, channel, withNote(reason, c.short), run
 	e.Grant, e.Rule, e.Changed = c.grant, c.ruled, c.changed
+	e.Approver = c.approver(decision)
 	write := c.log.Append
 	if lazy {
 		write = c.log.AppendLazy

@@ -56,6 +56,8 @@ type Identity struct {
 	// Person is the person's name for other people, and a part of Key: a provider may
 	// give a name to somebody else later, or to two people.
 	Person string
+	// Groups are what the token says of the person's groups; it may say nothing.
+	Groups []string
 	// Until is when the token is no longer accepted.
 	Until time.Time
 }
@@ -159,10 +161,11 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) 
 	if err != nil {
 		return nil, err
 	}
-	if len(v.o.Allow) > 0 && !slices.ContainsFunc(groups(claims, v.o.Groups), func(g string) bool { return slices.Contains(v.o.Allow, g) }) {
+	in := groups(claims, v.o.Groups)
+	if len(v.o.Allow) > 0 && !slices.ContainsFunc(in, func(g string) bool { return slices.Contains(v.o.Allow, g) }) {
 		return nil, fmt.Errorf("%w (%s)", ErrForbidden, name)
 	}
-	return &Identity{Key: key, Person: name + " " + key[:keyDigits], Until: id.Expiry.Add(skew)}, nil
+	return &Identity{Key: key, Person: name + " " + key[:keyDigits], Groups: in, Until: id.Expiry.Add(skew)}, nil
 }
 
 // plain refuses claims that could be read in two ways: a name twice, text that is not

@@ -276,7 +276,11 @@ func (r *Rule) aboutRuns() bool {
 	return r.Tool != "" || r.Argv != nil || r.Env != nil || r.Cwd != "" || r.Stdin
 }
 
-// name reports whether a pattern of ids or names matches s.
+// Matches reports whether a pattern of ids or names matches s, as in the selectors of a
+// rule.
+func Matches(pattern, s string) bool { return name(pattern, s) }
+
+// name is [Matches].
 func name(pattern, s string) bool {
 	if pattern == "" || pattern == "*" {
 		return true

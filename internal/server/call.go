@@ -341,7 +341,7 @@ func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Ses
 	modern := mcpserver.IsModernRequest(ctx)
 	return gate.Caller{
 		Chat: ch.id, ChatEnd: ch.ends, Call: id,
-		Client: s.clientName(info.Name, info.Version), Person: ch.person, Origin: ch.origin,
+		Client: s.clientName(info.Name, info.Version), Person: ch.person, Groups: wire.Groups(ctx), Origin: ch.origin,
 		CanAsk: sess.CanAsk() && (modern || sess.TakesQuestions()), Cards: sess.ShowsCards(), Carries: modern,
 	}
 }

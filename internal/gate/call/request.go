@@ -74,8 +74,10 @@ func (t Trust) Words() string {
 // A Caller is whoever makes a request. Everything in it that a client said of
 // itself is shown and logged as such, never trusted.
 type Caller struct {
-	Chat    string // opaque id of the chat; grants and states belong to it
-	Person  string // the name of the credential, where there is one
+	Chat   string // opaque id of the chat; grants and states belong to it
+	Person string // the name of the credential, where there is one
+	// Groups are those of the person, as the token says with which the call came.
+	Groups  []string
 	Origin  Origin
 	Client  string // the client's own name and version
 	Call    string // id of this call, for the audit log
@@ -126,7 +128,7 @@ type From struct {
 }
 
 // A Request is one call, described by facts. Everything in it except Logged,
-// Pack's Files and From's Updated, Run's Reads and OnceOnly, and Caller's Client, Call, CanAsk and Cards is bound by the approval:
+// Pack's Files and From's Updated, Run's Reads and OnceOnly, and Caller's Groups, Client, Call, CanAsk and Cards is bound by the approval:
 // when any of it differs the next time, it is another question.
 type Request struct {
 	Caller Caller
@@ -298,6 +300,7 @@ func (p *Pack) Trusted() bool { return p.Trust == TrustBundled || p.Trust == Tru
 
 // clone returns a copy that shares nothing that could be changed.
 func (r Request) clone() Request {
+	r.Caller.Groups = slices.Clone(r.Caller.Groups)
 	r.Tools, r.Fields = slices.Clone(r.Tools), slices.Clone(r.Fields) // Pack.Files is never changed
 	if r.Run != nil {
 		run := *r.Run

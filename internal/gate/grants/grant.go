@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
@@ -28,12 +29,15 @@ type Grant struct {
 	// more under another one.
 	Policy string `json:"policy,omitempty"`
 
-	Person string    `json:"person,omitempty"` // who gave the answer, over HTTP
-	Kind   call.Kind `json:"kind"`
-	Pack   string    `json:"pack"`           // pack id
-	Dir    string    `json:"dir,omitempty"`  // of the pack
-	Tool   string    `json:"tool,omitempty"` // declared name; empty when the model wrote the command
-	Argv   []string  `json:"argv,omitempty"` // of a command the model wrote, the program's path first
+	Person string `json:"person,omitempty"` // whose calls it allows, over HTTP
+	// By is who gave the answer, where the configuration says who may. Where it does
+	// now, a grant of nobody allows nothing.
+	By   *approvers.Person `json:"by,omitempty"`
+	Kind call.Kind         `json:"kind"`
+	Pack string            `json:"pack"`           // pack id
+	Dir  string            `json:"dir,omitempty"`  // of the pack
+	Tool string            `json:"tool,omitempty"` // declared name; empty when the model wrote the command
+	Argv []string          `json:"argv,omitempty"` // of a command the model wrote, the program's path first
 
 	Facts []call.Fact `json:"facts"`
 	Files []call.File `json:"files,omitempty"` // of the pack, if there are few enough to name what changed

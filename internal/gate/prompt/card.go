@@ -106,6 +106,7 @@ type Role string
 const (
 	RoleChange      Role = "change"      // a difference to what was answered before
 	RoleRule        Role = "rule"        // a rule that nearly allows the call
+	RoleApprovers   Role = "approvers"   // who may allow the call
 	RoleField       Role = "field"       // a value that the person fills in
 	RoleFile        Role = "file"        // the file to read
 	RoleTool        Role = "tool"        // a tool to enable

@@ -160,6 +160,8 @@ type Ask struct {
 	Changed []string       // the differences to what was answered then; see [Changes]
 	Rule    string         // which rule nearly allows the call
 	Scan    Scan           // what a scan of the pack finds
+	// Approvers says who may allow the call, where the configuration does.
+	Approvers string
 }
 
 // A Scan is what a scan of a pack finds. The zero value says that there was none.
@@ -177,7 +179,7 @@ func New(r *call.Request, ask Ask) (Card, error) {
 		b.Title += " (changed)"
 	}
 	b.changes(ask)
-	b.call(r, ask.Rule)
+	b.call(r, ask)
 	if r.Run != nil {
 		b.access(r, ask.Box)
 		b.run(r.Run)
@@ -229,10 +231,13 @@ func (b *builder) changes(ask Ask) {
 }
 
 // call adds what was asked for, by whom, and what comes of it.
-func (b *builder) call(r *call.Request, rule string) {
+func (b *builder) call(r *call.Request, ask Ask) {
 	b.section = SectionCall
-	if rule != "" {
-		b.fact(RoleRule, "rule", line(rule))
+	if ask.Rule != "" {
+		b.fact(RoleRule, "rule", line(ask.Rule))
+	}
+	if ask.Approvers != "" {
+		b.weighty(Notice, RoleApprovers, "may allow", line(ask.Approvers))
 	}
 	for _, f := range r.Fields {
 		b.weighty(Notice, RoleField, "fill in", line(f.Title)+", shown as "+quoted(call.StandIn(f.Name)))

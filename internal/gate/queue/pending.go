@@ -79,6 +79,7 @@ const (
 	CodeExpired   CodeProblem = "expired"     // nobody answered in time
 	CodeWithdrawn CodeProblem = "withdrawn"   // the call was cancelled, or its chat ended
 	CodeGone      CodeProblem = "client_gone" // the client is gone, and the decision does not say that it counts all the same
+	CodeForbidden CodeProblem = "not_yours"   // this person may not decide about the call
 	CodeInvalid   CodeProblem = "invalid"     // the decision is none that was offered, or a field is missing
 )
 

@@ -457,6 +457,16 @@ func (q *Queue) Changes() <-chan struct{} {
 	return q.changed
 }
 
+// CallOf returns the call that a question is about, by its code as a person typed it;
+// nil if no question has it.
+func (q *Queue) CallOf(typed string) *call.Call {
+	defer q.lock()()
+	if e := q.entries[canonicalCode(typed)]; e != nil {
+		return e.Call
+	}
+	return nil
+}
+
 // Rule puts a verdict on the question with this code, as a person typed it. Where no
 // call waits for it, it can be used for as long as lasts. The first verdict counts;
 // only a denial takes another back. An error is a [*CodeError].

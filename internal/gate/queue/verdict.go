@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -66,6 +67,8 @@ type Verdict struct {
 	Values   map[string]string // :: a field's name → what the person filled in
 	Channel  string            // how the person was asked: one of the channels above
 	Note     string            // how it was given, for the log; may be empty
+	// By is who decided; nil is the operator, at the server's own page or terminal.
+	By *approvers.Person
 	// Gone says that the person allows the call though its client is gone.
 	Gone bool
 	// Nobody says that no person decided this: it is a denial that came of a wrong

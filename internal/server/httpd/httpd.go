@@ -144,7 +144,7 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	r = withEnd(r, who.Until)
+	r = withPerson(r, who)
 	if conn := conns.Of(r.Context()); conn != nil && !h.conns.Identify(conn, c) {
 		w.Header().Set("Retry-After", "1")
 		reply.Refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")

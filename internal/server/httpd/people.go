@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 )
@@ -74,22 +73,25 @@ func (p *people) forget() {
 	}
 }
 
-// untilKey is the key of a request's context under which the end of its token is.
-type untilKey struct{}
+// personKey is the key of a request's context under which its person is.
+type personKey struct{}
 
-// withEnd returns the request with the end of its token, if that has one.
-func withEnd(r *http.Request, until time.Time) *http.Request {
-	if until.IsZero() {
-		return r
-	}
-	return r.WithContext(context.WithValue(r.Context(), untilKey{}, until))
+// withPerson returns the request with its person.
+func withPerson(r *http.Request, who guard.Person) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), personKey{}, who))
+}
+
+// personOf returns the person of a request.
+func personOf(r *http.Request) guard.Person {
+	who, _ := r.Context().Value(personKey{}).(guard.Person)
+	return who
 }
 
 // whileGood returns a request for a stream, which ends with its token: a person who may
 // no longer use the server learns nothing more. A call goes on until its answer.
 func whileGood(r *http.Request) (_ *http.Request, stop func()) {
-	until, ok := r.Context().Value(untilKey{}).(time.Time)
-	if !ok {
+	until := personOf(r).Until
+	if until.IsZero() {
 		return r, func() {}
 	}
 	ctx, stop := context.WithDeadline(r.Context(), until)

@@ -98,9 +98,10 @@ func (x *exchange) to(sess *wire.Session, own bool) wire.Message {
 	return wire.Message{Session: sess, Own: own, ID: x.id, Method: x.method, Params: x.envelope.Params, Raw: x.raw}
 }
 
-// traced adds the HTTP request's attributes to the request's spans.
+// traced adds the HTTP request's attributes to the request's spans, and to the request
+// the groups of its token.
 func (x *exchange) traced(ctx context.Context) context.Context {
-	return x.in.host.OverHTTP(ctx, x.r.Header)
+	return wire.WithGroups(x.in.host.OverHTTP(ctx, x.r.Header), personOf(x.r).Groups)
 }
 
 func (x *exchange) reject(status, code int, format string, args ...any) {

@@ -86,7 +86,7 @@ func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 		who = append(who, httpd.Credential{Token: cfg.HTTP.Token})
 	}
 	for _, t := range cfg.HTTP.Tokens {
-		who = append(who, httpd.Credential{Token: t.Token, Person: t.Name})
+		who = append(who, httpd.Credential{Token: t.Token, Person: t.Name, Groups: t.Groups})
 	}
 	if len(who) == 0 && cfg.HTTP.OIDC.Issuer == "" && cfg.HTTP.Addr != "" {
 		made = rand.Text()

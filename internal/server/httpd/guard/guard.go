@@ -39,6 +39,8 @@ type Credential struct {
 	// Person is the holder's name in questions and in the audit log; empty for
 	// nobody in particular.
 	Person string
+	// Groups are the holder's.
+	Groups []string
 }
 
 // Options configure a [Guard]. Credentials or Tokens is required.
@@ -66,7 +68,9 @@ type Person struct {
 	Key string
 	// Name is the person's in questions and in the audit log; empty for nobody in
 	// particular.
-	Name   string
+	Name string
+	// Groups are the person's, as the token of this request says.
+	Groups []string
 	Origin call.Origin
 	// Until is when the person's token ends; zero: it does not.
 	Until time.Time
@@ -113,7 +117,7 @@ func New(o Options) (*Guard, error) {
 			return nil, errors.New("two people have the same token")
 		}
 		seen[sum] = true
-		one := holder{Person: Person{Key: "token " + hex.EncodeToString(sum[:]), Name: of.Person}, token: sum}
+		one := holder{Person: Person{Key: "token " + hex.EncodeToString(sum[:]), Name: of.Person, Groups: of.Groups}, token: sum}
 		if o.Local && (g.public == nil || isLoopback(g.public.Hostname())) {
 			one.Origin = call.OriginMachine
 		}
@@ -228,7 +232,7 @@ func (g *Guard) Authenticate(r *http.Request) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}
-	return Person{Key: id.Key, Name: id.Person, Until: id.Until}, nil
+	return Person{Key: id.Key, Name: id.Person, Groups: id.Groups, Until: id.Until}, nil
 }
 
 // holder returns who has a fixed token.

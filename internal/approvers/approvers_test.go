@@ -1,0 +1,97 @@
+package approvers
+
+import "testing"
+
+func who(t *testing.T, entries ...string) (all []Who) {
+	t.Helper()
+	for _, s := range entries {
+		w, err := ParseWho(s)
+		if err != nil {
+			t.Fatalf("ParseWho(%q) = %v", s, err)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+func TestMay(t *testing.T) {
+	ada, grace := Person{Name: "ada"}, Person{Name: "grace", Groups: []string{"sre"}}
+	operator, nobody := Person{Operator: true}, Person{}
+	sre := Rule{Packs: []string{"prod/*"}, Kinds: []string{"run", "exec"}, Who: who(t, "group:sre"), NotSelf: true, Where: "config.yaml:3"}
+	for name, x := range map[string]struct {
+		rules      []Rule
+		pack, kind string
+		p, asker   Person
+		want       bool
+	}{
+		"no rule: who asks":                             {nil, "a", "run", ada, ada, true},
+		"no rule: the operator":                         {nil, "a", "run", operator, ada, true},
+		"no rule: somebody else":                        {nil, "a", "run", grace, ada, false},
+		"no rule: nobody in particular is not the same": {nil, "a", "run", nobody, nobody, false},
+		"a rule for another pack":                       {[]Rule{sre}, "dev/a", "run", ada, ada, true},
+		"a rule for another kind":                       {[]Rule{sre}, "prod/a", "open", ada, ada, true},
+		"in the group":                                  {[]Rule{sre}, "prod/a", "run", grace, ada, true},
+		"not in the group":                              {[]Rule{sre}, "prod/a", "run", ada, grace, false},
+		"the operator is in no group":                   {[]Rule{sre}, "prod/a", "run", operator, ada, false},
+		"in the group, and asks":                        {[]Rule{sre}, "prod/a", "run", grace, grace, false},
+		"asks with another token of the same name":      {[]Rule{sre}, "prod/a", "run", grace, Person{Name: "grace"}, false},
+		"without a name, in the group":                  {[]Rule{sre}, "prod/a", "run", Person{Groups: []string{"sre"}}, nobody, false},
+		"a person who is called like the group":         {[]Rule{sre}, "prod/a", "run", Person{Name: "group:sre"}, ada, false},
+		"a person who is called sre":                    {[]Rule{sre}, "prod/a", "run", Person{Name: "sre"}, ada, false},
+		"a group that is called like a person":          {[]Rule{{Who: who(t, "grace")}}, "a", "run", Person{Name: "eve", Groups: []string{"grace"}}, ada, false},
+		"a person who is called operator":               {[]Rule{{Who: who(t, "operator")}}, "a", "run", Person{Name: "operator"}, ada, false},
+		"a person who is called asker":                  {[]Rule{{Who: who(t, "asker")}}, "a", "run", Person{Name: "asker"}, ada, false},
+		"a group that is called operator":               {[]Rule{{Who: who(t, "operator")}}, "a", "run", Person{Name: "eve", Groups: []string{"operator"}}, ada, false},
+		"the operator, named":                           {[]Rule{{Who: who(t, "operator")}}, "a", "run", operator, ada, true},
+		"the operator asks, not self":                   {[]Rule{{Who: who(t, "operator"), NotSelf: true}}, "a", "run", operator, operator, false},
+		"who asks, named":                               {[]Rule{{Who: who(t, "asker", "group:sre")}}, "a", "run", ada, ada, true},
+		"two rules, one names":                          {[]Rule{sre, {Who: who(t, "ada")}}, "prod/a", "run", grace, ada, false},
+		"two rules, both name":                          {[]Rule{sre, {Who: who(t, "grace")}}, "prod/a", "run", grace, ada, true},
+		"the case of a name counts":                     {[]Rule{{Who: who(t, "grace")}}, "a", "run", Person{Name: "Grace"}, ada, false},
+	} {
+		if got := For(x.rules, x.pack, x.kind).May(x.p, x.asker); got != x.want {
+			t.Errorf("%s: May() = %v, want %v", name, got, x.want)
+		}
+	}
+}
+
+func TestOthers(t *testing.T) {
+	ada := Person{Name: "ada"}
+	for name, x := range map[string]struct {
+		rules []Rule
+		want  bool
+	}{
+		"no rule":                        {nil, false},
+		"a group":                        {[]Rule{{Who: who(t, "group:sre")}}, true},
+		"only who asks":                  {[]Rule{{Who: who(t, "asker")}}, false},
+		"who asks, by name":              {[]Rule{{Who: who(t, "ada")}}, false},
+		"somebody else":                  {[]Rule{{Who: who(t, "ada", "grace")}}, true},
+		"two that have nobody in common": {[]Rule{{Who: who(t, "grace")}, {Who: who(t, "eve")}}, false},
+		"a name and a group":             {[]Rule{{Who: who(t, "grace")}, {Who: who(t, "group:sre")}}, true},
+		"who asks, by name, and a group": {[]Rule{{Who: who(t, "ada")}, {Who: who(t, "group:sre")}}, false},
+		"the operator":                   {[]Rule{{Who: who(t, "operator")}}, false},
+	} {
+		if got := For(x.rules, "a", "run").Others(ada); got != x.want {
+			t.Errorf("%s: Others() = %v, want %v", name, got, x.want)
+		}
+	}
+}
+
+func TestParseWho(t *testing.T) {
+	for _, s := range []string{"", "group:", "person:", "team:sre", " ada", "group: sre", "ada "} {
+		if w, err := ParseWho(s); err == nil {
+			t.Errorf("ParseWho(%q) = %+v, want an error", s, w)
+		}
+	}
+	if w, err := ParseWho("person:group:sre"); err != nil || w != (Who{Named, "group:sre"}) {
+		t.Errorf("ParseWho(person:group:sre) = %+v, %v", w, err)
+	}
+}
+
+func TestNeedInWords(t *testing.T) {
+	n := For([]Rule{{Who: who(t, "group:sre", "grace"), NotSelf: true, Where: "config.yaml:3"}, {Who: who(t, "operator"), Where: "config.yaml:9"}}, "a", "run")
+	const want = "group sre or grace, not the person who asks (config.yaml:3); and also the operator of the server (config.yaml:9)"
+	if got := n.String(); got != want {
+		t.Errorf("String() = %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
+)
+
+// Roles say what people may do, besides answering questions.
+type Roles struct {
+	Use []approvers.Who // who may make calls; empty: everybody who can reach the server
+}
+
+// approvers reads who may allow which calls.
+func (f *fileReader) approvers(v *yaml.Node) {
+	if isNull(v) {
+		return
+	}
+	for i, item := range f.items(v, approversKey) {
+		before := len(f.problems)
+		r := f.approver(item, fmt.Sprintf("%s[%d]", approversKey, i))
+		if len(f.problems) == before {
+			f.cfg.Approvers = append(f.cfg.Approvers, r)
+		}
+	}
+}
+
+func (f *fileReader) approver(item *yaml.Node, path string) approvers.Rule {
+	r := approvers.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.name), item.Line)}
+	if value(item).Kind != yaml.MappingNode {
+		f.problem(at(item), path, "is "+what(item)+`; want a mapping, such as {packs: ["prod/*"], who: ["group:sre"]}`)
+		return r
+	}
+	before := len(f.problems)
+	f.mapping(item, path, func(k, v *yaml.Node, path string) {
+		switch name := value(k).Value; name {
+		case "packs":
+			f.named(v, path, func() {
+				for i, pack := range f.items(v, path) {
+					var pattern string
+					f.pattern(pack, fmt.Sprintf("%s[%d]", path, i), `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &pattern)
+					r.Packs = append(r.Packs, pattern)
+				}
+			})
+		case "kinds":
+			f.named(v, path, func() { f.words(v, path, &r.Kinds, kind) })
+		case "who":
+			f.named(v, path, func() { f.who(v, path, &r.Who) })
+		case "not_self":
+			n := value(v)
+			if n.Kind != yaml.ScalarNode || n.ShortTag() != tagBool {
+				f.problem(at(v), path, "is "+what(v)+"; want true or false")
+			}
+			r.NotSelf = strings.EqualFold(n.Value, "true")
+		default:
+			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"packs", "kinds", "who", "not_self"}, nil))
+		}
+	})
+	switch onlyAsker := slices.Equal(r.Who, []approvers.Who{{Kind: approvers.Asker}}); {
+	case len(f.problems) > before:
+	case len(r.Who) == 0:
+		f.problem(at(item), path, `names nobody; add who, such as ["group:sre"]`)
+	case onlyAsker && r.NotSelf:
+		f.problem(at(item), path, "lets nobody answer: it names the person who asks and leaves them out")
+	}
+	return r
+}
+
+// named reads a list that must not be empty: an empty one would be about every call.
+func (f *fileReader) named(v *yaml.Node, path string, read func()) {
+	if n := value(v); isNull(v) || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		f.problem(at(v), path, "is empty; name at least one, or remove it")
+		return
+	}
+	read()
+}
+
+// who reads a list of people and groups.
+func (f *fileReader) who(v *yaml.Node, path string, to *[]approvers.Who) {
+	if isNull(v) {
+		return
+	}
+	var words []string
+	f.words(v, path, &words, func(s string) (string, string) {
+		w, err := approvers.ParseWho(s)
+		if err != nil {
+			return "", err.Error()
+		}
+		*to = append(*to, w)
+		return s, ""
+	})
+}
+
+// groupName checks the name of a group of a fixed token.
+func groupName(s string) (name, wrong string) {
+	if s == "" || strings.TrimSpace(s) != s || len(s) > 256 {
+		return "", "want the name of a group"
+	}
+	return s, ""
+}

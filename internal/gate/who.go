@@ -1,0 +1,113 @@
+package gate
+
+import (
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// askerOf returns who makes calls as a caller.
+func askerOf(c *call.Caller) approvers.Person {
+	return approvers.Person{Name: c.Person, Groups: c.Groups, Operator: c.Person == "" && c.Origin != call.OriginNetwork}
+}
+
+func (c *check) asker() approvers.Person { return askerOf(&c.call.Caller) }
+
+// needOf returns who has to allow a call.
+func (g *Gate) needOf(c *call.Call) approvers.Need {
+	if len(g.who) == 0 {
+		return approvers.Need{}
+	}
+	return approvers.For(g.who, c.Pack.ID, string(c.Kind))
+}
+
+func (c *check) need() approvers.Need { return c.needOf(c.call) }
+
+// selfDecides reports whether the person who asks may allow the call. Otherwise the
+// client's own form and card can only deny it, whoever fills them in.
+func (c *check) selfDecides() bool {
+	n := c.need()
+	return !n.Any() || n.May(c.asker(), c.asker())
+}
+
+// nobodyMay says why nobody who may allow the call can be asked; empty if somebody can.
+func (c *check) nobodyMay() string {
+	n := c.need()
+	switch {
+	case !n.Any():
+		return ""
+	case c.selfDecides() && (c.elicits() || c.byCard() || c.elsewhere() && c.remote):
+		return ""
+	case c.elsewhere() && n.May(approvers.Person{Operator: true}, c.asker()):
+		return ""
+	case c.elsewhere() && c.remote && n.Others(c.asker()):
+		return ""
+	}
+	return "nobody who can be asked may allow this. It may be allowed by " + n.String()
+}
+
+// authorised reports whether the person who gave a grant may allow the request now.
+func (c *check) authorised(g grants.Grant) bool {
+	n := c.need()
+	return !n.Any() || g.By != nil && n.May(*g.By, c.asker())
+}
+
+// mayDecide returns why a verdict's person may not give it, or nil. The person who asks
+// may always deny, and so may the operator.
+func (g *Gate) mayDecide(code string, v queue.Verdict) error {
+	asked := g.queue.CallOf(code)
+	if asked == nil {
+		return nil // the queue says what became of it
+	}
+	by, asker := approvers.Person{Operator: true}, askerOf(&asked.Caller)
+	if v.By != nil {
+		by = *v.By
+	}
+	n := g.needOf(asked)
+	switch {
+	case n.May(by, asker), v.Decision == queue.Deny && (approvers.Need{}).May(by, asker):
+		return nil
+	case v.Channel == queue.ChannelApp && (!n.Any() || v.Decision == queue.Deny):
+		return nil // the caller's own card, of its own chat
+	}
+	why := "another person's call"
+	if n.Any() {
+		why = "it may be allowed by " + safetext.Line(n.String())
+	}
+	return &queue.CodeError{Code: safetext.Line(code), Problem: queue.CodeForbidden, Detail: "you may not decide about it: " + why}
+}
+
+// answeredBy returns who gave the answer that is applied.
+func (c *check) answeredBy() approvers.Person {
+	switch {
+	case c.answer.by != nil:
+		return *c.answer.by
+	case c.answer.Channel == queue.ChannelPage || c.answer.Channel == queue.ChannelTerminal || c.answer.Channel == queue.ChannelCommand:
+		return approvers.Person{Operator: true}
+	}
+	return c.asker()
+}
+
+// approver returns who answered, for the log, as far as the line does not say it
+// otherwise: empty for a decision of nobody.
+func (c *check) approver(decision string) string {
+	switch {
+	case c.answer == nil || decision == pendingWord:
+		return ""
+	case c.answer.by != nil && c.answer.by.Name != c.call.Caller.Person:
+		return c.answer.by.String()
+	case c.need().Any() && decision != queue.Deny.String():
+		return c.answeredBy().String()
+	}
+	return ""
+}
+
+// waitingFor returns the words that tell the client's user who has to answer, and where.
+func (c *check) waitingFor(code string) string {
+	if c.selfDecides() {
+		return c.waiting(code)
+	}
+	return "waiting for others: it may be allowed by " + c.need().String() + " (code " + code + ")"
+}
