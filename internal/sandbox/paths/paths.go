@@ -51,8 +51,18 @@ func Inside(dirs []string, path string) bool {
 // Below returns path relative to dir, "." for dir itself, and reports whether it is
 // there or below. Both are absolute and clean.
 func Below(dir, path string) (rel string, ok bool) {
+	if runtime.GOOS != "windows" && isClean(dir) && isClean(path) && !strings.HasPrefix(path, dir) {
+		return "", false // as for most, in a fraction of the time
+	}
 	rel, err := filepath.Rel(dir, path)
 	return rel, err == nil && filepath.IsLocal(rel)
+}
+
+// isClean reports whether path is absolute and has nothing that [filepath.Clean] would
+// change. A name that begins with ".." may as well not be.
+func isClean(path string) bool {
+	return strings.HasPrefix(path, "/") && (len(path) == 1 || path[len(path)-1] != '/') &&
+		!strings.Contains(path, "//") && !strings.Contains(path, "/..") && !strings.Contains(path, "/./") && !strings.HasSuffix(path, "/.")
 }
 
 // Within reports whether dir is folder or below it, by whatever paths both are
@@ -85,8 +95,10 @@ func Within(folder, dir string) bool {
 
 // WithoutLinks returns path without symbolic links, as far as it is there.
 func WithoutLinks(path string) string {
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		return resolved
+	if _, err := os.Lstat(path); err == nil { // or each folder above it would be looked at in vain
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			return resolved
+		}
 	}
 	if parent := filepath.Dir(path); filepath.IsAbs(path) && parent != path {
 		return filepath.Join(WithoutLinks(parent), filepath.Base(path))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
@@ -43,6 +44,27 @@ type addedStore struct {
 	info fs.FileInfo
 	lock *lock.Lock
 	err  error
+	dir  fs.FileInfo // of the store's folder, when base was found out
+	base string      // the folder without links
+}
+
+// folder returns the store's folder without links; false: it is not there. Following links
+// takes a look at each folder above, so it is done again when it is another folder.
+func (s *addedStore) folder() (string, bool) {
+	dir, err := os.Stat(s.Dir)
+	if err != nil {
+		return "", false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == nil || !os.SameFile(s.dir, dir) {
+		base, err := filepath.EvalSymlinks(s.Dir)
+		if err != nil {
+			return "", false
+		}
+		s.dir, s.base = dir, base
+	}
+	return s.base, true
 }
 
 // NewAdded returns what knows the packs of the user and of the project.
@@ -83,11 +105,8 @@ func (s *addedStore) signer(e lock.Entry) string {
 // find returns the store that has a folder, and the id that the folder has there.
 func (a *Added) find(dir string) (*addedStore, string) {
 	for _, s := range a.stores {
-		base, err := filepath.EvalSymlinks(s.Dir)
-		if err != nil {
-			continue
-		}
-		if rel, err := filepath.Rel(base, dir); err == nil && filepath.IsLocal(rel) {
+		base, there := s.folder()
+		if rel, ok := paths.Below(base, dir); there && ok {
 			return s, filepath.ToSlash(rel)
 		}
 	}
