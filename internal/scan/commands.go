@@ -12,7 +12,9 @@ import (
 // that follows a document.
 func commands() []pattern {
 	const (
-		sh      = `(/\S*?/)?(ba|z|da|k|fi|c|tc|)sh\b`
+		sh = `(/\S*?/)?(ba|z|da|k|fi|c|tc|)sh\b`
+		// With an argument, so that no list of words is one.
+		gets    = `(\b(curl|wget|invoke-webrequest|invoke-restmethod|lynx|aria2c|fetch)\b(\.exe)?["']?\s+[^\s|]|\b(iwr|irm)\b\s+["'(]*(https?:|\$|-\w|[\w-]+\.[\w.-]+/))`
 		get     = `\b(curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|aria2c|fetch)\b`
 		end     = `\s*($|[;&|)"'\x60#])`
 		private = `(\.ssh/(id_(rsa|dsa|ecdsa|ed25519)|identity|\*)|\.aws/credentials|["'/~]\.netrc\b|\.git-credentials|\.config/gh/hosts\.yml|\.docker/config\.json|\.kube/config\b|\.config/gcloud/(credentials\.db|access_tokens|application_default_credentials|legacy_credentials)|\.azure/(accesstokens|msal_token_cache)|(~|home\}?|homedir\(\))[/"', ]{1,4}\.(npmrc|pypirc)|\.pgpass|\.my\.cnf|\.gnupg/(private|secring)|/etc/g?shadow\b|chrome/[^"' ]*?/(login data|cookies)|\blogin data\b|logins\.json|key4\.db|login\.keychain|wallet\.dat|\.electrum/wallets|\.config/solana/id\.json|exodus\.wallet|\.claude/\.credentials\.json|\.codex/auth\.json|\.gemini/oauth_creds|claude_desktop_config\.json)`
@@ -25,9 +27,9 @@ func commands() []pattern {
 	return []pattern{
 		// Fetched and run.
 		run("fetch-pipe", High, Medium, `curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|aria2c|fetch`,
-			get+`.*?\|\s*[("'{]*\s*(sudo\s+(-\S+\s+)*)?(xargs\s+(-\S+\s+)*)?(env\s+)?(\w+=\S+\s+)*(`+sh+`([^-=.\w/]|$)|(python[0-9.]*|perl|ruby|node|php|deno|bun|pwsh|powershell)(\s+-)?`+end+`|(iex|invoke-expression)\b|source\s+/dev/stdin)`).but(fetched),
+			gets+`.*?\|\s*[("'{]*\s*(sudo\s+(-\S+\s+)*)?(xargs\s+(-\S+\s+)*)?(env\s+)?(\w+=\S+\s+)*(`+sh+`([^-=.\w/]|$)|(python[0-9.]*|perl|ruby|node|php|deno|bun|pwsh|powershell)(\s+-)?`+end+`|(iex|invoke-expression)\b|source\s+/dev/stdin)`).but(fetched),
 		run("fetch-pipe", High, Medium, `curl|wget|iwr|irm|downloadstring|invoke-webrequest`,
-			`(`+sh+`\s+(-\S+\s+)*<\(|(source|\.)\s+<\(|\beval\s+["']?(\$\(|\x60)|`+sh+`\s+-\w*c\s+["']?(\$\(|\x60)|\b(python[0-9.]*|perl|ruby|node)\s+-[ce]\s+["']?(\$\(|\x60)|\b(iex|invoke-expression)\b[^|;]*?)\s*[^|;]*?(curl|wget|iwr|irm|downloadstring|invoke-webrequest)\b.*?`).but(fetched),
+			`(`+sh+`\s+(-\S+\s+)*<\(|(source|\.)\s+<\(|\beval\s+["']?(\$\(|\x60)|`+sh+`\s+-\w*c\s+["']?(\$\(|\x60)|\b(python[0-9.]*|perl|ruby|node)\s+-[ce]\s+["']?(\$\(|\x60)|\b(iex|invoke-expression)\b\s*(-command\s+)?[("'$&{][^|;]*?)\s*[^|;]*?(curl|wget|iwr|irm|downloadstring|invoke-webrequest)\b.*?`).but(fetched),
 		run("fetch-run", High, Medium, `curl|wget|iwr|invoke-webrequest`,
 			get+`.*?(&&|;|\|\|).*?(\bchmod\s+\S*(\+x|7[0-7][0-7])\s+\S+.*?(&&|;)\s*(sudo\s+)?(\./|/|~/|\$|["'])|\b(ba|z|)sh\s+(\./|/tmp/|~/|\$)?[\w./-]+|(\.|\bsource)\s+(/|~/|\$|\./)|\bstart-process\b)`).but(fetched),
 		run("fetch-exec", Critical, High, `exec|eval|import|pickle|function|require`,
@@ -71,7 +73,7 @@ func commands() []pattern {
 		run(ruleCredentialRead, High, Medium, privies,
 			`\b(cat|less|head|tail|base64|xxd|strings|read|open|grab|collect|dump|exfiltrate|upload|print|view|show|tar|zip|scp)\b[^.!?;|]*?`+private).at(prose, comment, meta, quoted).but(uses),
 		run(ruleCredentialRead, High, Medium, `find-generic|find-internet|dump-keychain|cmdkey|ntds.dit|lsass|/environ|169.254.169.254|metadata.google`,
-			`\bsecurity\s+(find-(generic|internet)-password|dump-keychain)|\bcmdkey\s+/list|\bntds\.dit\b|\blsass(\.exe|\.dmp)|/proc/(self|\d+|\*|\$\w+)/environ|\b169\.254\.169\.254/|metadata\.google\.internal/computemetadata`),
+			`\bsecurity\s+(find-(generic|internet)-password|dump-keychain)|\bcmdkey\s+/list|\bntds\.dit\b|\blsass(\.exe|\.dmp)|/proc/(self|\d+|\*|\$\w+)/environ|\b169\.254\.169\.254/|metadata\.google\.internal/computemetadata`).but(harmlessMetadata),
 		run(ruleCredentialSend, Critical, High, `curl|wget|nc |ncat|netcat|telnet|openssl`,
 			`\b(env|printenv|export\s+-p|set)\b\s*\|[^;]*?\b(curl|wget|nc|ncat|netcat|telnet|openssl\s+s_client)\b|\b(cat|tar|base64|gzip|zip)\b[^;|]*?(`+private+`|\.env\b|/etc/passwd|\.ssh\b|\.aws\b)[^;]*?\|[^;]*?\b(curl|wget|nc|ncat|netcat|telnet|openssl\s+s_client)\b|\b(curl|wget|nc|ncat)\b.*?(\$\(|\x60)\s*(env|printenv|cat\s+\S*(\.ssh|\.aws|\.env\b|passwd|shadow|credentials|\.netrc|id_rsa))`),
 		run(ruleCredentialSend, Critical, High, `curl|wget`,
@@ -209,10 +211,24 @@ func isPublic(address string) bool {
 	return true
 }
 
-// uses leaves out public keys, and programs that log in with a key.
+// harmlessMetadata leaves out what a machine in a cloud is told of itself, and is no key.
+func harmlessMetadata(u *unit, from, to int, s Severity) (Severity, bool) {
+	return s, !machineFacts().MatchString(u.behind(to))
+}
+
+var machineFacts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/?(v1/(project/(numeric-)?project-id|instance/(zone|id|name|hostname|machine-type|region))|latest/meta-data/(instance-id|instance-type|ami-id|hostname|local-ipv4|public-ipv4|placement/[\w-]+))(["'\s)]|$)`)
+})
+
+// uses leaves out public keys, programs that log in with a key, and what only looks
+// whether a file is there. A path that becomes the value of a variable is worth less.
 func uses(u *unit, from, to int, s Severity) (Severity, bool) {
-	if strings.HasPrefix(u.behind(to), ".pub") || logsIn().MatchString(u.around(from, to)) {
+	before := u.before(from)
+	if strings.HasPrefix(u.behind(to), ".pub") || logsIn().MatchString(u.around(from, to)) || looksOnly().MatchString(before) {
 		return s, false
+	}
+	if variable().MatchString(before) {
+		s = max(s, Medium)
 	}
 	match := u.lower[from:to]
 	for _, weak := range []string{".kube/config", ".docker/config", "npmrc", "pypirc", "claude_desktop_config"} {
@@ -227,6 +243,17 @@ func uses(u *unit, from, to int, s Severity) (Severity, bool) {
 // nowhere.
 var logsIn = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\$ )?(sudo )?(ssh|scp|sftp|ssh-add|ssh-keygen|ssh-copy-id|chmod|kubectl|helm|ansible\S*|autossh)\s[^|;&]*$|^(export\s+)?(kubeconfig|git_ssh_command)=`)
+})
+
+// looksOnly matches what is before the path of a file that is tested for, made or given
+// other rights, and not read.
+var looksOnly = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`((^|\s)test|\[)\s+(!\s+)?-[defrswx]\s+["']?[^\s"';|&]*$|\bssh-keygen\s[^|;&]*-f\s+["']?[^\s"';|&]*$|(^|[;&|]\s*)(sudo\s+)?(chmod|chown|touch)\s[^|;&<>]*$`)
+})
+
+// variable matches what is before a path that is the value of a variable of a shell.
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|[;&|]\s*)(export\s+|readonly\s+|local\s+(-\w+\s+)*)?\w+=["']?(\$\{\w+:[-=])?(~|\$home|\$\{home\}|/home/[\w.-]+|/root)?/?$`)
 })
 
 // withPassword leaves out unzip -p, which writes to a pipe: -P is for a password.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // prompts are patterns of what a model is told. They are about wording, and in English:
@@ -30,7 +31,7 @@ func prompts() []pattern {
 		said("prompt-secrecy", High, Medium, `without|keep|hide|hidden|conceal|must|should|may`,
 			`\b(without\s+(the\s+)?(user|human)('s)?\s+(knowledge|knowing|noticing|awareness)|without\s+(telling|informing|notifying|alerting)\s+`+who+`|(keep|hide|conceal)\s+(this|it|these|that|them|all of this|the \w+|your \w+)\s+(a\s+)?(secret\s+|hidden\s+)?from\s+`+who+`|(user|human)s?\s+(must|should|may)\s+(not|never)\s+(know|notice|see this|find out|be\s+(told|informed|aware)))`),
 		said("prompt-secrecy", High, Medium, `silently|secretly|quietly|covertly|background`,
-			`\b(silently|secretly|quietly|covertly)\s+(\w+\s+)?(send|upload|post|transmit|forward|copy|exfiltrat\w*|install|download|fetch|append|collect|read|execute|run)\b(?:[^.!?]|\.\w)*?\b(file|key|data|secret|credential|token|command|script|user|content|conversation|password|http|~/)`),
+			`\b(silently|secretly|quietly|covertly)\s+(\w+\s+)?(send|upload|post|transmit|forward|copy|exfiltrat\w*|install|download|fetch|append|collect|read|execute|run)\b(?:[^.!?]|\.\w)*?\b(file|key|data|secret|credential|token|command|script|user|content|conversation|password|http|~/)`).but(described),
 
 		said("prompt-approval", Medium, Low, `without`,
 			`\b(run|execute|install|delete|remove|send|push|deploy|upload|publish|overwrite|proceed|act|apply|approve)\b(?:[^.!?]|\.\w)*?\bwithout\s+(first\s+)?(asking|prompting|waiting for|requesting|getting|seeking|confirming with|checking with)\s+(for\s+)?((the|your|any|user)\s+)*(user|human|permission|confirmation|approval|consent|them)\b`),
@@ -49,7 +50,7 @@ func prompts() []pattern {
 			`\byou are (now|no longer) (dan\b|in (developer|god|jailbreak|admin|debug|maintenance|unrestricted) mode|jailbroken|unrestricted|unfiltered|free (of|from) (all |any )?(restrictions|rules|limits)|bound by|restricted by|subject to)|\b(developer|god|jailbreak|unrestricted|dan) mode (is )?(now )?(enabled|activated|active|on)\b|\b(pretend|act as if|assume) (that )?(you|there) (have|has|are|is) (no|not bound|unrestricted|without) ?(restrictions|rules|limits|guidelines|safety|by)|\byou have no (restrictions|rules|limits|limitations|ethical|safety)\b`),
 
 		said("prompt-send", Critical, High, `send|post|upload|transmit|forward|exfiltrate|email|submit|leak|deliver|append|encode|include`,
-			`\b(send|post|upload|transmit|forward|exfiltrate|e-?mail|submit|leak|deliver|append|encode|include)\b[^!?]*?\b?`+secrets+`[^!?]*?`+places),
+			`\b(send|post|upload|transmit|forward|exfiltrate|e-?mail|submit|leak|deliver|append|encode|include)\b[^!?]*?\b?`+secrets+`[^!?]*?`+places).but(described),
 		said("prompt-send", Critical, High, `.ssh|id_rsa|id_ed25519|.aws|.env|mcp.json|.netrc|/etc/|.git-c|.kube|.docker|gcloud|keychain|.npmrc|.pypirc`,
 			`\b(read|open|cat|load|fetch|get|access|find|collect|gather|grab|copy|take)\b(?:[^.!?]|\.\w)*?`+keys+`[^!?]*?\b(pass|send|put|append|supply|post|upload|attach|forward|transmit|exfiltrate|include)(es|s|ing)?\b (it|its|them|the|that|this|as|to|in|all)`).at(prose, comment, meta, quoted),
 
@@ -62,7 +63,7 @@ func prompts() []pattern {
 			`\b(add|write|save|append|store|put|insert|persist)\b(?:[^.!?]|\.\w)*?\b(to|into|in)\b(?:[^.!?]|\.\w)*?(\bclaude\.md|\bagents\.md|\bgemini\.md|\.cursorrules|copilot-instructions\.md|your (long-term |persistent )?memory|your system prompt)`),
 
 		said("prompt-decode", High, Medium, `decode|decrypt|deobfuscate|unscramble|rot13|base64`,
-			`\b(decode|decrypt|deobfuscate|unscramble|rot13|base64)\b(?:[^.!?]|\.\w)*?\b(and|then)\s+(follow|execute|run|obey|perform|carry out|do what|act on)\b`),
+			`\b(decode|decrypt|deobfuscate|unscramble|rot13|base64)\b(?:[^.!?]|\.\w)*?\b(and|then)\s+(follow|execute|run|obey|perform|carry out|do what|act on)\b`).but(described),
 
 		said("prompt-other-tool", Medium, Low, `mcp__`, `\bmcp__[a-z0-9-]+(_[a-z0-9-]+)*__[a-z0-9_*-]+`).at(meta),
 		said("prompt-other-tool", Medium, Low, `before|instead of|whenever`,
@@ -122,11 +123,25 @@ func ofThisPerson(u *unit, from, to int, s Severity) (Severity, bool) {
 	lower := u.lower[from:to]
 	for _, word := range []string{"prompt", "dialog", "confirm", "request", "warning", "question", "check", "filter", "guardrail", "sandbox"} {
 		if strings.Contains(lower, word) {
-			return s, true
+			return described(u, from, to, s)
 		}
 	}
 	return Medium, true
 }
+
+// described makes what a script says of itself worth less, unless it is said to a model:
+// "send the credentials to the server" is what many programs do.
+func described(u *unit, from, to int, s Severity) (Severity, bool) {
+	if (u.zone == remark || u.zone == code) && !addressed().MatchString(u.around(from, to)) {
+		s = max(s, Medium)
+	}
+	return s, true
+}
+
+// addressed matches a text that speaks to a model.
+var addressed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(ai|llms?|assistants?|claude|gpt|chatgpt|copilot|gemini|codex|(you|model|agent) (must|should|shall|need|have|can|may|will|are)|your (instructions|task|job)|(the|this|tell|inform) (user|human|operator))\b`)
+})
 
 // maintaining leaves out comments for whoever keeps the document.
 func maintaining(u *unit, from, to int, s Severity) (Severity, bool) {

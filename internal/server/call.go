@@ -192,8 +192,9 @@ func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 	act, err := s.prepareNow(ctx, c)
 	folder := ""
+	var replaced error
 	if e, ok := errors.AsType[*toolerr.OutdatedError](err); ok {
-		folder = e.Pack.Folder()
+		folder, replaced = e.Pack.Folder(), e.Err
 	} else if e, ok := errors.AsType[*toolerr.Error](err); ok {
 		folder = e.Folder
 	}
@@ -201,6 +202,9 @@ func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 		s.lookAt(ctx, folder)
 		c.catalog = s.catalog(ctx, c.chat)
 		act, err = s.prepareNow(ctx, c)
+		if replaced != nil && errors.Is(err, packs.ErrNotFound) {
+			return act, replaced // what took its place is no pack
+		}
 	}
 	return act, err
 }

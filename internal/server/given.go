@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,9 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 		return gate.Pack{}, nil, err
 	}
 	dir, err := p.OpenDir()
+	if errors.Is(err, packfs.ErrReplaced) { // as an update does, which may have been seen just now
+		return gate.Pack{}, nil, &toolerr.OutdatedError{Pack: p, Err: err}
+	}
 	if err != nil {
 		return gate.Pack{}, nil, err
 	}

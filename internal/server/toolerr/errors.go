@@ -92,10 +92,18 @@ const Schema = `{"type":"object","properties":{"code":{"type":"string"},"message
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // An OutdatedError is a pack that says something else of itself by now than in the
-// Catalog of the call.
-type OutdatedError struct{ Pack *packs.Pack }
+// Catalog of the call, or whose folder is another one.
+type OutdatedError struct {
+	Pack *packs.Pack
+	Err  error // nil: its entry document is another one
+}
+
+func (e *OutdatedError) Unwrap() error { return e.Err }
 
 func (e *OutdatedError) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
+	}
 	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.Pack.ID)
 }
 

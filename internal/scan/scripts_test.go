@@ -1,0 +1,31 @@
+package scan
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Scripts that do what the scripts of honest packs do, and look at first as attacks do,
+// have no finding of high or above. Some are like scripts of systems and projects in which
+// a rule once found what was not there.
+func TestHonestScripts(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join("testdata", "scripts", "*"))
+	if err != nil || len(names) < 30 {
+		t.Fatalf("testdata/scripts has %d scripts (%v), want at least 30", len(names), err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "pack")
+		write(t, filepath.Join(dir, "SKILL.md"), entryText)
+		write(t, filepath.Join(dir, "scripts", filepath.Base(name)), string(text))
+		for _, f := range one(t, dir).Findings {
+			if f.Severity.AtLeast(High) {
+				t.Errorf("%s (%s) at %s:%d: %s", f.Rule, f.Severity, f.Path, f.Line, f.Quote)
+			}
+		}
+	}
+}
