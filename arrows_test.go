@@ -22,7 +22,7 @@ func serverOrder() []string {
 		"skill_tools", "listing", "prompts", "front_request", "instructions",
 		"exec_hint", "tool_exec", "tool_call", "tool_read_file", "tool_enable", "tool_open_docs", "tool_named", "search", "tool_list",
 		"run", "run_changes", "ask", "patience", "answer", "refusals", "given", "secrets", "call", "traces", "envelope", "encode",
-		"changes", "chat_views", "workspace", "chat", "forbidden",
+		"changes", "chat_views", "call_workspace", "chat", "forbidden",
 		"options", "names", "trees",
 	}
 }

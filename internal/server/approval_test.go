@@ -399,7 +399,7 @@ func TestArtifacts(t *testing.T) {
 	chat := w.srv.everyChat()[0]
 	secret := filepath.Join(t.TempDir(), "secret.txt")
 	for path, data := range map[string]string{
-		secret: "secret", filepath.Join(chat.dir, "report.md"): "# Report\n", filepath.Join(chat.dir, "sub", "a.bin"): "\x00\x01",
+		secret: "secret", filepath.Join(chat.workspaces.First().Dir, "report.md"): "# Report\n", filepath.Join(chat.workspaces.First().Dir, "sub", "a.bin"): "\x00\x01",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -408,8 +408,8 @@ func TestArtifacts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	linked := os.Symlink(secret, filepath.Join(chat.dir, "link.txt")) == nil
-	hard := os.Link(secret, filepath.Join(chat.dir, "hard.txt")) == nil
+	linked := os.Symlink(secret, filepath.Join(chat.workspaces.First().Dir, "link.txt")) == nil
+	hard := os.Link(secret, filepath.Join(chat.workspaces.First().Dir, "hard.txt")) == nil
 	var names []string
 	for _, f := range w.srv.ChatViews(t.Context())[0].Artifacts {
 		names = append(names, f.Path)
@@ -454,7 +454,7 @@ func TestPackCannotAllowItself(t *testing.T) {
 	w.answer = decide("deny")
 	w.initialize()
 	for _, name := range []string{"config.yaml", "rules.yaml", "grants.json"} {
-		if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].dir, name), []byte(allow), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].workspaces.First().Dir, name), []byte(allow), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

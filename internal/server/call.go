@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -60,8 +61,8 @@ type call struct {
 	// missing is what the tool needs to know of the context, for where nobody can be
 	// asked for it; nil: nothing.
 	missing   *tools.MissingContextError
-	workspace *workspace // the workspace that it is about; nil: the chat's first
-	ended     int        // how many runs had ended when it was prepared last; see [run.confirm]
+	workspace *workspace.Workspace // the workspace that it is about; nil: the chat's first
+	ended     int                  // how many runs had ended when it was prepared last; see [run.confirm]
 
 	opens bool   // it gives the document of a pack from its beginning
 	note  string // what the model should know besides the result; empty: nothing

@@ -289,8 +289,8 @@ func TestProgressEveryLane(t *testing.T) {
 		l.w.made("pid")
 		l.progress("the program has been running")
 		for _, c := range l.w.srv.everyChat() {
-			if _, err := os.Stat(filepath.Join(c.dir, "pid")); err == nil {
-				if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o600); err != nil {
+			if _, err := os.Stat(filepath.Join(c.workspaces.First().Dir, "pid")); err == nil {
+				if err := os.WriteFile(filepath.Join(c.workspaces.First().Dir, "go"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

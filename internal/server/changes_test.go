@@ -376,7 +376,7 @@ func TestResourceUpdated(t *testing.T) {
 	}
 	w.put("triage/docs/steps.md", "Step two, which is longer.\n", 0o644)
 	updated(steps)
-	if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].dir, "made.txt"), []byte("made anew"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].workspaces.First().Dir, "made.txt"), []byte("made anew"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	updated(made)

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
 // A chat is one conversation: what was enabled in it, its workspace, and who
@@ -25,7 +26,7 @@ type chat struct {
 	origin gate.Origin
 	ends   string // when it ends, in words: "until this client closes"
 
-	*workspace // its first workspace, which calls without a handle are about
+	workspaces *workspace.Set // which its programs write to
 
 	runs   chan struct{} // a place for each program that runs
 	server *Server
@@ -34,7 +35,6 @@ type chat struct {
 	following sync.Mutex // held while the client is told of changes, or a list is made for it; before mu
 
 	mu          sync.Mutex
-	more        map[string]*workspace   // :: handle → a workspace beside the first
 	client      string                  // name and version that the client gave
 	enabled     map[string]*enabledPack // :: pack id → its enabled tools
 	opened      map[string]string       // :: pack id → its digest when the model saw its document last
@@ -56,12 +56,12 @@ type chat struct {
 
 // newChat starts a chat of a client.
 func (s *Server) newChat(of wire.Client) (*chat, error) {
-	sp, err := s.newWorkspace()
+	own, err := workspace.NewSet(workspace.Place{Each: s.opts.Workspaces, Shared: s.opts.Workspace})
 	if err != nil {
 		return nil, err
 	}
 	c := &chat{
-		id: of.Transport + "-" + rand.Text()[:16], person: of.Person, origin: of.Origin, ends: of.Ends, workspace: sp,
+		id: of.Transport + "-" + rand.Text()[:16], person: of.Person, origin: of.Origin, ends: of.Ends, workspaces: own,
 		runs: make(chan struct{}, s.limits.Runs), server: s, over: make(chan struct{}),
 		enabled: make(map[string]*enabledPack),
 	}
@@ -87,9 +87,7 @@ func (c *chat) Close() {
 	s.mu.Unlock()
 	s.change()
 	c.end()
-	for _, sp := range c.workspaces() {
-		sp.leave()
-	}
+	c.workspaces.Close()
 }
 
 // chatOf returns the chat that a request belongs to. Every transport puts a

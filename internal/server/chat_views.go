@@ -1,12 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
 // A ChatView is what a person may see and change of one chat, beside its calls. All
@@ -26,7 +23,7 @@ type ChatView struct {
 	Person    string // whose token it is, over HTTP; empty: nobody's in particular. Not the client's words
 	Ends      string // when it ends, in words
 	Packs     []PackView
-	Artifacts []FileView
+	Artifacts []workspace.File
 }
 
 // A PackView is a pack that is attached to a chat, or can be.
@@ -37,21 +34,8 @@ type PackView struct {
 	Problems              []string
 }
 
-// A FileView is a file in one of a chat's workspaces.
-type FileView struct {
-	Path     string // with slashes, below the workspace; behind its handle, when it is not the first
-	Size     int64  // bytes
-	MIME     string // empty when nobody looked
-	Modified time.Time
-}
-
-// Bounds of a [ChatView].
-const (
-	maxViewPacks = 500
-	maxViewFiles = 500
-	maxViewDepth = 8
-	maxKinds     = 50 // files that are read to say what kind they are, the newest
-)
+// maxViewPacks is how many packs that are not attached a [ChatView] has.
+const maxViewPacks = 500
 
 // ChatViews returns a view of every chat, sorted by id.
 func (s *Server) ChatViews(ctx context.Context) []ChatView {
@@ -107,7 +91,7 @@ func (s *Server) chatView(ctx context.Context, c *chat) ChatView {
 	client := c.client
 	c.mu.Unlock()
 	compiled := 0 // packs whose tools were looked at: of many, that takes long
-	r := ChatView{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.everyFile(ctx)}
+	r := ChatView{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.workspaces.Files(ctx)}
 	for _, p := range s.catalog(ctx, c).All() {
 		if p.ShadowedBy != "" || !p.Offered {
 			continue
@@ -219,117 +203,12 @@ func (s *Server) catalogOf(ctx context.Context) *packs.Catalog {
 	return s.catalog(ctx, c)
 }
 
-// files lists the regular files of a workspace, the newest first.
-func (sp *workspace) files(ctx context.Context) []FileView {
-	dir, err := sp.openWorkspace()
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	var all []FileView
-	var walk func(name string, depth int)
-	walk = func(name string, depth int) {
-		entries, _, err := dir.List(name)
-		if err != nil || depth > maxViewDepth || ctx.Err() != nil {
-			return
-		}
-		for _, e := range entries {
-			at := path.Join(name, e.Name)
-			switch {
-			case len(all) >= maxViewFiles:
-				return
-			case e.Type == packfs.TypeDir:
-				walk(at, depth+1)
-			case e.Type == packfs.TypeFile:
-				if f, err := describe(dir, at, false); err == nil {
-					all = append(all, f)
-				}
-			}
-		}
-	}
-	walk(".", 0)
-	slices.SortFunc(all, func(a, b FileView) int {
-		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(a.Path, b.Path))
-	})
-	for i := range all[:min(len(all), maxKinds)] {
-		if f, err := describe(dir, all[i].Path, true); err == nil {
-			all[i] = f
-		}
-	}
-	return all
-}
-
-// everyFile lists the files of all of the chat's workspaces, its first before the
-// others.
-func (c *chat) everyFile(ctx context.Context) []FileView {
-	var all []FileView
-	for _, sp := range c.workspaces() {
-		for _, f := range sp.files(ctx) {
-			if len(all) >= maxViewFiles {
-				return all
-			}
-			if sp != c.workspace {
-				f.Path = path.Join(sp.handle, f.Path)
-			}
-			all = append(all, f)
-		}
-	}
-	return all
-}
-
-// describe tells about a file; what kind it is only when asked, since that
-// takes reading it.
-func describe(dir *packfs.Dir, name string, kind bool) (FileView, error) {
-	f, err := dir.OpenFile(name)
-	if err != nil {
-		return FileView{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return FileView{}, err
-	}
-	file := FileView{Path: name, Size: info.Size(), Modified: info.ModTime()}
-	if !kind {
-		return file, nil
-	}
-	page, err := dir.Read(name, 0, 1, packfs.Limits{File: 1 << 62})
-	if err == nil {
-		file.MIME = page.MIME
-	}
-	return file, err
-}
-
 // OpenArtifact opens a regular file of a chat's workspaces, by the path of a
-// [FileView].
-func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, FileView, error) {
+// [workspace.File].
+func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, workspace.File, error) {
 	c, err := s.chatNamed(chatID)
 	if err != nil {
-		return nil, FileView{}, err
+		return nil, workspace.File{}, err
 	}
-	sp := c.workspace
-	for _, other := range c.workspaces()[1:] {
-		if rest, ok := strings.CutPrefix(name, other.handle+"/"); ok {
-			sp, name = other, rest
-			break
-		}
-	}
-	dir, err := sp.openWorkspace()
-	if err != nil {
-		return nil, FileView{}, err
-	}
-	defer dir.Close()
-	clean, err := packfs.Clean(name)
-	if err != nil || clean == "" {
-		return nil, FileView{}, fs.ErrNotExist
-	}
-	about, err := describe(dir, clean, true)
-	if err != nil {
-		return nil, FileView{}, err
-	}
-	f, err := dir.OpenFile(clean)
-	if err != nil {
-		return nil, FileView{}, err
-	}
-	return f, about, nil
+	return c.workspaces.OpenFile(name)
 }

@@ -93,21 +93,21 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 	skill := p.Ref.URI == templateSkill
 	switch {
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "workspace":
-		for _, sp := range r.chat.workspaces() {
-			values = append(values, sp.handle)
+		for _, sp := range r.chat.workspaces.All() {
+			values = append(values, sp.Handle)
 		}
 		return values, true
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
 		if !s.mayReadWorkspaces() {
 			return nil, true
 		}
-		sp := r.chat.workspace
+		sp := r.chat.workspaces.First()
 		if h := p.Context.Arguments["workspace"]; h != "" {
-			if sp = r.chat.workspaceNamed(h); sp == nil {
+			if sp = r.chat.workspaces.Named(h); sp == nil {
 				return nil, true
 			}
 		}
-		for _, f := range sp.files(ctx) {
+		for _, f := range sp.Files(ctx) {
 			values = append(values, f.Path)
 		}
 		return values, true
@@ -134,6 +134,9 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 // maxCompleted is how many names of a pack are looked at for a completion.
 const maxCompleted = 2000
 
+// maxDepth is how deep in a pack they are looked for.
+const maxDepth = 8
+
 // packFiles are the paths of a pack's regular files, as many as are looked at.
 func packFiles(p *packs.Pack) []string {
 	dir, err := p.OpenDir()
@@ -151,7 +154,7 @@ func regularFiles(dir *packfs.Dir, names int) []string {
 	var walk func(at string, depth int)
 	walk = func(at string, depth int) {
 		entries, _, err := dir.List(at)
-		if err != nil || depth > maxViewDepth {
+		if err != nil || depth > maxDepth {
 			return
 		}
 		for _, e := range entries {

@@ -121,7 +121,7 @@ func folderResource(uri, name string) mcp.Resource {
 // workspaceChildren are the regular files and the folders of a folder of the
 // workspace, as many as are listed of one.
 func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
-	d, err := c.currentWorkspace().openWorkspace()
+	d, err := c.currentWorkspace().Open()
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
 	}
 	var all []mcp.Resource
 	for _, e := range entries {
-		uri := workspaceURI(c.currentWorkspace(), path.Join(dir, e.Name))
+		uri := c.currentWorkspace().URI(path.Join(dir, e.Name))
 		switch e.Type {
 		case packfs.TypeDir:
 			all = append(all, folderResource(uri, e.Name))

@@ -90,7 +90,7 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 	e := &runEnvelope{
 		ExitCode: res.ExitCode, Signal: res.Signal,
 		DurationMS: res.Duration.Milliseconds(),
-		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.currentWorkspace().handle,
+		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.currentWorkspace().Handle,
 		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
 	}
 	shown := func(c sandbox.Capture) *string {
@@ -284,14 +284,14 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 // artifacts are the files that the program made or changed, and links to the
 // first of them.
 func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
-	dir, err := r.call.currentWorkspace().openWorkspace()
+	dir, err := r.call.currentWorkspace().Open()
 	if err == nil {
 		defer dir.Close()
 	}
 	for _, a := range res.Artifacts {
 		art := artifact{Path: safetext.Line(a.Path), Type: "file", SizeBytes: a.Size}
 		if origin := r.call.chat.origin; origin == gate.OriginClient || origin == gate.OriginMachine {
-			art.File = safetext.Line(filepath.Join(r.call.currentWorkspace().dir, filepath.FromSlash(a.Path)))
+			art.File = safetext.Line(filepath.Join(r.call.currentWorkspace().Dir, filepath.FromSlash(a.Path)))
 		}
 		if err == nil {
 			if page, err := dir.Read(a.Path, 0, 1, packfs.Limits{File: 1 << 62}); err == nil {
@@ -301,7 +301,7 @@ func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Conten
 		out = append(out, art)
 		if _, err := packfs.Clean(a.Path); err == nil && len(links) < maxLinks {
 			links = append(links, mcp.ResourceLink{
-				Type: mcp.ContentTypeLink, URI: workspaceURI(r.call.currentWorkspace(), a.Path), Name: art.Path,
+				Type: mcp.ContentTypeLink, URI: r.call.currentWorkspace().URI(a.Path), Name: art.Path,
 				Description: "made by this run", MIMEType: art.MIME, Size: &a.Size,
 			})
 		}

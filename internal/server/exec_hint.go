@@ -148,7 +148,7 @@ func ofFolder(pack *packs.Pack, name string) string {
 // looked for in a workspace, whose files every run can change.
 func ofWorkspace(c *call, name string, args []string) string {
 	rel := strings.TrimPrefix(name, "./")
-	dir, err := c.currentWorkspace().openWorkspace()
+	dir, err := c.currentWorkspace().Open()
 	if err != nil {
 		return ""
 	}

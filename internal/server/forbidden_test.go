@@ -166,8 +166,8 @@ func TestWorkspacesLeaveOutWhatIsForbidden(t *testing.T) {
 			w := newWorld(t, triage, func(s *setup) { s.gate.Rules = []rules.Rule{rule} })
 			w.initialize()
 			want := name == "no rule about it"
-			sp := w.srv.everyChat()[0].workspace
-			if err := os.WriteFile(filepath.Join(sp.dir, "notes.txt"), []byte("x"), 0o600); err != nil {
+			sp := w.srv.everyChat()[0].workspaces.First()
+			if err := os.WriteFile(filepath.Join(sp.Dir, "notes.txt"), []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			r := result(t, w.request("completion/complete", map[string]any{
@@ -176,7 +176,7 @@ func TestWorkspacesLeaveOutWhatIsForbidden(t *testing.T) {
 			if got := len(texts(r["completion"].(map[string]any)["values"])) > 0; got != want {
 				t.Errorf("completion names a file: %v, want %v", got, want)
 			}
-			subscribed := w.request("resources/subscribe", map[string]any{"uri": workspaceURI(sp, "notes.txt")})
+			subscribed := w.request("resources/subscribe", map[string]any{"uri": sp.URI("notes.txt")})
 			if got := subscribed["error"] == nil; got != want {
 				t.Errorf("subscribed: %v, want %v", got, want)
 			}

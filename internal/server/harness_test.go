@@ -145,7 +145,7 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 }
 
 // space is the folder of the workspace of the world's only chat.
-func (w *world) space() string { return w.srv.everyChat()[0].dir }
+func (w *world) space() string { return w.srv.everyChat()[0].workspaces.First().Dir }
 
 // confined has programs run at a level, and skips the test where this machine
 // does not have it.

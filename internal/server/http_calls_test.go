@@ -50,7 +50,7 @@ func TestHTTPProgress(t *testing.T) {
 				let = true
 			}
 		}
-		if err := os.WriteFile(filepath.Join(w.chatOf("ada").dir, "go"), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.chatOf("ada").workspaces.First().Dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for {

@@ -65,13 +65,13 @@ func TestHTTPResources(t *testing.T) {
 			hers, other = ada.Open("GET", "/mcp", nil), grace.Open("GET", "/mcp", nil)
 		}
 		for _, c := range w.srv.everyChat() {
-			if c.handle == ran["workspace"] {
+			if c.workspaces.First().Handle == ran["workspace"] {
 				// At once: a file that is half written is another change.
 				other := filepath.Join(t.TempDir(), "made.txt")
 				if err := os.WriteFile(other, []byte("made anew"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.Rename(other, filepath.Join(c.dir, "made.txt")); err != nil {
+				if err := os.Rename(other, filepath.Join(c.workspaces.First().Dir, "made.txt")); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -134,7 +134,7 @@ func (s *Server) readRequest(c *call, f *found) gate.Request {
 	}
 	switch {
 	case f.pack == nil:
-		req.Workspace, req.Scratch = c.currentWorkspace().dir, c.currentWorkspace().ownFolder
+		req.Workspace, req.Scratch = c.currentWorkspace().Dir, c.currentWorkspace().IsOwn
 	case f.path == f.pack.Entry:
 		req.Kind, req.Path = gate.KindOpen, ""
 	}
@@ -146,7 +146,7 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 	limits := packfs.Limits{Page: maxResource, PageMax: maxResource, File: min(maxResource, s.limits.ReadFile)}
 	var page *packfs.Page
 	if f.pack == nil {
-		dir, err := c.currentWorkspace().openWorkspace()
+		dir, err := c.currentWorkspace().Open()
 		if err != nil {
 			return nil, err
 		}

@@ -191,7 +191,7 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 			return nil, errNoResource
 		}
 		f := &found{facts: gate.Pack{ID: workspaceID, Trust: gate.TrustUser}, path: inside}
-		dir, err := c.currentWorkspace().openWorkspace()
+		dir, err := c.currentWorkspace().Open()
 		if err != nil {
 			return nil, err
 		}

@@ -43,10 +43,10 @@ func (r *run) action(req gate.Request) *action {
 		if err := r.confirm(ctx, permit); err != nil {
 			return nil, err
 		}
-		if err := r.server.checkQuota(r.call); err != nil {
+		if err := r.call.chat.workspaces.CheckQuota(r.call.currentWorkspace(), r.server.limits.Run.Workspace); err != nil {
 			return nil, errors.Join(err, permit.Withhold("the workspaces of the chat hold as much as they may", "Call again when there is room."))
 		}
-		done, ok := r.call.begin()
+		done, ok := r.call.chat.workspaces.Begin(r.call.currentWorkspace())
 		if !ok {
 			return nil, changed(permit, r.pack.ID)
 		}

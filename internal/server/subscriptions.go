@@ -135,11 +135,11 @@ func (c *chat) listenPlace() (leave func(), ok bool) {
 func (s *Server) look(c *chat, catalog *packs.Catalog, u address.URI) (look, error) {
 	if u.Scheme == address.SchemeWorkspace {
 		handle, inside, ok := cutHandle(u.Path)
-		sp := c.workspaceNamed(handle)
+		sp := c.workspaces.Named(handle)
 		if !ok || sp == nil || !s.mayReadWorkspaces() {
 			return look{}, errNoResource
 		}
-		dir, err := sp.openWorkspace()
+		dir, err := sp.Open()
 		if err != nil {
 			return look{}, errNoResource
 		}

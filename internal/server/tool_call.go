@@ -54,7 +54,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		}
 		p.PackID, p.Tool = ref.pack, ref.tool
 	}
-	if err := s.runsIn(c, p.Workspace); err != nil {
+	if err := c.runsIn(p.Workspace); err != nil {
 		return nil, err
 	}
 	pack, err := s.pack(c, p.PackID)
@@ -90,7 +90,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: c.args.Canonical(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
-		Workspace: c.currentWorkspace().dir, Scratch: c.currentWorkspace().ownFolder, Run: &planned.Run,
+		Workspace: c.currentWorkspace().Dir, Scratch: c.currentWorkspace().IsOwn, Run: &planned.Run,
 	}), nil
 }
 
@@ -132,7 +132,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 // planned is what the planner needs to know of a call about a pack.
 func (s *Server) planned(c *call, pack *packs.Pack) *plan.Call {
 	p := &plan.Call{
-		Pack: pack, Hides: s.hides, Workspace: c.currentWorkspace().dir, Folder: c.currentWorkspace().folder, OwnFolder: c.currentWorkspace().ownFolder,
+		Pack: pack, Hides: s.hides, Workspace: c.currentWorkspace().Dir, Folder: c.currentWorkspace().Folder, OwnFolder: c.currentWorkspace().IsOwn,
 		Context: make(map[string]string), Filled: c.filled,
 	}
 	if c.catalog != nil {

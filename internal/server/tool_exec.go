@@ -48,7 +48,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err := c.requireText("pack_id", p.PackID, "command", p.Command); err != nil {
 		return nil, err
 	}
-	if err := s.runsIn(c, p.Workspace); err != nil {
+	if err := c.runsIn(p.Workspace); err != nil {
 		return nil, err
 	}
 	switch p.CwdPolicy {
@@ -86,6 +86,6 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
 		Arguments: c.args.Whole(), Logged: c.logged(planned.Unlogged),
-		Workspace: c.currentWorkspace().dir, Scratch: c.currentWorkspace().ownFolder, Run: &planned.Run,
+		Workspace: c.currentWorkspace().Dir, Scratch: c.currentWorkspace().IsOwn, Run: &planned.Run,
 	}), nil
 }

@@ -84,9 +84,9 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 			return nil, err
 		}
 		req.Pack = gate.Pack{ID: workspaceID, Trust: gate.TrustUser}
-		req.Workspace, req.Scratch = c.currentWorkspace().dir, c.currentWorkspace().ownFolder
+		req.Workspace, req.Scratch = c.currentWorkspace().Dir, c.currentWorkspace().IsOwn
 		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
-			dir, err := c.currentWorkspace().openWorkspace()
+			dir, err := c.currentWorkspace().Open()
 			if err != nil {
 				return nil, err
 			}

@@ -168,7 +168,7 @@ func (w *world) made(name string) (text string) {
 	defer look.Stop()
 	for {
 		for _, c := range w.srv.everyChat() {
-			if data, err := os.ReadFile(filepath.Join(c.dir, name)); err == nil && len(data) > 0 {
+			if data, err := os.ReadFile(filepath.Join(c.workspaces.First().Dir, name)); err == nil && len(data) > 0 {
 				return strings.TrimSpace(string(data))
 			}
 		}

@@ -2,20 +2,18 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
 // notes is a pack whose tool adds a line to a file, and says what is in it.
@@ -108,7 +106,7 @@ func TestWorkspaceHandles(t *testing.T) {
 		var files []string
 		chat := ""
 		for _, r := range w.srv.ChatViews(t.Context()) {
-			if slices.ContainsFunc(r.Artifacts, func(f FileView) bool { return f.Path == second+"/notes.txt" }) {
+			if slices.ContainsFunc(r.Artifacts, func(f workspace.File) bool { return f.Path == second+"/notes.txt" }) {
 				chat = r.Chat
 				for _, f := range r.Artifacts {
 					files = append(files, f.Path)
@@ -158,10 +156,10 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	w := newWorld(t, notes)
 	w.initialize()
 	ch := w.srv.everyChat()[0]
-	in := func(args string) *workspace {
+	in := func(args string) *workspace.Workspace {
 		t.Helper()
 		c := &call{chat: ch, tool: callTool(), args: callargs.Read(json.RawMessage(args))}
-		if err := w.srv.runsIn(c, newHandle); err != nil {
+		if err := c.runsIn(workspace.New); err != nil {
 			t.Fatal(err)
 		}
 		return c.currentWorkspace()
@@ -175,10 +173,10 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	}
 	const same = `{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`
 	c := &call{chat: ch, tool: callTool(), args: callargs.Read(json.RawMessage(same))}
-	if err := w.srv.runsIn(c, newHandle); err != nil {
+	if err := c.runsIn(workspace.New); err != nil {
 		t.Fatal(err)
 	}
-	done, ok := c.begin()
+	done, ok := ch.workspaces.Begin(c.currentWorkspace())
 	if !ok {
 		t.Fatal("the program cannot have its workspace")
 	}
@@ -186,87 +184,8 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 		t.Error("a workspace is given twice as a new one")
 	}
 	done()
-	if ch.workspaceNamed(a.handle) != a {
+	if ch.workspaces.Named(a.Handle) != a {
 		t.Error("the handle is not known after the run")
-	}
-}
-
-// Workspaces are few: those of calls that were never made, and those that were
-// idle, make room; one that a program runs in, or that was used lately, does not.
-func TestWorkspacesAreBounded(t *testing.T) {
-	w := newWorld(t, notes)
-	w.initialize()
-	ch := w.srv.everyChat()[0]
-	make := func(i int) (*call, error) {
-		c := &call{chat: ch, tool: callTool(), args: callargs.Read(fmt.Appendf(nil, `{"n":%d}`, i))}
-		return c, w.srv.runsIn(c, newHandle)
-	}
-	var all []*call
-	for i := range maxWorkspaces {
-		c, err := make(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
-		if i != 1 {
-			done, ok := c.begin()
-			if !ok {
-				t.Fatal("the program cannot have its workspace")
-			}
-			if i != 0 {
-				done()
-			}
-		}
-	}
-	folders := func() int {
-		entries, err := os.ReadDir(w.srv.opts.Workspaces)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(entries)
-	}
-	// The one that is kept for a call makes room, and its call then runs nowhere.
-	kept := all[1]
-	next, err := make(1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := kept.begin(); ok || ch.workspaceNamed(kept.currentWorkspace().handle) != nil {
-		t.Error("a workspace that was let go is used")
-	}
-	if got := folders(); got != 1+maxWorkspaces {
-		t.Errorf("%d folders, want %d", got, 1+maxWorkspaces)
-	}
-	if done, ok := next.begin(); ok {
-		done()
-	}
-	e, ok := errors.AsType[*toolerr.Error](func() error { _, err := make(1001); return err }())
-	if !ok || e.Code != toolerr.CodeWorkspaceLimit {
-		t.Errorf("one more than %d workspaces: %v, want %s", maxWorkspaces, e, toolerr.CodeWorkspaceLimit)
-	}
-	age := func(by time.Duration) {
-		ch.mu.Lock()
-		defer ch.mu.Unlock()
-		for _, sp := range ch.more {
-			sp.used = sp.used.Add(-by)
-		}
-	}
-	age(workspaceKept)
-	if _, err := make(1002); err != nil {
-		t.Errorf("after an hour: %v", err)
-	}
-	if ch.workspaceNamed(all[0].currentWorkspace().handle) == nil {
-		t.Error("the workspace of a program that runs made room")
-	}
-	age(workspaceIdle)
-	if ch.workspaceNamed(next.currentWorkspace().handle) != nil {
-		t.Error("a workspace that nobody used for a day is known")
-	}
-	if got := slices.Collect(maps.Keys(ch.more)); len(got) != 1 || got[0] != all[0].currentWorkspace().handle {
-		t.Errorf("after a day there are %q, want that of the program that runs", got)
-	}
-	if got := folders(); got != 2 {
-		t.Errorf("%d folders are left, want 2", got)
 	}
 }
 
@@ -287,13 +206,13 @@ func TestWorkspacesShareTheLimit(t *testing.T) {
 	}
 	ch := w.srv.everyChat()[0]
 	for _, size := range []int{400, 400, 300} {
-		sp := ch.workspaceNamed(w.ok("capability_packs_call_tool", in(newHandle))["workspace"].(string))
-		if err := os.WriteFile(filepath.Join(sp.dir, "big"), make([]byte, size), 0o600); err != nil {
+		sp := ch.workspaces.Named(w.ok("capability_packs_call_tool", in(workspace.New))["workspace"].(string))
+		if err := os.WriteFile(filepath.Join(sp.Dir, "big"), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	held := ch.workspaces()[1].handle
-	for _, handle := range []string{newHandle, held} {
+	held := ch.workspaces.All()[1].Handle
+	for _, handle := range []string{workspace.New, held} {
 		w.answer = decide("once")
 		w.fails(toolerr.CodeWorkspaceLimit, "capability_packs_call_tool", in(handle))
 		w.fails(toolerr.CodeWorkspaceLimit, "capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "workspace": handle})

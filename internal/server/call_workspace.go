@@ -1,0 +1,50 @@
+package server
+
+import (
+	"crypto/sha256"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
+)
+
+// workspaceKey is where a client that calls a pack's tool by its own name says
+// which workspace it means: such a tool's arguments are the pack's.
+const workspaceKey = "packs-mcp/workspace"
+
+// currentWorkspace returns the workspace that the call is about.
+func (c *call) currentWorkspace() *workspace.Workspace {
+	if c.workspace == nil {
+		return c.chat.workspaces.First()
+	}
+	return c.workspace
+}
+
+// inWorkspace makes the call be about the workspace with this handle; without
+// one, it is the chat's first.
+func (c *call) inWorkspace(handle string) error {
+	if handle == "" {
+		return nil
+	}
+	if c.workspace = c.chat.workspaces.Named(handle); c.workspace != nil {
+		return nil
+	}
+	return toolerr.New(toolerr.CodeNotFound, "Leave workspace out, or pass one that a run of this chat returned.", "there is no such workspace in this chat")
+}
+
+// runsIn is inWorkspace for a call that runs a program, which may want a
+// workspace that nobody has used.
+func (c *call) runsIn(handle string) (err error) {
+	if handle != workspace.New {
+		return c.inWorkspace(handle)
+	}
+	if c.workspace == nil { // else it was prepared before
+		c.workspace, err = c.chat.workspaces.Keep(c.digest())
+	}
+	return err
+}
+
+// digest tells the call from others, however its client spells the arguments.
+func (c *call) digest() [sha256.Size]byte {
+	return sha256.Sum256(strictjson.Canonical([]any{c.tool.name, c.args.Tree.Value()}))
+}

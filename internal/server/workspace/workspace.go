@@ -1,0 +1,114 @@
+// Package workspace has the workspaces of one chat: the folders that its programs write
+// to, under the handles by which a client names them. Each chat begins with one. More
+// are for clients several of whose conversations are one chat, as those of one token
+// are since 2026-07-28.
+//
+// It does not decide who may read a workspace, and it does not run anything in one. It
+// does not remove what programs left either: package workspaces does, when it is old.
+package workspace
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/workspaces"
+)
+
+// New is the handle that a client gives for a workspace that it does not have yet.
+const New = "new"
+
+// A Place says where workspaces are.
+type Place struct {
+	Each   string // the folder in which each gets a folder of its own
+	Shared string // not empty: the one folder of every chat instead
+}
+
+// A Workspace is a folder that programs write to.
+type Workspace struct {
+	Handle string      // 128 random bits in hexadecimal
+	Dir    string      // absolute folder, without links
+	Folder os.FileInfo // what it is; a run may try to put another in its place
+	IsOwn  bool        // made for this chat
+
+	use *workspaces.Use // of one's own folder; else nil
+
+	// Of those beside a chat's first; the set's mu guards them.
+	call  [sha256.Size]byte // the call that it is kept for; zero when a program ran in it
+	using int               // programs that run in it
+	used  time.Time
+}
+
+// open makes a workspace, or, with one of the user's own, a handle for that.
+func (at Place) open() (*Workspace, error) {
+	var id [16]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, fmt.Errorf("naming a workspace: %w", err)
+	}
+	w := &Workspace{Handle: hex.EncodeToString(id[:]), Dir: at.Shared, used: time.Now()}
+	if w.Dir == "" {
+		use, err := workspaces.Make(at.Each, w.Handle)
+		if err != nil {
+			return nil, err
+		}
+		w.use, w.Dir, w.IsOwn = use, use.Dir(), true
+	} else if err := os.MkdirAll(w.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the workspace: %w", err)
+	}
+	if err := w.find(); err != nil {
+		w.leave()
+		return nil, err
+	}
+	return w, nil
+}
+
+// find notes which folder the workspace is.
+func (w *Workspace) find() error {
+	// Resolved once, so that what a person is shown is where programs run.
+	resolved, err := filepath.EvalSymlinks(w.Dir)
+	if err != nil {
+		return fmt.Errorf("finding the workspace: %w", err)
+	}
+	w.Dir, err = filepath.Abs(resolved)
+	if err != nil {
+		return fmt.Errorf("finding the workspace: %w", err)
+	}
+	dir, err := packfs.Open(w.Dir)
+	if err != nil {
+		return fmt.Errorf("opening the workspace: %w", err)
+	}
+	defer dir.Close()
+	if w.Folder, err = dir.Info(); err != nil {
+		return fmt.Errorf("opening the workspace: %w", err)
+	}
+	return nil
+}
+
+// Open opens the workspace, and nothing that was put in its place.
+func (w *Workspace) Open() (*packfs.Dir, error) {
+	return packfs.OpenSame(w.Dir, w.Folder, packfs.RefuseHardLinks)
+}
+
+// URI returns the URI of a file or folder of the workspace.
+func (w *Workspace) URI(name string) string {
+	return address.URI{Scheme: address.SchemeWorkspace, Path: path.Join(w.Handle, name)}.String()
+}
+
+// leave lets go of a workspace. Its files stay until they are old, since a person may
+// want them; an empty folder is removed.
+func (w *Workspace) leave() {
+	if w.use != nil {
+		_ = w.use.Leave() // a lock that stays is removed with the workspace
+	}
+}
+
+// isKept reports whether the workspace is kept for a call whose program never ran.
+// The caller holds the set's mu.
+func (w *Workspace) isKept() bool { return w.call != [sha256.Size]byte{} }
