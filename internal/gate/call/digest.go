@@ -46,7 +46,7 @@ func (r *Request) digest(level sandbox.Level) string {
 }
 
 // addSubject adds who asks, and about which pack.
-func (r *Request) addSubject(s sum) {
+func (r *Request) addSubject(s *sum) {
 	s.add("chat", r.Caller.Chat)
 	s.add("person", r.Caller.Person, fmt.Sprint(int(r.Caller.Origin)))
 	s.add("kind", string(r.Kind))
@@ -56,7 +56,7 @@ func (r *Request) addSubject(s sum) {
 
 // addPlan adds what is started and under which rules, without the arguments.
 // What is added here is a fact of grants too; see [Call.Facts].
-func (r *Run) addPlan(s sum, level sandbox.Level) {
+func (r *Run) addPlan(s *sum, level sandbox.Level) {
 	c, p := r.Command, r.Policy
 	s.add("tool", r.Tool, r.Definition)
 	s.add("read only", fmt.Sprint(r.ReadOnly))
@@ -100,17 +100,20 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 // A sum digests facts byte for byte. Every value has its length before it and
 // every fact its name and count, so that different facts are never the same
 // bytes. (JSON would not do: it writes every byte that is not UTF-8 the same.)
-type sum struct{ hash.Hash }
+type sum struct {
+	hash.Hash
+	b []byte // what add writes next, so that not each fact allocates
+}
 
 // newSum begins a digest. domain keeps digests for different purposes apart.
-func newSum(domain string) sum {
-	s := sum{sha256.New()}
+func newSum(domain string) *sum {
+	s := &sum{Hash: sha256.New()}
 	s.add("packs-mcp", domain)
 	return s
 }
 
-func (s sum) add(name string, values ...string) {
-	b := append(make([]byte, 0, 256), name...)
+func (s *sum) add(name string, values ...string) {
+	b := append(s.b[:0], name...)
 	b = append(strconv.AppendInt(append(b, ' '), int64(len(values)), 10), '\n')
 	for _, v := range values {
 		b = append(strconv.AppendInt(b, int64(len(v)), 10), ':')
@@ -119,9 +122,10 @@ func (s sum) add(name string, values ...string) {
 		b = b[:0]
 	}
 	s.Write(b)
+	s.b = b
 }
 
-func (s sum) String() string { return hex.EncodeToString(s.Sum(nil)) }
+func (s *sum) String() string { return hex.EncodeToString(s.Sum(nil)) }
 
 // hexSum is the SHA-256 digest of b in hex.
 func hexSum(b []byte) string {

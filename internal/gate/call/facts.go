@@ -273,7 +273,7 @@ func (r *Request) Subject() string {
 // UseSubject names what an answer of [KindUse] about the request's pack is about.
 func (r *Request) UseSubject() string { return r.packSubject(KindUse).String() }
 
-func (r *Request) packSubject(kind Kind) sum {
+func (r *Request) packSubject(kind Kind) *sum {
 	s := newSum("subject")
 	s.add("person", r.Caller.who()...)
 	s.add("kind", string(kind))
