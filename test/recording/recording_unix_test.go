@@ -87,11 +87,17 @@ func (s *scene) scrub(text string) string {
 	text = strings.ReplaceAll(text, s.home, "/home/ada")
 	for _, r := range []struct{ what, by string }{
 		{`\b[2-9A-Z]{4}-[2-9A-Z]{4}\b`, "K7QM-2F9X"},
+		{`\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\b`, "2026-11-28 14:03:27"},
+		{`\b\d\d? [A-Z][a-z]+ 20\d\d, \d\d:\d\d\b`, "28 November 2026, 14:03"},
+		{`(\bgrant\s+)[a-z0-9]{8}\b`, "${1}kcqpnbkp"},
 		{`\b\d\d:\d\d:\d\d\b`, "14:03:27"},
 		{`\b\d:\d\d\b`, "8:32"},
 		{`\(pid \d+,`, "(pid 4711,"},
 		{`Asked \d s ago`, "Asked 1 s ago"},
 		{`workspaces/[0-9a-f]{32}`, "workspaces/4f1c9a2ab0c34d7e8f905162738495a6"},
+		{`\bpid-\d+-\d+`, "pid-4711-1772460207481"},
+		{`packs-run-\d+`, "packs-run-2613884959"},
+		{`after \d+ ms`, "after 31 ms"},
 	} {
 		text = regexp.MustCompile(r.what).ReplaceAllString(text, r.by)
 	}
@@ -206,4 +212,27 @@ func TestApprovals(t *testing.T) {
 	answered(call("capability_packs_call_tool", map[string]any{"pack_id": "git-helper", "tool": "changelog", "arguments": map[string]any{"to": "HEAD"}}),
 		"./scripts/changelog.sh --to=HEAD", "digest", "o")
 	s.save("approvals-terminal.svg", "A terminal that runs packs-mcp approvals: a question appears, is shown in full, and is answered")
+}
+
+// A person who has just got the program sees it work, in a project of theirs.
+func TestTry(t *testing.T) {
+	s, env, project := world(t)
+	s.types("packs-mcp try")
+	tty := screen.Sized(t, rows, cols, env, project, "packs-mcp", "try")
+	answer := func(title, key string) {
+		t.Helper()
+		tty.Until(title)
+		tty.Until("Enter to see everything: ")
+		s.keep(5, tty.Screen())
+		tty.Enter(key)
+		s.keep(0.6, tty.Screen())
+		tty.Enter("\r")
+	}
+	answer("Open the documents of pack git-helper?", "c")
+	tty.Until("5. Runs")
+	answer("Run tool status of pack git-helper?", "o")
+	tty.Until("Now connect it to your client")
+	tty.Until("setup")
+	s.keep(6, tty.Screen())
+	s.save("try-terminal.svg", "A terminal that runs packs-mcp try: the documents of a pack are opened for the chat, then a run of one of its tools is allowed once, and the audit log shows all of it")
 }

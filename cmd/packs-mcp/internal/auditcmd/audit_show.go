@@ -158,8 +158,10 @@ func printNoted(s *cli.Screen, e audit.Entry, note string) error {
 		_, err := fmt.Fprintf(s, "Event %d, %s, %s: %s.\n", e.Seq, localTime(e.Time), safetext.Line(string(e.Event)), safetext.Line(text))
 		return err
 	}
-	event := fmt.Sprintf("%-12s", safetext.Line(string(e.Event)))
-	_, err := fmt.Fprintf(s, "%6d  %s  %s %s\n", e.Seq, localTime(e.Time), s.Style(styleOf(e), event), safetext.Line(text))
+	event := safetext.Line(string(e.Event))
+	// The blanks are outside the style: lines that do not fit are indented by them.
+	blanks := strings.Repeat(" ", max(0, 12-len(event)))
+	_, err := fmt.Fprintf(s, "%6d  %s  %s%s %s\n", e.Seq, localTime(e.Time), s.Style(styleOf(e), event), blanks, safetext.Line(text))
 	return err
 }
 
