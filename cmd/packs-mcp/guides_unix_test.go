@@ -23,7 +23,7 @@ type step struct {
 
 var (
 	savesAs = regexp.MustCompile("(?s)Save this as\\s+`([^`]+)`:\\s*$")
-	answers = regexp.MustCompile(`^(….*|\[o\]nce .*)(: )(\S+)$`) // the end of a question, and what the reader types
+	answers = regexp.MustCompile(`^(….*|(?:\d+ runs?: )?\[o\]nce .*)(: )(\S+)$`) // the end of a question, and what the reader types
 )
 
 // steps returns what the reader of a guide does. A block in sh is run, a block after
