@@ -42,8 +42,8 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
-// Each image that the Dockerfile begins with is named by its digest, and has the Go that
-// go.mod asks for.
+// Each image that the Dockerfile begins with is named by its digest. Its Go is the one that
+// releases are built with, and new enough for go.mod.
 func TestBaseImagesArePinned(t *testing.T) {
 	text, err := os.ReadFile("../Dockerfile")
 	if err != nil {
@@ -77,6 +77,15 @@ func TestBaseImagesArePinned(t *testing.T) {
 		has, _, _ := strings.Cut(parts[2], "-")
 		if version.Compare("go"+has, "go"+string(asked[1])) < 0 {
 			t.Errorf("the image has Go %s, and go.mod asks for %s", has, asked[1])
+		}
+		workflow, err := os.ReadFile("../.github/workflows/release.yml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?:go-version|go-version-file): ([^,}\s]+)`).FindAllSubmatch(workflow, -1) {
+			if string(m[1]) != has {
+				t.Errorf("the release workflow builds with Go %s, and the image with %s", m[1], has)
+			}
 		}
 	}
 	if goes != 1 {
