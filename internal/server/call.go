@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolresult"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -87,7 +88,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	id := wire.NewReference()
 	fails := func(e *toolerr.Error) *mcp.CallToolResult {
 		spans.From(ctx).ToolFailed(e.Code)
-		return onceFor(ctx, failure(e))
+		return onceFor(ctx, toolresult.Failure(e))
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -121,7 +122,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	case question != nil:
 		return inputRequired(ctx, question).ToolResult(), nil
 	}
-	result, err = success(ctx, out, c.note)
+	result, err = toolresult.Success(out, c.note, knowsLinks(ctx))
 	if err == nil && result.IsError {
 		spans.From(ctx).ToolFailed(codeOf(out))
 	}

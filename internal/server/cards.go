@@ -123,8 +123,8 @@ type waitingResult struct {
 	card map[string]any
 }
 
-func (*waitingResult) failed() bool      { return false }
-func (r *waitingResult) meta() *mcp.Meta { return mcp.NewMetaFromMap(map[string]any{cardKey: r.card}) }
+func (*waitingResult) Failed() bool      { return false }
+func (r *waitingResult) Meta() *mcp.Meta { return mcp.NewMetaFromMap(map[string]any{cardKey: r.card}) }
 
 // errNoCards is the error of a tool for cards where there are none.
 func errNoCards() error {

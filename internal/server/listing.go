@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -147,9 +148,9 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	if strings.Contains(about, "\n") {
 		of = "\n\n" + of[1:] // and not in the last example
 	}
-	output := envelopeSchema
+	output := envelope.Schema
 	if t.Output.Merged {
-		output = anyEnvelopeSchema
+		output = envelope.AnySchema
 	}
 	return mcp.Tool{
 		Name: listed, Title: title,

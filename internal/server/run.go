@@ -9,8 +9,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
+	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -69,6 +71,13 @@ func (r *run) action(req gate.Request) *action {
 		})
 		return e, nil
 	}}
+}
+
+// envelope makes of the run's result what the model gets.
+func (r *run) envelope(id string, result *sandbox.Result, limits sandbox.Limits) *envelope.Envelope {
+	of := envelope.Run{Output: r.output, Allows: r.allows, Secrets: r.secrets, Workspace: r.call.currentWorkspace()}
+	of.Local = r.call.chat.origin == gate.OriginClient || r.call.chat.origin == gate.OriginMachine
+	return of.Envelope(id, result, limits)
 }
 
 // place waits until the run may go on: for a place among those of its chat, and

@@ -18,65 +18,6 @@ import (
 // running is what a client is told while its program runs.
 const running = "the program has been running"
 
-// A changeSet is what a model gets of a run's changes in one folder.
-type changeSet struct {
-	Set     string       `json:"set"`
-	Folder  string       `json:"folder"`
-	Applied []string     `json:"applied,omitempty"` // paths in Folder
-	Held    []heldChange `json:"held,omitempty"`    // wait for the user
-	Refused []heldChange `json:"refused,omitempty"` // never applied
-	More    int          `json:"more,omitempty"`    // how many are not listed
-}
-
-type heldChange struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason"`
-}
-
-// changesSchema says no more than a model needs before there are any: every list
-// of tools has it three times.
-const changesSchema = `{"type":"array","items":{"type":"object","properties":{"set":{"type":"string"},"folder":{"type":"string"},` +
-	`"applied":{"type":"array","items":{"type":"string"}},"held":{"type":"array"},"refused":{"type":"array"},"more":{"type":"integer"}}}}`
-
-// maxChanges is how many changes of each state a result lists, of one folder.
-const maxChanges = 50
-
-// addChanges adds what became of what the run changed.
-func (e *runEnvelope) addChanges(res *sandbox.Result) {
-	for _, set := range res.Changes {
-		of := changeSet{Set: set.ID, Folder: safetext.Line(set.Folder)}
-		for _, c := range set.Changes {
-			path := safetext.Line(c.Path)
-			held := heldChange{Path: path, Reason: safetext.Line(c.Reason)}
-			switch {
-			case c.State == changes.Applied && len(of.Applied) < maxChanges:
-				of.Applied = append(of.Applied, path)
-			case c.State == changes.Held && len(of.Held) < maxChanges:
-				of.Held = append(of.Held, held)
-			case c.State == changes.Refused && len(of.Refused) < maxChanges:
-				of.Refused = append(of.Refused, held)
-			default:
-				of.More++
-			}
-		}
-		e.Changes = append(e.Changes, of)
-		if n := set.Count(changes.Held); n > 0 {
-			what := "1 change waits"
-			if n > 1 {
-				what = fmt.Sprintf("%d changes wait", n)
-			}
-			e.Notes = append(e.Notes, fmt.Sprintf("%s for the user and is not in %s; tell the user to look on the approval page (packs-mcp approvals open) or with: packs-mcp changes show %s",
-				what, safetext.Quote(set.Folder), set.ID))
-		}
-		if n := set.Count(changes.Refused); n > 0 {
-			e.Notes = append(e.Notes, fmt.Sprintf("refused in %s, and lost: %d of the run's changes", safetext.Quote(set.Folder), n))
-		}
-	}
-	if res.ChangesProblem != "" {
-		e.Notes = append(e.Notes, "changes of the run were not applied, and are lost: "+safetext.Line(res.ChangesProblem))
-	}
-}
-
 // waits tells the client and the log that the run waits for its turn, which h has.
 func (r *run) waits(progress *teller, permit *gate.Permit, h changes.Holder) (over func()) {
 	r.waited = true

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolresult"
 )
 
 // Methods that the library has no constants for.
@@ -195,11 +196,7 @@ func (s *Server) skill(ctx context.Context, p *packs.Pack) (json.RawMessage, err
 	for i, f := range tree.Files {
 		e.Resources[i] = skillResource{URI: address.OfPack(p, f.Path), Digest: f.Digest, Size: f.Size}
 	}
-	raw, err := encode(e)
-	if err != nil {
-		return nil, err
-	}
-	return raw.RawStructuredContent, nil
+	return toolresult.JSON(e)
 }
 
 // skillTree digests a skill, and no more of it than a skill may have.

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -33,7 +34,7 @@ func callTool() *baseTool {
 			`"tool":{"type":"string","description":"as declared or as listed"},` +
 			`"arguments":{"type":"object","description":"as in the tool's signature and schema"},` +
 			`"workspace":{"type":"string","description":"handle that a run returned; new for another"}},"required":["pack_id","tool","arguments"],"additionalProperties":false}`,
-		output:      anyEnvelopeSchema,
+		output:      envelope.AnySchema,
 		annotations: mcp.ToolAnnotation{Title: "Call a pack's tool", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},
 		prepare:     (*Server).prepareCallTool,
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
+	"github.com/packs-mcp/packs-mcp/internal/server/meant"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
@@ -34,7 +36,7 @@ func execTool() *baseTool {
 			`"args":{"type":"array","items":{"type":"string"}},` +
 			`"cwd_policy":{"type":"string","enum":["workspace","pack_root"]},` +
 			`"workspace":{"type":"string","description":"handle that a run returned; new for another"}},"required":["pack_id","command"],"additionalProperties":false}`,
-		output:      envelopeSchema,
+		output:      envelope.Schema,
 		annotations: mcp.ToolAnnotation{Title: "Run a command for a pack", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},
 		prepare:     (*Server).prepareExec,
 	}
@@ -76,7 +78,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	of := s.planned(c, pack)
 	of.Tree = tree
 	planned, err := s.planner.Program(ctx, of, p.Command, p.Args, p.CwdPolicy)
-	if hint := s.misspelled(c, pack, &p, err); hint != nil {
+	if hint := (meant.Command{Pack: pack, Workspace: c.currentWorkspace(), Command: p.Command, Args: p.Args}).Explain(err); hint != nil {
 		return nil, hint
 	}
 	if err != nil {

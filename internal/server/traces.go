@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -57,13 +58,8 @@ func untraced(mcp.JSONRPCMessage) {}
 // when there is none.
 func codeOf(v any) string {
 	switch v := v.(type) {
-	case *runEnvelope:
-		if v.Failure != nil {
-			return v.Failure.Code
-		}
-		if e, ok := v.Error.(*toolerr.Error); ok {
-			return e.Code
-		}
+	case *envelope.Envelope:
+		return v.Code()
 	case map[string]any:
 		if e, ok := v["error"].(*toolerr.Error); ok {
 			return e.Code

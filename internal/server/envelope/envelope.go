@@ -1,7 +1,8 @@
-package server
-
-// What a run becomes for the model: the envelope, without secrets and with nothing that
-// could deceive.
+// Package envelope makes of a run what a model gets of it: the output and the files,
+// without secrets and with nothing that could deceive, and why a run failed.
+//
+// It runs nothing, and does not decide what is secret or which exit codes mean success.
+package envelope
 
 import (
 	"encoding/json"
@@ -12,16 +13,27 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/capture"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
-// runEnvelope is what a model gets of a run.
-type runEnvelope struct {
+// A Run is what is known of a program's run beside its result.
+type Run struct {
+	Output    tools.Output         // how the tool formats its output
+	Allows    func(code int) bool  // reports whether an exit code means success
+	Secrets   *redact.Secrets      // that must not be in the envelope
+	Workspace *workspace.Workspace // that it ran in
+	Local     bool                 // the client is on this machine, so absolute paths are of use
+}
+
+// An Envelope is what a model gets of a run.
+type Envelope struct {
 	OK         bool           `json:"ok"`
 	ExitCode   int            `json:"exit_code"`
 	Signal     string         `json:"signal,omitempty"`
@@ -59,8 +71,8 @@ const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},
 
 // Output schemas of runs: of all but those of Markdown tools, and of any.
 const (
-	envelopeSchema    = envelopeBefore + toolerr.Property + envelopeBehind
-	anyEnvelopeSchema = envelopeBefore + `"note":{"type":"string"},"error":{"anyOf":[` + toolerr.Schema + `,{"type":"string"}]},"failure":` + toolerr.Schema + envelopeBehind
+	Schema    = envelopeBefore + toolerr.Property + envelopeBehind
+	AnySchema = envelopeBefore + `"note":{"type":"string"},"error":{"anyOf":[` + toolerr.Schema + `,{"type":"string"}]},"failure":` + toolerr.Schema + envelopeBehind
 )
 
 const envelopeBefore = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
@@ -71,40 +83,54 @@ const envelopeBehind = `,"notes":{"type":"array","items":{"type":"string"}},` +
 	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"file":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},"changes":` + changesSchema + `,` +
 	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 
-func (e *runEnvelope) failed() bool { return !e.OK }
+// Failed reports whether the run failed.
+func (e *Envelope) Failed() bool { return !e.OK }
 
-func (e *runEnvelope) meta() *mcp.Meta {
+// Meta is what clients get besides the result, and models do not: text to be spoken.
+func (e *Envelope) Meta() *mcp.Meta {
 	if e.speak == "" {
 		return nil
 	}
 	return mcp.NewMetaFromMap(map[string]any{"packs-mcp/speak": e.speak})
 }
 
+// Code returns the code of the error; empty for none.
+func (e *Envelope) Code() string {
+	if e.Failure != nil {
+		return e.Failure.Code
+	}
+	if err, ok := e.Error.(*toolerr.Error); ok {
+		return err.Code
+	}
+	return ""
+}
+
 // maxLinks is how many artifacts a result links to; the others are listed.
 const maxLinks = 20
 
-func (e *runEnvelope) links() []mcp.Content { return e.made }
+// Links are links to the first files that the run made or changed.
+func (e *Envelope) Links() []mcp.Content { return e.made }
 
-// envelope turns the program's bytes into what is safe to show.
-func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *runEnvelope {
-	e := &runEnvelope{
+// Envelope turns the program's bytes into what is safe to show.
+func (r *Run) Envelope(id string, res *sandbox.Result, limits sandbox.Limits) *Envelope {
+	e := &Envelope{
 		ExitCode: res.ExitCode, Signal: res.Signal,
 		DurationMS: res.Duration.Milliseconds(),
-		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.currentWorkspace().Handle,
-		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
+		Sandbox:    res.Level.String(), RunID: id, Workspace: r.Workspace.Handle,
+		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.Allows(res.ExitCode),
 	}
 	shown := func(c sandbox.Capture) *string {
 		text := r.clean(string(r.uncut(c).Bytes()))
 		return &text
 	}
-	if r.output.Merged {
+	if r.Output.Merged {
 		e.Output, e.Truncated, e.Success = shown(res.Merged), res.Merged.Truncated(), &e.OK
 	} else {
 		e.Stdout, e.Stderr = shown(res.Stdout), shown(res.Stderr)
 		e.Truncated = res.Stdout.Truncated() || res.Stderr.Truncated()
 	}
 	r.format(e, res.Stdout, limits)
-	e.fail(r.cause(res, limits, e.OK), r.output.Merged)
+	e.fail(r.cause(res, limits, e.OK), r.Output.Merged)
 	e.notes(res)
 	e.Artifacts, e.made = r.artifacts(res)
 	return e
@@ -112,7 +138,7 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 
 // fail says why a run failed; cause is nil when it did not. specs/skill-md-tools §4.3:
 // "error": "Command failed with exit code 1".
-func (e *runEnvelope) fail(cause *toolerr.Error, markdown bool) {
+func (e *Envelope) fail(cause *toolerr.Error, markdown bool) {
 	switch {
 	case cause == nil:
 	case markdown:
@@ -124,12 +150,12 @@ func (e *runEnvelope) fail(cause *toolerr.Error, markdown bool) {
 
 // format adds what the tool makes of standard output. It is read before it is
 // cut, and what comes of it is cut as the output would have been.
-func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limits) {
+func (r *Run) format(e *Envelope, stdout sandbox.Capture, limits sandbox.Limits) {
 	raw, isWhole := stdout.All()
 	if !isWhole {
 		raw = r.uncut(stdout).Bytes()
 	}
-	out, err := r.output.Apply(string(raw), isWhole, e.OK)
+	out, err := r.Output.Apply(string(raw), isWhole, e.OK)
 	if err != nil {
 		e.Notes = append(e.Notes, "the output could not be formatted: "+safetext.Line(err.Error()))
 	}
@@ -139,9 +165,9 @@ func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limi
 	}
 	e.speak = r.clean(out.Speak)
 	switch {
-	case !r.formats() || !e.OK && r.output.Merged:
+	case !r.formats() || !e.OK && r.Output.Merged:
 		return
-	case !e.OK || err != nil && !r.output.Merged:
+	case !e.OK || err != nil && !r.Output.Merged:
 		e.Output = e.Stdout // as it is
 		return
 	case err != nil:
@@ -149,7 +175,7 @@ func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limi
 	}
 	limits = limits.WithDefaults()
 	most := limits.Output
-	if r.output.Merged {
+	if r.Output.Merged {
 		most = limits.OutputMerged
 	}
 	formatted := capture.Cut([]byte(r.clean(out.Text)), most)
@@ -162,22 +188,22 @@ func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limi
 }
 
 // formats reports whether the tool says how its output is to be shown.
-func (r *run) formats() bool { return r.output.ExtractField != "" || r.output.Template != "" }
+func (r *Run) formats() bool { return r.Output.ExtractField != "" || r.Output.Template != "" }
 
 // uncut returns c without the parts of secrets that the gap between its head and
 // its tail cuts in two.
-func (r *run) uncut(c sandbox.Capture) sandbox.Capture {
+func (r *Run) uncut(c sandbox.Capture) sandbox.Capture {
 	if c.Truncated() {
-		c.Head, c.Tail = r.secrets.HideCut(c.Head, c.Tail)
+		c.Head, c.Tail = r.Secrets.HideCut(c.Head, c.Tail)
 	}
 	return c
 }
 
 // clean escapes what could deceive, and takes out secret values.
-func (r *run) clean(text string) string { return safetext.Text(r.secrets.Hide(text)) }
+func (r *Run) clean(text string) string { return safetext.Text(r.Secrets.Hide(text)) }
 
 // cleanValue does the same for every string in a JSON value.
-func (r *run) cleanValue(v any) any {
+func (r *Run) cleanValue(v any) any {
 	switch v := v.(type) {
 	case string:
 		return r.clean(v)
@@ -210,7 +236,7 @@ func (r *run) cleanValue(v any) any {
 
 // cause says why a run failed; nil when it did not. specs/skill-md-tools §4.3
 // has these words for a program that fails by itself.
-func (r *run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolerr.Error {
+func (r *Run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolerr.Error {
 	switch res.Cause {
 	case sandbox.CauseTimeout:
 		return toolerr.New(toolerr.CodeTimeout, "Ask for less at once, or tell the user that the tool is slow.", "the program was stopped after %s", limits.Timeout)
@@ -253,7 +279,7 @@ func bySignal(res *sandbox.Result) string {
 }
 
 // notes says what else a reader of the result has to know.
-func (e *runEnvelope) notes(res *sandbox.Result) {
+func (e *Envelope) notes(res *sandbox.Result) {
 	for _, c := range []struct {
 		name string
 		of   sandbox.Capture
@@ -283,15 +309,15 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 
 // artifacts are the files that the program made or changed, and links to the
 // first of them.
-func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
-	dir, err := r.call.currentWorkspace().Open()
+func (r *Run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
+	dir, err := r.Workspace.Open()
 	if err == nil {
 		defer dir.Close()
 	}
 	for _, a := range res.Artifacts {
 		art := artifact{Path: safetext.Line(a.Path), Type: "file", SizeBytes: a.Size}
-		if origin := r.call.chat.origin; origin == gate.OriginClient || origin == gate.OriginMachine {
-			art.File = safetext.Line(filepath.Join(r.call.currentWorkspace().Dir, filepath.FromSlash(a.Path)))
+		if r.Local {
+			art.File = safetext.Line(filepath.Join(r.Workspace.Dir, filepath.FromSlash(a.Path)))
 		}
 		if err == nil {
 			if page, err := dir.Read(a.Path, 0, 1, packfs.Limits{File: 1 << 62}); err == nil {
@@ -301,7 +327,7 @@ func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Conten
 		out = append(out, art)
 		if _, err := packfs.Clean(a.Path); err == nil && len(links) < maxLinks {
 			links = append(links, mcp.ResourceLink{
-				Type: mcp.ContentTypeLink, URI: r.call.currentWorkspace().URI(a.Path), Name: art.Path,
+				Type: mcp.ContentTypeLink, URI: r.Workspace.URI(a.Path), Name: art.Path,
 				Description: "made by this run", MIMEType: art.MIME, Size: &a.Size,
 			})
 		}

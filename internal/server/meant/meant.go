@@ -1,4 +1,9 @@
-package server
+// Package meant says what was probably meant by a command of a pack that names no program:
+// a file of the pack without "./", a command line in place of one program, a script in
+// the workspace.
+//
+// It changes no command and starts nothing: its words are the hint of an error.
+package meant
 
 import (
 	"bytes"
@@ -12,16 +17,26 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolresult"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
-// misspelled explains the error of a command that names no program, or a folder, and says how
+// A Command is a command that could not be found, and where it may be.
+type Command struct {
+	Pack      *packs.Pack
+	Workspace *workspace.Workspace
+	Command   string
+	Args      []string
+}
+
+// Explain explains the error of a command that names no program, or a folder, and says how
 // what was probably meant is written; nil when it has nothing to say.
-func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error) *toolerr.Error {
+func (m Command) Explain(err error) *toolerr.Error {
 	hint := ""
 	if e, ok := errors.AsType[*program.NotFoundError](err); ok && e.NeededBy == "" {
-		hint = s.meantCommand(c, pack, p)
+		hint = m.command()
 	} else if _, ok := errors.AsType[*program.NotExecutableError](err); ok {
-		hint = ofFolder(pack, p.Command)
+		hint = ofFolder(m.Pack, m.Command)
 	}
 	if hint == "" {
 		return nil
@@ -31,23 +46,23 @@ func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error)
 	return t
 }
 
-func (s *Server) meantCommand(c *call, pack *packs.Pack, p *execParams) string {
-	if name := ofPack(pack, p.Command); name != "" && name != p.Command {
-		return fmt.Sprintf("A program of the pack begins with ./: call again with %s.", spelledCall(name, p.Args))
+func (m Command) command() string {
+	if name := ofPack(m.Pack, m.Command); name != "" && name != m.Command {
+		return fmt.Sprintf("A program of the pack begins with ./: call again with %s.", spelledCall(name, m.Args))
 	}
-	if hint := ofWorkspace(c, p.Command, p.Args); hint != "" {
+	if hint := ofWorkspace(m.Workspace, m.Command, m.Args); hint != "" {
 		return hint
 	}
-	if hint := ofFolder(pack, p.Command); hint != "" {
+	if hint := ofFolder(m.Pack, m.Command); hint != "" {
 		return hint
 	}
-	if name := inScripts(pack, p.Command); name != "" {
-		return fmt.Sprintf("The pack has that program in a folder: call again with %s.", spelledCall(name, p.Args))
+	if name := inScripts(m.Pack, m.Command); name != "" {
+		return fmt.Sprintf("The pack has that program in a folder: call again with %s.", spelledCall(name, m.Args))
 	}
-	if name := ofPack(pack, strings.ReplaceAll(p.Command, `\`, "/")); name != "" {
-		return fmt.Sprintf("A program of the pack begins with ./, and its path has slashes: call again with %s.", spelledCall(name, p.Args))
+	if name := ofPack(m.Pack, strings.ReplaceAll(m.Command, `\`, "/")); name != "" {
+		return fmt.Sprintf("A program of the pack begins with ./, and its path has slashes: call again with %s.", spelledCall(name, m.Args))
 	}
-	words := strings.Fields(p.Command)
+	words := strings.Fields(m.Command)
 	if len(words) == 0 {
 		return "command names one program: call again with its name."
 	}
@@ -58,15 +73,15 @@ func (s *Server) meantCommand(c *call, pack *packs.Pack, p *execParams) string {
 	if len(words) < 2 {
 		return ""
 	}
-	if strings.ContainsAny(p.Command, "\"'\\|&;<>$`*?(){}") {
+	if strings.ContainsAny(m.Command, "\"'\\|&;<>$`*?(){}") {
 		return "command takes one program and no arguments, and there is no shell: put each argument into args as it is, without quotes, and make a call for each program."
 	}
 	program := words[0]
-	if name := cmp.Or(ofPack(pack, program), inScripts(pack, program)); name != "" {
+	if name := cmp.Or(ofPack(m.Pack, program), inScripts(m.Pack, program)); name != "" {
 		program = name
 	}
-	args := append(words[1:], p.Args...)
-	if hint := ofWorkspace(c, program, args); hint != "" {
+	args := append(words[1:], m.Args...)
+	if hint := ofWorkspace(m.Workspace, program, args); hint != "" {
 		return hint
 	}
 	return fmt.Sprintf("command takes one program and no arguments: call again with %s.", spelledCall(program, args))
@@ -82,14 +97,14 @@ func spelledCall(program string, args []string) string {
 	if args == nil {
 		args = []string{}
 	}
-	text, err := encode(struct {
+	text, err := toolresult.JSON(struct {
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
 	}{program, args})
 	if err != nil {
 		return "it"
 	}
-	return strings.Trim(string(text.RawStructuredContent), "{}")
+	return strings.Trim(string(text), "{}")
 }
 
 // ofPack is how the file of a pack is called as a program; empty when the pack has
@@ -146,9 +161,9 @@ func ofFolder(pack *packs.Pack, name string) string {
 
 // ofWorkspace says how a script that an earlier run made is run: programs are not
 // looked for in a workspace, whose files every run can change.
-func ofWorkspace(c *call, name string, args []string) string {
+func ofWorkspace(w *workspace.Workspace, name string, args []string) string {
 	rel := strings.TrimPrefix(name, "./")
-	dir, err := c.currentWorkspace().Open()
+	dir, err := w.Open()
 	if err != nil {
 		return ""
 	}

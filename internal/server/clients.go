@@ -1,8 +1,14 @@
 package server
 
+// What clients are known to do.
+
 import (
+	"context"
 	"strings"
 	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
 )
 
 // patience returns how long a client is known to wait for a call; 0: not known.
@@ -27,4 +33,29 @@ func patience(client string, progress bool) time.Duration {
 		}
 	}
 	return 0
+}
+
+// onceFor returns an error with its text alone for clients that show their model both
+// that and the structure. The text has the same JSON.
+func onceFor(ctx context.Context, result *mcp.CallToolResult) *mcp.CallToolResult {
+	if result == nil || !result.IsError {
+		return result
+	}
+	_, sess, ok := chatOf(ctx)
+	if !ok {
+		return result
+	}
+	name := sess.GetClientInfo().Name
+	for _, known := range []string{"gemini-cli-mcp-client", "qwen-cli-mcp-client"} { // measured; see docs/reference/clients.md
+		if strings.HasPrefix(name, known) {
+			result.RawStructuredContent = nil
+		}
+	}
+	return result
+}
+
+// knowsLinks reports whether the client's version of the protocol has links to
+// resources in results.
+func knowsLinks(ctx context.Context) bool {
+	return mcpserver.RequestProtocolVersion(ctx) >= mcp.ProtocolVersion20250618
 }
