@@ -1,6 +1,6 @@
-// Packs-mcp-sigstore verifies the Sigstore bundles of packs for packs-mcp, which starts
-// it: a question on standard input, a verdict on standard output, both JSON, as package
-// trust has them.
+// Packs-mcp-sigstore verifies and makes the Sigstore bundles of packs for packs-mcp, which
+// starts it: a question or an order on standard input, a verdict or a bundle on standard
+// output, both JSON, as package trust has them.
 //
 // It reads no file and no environment variable, and asks nobody over the network. All
 // that a verdict depends on is in the question, but for the certificates and logs of
@@ -22,7 +22,7 @@ func main() {
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 {
-		fmt.Fprintln(stderr, "packs-mcp-sigstore checks the Sigstore signatures of packs. packs-mcp starts it; there is nothing to call it for.")
+		fmt.Fprintln(stderr, "packs-mcp-sigstore checks and makes the Sigstore signatures of packs. packs-mcp starts it; there is nothing to call it for.")
 		return 2
 	}
 	if err := answer(stdin, stdout); err != nil {
@@ -40,6 +40,17 @@ func answer(stdin io.Reader, stdout io.Writer) error {
 	if len(data) > trust.MaxQuestion {
 		return errors.New("the question is too long")
 	}
+	order, ok, err := trust.ParseOrder(data)
+	if err != nil {
+		return fmt.Errorf("reading the order: %w", err)
+	}
+	if ok {
+		p, err := sign(order)
+		if err != nil {
+			return err
+		}
+		return reply(stdout, func() ([]byte, error) { return order.Answer(p) })
+	}
 	q, err := trust.ParseQuestion(data)
 	if err != nil {
 		return fmt.Errorf("reading the question: %w", err)
@@ -48,7 +59,11 @@ func answer(stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out, err := q.Answer(v)
+	return reply(stdout, func() ([]byte, error) { return q.Answer(v) })
+}
+
+func reply(stdout io.Writer, answer func() ([]byte, error)) error {
+	out, err := answer()
 	if err != nil {
 		return err
 	}

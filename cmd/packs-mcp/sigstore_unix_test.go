@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,6 +32,7 @@ type signing struct {
 	bin   string // and of those that are used
 	dir   string // of the person
 	host  string // of the registry
+	env   []string
 	*authority.Authority
 }
 
@@ -45,7 +45,7 @@ func TestSigstore(t *testing.T) {
 			t.Fatalf("building %s: %v\n%s", name, err, out)
 		}
 	}
-	for name, test := range map[string]func(*testing.T, *signing){"signers": testSigners, "program": testSigstoreProgram, "key": testSigstoreKey} {
+	for name, test := range map[string]func(*testing.T, *signing){"signers": testSigners, "program": testSigstoreProgram, "key": testSigstoreKey, "publish --sign": testPublishSigned, "beside archives": testSignedArchives} {
 		t.Run(name, func(t *testing.T) { test(t, newSigning(t, built)) })
 	}
 }
@@ -103,10 +103,6 @@ func (s *signing) publish(version, words string, sign func(digest string) []byte
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	by := func(_ context.Context, digest string) ([]byte, error) { return sign(digest), nil }
-	if sign == nil {
-		by = nil
-	}
 	b, err := sources.NewBundle(s.t.Context(), snap, "")
 	if err != nil {
 		s.t.Fatal(err)
@@ -115,7 +111,11 @@ func (s *signing) publish(version, words string, sign func(digest string) []byte
 	p, err := oci.Prepare(s.t.Context(), &web.Access{Private: []string{"127.0.0.1"}}, b, r)
 	if err == nil {
 		defer p.Close()
-		err = p.Publish(s.t.Context(), by)
+		var signature []byte
+		if sign != nil {
+			signature = sign(p.Digest)
+		}
+		err = p.Publish(s.t.Context(), signature)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -143,6 +143,7 @@ func (s *signing) run(status int, args ...string) string {
 		"HOME=" + s.dir, "PATH=" + s.dir + ":/usr/bin:/bin", "PACKS_MCP_HOME=" + filepath.Join(s.dir, "state"), "PACKS_MCP_CONFIG=" + filepath.Join(s.dir, "config", "config.yaml"),
 		"SIGSTORE_ROOT_FILE=" + filepath.Join(s.dir, "evil.json"), "TUF_ROOT=" + s.dir,
 	}
+	cmd.Env = append(cmd.Env, s.env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	_ = cmd.Run()

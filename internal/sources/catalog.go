@@ -53,15 +53,11 @@ func (c *Catalog) Close() error {
 // PinOf returns what the source calls the state of one of its packs: most sources have
 // one pin for all.
 func PinOf(ctx context.Context, s Snapshot, under string) (string, error) {
-	c, ok := s.(*Catalog)
-	if !ok {
-		return s.Pin(), nil
-	}
-	o, _, err := c.find(ctx, under)
+	one, err := At(ctx, s, under)
 	if err != nil {
 		return "", err
 	}
-	return o.Pin(), nil
+	return one.Pin(), nil
 }
 
 // find fetches the pack that a path belongs to, once, and returns what is left of the

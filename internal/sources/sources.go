@@ -26,6 +26,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
 // A Snapshot is a source in one state, which does not change any more.
@@ -54,10 +55,36 @@ type Past interface {
 	Follows(ctx context.Context, pin string) (bool, error)
 }
 
-// A Bundled is a Snapshot that may have Sigstore bundles beside it.
+// A Bundled is a Snapshot that may have signatures beside it.
 type Bundled interface {
-	// Bundles returns the bundles for what Pin names. Nobody has verified them.
-	Bundles(ctx context.Context) ([][]byte, error)
+	// Proofs returns the signatures of what Pin names.
+	Proofs(ctx context.Context) ([]Proof, error)
+}
+
+// A Proof is a signature that is beside what it is for. One member is set.
+type Proof struct {
+	Bundle []byte          // a Sigstore bundle, which nobody has verified
+	SSH    *lock.Signature // who made an SSH signature, which fits
+	Wrong  string          // why an SSH signature does not
+}
+
+// SSHProof checks an armored SSH signature of a message.
+func SSHProof(armored, message []byte) Proof {
+	key, err := trust.SSH(armored, message, trust.NamespaceFile)
+	if err != nil {
+		return Proof{Wrong: err.Error()}
+	}
+	return Proof{SSH: &lock.Signature{Kind: trust.KindSSH, Key: key}}
+}
+
+// At returns the snapshot that has the pack at a path: most sources have one for all.
+func At(ctx context.Context, s Snapshot, under string) (Snapshot, error) {
+	c, ok := s.(*Catalog)
+	if !ok {
+		return s, nil
+	}
+	one, _, err := c.find(ctx, under)
+	return one, err
 }
 
 // A PinError says that a source has other bytes than those that were named.

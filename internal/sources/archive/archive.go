@@ -16,18 +16,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
-	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 	"github.com/packs-mcp/packs-mcp/internal/sources/userfile"
 )
 
 // MaxSize is the largest archive that is read, in bytes of the file.
 const MaxSize = 256 << 20
+
+// MaxSignature is the largest signature beside one.
+const MaxSignature = 1 << 20
 
 // Bounds of one archive, whatever of it is wanted.
 const (
@@ -41,7 +42,8 @@ type Archive struct {
 	size int64
 	at   string
 	sum  string
-	sig  []byte // what signs it, or nil
+	// beside returns the file whose name has a suffix more, or nothing; nil: there are none.
+	beside func(ctx context.Context, suffix string) ([]byte, error)
 }
 
 // An Input is an open file.
@@ -57,16 +59,33 @@ func Open(name, sum string) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the archive: %w", err)
 	}
-	sig, err := os.ReadFile(name + ".sig")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, f.Close())
-	}
 	a, err := New(f, name, sum)
 	if err != nil {
 		return nil, err
 	}
-	a.sig = sig
+	a.beside = func(_ context.Context, suffix string) ([]byte, error) { return readBeside(name + suffix) }
 	return a, nil
+}
+
+func readBeside(name string) ([]byte, error) {
+	f, err := userfile.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxSignature+1))
+	if err == nil && len(data) > MaxSignature {
+		err = fmt.Errorf("%q: %w: a signature has at most %d KiB", name, stage.ErrTooLarge, MaxSignature>>10)
+	}
+	return data, errors.Join(err, f.Close())
+}
+
+// Beside says how the signatures of the archive are found: get returns the file at its
+// address with a suffix more, or nothing.
+func (a *Archive) Beside(get func(ctx context.Context, suffix string) ([]byte, error)) {
+	a.beside = get
 }
 
 // New reads the archive in a file that came from an address, and closes the file with
@@ -108,21 +127,37 @@ func (a *Archive) Resolved() string { return a.at }
 
 func (a *Archive) Pin() string { return "sha256:" + a.sum }
 
-// Signer is who made the signature in the file beside the archive, whose name ends in
-// .sig.
-func (a *Archive) Signer() (*lock.Signature, error) {
-	if a.sig == nil {
+// Signer is nobody: signatures are beside the archive.
+func (a *Archive) Signer() (*lock.Signature, error) { return nil, nil }
+
+// Suffixes of the names of signatures beside an archive.
+const (
+	SSHSuffix      = ".sig"
+	SigstoreSuffix = ".sigstore.json"
+)
+
+// Proofs implements [sources.Bundled]: the SSH signature in NAME.sig, and the Sigstore
+// bundle in NAME.sigstore.json.
+func (a *Archive) Proofs(ctx context.Context) ([]sources.Proof, error) {
+	if a.beside == nil {
 		return nil, nil
 	}
-	data, err := io.ReadAll(io.NewSectionReader(a.file, 0, a.size))
+	var all []sources.Proof
+	sig, err := a.beside(ctx, SSHSuffix)
+	if err == nil && sig != nil {
+		var data []byte
+		if data, err = io.ReadAll(io.NewSectionReader(a.file, 0, a.size)); err == nil {
+			all = append(all, sources.SSHProof(sig, data))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	key, err := trust.SSH(a.sig, data, trust.NamespaceFile)
-	if err != nil {
-		return nil, fmt.Errorf("%q: %w", a.at+".sig", err)
+	bundle, err := a.beside(ctx, SigstoreSuffix)
+	if err == nil && bundle != nil {
+		all = append(all, sources.Proof{Bundle: bundle})
 	}
-	return &lock.Signature{Kind: "ssh", Key: key}, nil
+	return all, err
 }
 
 func (a *Archive) Close() error { return a.file.Close() }

@@ -42,6 +42,10 @@ const toolhiveType = "dev.toolhive.skills.v1"
 // bundleType is that of a Sigstore bundle which refers to an artifact.
 const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
+// sshType is that of an armored SSH signature of the manifest of an artifact, in the
+// namespace "file".
+const sshType = "application/vnd.packs-mcp.ssh-signature.v1"
+
 // Bounds of what a registry sends.
 const (
 	maxManifest  = 1 << 20
@@ -80,9 +84,9 @@ func (a *artifact) About() sources.Skill { return sources.Skill{UpdatedAt: a.cre
 // Signer is nobody: signatures are beside the artifact.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
 
-// Bundles implements [sources.Bundled].
-func (a *artifact) Bundles(ctx context.Context) ([][]byte, error) {
-	return Bundles(ctx, a.w, a.r, a.pin)
+// Proofs implements [sources.Bundled].
+func (a *artifact) Proofs(ctx context.Context) ([]sources.Proof, error) {
+	return Proofs(ctx, a.w, a.r, a.pin)
 }
 
 // Open fetches one artifact of a registry.
@@ -252,6 +256,8 @@ type manifest struct {
 	Layers       []ocispec.Descriptor `json:"layers"`
 	Subject      *ocispec.Descriptor  `json:"subject"`
 	Annotations  map[string]string    `json:"annotations"`
+
+	data []byte // all of it
 }
 
 // manifest fetches what a tag or digest names, and returns its digest: that of the
@@ -272,7 +278,7 @@ func (o *repository) manifest(ctx context.Context, ref string) (*manifest, strin
 			return nil, "", &sources.PinError{At: o.at, Want: want, Got: found}
 		}
 	}
-	m := &manifest{}
+	m := &manifest{data: data.Bytes()}
 	if err := strictjson.Unmarshal(data.Bytes(), m); err != nil {
 		return nil, "", fmt.Errorf("the manifest of %s: %w", o.at, err)
 	}
@@ -307,9 +313,9 @@ func (o *repository) explain(err error) error {
 	return fmt.Errorf("asking for %s: %w", o.at, web.PlainError(err))
 }
 
-// Bundles returns the Sigstore bundles that a registry has for an artifact: signatures
-// of its digest, which nobody has verified yet.
-func Bundles(ctx context.Context, w *web.Access, r address.Reference, pin string) ([][]byte, error) {
+// Proofs returns the signatures that a registry has for an artifact: Sigstore bundles for
+// its digest, and SSH signatures of its manifest.
+func Proofs(ctx context.Context, w *web.Access, r address.Reference, pin string) ([]sources.Proof, error) {
 	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
 	defer cancel()
 	o, err := newRepository(ctx, w, r)
@@ -317,14 +323,14 @@ func Bundles(ctx context.Context, w *web.Access, r address.Reference, pin string
 		return nil, err
 	}
 	defer o.client.CloseIdleConnections()
-	all, err := o.bundles(ctx, pin)
+	all, err := o.proofs(ctx, pin)
 	if err != nil {
 		return nil, o.explain(err)
 	}
 	return all, nil
 }
 
-func (o *repository) bundles(ctx context.Context, pin string) ([][]byte, error) {
+func (o *repository) proofs(ctx context.Context, pin string) ([]sources.Proof, error) {
 	if !sources.IsDigest(pin) {
 		return nil, fmt.Errorf("%q is no digest", pin)
 	}
@@ -339,7 +345,7 @@ func (o *repository) bundles(ctx context.Context, pin string) ([][]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	var all [][]byte
+	var all []sources.Proof
 	for _, d := range found {
 		if !sources.IsDigest(d.Digest.String()) {
 			return nil, fmt.Errorf("a signature has the name %q, which is no SHA-256 digest", d.Digest)
@@ -348,11 +354,11 @@ func (o *repository) bundles(ctx context.Context, pin string) ([][]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		if m.ArtifactType != bundleType { // a list of parts, an attestation of another kind
+		if m.ArtifactType != bundleType && m.ArtifactType != sshType { // a list of parts, an attestation of another kind
 			continue
 		}
 		if m.Subject == nil || m.Subject.Digest.String() != pin || len(m.Layers) != 1 || !sources.IsDigest(m.Layers[0].Digest.String()) {
-			return nil, fmt.Errorf("the signature %s is not one bundle", d.Digest)
+			return nil, fmt.Errorf("the signature %s is not one file", d.Digest)
 		}
 		var data bytes.Buffer
 		want := m.Layers[0].Digest
@@ -363,7 +369,15 @@ func (o *repository) bundles(ctx context.Context, pin string) ([][]byte, error) 
 		if got := digest.FromBytes(data.Bytes()); got != want {
 			return nil, &sources.PinError{At: o.at, Want: want.String(), Got: got.String()}
 		}
-		all = append(all, data.Bytes())
+		if m.ArtifactType == bundleType {
+			all = append(all, sources.Proof{Bundle: data.Bytes()})
+			continue
+		}
+		signed, _, err := o.manifest(ctx, pin)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sources.SSHProof(data.Bytes(), signed.data))
 	}
 	return all, nil
 }
@@ -423,32 +437,48 @@ func (p *Publication) Close() error {
 	return nil
 }
 
-// Publish puts the pack into the registry. What sign makes of the digest, a Sigstore
-// bundle, goes with it; a nil sign signs nothing. The tag comes last, so it never names
-// what is not complete.
-func (p *Publication) Publish(ctx context.Context, sign func(ctx context.Context, digest string) ([]byte, error)) error {
+// Manifest is what a signature is of: the bytes that Digest is the digest of.
+func (p *Publication) Manifest() []byte { return p.data }
+
+// Signed returns the signatures that the registry has already; none for a pack that it
+// does not have.
+func (p *Publication) Signed(ctx context.Context) ([]sources.Proof, error) {
+	if p.Before != p.Digest {
+		return nil, nil
+	}
+	all, err := p.at.proofs(ctx, p.Digest)
+	if err != nil {
+		return nil, p.at.explain(err)
+	}
+	return all, nil
+}
+
+// Publish puts the pack into the registry. A signature goes with it: a Sigstore bundle for
+// the digest, or an armored SSH signature of the manifest; nil is none. The tag comes last,
+// so it never names what is not complete.
+func (p *Publication) Publish(ctx context.Context, signature []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
 	defer cancel()
-	if err := p.at.publish(ctx, p, sign); err != nil {
+	if err := p.at.publish(ctx, p, signature); err != nil {
 		return p.at.explain(err)
 	}
 	return nil
 }
 
-func (o *repository) publish(ctx context.Context, p *Publication, sign func(context.Context, string) ([]byte, error)) error {
+func (o *repository) publish(ctx context.Context, p *Publication, signature []byte) error {
 	if err := o.push(ctx, p.manifest, p.data, ocispec.MediaTypeImageLayerGzip, p.layer); err != nil {
 		return err
 	}
-	if sign != nil {
-		signature, err := sign(ctx, p.Digest)
-		if err != nil {
-			return fmt.Errorf("signing %s: %w", p.Digest, err)
+	if signature != nil {
+		kind := bundleType
+		if bytes.HasPrefix(signature, []byte("-----BEGIN ")) {
+			kind = sshType
 		}
-		m, data, err := newManifest(bundleType, bundleType, signature, nil, &p.manifest)
+		m, data, err := newManifest(kind, kind, signature, nil, &p.manifest)
 		if err != nil {
 			return err
 		}
-		if err := o.push(ctx, m, data, bundleType, signature); err != nil {
+		if err := o.push(ctx, m, data, kind, signature); err != nil {
 			return err
 		}
 	}

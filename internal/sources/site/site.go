@@ -106,6 +106,34 @@ type pinned struct {
 	at string
 }
 
+// Proofs implements [sources.Bundled].
+func (p *pinned) Proofs(ctx context.Context) ([]sources.Proof, error) {
+	b, ok := p.Snapshot.(sources.Bundled)
+	if !ok {
+		return nil, nil
+	}
+	return b.Proofs(ctx)
+}
+
+// signed makes the signatures that a site has beside an archive count.
+func signed(w *web.Access, at string, a *archive.Archive) {
+	a.Beside(func(ctx context.Context, suffix string) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
+		defer cancel()
+		u, err := url.Parse(at)
+		if err != nil {
+			return nil, err
+		}
+		u.Path, u.RawPath = u.Path+suffix, ""
+		data, _, err := w.Get(ctx, u.String(), archive.MaxSignature)
+		begins := map[string]string{archive.SSHSuffix: "-----BEGIN SSH SIGNATURE-----", archive.SigstoreSuffix: "{"}[suffix]
+		if missing(err) || err == nil && !bytes.HasPrefix(bytes.TrimSpace(data), []byte(begins)) {
+			return nil, nil // many sites have a page for every address
+		}
+		return data, err
+	})
+}
+
 func (p *pinned) Resolved() string {
 	return p.at + "#sha256=" + strings.TrimPrefix(p.Pin(), "sha256:")
 }
@@ -123,6 +151,7 @@ func openFile(ctx context.Context, w *web.Access, at, sum string) (_ sources.Sna
 	head := make([]byte, 512)
 	n, _ := f.ReadAt(head, 0)
 	if isPacked(head[:n]) {
+		signed(w, at, a)
 		return &pinned{a, at}, nil
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
@@ -232,7 +261,12 @@ func (s *skill) now(w *web.Access, index *url.URL) (func(context.Context) (sourc
 			if err != nil {
 				return nil, err
 			}
-			return archive.New(f, to.String(), strings.TrimPrefix(s.Digest, "sha256:"))
+			a, err := archive.New(f, to.String(), strings.TrimPrefix(s.Digest, "sha256:"))
+			if err != nil {
+				return nil, err
+			}
+			signed(w, to.String(), a)
+			return a, nil
 		}
 		data, _, err := w.Get(ctx, to.String(), maxDocument)
 		if err != nil {

@@ -38,6 +38,9 @@ const (
 	KindKey      = "key"      // by a key that the user has
 )
 
+// KindSSH is the kind of a signature by an SSH key, which this package verifies itself.
+const KindSSH = "ssh"
+
 // A Question asks whether a bundle vouches for an artifact. It has all that the answer
 // depends on: the program reads no file and asks nobody.
 type Question struct {

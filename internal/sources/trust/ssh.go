@@ -1,5 +1,6 @@
 // Package trust says who signed something, as far as that can be told without asking
-// anybody: SSH signatures of git's tags and commits, and of files.
+// anybody: SSH signatures of git's tags and commits, and of files, which it also makes.
+// What it asks of the program for Sigstore bundles, and what that answers, is here too.
 //
 // It does not know which signer is the right one: the lock file remembers who signed
 // before, and a person decides about the first time.

@@ -68,7 +68,7 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 			err = errors.Join(err, it.close())
 		}
 	}()
-	signed, err := p.signed(ctx, snap, id, it.before)
+	signed, err := p.signed(ctx, snap, pack.Path, id, it.before)
 	if err != nil {
 		return nil, err
 	}

@@ -21,12 +21,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/change"
 	"github.com/packs-mcp/packs-mcp/internal/sources/oci"
 	"github.com/packs-mcp/packs-mcp/internal/sources/site"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
 // publishSettings are the flags of publish and index.
 type publishSettings struct {
 	yes, json bool
 	accept    []string
+	sign      string // of publish: the file of a key
 	out       string // of index: the site's folder
 }
 
@@ -47,8 +49,14 @@ func (a *app) publishCommand() *cobra.Command {
 byte. What would be published is shown first. What add refuses is refused here. The tag is latest
 unless you name one; it is set last, so it never names half a pack.
 
+With --sign, a signature goes with it, made before the tag is set: with an SSH key (a private key
+without a passphrase, or a public key whose private one your agent has), or with a key of cosign or
+openssl, whose password is in COSIGN_PASSWORD. For the latter, packs-mcp-sigstore has to be beside
+packs-mcp.
+
 The logins of Docker and Podman count, as for add.`,
 		Example: `  packs-mcp publish ./triage oci://ghcr.io/acme/triage:1.2.0
+  packs-mcp publish ./triage oci://ghcr.io/acme/triage:1.2.0 --sign ~/.ssh/id_ed25519
   packs-mcp publish --yes --json triage.tar.gz oci://localhost:5000/triage`,
 		Args: cli.Needs(2, 2, "a pack's folder or archive, and oci://REGISTRY/REPOSITORY"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -61,6 +69,8 @@ The logins of Docker and Podman count, as for add.`,
 	}
 	a.publishFlags(cmd, &s)
 	cli.JSONFlag[publishedPack](a.Env, cmd, &s.json)
+	cmd.Flags().StringVar(&s.sign, "sign", "", "sign it with the key in a `FILE`")
+	_ = cmd.MarkFlagFilename("sign")
 	return cmd
 }
 
@@ -71,6 +81,7 @@ type publishedPack struct {
 	Resolved string         `json:"resolved"`         // the address of this very state
 	Before   string         `json:"before,omitempty"` // the digest that the tag named before
 	Digest   string         `json:"digest"`           // of the pack, as add has it
+	Signer   string         `json:"signer,omitempty"` // who signs it with --sign
 	Files    int            `json:"files"`
 	Bytes    int64          `json:"bytes"`
 	Findings []scan.Finding `json:"findings"`
@@ -118,13 +129,24 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 	if p.Before != "" && p.Before != p.Digest {
 		fmt.Fprintf(a.Stderr, "  instead  of %s, which the tag names now\n", safetext.Line(p.Before))
 	}
-	fmt.Fprintln(a.Stderr, "  signed   by nobody; sign it by its digest afterwards")
+	signature := &ownSignature{there: true}
+	if s.sign == "" {
+		fmt.Fprintln(a.Stderr, "  signed   by nobody; --sign signs it")
+	} else {
+		if signature, err = a.signOwn(ctx, p, s.sign); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Stderr, "  signed   by %s\n", safetext.Line(trust.Words(signature.by)))
+	}
 	o.show(a)
 	out := publishedPack{Name: o.Pack.Name, To: to, Resolved: resolved, Before: p.Before, Digest: o.Tree.Digest(), Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.found)}
+	if signature.by != nil {
+		out.Signer = safetext.Line(trust.Words(signature.by))
+	}
 	if err := attacks(o.Pack.Name, o.found); err != nil {
 		return err
 	}
-	if p.Before == p.Digest {
+	if p.Before == p.Digest && signature.there {
 		fmt.Fprintln(a.Stderr, "The tag names just that already.")
 		return a.published(out, s)
 	}
@@ -135,7 +157,7 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 		if err := a.recordOwn(cfg, o, "published as "+resolved); err != nil {
 			return err
 		}
-		if err := p.Publish(ctx, nil); err != nil {
+		if err := p.Publish(ctx, signature.data); err != nil {
 			return err
 		}
 	}

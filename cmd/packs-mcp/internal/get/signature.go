@@ -120,9 +120,13 @@ const (
 )
 
 // signed finds out who signed a snapshot.
-func (p *place) signed(ctx context.Context, snap sources.Snapshot, id string, before *lock.Entry) (signed, error) {
+func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id string, before *lock.Entry) (signed, error) {
 	refused := func(reason string) error {
 		return &trust.Refusal{Reason: safetext.Line(id + ": " + reason), Old: "a signature", New: "one that does not fit"}
+	}
+	snap, err := sources.At(ctx, snap, path)
+	if err != nil {
+		return signed{}, err
 	}
 	by, err := snap.Signer()
 	if err != nil {
@@ -132,8 +136,8 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, id string, be
 	if !ok || by != nil {
 		return signed{by: by}, nil
 	}
-	bundles, err := beside.Bundles(ctx)
-	if err != nil || len(bundles) == 0 {
+	proofs, err := beside.Proofs(ctx)
+	if err != nil || len(proofs) == 0 {
 		return signed{}, err
 	}
 	unchecked := func(why string) (signed, error) {
@@ -143,26 +147,35 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, id string, be
 		return signed{unchecked: why}, nil
 	}
 	c, err := p.checker(before)
-	if errors.Is(err, launch.ErrNotBeside) {
-		return unchecked(noProgram)
-	}
-	if err != nil {
+	absent := errors.Is(err, launch.ErrNotBeside)
+	if err != nil && !absent {
 		return signed{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("it took longer than %s", checkTime))
 	defer cancel()
 	var good []signed
-	keyed, wrong := false, ""
-	for _, b := range bundles {
-		v, err := c.judge(ctx, snap.Pin(), b)
+	why, wrong := "", ""
+	for _, one := range proofs {
+		switch {
+		case one.SSH != nil:
+			good = append(good, signed{by: one.SSH})
+			continue
+		case one.Wrong != "":
+			wrong = one.Wrong
+			continue
+		case absent:
+			why = noProgram
+			continue
+		}
+		v, err := c.judge(ctx, snap.Pin(), one.Bundle)
 		if err != nil {
 			return signed{}, &uncheckedError{fmt.Errorf("%s: the signature was not checked: %w", safetext.Line(id), err)}
 		}
 		switch v.State {
 		case trust.Verified, trust.OtherOne:
-			good = append(good, signed{by: v.Signer, proof: b})
+			good = append(good, signed{by: v.Signer, proof: one.Bundle})
 		case trust.NoKey:
-			keyed = true
+			why = noKey
 		case trust.Unfounded:
 			wrong = v.Reason
 		}
@@ -172,8 +185,8 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, id string, be
 		return p.demand.choose(good, before)
 	case wrong != "":
 		return signed{}, refused("the signature does not fit: " + cli.OneLine(wrong, 400))
-	case keyed:
-		return unchecked(noKey)
+	case why != "":
+		return unchecked(why)
 	}
 	return signed{}, nil // what is there says something else about it
 }

@@ -1,0 +1,151 @@
+package get
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	sshagent "github.com/xanzy/ssh-agent"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/launch"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
+	"github.com/packs-mcp/packs-mcp/internal/sources/oci"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+)
+
+// An ownSignature is one that the person makes of what they publish.
+type ownSignature struct {
+	data  []byte
+	by    *lock.Signature
+	there bool // the registry has one by the same signer already
+}
+
+// signOwn signs what is published with the key in a file: an SSH key, or one of cosign or
+// openssl, with which the second program signs.
+func (a *app) signOwn(ctx context.Context, p *oci.Publication, file string) (*ownSignature, error) {
+	const most = 64 << 10
+	text, err := readSmall(file, most)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key %q: %w", file, err)
+	}
+	s := &ownSignature{}
+	if public, _, _, _, problem := ssh.ParseAuthorizedKey(text); problem == nil {
+		err = s.byAgent(p.Manifest(), public)
+	} else if bytes.Contains(text, []byte("-----BEGIN OPENSSH PRIVATE KEY-----")) {
+		err = s.byFile(p.Manifest(), text)
+	} else {
+		err = s.bySigstore(ctx, p.Digest, text, cli.Getenv(a.Environ, "COSIGN_PASSWORD"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("signing with %q: %w", file, err)
+	}
+	s.there, err = s.isThere(ctx, p)
+	return s, err
+}
+
+func (s *ownSignature) bySSH(message []byte, key ssh.Signer) (err error) {
+	if s.data, err = trust.SignSSH(key, message, trust.NamespaceFile); err == nil {
+		s.by = &lock.Signature{Kind: trust.KindSSH, Key: ssh.FingerprintSHA256(key.PublicKey())}
+	}
+	return err
+}
+
+// byFile signs with a private key of OpenSSH.
+func (s *ownSignature) byFile(message, text []byte) error {
+	key, err := ssh.ParsePrivateKey(text)
+	if errors.As(err, new(*ssh.PassphraseMissingError)) {
+		return cli.WithHint(errors.New("the key has a passphrase"), "add it to your agent (ssh-add), and name the file of its public key")
+	}
+	if err != nil {
+		return err
+	}
+	return s.bySSH(message, key)
+}
+
+// byAgent signs with the key of the user's agent that has a public key.
+func (s *ownSignature) byAgent(message []byte, public ssh.PublicKey) error {
+	a, conn, err := sshagent.New()
+	if err != nil {
+		return fmt.Errorf("this is a public key, and there is no agent: %w", err)
+	}
+	if conn != nil {
+		defer conn.Close()
+	}
+	keys, err := a.Signers()
+	if err != nil {
+		return fmt.Errorf("asking the agent for its keys: %w", err)
+	}
+	for _, key := range keys {
+		if bytes.Equal(key.PublicKey().Marshal(), public.Marshal()) {
+			return s.bySSH(message, key)
+		}
+	}
+	return cli.WithHint(errors.New("this is a public key, and the agent does not have the private one"), "add it with ssh-add, or name the file of the private key")
+}
+
+// bySigstore has the second program sign, and verifies what it made as that of anybody.
+func (s *ownSignature) bySigstore(ctx context.Context, digest string, text []byte, password string) error {
+	program, err := launch.Beside(trust.Program)
+	if errors.Is(err, launch.ErrNotBeside) {
+		err = fmt.Errorf("this is no SSH key, and for others %s has to be installed beside packs-mcp", trust.Program)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("it took longer than %s", checkTime))
+	defer cancel()
+	order := trust.Order{Sign: digest, Key: text, Password: []byte(password)}
+	question, err := order.Ask()
+	if err != nil {
+		return err
+	}
+	answer, err := launch.Answer(ctx, program, question, trust.MaxQuestion)
+	if err != nil {
+		return errors.New(safetext.Line(err.Error()))
+	}
+	made, err := order.Product(answer)
+	if err != nil {
+		return errors.New(safetext.Line(err.Error()))
+	}
+	c := &checker{program: program, key: made.Key, only: true}
+	v, err := c.judge(ctx, digest, made.Bundle)
+	if err == nil && v.State != trust.Verified {
+		err = fmt.Errorf("the signature that was made does not fit: %s", cli.OneLine(v.Reason, 400))
+	}
+	s.data, s.by = made.Bundle, v.Signer
+	return err
+}
+
+// isThere reports whether the registry has a signature by the same signer: publishing the
+// same again adds none.
+func (s *ownSignature) isThere(ctx context.Context, p *oci.Publication) (bool, error) {
+	all, err := p.Signed(ctx)
+	if err != nil {
+		return false, err
+	}
+	var c *checker
+	for _, one := range all {
+		switch {
+		case one.SSH != nil && one.SSH.Same(s.by):
+			return true, nil
+		case one.Bundle == nil || s.by.Kind != trust.KindKey:
+			continue
+		}
+		if c == nil {
+			program, err := launch.Beside(trust.Program)
+			if err != nil {
+				return false, err
+			}
+			c = &checker{program: program, key: s.by.PublicKey, only: true}
+		}
+		v, err := c.judge(ctx, p.Digest, one.Bundle)
+		if err != nil || v.State == trust.Verified {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
