@@ -11,8 +11,9 @@ import (
 // private key removed from every string. It walks all members, so members added
 // later are covered.
 func withoutTokens(e Entry) Entry {
-	for _, field := range reflect.ValueOf(&e).Elem().Fields() {
-		switch v := field.Addr().Interface().(type) {
+	fields := reflect.ValueOf(&e).Elem()
+	for i := range fields.NumField() { // not Fields, which also describes each
+		switch v := fields.Field(i).Addr().Interface().(type) {
 		case *strictjson.Compact:
 			*v = tokens.HideJSON(*v)
 		case *[]string:
