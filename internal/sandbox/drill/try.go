@@ -210,16 +210,20 @@ func leave(file string) error {
 	return answer("what it started is not there")
 }
 
-// linger writes how often it woke to a file, for some seconds.
+// linger writes how often it woke to a file, for some seconds. It ends when the file is
+// gone: made again, it would be left in a folder that somebody removes.
 func linger(args []string) int {
 	if len(args) != 1 {
 		return 2
 	}
-	for n, until := 0, time.Now().Add(lingered); time.Now().Before(until); n++ {
-		if os.WriteFile(args[0], []byte(strconv.Itoa(n)), 0o600) != nil {
+	f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE, 0o600)
+	for n, until := 0, time.Now().Add(lingered); err == nil && time.Now().Before(until); n++ {
+		if _, err := f.WriteString(strconv.Itoa(n)); err != nil {
 			return 1
 		}
+		_ = f.Close()
 		time.Sleep(pulse)
+		f, err = os.OpenFile(args[0], os.O_WRONLY|os.O_TRUNC, 0)
 	}
 	return 0
 }
