@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/hosts"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
@@ -95,7 +96,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && !(req.URL.Scheme == "http" && g.w.IsPrivate(host)) {
 		return nil, &HostError{host, "packs come over https; name the host in sources.private to allow http"}
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && !g.w.IsPrivate(host) && !public(ip) {
+	if ip, err := netip.ParseAddr(host); err == nil && !g.w.IsPrivate(host) && !hosts.Public(ip) {
 		return nil, &HostError{host, privateReason}
 	}
 	known := g.to != nil && g.to(req)
@@ -170,7 +171,7 @@ func (w *Access) Dialer(host string) *net.Dialer {
 	if !w.IsPrivate(host) {
 		d.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || !public(at.Addr()) {
+			if err != nil || !hosts.Public(at.Addr()) {
 				return &HostError{host, privateReason}
 			}
 			return nil
@@ -189,30 +190,6 @@ func isProxy(host string) bool {
 		}
 	}
 	return false
-}
-
-// specialRange reports whether an address is in a range that is not part of the internet
-// and that [netip.Addr] has no method for (IANA's registries of special-purpose addresses).
-func specialRange(ip netip.Addr) bool {
-	for _, text := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
-	} {
-		if netip.MustParsePrefix(text).Contains(ip) {
-			return true
-		}
-	}
-	return false
-}
-
-// public reports whether an address is one of the internet.
-func public(ip netip.Addr) bool {
-	ip = ip.Unmap()
-	if nat64 := netip.MustParsePrefix("64:ff9b::/96"); nat64.Contains(ip) {
-		b := ip.As16()
-		ip = netip.AddrFrom4([4]byte(b[12:]))
-	}
-	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" && !specialRange(ip)
 }
 
 // Get asks for a document of at most max bytes, and returns the address that it came
