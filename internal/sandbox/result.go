@@ -46,12 +46,29 @@ type Result struct {
 	// Cache is what the Policy's Cache held after the run.
 	Cache CacheUse
 
+	// Contacts are what a run with [NetworkHosts] reached, and what it was refused.
+	Contacts []Contact
+
 	// Changes are what came of the changes in the Policy's Layers: one set for each
 	// folder that has any. ChangesProblem says why sets are missing; then their
 	// folders are as they were before, and what the run did to them is lost.
 	Changes        []*changes.Set
 	ChangesProblem string
 }
+
+// A Contact is what became of the tries of a run to reach one host: of all with the same
+// end. Its texts may be the program's own.
+type Contact struct {
+	Host     string // name and port, or [OtherHosts]
+	Address  string // that was connected to; empty: none
+	Refused  string // why it was not reached; empty: it was
+	Times    int
+	Sent     int64 // bytes of all of them
+	Received int64 // the same
+}
+
+// OtherHosts is the Host of a [Contact] for all that are not told apart any more.
+const OtherHosts = "others"
 
 // A CacheUse is what a cache held after a run.
 type CacheUse struct {

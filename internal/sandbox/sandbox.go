@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/hosts"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -57,11 +58,15 @@ const (
 	NetworkNone     Network = iota // no sockets
 	NetworkLoopback                // only the run's own processes
 	NetworkFull                    // whatever the machine can reach
+	NetworkHosts                   // only the run's own processes, and through a proxy the Policy's Hosts
 )
 
-var networkNames = []string{"none", "loopback", "full"}
+var networkNames = []string{"none", "loopback", "full", "hosts"}
 
-// String returns "none", "loopback" or "full".
+// OwnLoopback reports whether a run gets a loopback interface of its own.
+func (n Network) OwnLoopback() bool { return n == NetworkLoopback || n == NetworkHosts }
+
+// String returns "none", "loopback", "full" or "hosts".
 func (n Network) String() string { return enumString(networkNames, int(n), "Network") }
 
 // ParseNetwork is the inverse of [Network.String].
@@ -77,6 +82,15 @@ func (n Network) MarshalText() ([]byte, error) { return marshalEnum(networkNames
 func (n *Network) UnmarshalText(text []byte) (err error) {
 	*n, err = ParseNetwork(string(text))
 	return err
+}
+
+// Reach returns what of the network the run has: the name of Network, and the Hosts.
+func (p *Policy) Reach() []string {
+	reach := []string{p.Network.String()}
+	for _, h := range p.Hosts {
+		reach = append(reach, h.String())
+	}
+	return reach
 }
 
 func enumString(names []string, i int, kind string) string {
@@ -194,6 +208,7 @@ type Policy struct {
 	Images []Image
 
 	Network Network
+	Hosts   []hosts.Host // with NetworkHosts: what the run may reach through the proxy that its environment names; at least one
 	Limits  Limits
 
 	Review   bool // no change in a layer is applied before a person has seen it

@@ -90,6 +90,7 @@ func Sections() []Section {
 		{"Files", "The key stands for anything of yours that the run was not given.", fileRows()},
 		{"Network: none", "The default. Nothing that talks to anybody can be made.", networkRows()},
 		{"Network: loopback", "The run has a network to itself: its own programs reach each other, and nobody else. That takes namespaces.", loopbackRows()},
+		{"Network: hosts", "The run has a network to itself, and in it a proxy of ours that reaches the hosts that its tool names. These are the ways around that proxy. That takes namespaces.", hostsRows()},
 		{"Network: full", "The Internet, and this machine's own ports. Local sockets stay closed.", openRows()},
 		{"Other processes", "\"It\" is another process of yours, as the server or your shell.", processRows()},
 		{"The kernel", "", kernelRows()},

@@ -117,6 +117,27 @@ func loopbackRows() []Row {
 	}
 }
 
+// hostsRows are of a run that names hosts and does without the proxy to them.
+func hostsRows() []Row {
+	own := func(outcome string) Want { return Want{outcome, notStarted, outcome, notStarted} }
+	const network = sandbox.NetworkHosts
+	return []Row{
+		{Case: "NW-16", Does: "connect to a server of its own", Network: network, Probe: []string{"tcp-self"}, Want: own("ok")},
+		{Case: "NW-16", Does: "connect to a TCP port of this machine", Network: network, Probe: []string{"tcp-connect", "{tcp}"}, Want: own("ECONNREFUSED")},
+		{Case: "NW-16", Does: "connect to it over IPv6", Network: network, Probe: []string{"tcp6-connect", "{tcp}"}, Want: own("ECONNREFUSED|EADDRNOTAVAIL|ENETUNREACH")},
+		{Case: "NW-16", Does: "send with TCP fast open", Network: network, Probe: []string{"tcp-fastopen", "{tcp}"}, Want: own("ECONNREFUSED|EINPROGRESS|EPERM")},
+		{Case: "NW-16", Does: "connect with multipath TCP", Network: network, Probe: []string{"mptcp-connect", "{tcp}"}, Want: own("ECONNREFUSED|EPERM|EPROTONOSUPPORT")},
+		{Case: "NW-16", Does: "look up a name by itself", Network: network, Probe: []string{"dns", "{udp}"}, Want: own("ECONNREFUSED|EAGAIN|timeout")},
+		{Case: "NW-16", Does: "connect to a unix socket outside", Network: network, Probe: []string{"unix-connect", "{unix}"}, Want: own("ENOENT|EPERM")},
+		{Case: "NW-16", Does: "connect to an abstract unix socket", Network: network, Probe: []string{"unix-connect", "{abstract}"}, Want: own("ECONNREFUSED|EPERM")},
+		{Case: "NW-16", Does: "send to a unix datagram socket from a pair", Network: network, Probe: []string{"dgram-pair", "{dgram}"}, Want: own("EPERM|ENOENT")},
+		{Case: "NW-16", Does: "change a network interface", Network: network, Probe: []string{"lo-up"}, Want: own("EPERM")},
+		{Case: "NW-16", Does: "talk to the host of a virtual machine (vsock)", Network: network, Probe: []string{"vsock"}, Want: own("EPERM")},
+		{Case: "NW-16", Does: "read the network's packets", Network: network, Probe: []string{"packet"}, Want: own("EPERM")},
+		{Case: "NW-16", Does: "make raw IP packets", Network: network, Probe: []string{"raw-ip"}, Want: own("EPERM")},
+	}
+}
+
 func openRows() []Row {
 	const network = sandbox.NetworkFull
 	return []Row{

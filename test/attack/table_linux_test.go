@@ -136,7 +136,7 @@ func TestTableIsComplete(t *testing.T) {
 		}
 	}
 	for _, id := range []string{
-		"NW-01", "NW-02", "NW-03", "NW-04", "NW-05", "NW-06", "NW-07", "NW-08", "NW-09", "NW-10", "NW-11", "NW-12", "NW-13", "NW-14", "NW-15",
+		"NW-01", "NW-02", "NW-03", "NW-04", "NW-05", "NW-06", "NW-07", "NW-08", "NW-09", "NW-10", "NW-11", "NW-12", "NW-13", "NW-14", "NW-15", "NW-16",
 		"PK-09", "PK-15", "PK-17", "PK-18", "FS-01", "FS-04", "FS-05", "FS-06", "EN-03",
 	} {
 		if !cases[id] {

@@ -20,6 +20,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/packs-mcp/packs-mcp/internal/hosts"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
@@ -94,7 +95,11 @@ func (w *world) command(args []string) (sandbox.Command, error) {
 
 // policy is the one that a server gives a tool.
 func (w *world) policy(network sandbox.Network) sandbox.Policy {
-	return sandbox.Policy{ReadOnly: []string{w.dir("pack"), w.names["probe"]}, Writable: []string{w.dir("ws")}, Network: network}
+	p := sandbox.Policy{ReadOnly: []string{w.dir("pack"), w.names["probe"]}, Writable: []string{w.dir("ws")}, Network: network}
+	if network == sandbox.NetworkHosts {
+		p.Hosts = []hosts.Host{{Name: "api.example.com", Port: 443}}
+	}
+	return p
 }
 
 // fill puts what the test made in place of the names in braces, and makes it

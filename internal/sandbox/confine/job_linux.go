@@ -21,6 +21,7 @@ type Job struct {
 	Namespaces bool        // user, PID, network, IPC, mount and UTS namespaces, and a file tree of its own
 	HostNet    bool        // with Namespaces: all but the network's
 	Loopback   bool        // with Namespaces and without HostNet: bring up the loopback interface
+	Listen     uint64      // with Loopback: the port of the loopback interface whose listener the server gets; 0: none
 	Binds      []Bind      // of the tree, parents before what is below them
 	Links      []Link      // of the tree
 	TmpSize    int64       // bytes of /tmp, and of /dev/shm
@@ -76,7 +77,8 @@ type Bind struct {
 //
 // What the program writes to a layered folder goes to a folder in memory. The server
 // gets descriptors of these before the program starts, in the order of the job's Binds,
-// with an empty message: a head with the length 0.
+// with an empty message: a head with the length 0. Before that, and in the same way, it
+// gets the listener if the job has one.
 const MaxLayers = 16
 
 // A Link is a symbolic link of the tree.
@@ -233,6 +235,7 @@ func (c *codec) job(j *Job) {
 	c.bool(&j.Namespaces)
 	c.bool(&j.HostNet)
 	c.bool(&j.Loopback)
+	c.uint(&j.Listen)
 	list(c, &j.Binds, func(b *Bind) {
 		c.string(&b.Path)
 		c.string(&b.From)

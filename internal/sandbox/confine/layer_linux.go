@@ -105,13 +105,18 @@ func (p *plan) handOver() {
 	for i := range fds {
 		fds[i] = fdUpper + i
 	}
+	p.send("hand over the layers", fds...)
+}
+
+// send sends the server descriptors, with an empty message.
+func (p *plan) send(what string, fds ...int) {
 	control := unix.UnixRights(fds...)
 	head := binary.LittleEndian.AppendUint32(nil, 0)
 	iov := &syscall.Iovec{Base: &head[0], Len: HeadSize}
 	message := &syscall.Msghdr{Iov: iov, Iovlen: 1, Control: &control[0]}
 	message.SetControllen(len(control))
 	p.keep = append(p.keep, control, head, iov)
-	p.call("hand over the layers", unix.SYS_SENDMSG, fdServer, unsafe.Pointer(message), unix.MSG_NOSIGNAL)
+	p.call(what, unix.SYS_SENDMSG, fdServer, unsafe.Pointer(message), unix.MSG_NOSIGNAL)
 }
 
 // keepAs gives the descriptor of a slot a number of its own.

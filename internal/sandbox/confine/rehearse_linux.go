@@ -26,7 +26,7 @@ func rehearsal() *Job {
 	j := &Job{
 		Path: "/bin/true", Env: slices.Repeat([]string{"NAME=value"}, 32), Dir: "/",
 		Files:      []File{{Path: "/bin/true", State: State{Size: 1}}},
-		Namespaces: true, Loopback: true,
+		Namespaces: true, Loopback: true, Listen: 1,
 		Landlock: Ruleset{FS: unix.LANDLOCK_ACCESS_FS_READ_FILE},
 		Limits:   Limits{CPU: 1, Data: 1 << 30, Processes: 1, Files: 1, FileSize: 1},
 	}

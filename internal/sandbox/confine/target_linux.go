@@ -25,7 +25,7 @@ const (
 	fdStdout
 	fdStderr
 	fdQuestions // takes the descriptor of what the filter asks
-	fdServer    // the lifeline, until the descriptors of the layers are sent
+	fdServer    // the lifeline, until the listener and the descriptors of the layers are sent
 	fdLayers    // the file system of the layers
 	fdLower     // the folder that is being layered
 	fdWork      // its work folder

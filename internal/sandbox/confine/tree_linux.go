@@ -4,6 +4,7 @@ package confine
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"path"
 	"strconv"
@@ -48,6 +49,10 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 		p.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid))
 		p.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid))
 	}
+	if j.Loopback && !j.HostNet {
+		p.loopback()
+		p.listen(j.Listen)
+	}
 	p.call("keep mounts to ourselves", unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 
 	// The folders on the way to what is bound are made first, so that the
@@ -88,9 +93,6 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 
 	const host = "sandbox"
 	p.call("set the host name", unix.SYS_SETHOSTNAME, host, len(host))
-	if j.Loopback && !j.HostNet {
-		p.loopback()
-	}
 }
 
 // write writes a file of /proc in one call, as these require.
@@ -264,6 +266,23 @@ func (p *plan) loopback() {
 	p.call("make a socket for loopback", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).out = uint8(slotFrom)
 	p.call("bring up loopback", unix.SYS_IOCTL, slotFrom, unix.SIOCSIFFLAGS, unsafe.Pointer(ifr))
 	p.call("close the socket for loopback", unix.SYS_CLOSE, slotFrom)
+}
+
+// listen listens on a port of the loopback interface, for the server: what connects to
+// it from inside reaches the server, which is outside.
+func (p *plan) listen(port uint64) {
+	if port == 0 {
+		return
+	}
+	at := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&at.Port))[:], uint16(port))
+	const waiting = 128 // connections that nobody has accepted yet
+	p.call("make the listener", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0).out = uint8(slotFrom)
+	p.call("place the listener", unix.SYS_BIND, slotFrom, unsafe.Pointer(at), unix.SizeofSockaddrInet4)
+	p.call("listen", unix.SYS_LISTEN, slotFrom, waiting)
+	p.keepAs("keep the listener", slotFrom, fdLayers)
+	p.send("hand over the listener", fdLayers)
+	p.call("close the listener", unix.SYS_CLOSE, fdLayers)
 }
 
 // relative returns an absolute path relative to the root's descriptor.

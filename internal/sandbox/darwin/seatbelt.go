@@ -51,7 +51,7 @@ func (s *seatbeltStarter) Start(l *level.Launch) (level.Process, error) {
 		return nil, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: step, Err: err}
 	}
 	c := l.Command
-	if l.Policy.Network == sandbox.NetworkLoopback {
+	if l.Policy.Network.OwnLoopback() {
 		return fail("giving the program a loopback network of its own", errors.New("this system has none; use the network \"none\" or \"full\""))
 	}
 	self, err := selfPath()

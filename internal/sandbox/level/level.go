@@ -102,7 +102,15 @@ type Launch struct {
 	Argv, Env             []string          // both whole, Argv[0] is the program's path
 	Tmp                   string            // what TMPDIR is
 	Stdin, Stdout, Stderr *os.File          // the program's own ends; a nil Stdin is at its end
+
+	// Listener gets a listener that the program reaches at [ListenPort] of its own
+	// loopback interface, and owns it. It is called at most once, before the program
+	// starts. Nil: there is none.
+	Listener func(*os.File)
 }
+
+// ListenPort is where a program finds the launch's listener.
+const ListenPort = 3128
 
 // A Folder is a folder, and its identity when it was opened.
 type Folder struct {

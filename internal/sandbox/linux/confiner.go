@@ -92,6 +92,7 @@ func (s *confiner) tell(group string, message []byte, l *level.Launch) (*helper,
 			return nil, err
 		}
 		h.group = group
+		h.listener = l.Listener
 		err = h.send(message, l)
 		if err == nil {
 			return h, nil

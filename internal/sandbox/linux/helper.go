@@ -26,7 +26,8 @@ type helper struct {
 	group  string   // the control group of its job; empty: none
 	failed bool     // it did not end by itself; known when it was closed
 
-	layers []*os.File // of the job, once they arrived; the caller of answer owns them
+	listener func(*os.File) // gets the job's listener, the first descriptor that comes, and owns it; nil: it has none
+	layers   []*os.File     // of the job, once they arrived; the caller of answer owns them
 }
 
 // helperExit bounds how long a helper may take to exit after its answer. It removes
@@ -111,8 +112,8 @@ func (h *helper) answer() (*confine.Report, error) {
 	return confine.ParseReport(body)
 }
 
-// head returns the length of the next message, and keeps the descriptors that come
-// with its first byte.
+// head returns the length of the next message, and passes on or keeps the descriptors
+// that come with its first byte.
 func (h *helper) head() (length uint32, err error) {
 	conn, err := h.socket.SyscallConn()
 	if err != nil {
@@ -142,7 +143,12 @@ func (h *helper) head() (length uint32, err error) {
 			return 0, err
 		}
 		for _, fd := range fds {
-			h.layers = append(h.layers, os.NewFile(uintptr(fd), "layer"))
+			if f := os.NewFile(uintptr(fd), "sent by the helper"); h.listener != nil {
+				h.listener(f)
+				h.listener = nil
+			} else {
+				h.layers = append(h.layers, f)
+			}
 		}
 	}
 	if _, err := io.ReadFull(h.socket, head[n:]); err != nil {

@@ -23,14 +23,17 @@ import (
 // job builds the job for the helper.
 func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
 	network := l.Policy.Network
-	if network == sandbox.NetworkLoopback && !s.namespaces {
+	if network.OwnLoopback() && !s.namespaces {
 		return nil, &sandbox.ConfineError{Level: s.level, Step: "giving the program a loopback network of its own",
 			Err: errors.New("that takes level full")}
 	}
 	j := &confine.Job{
 		Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env,
-		Namespaces: s.namespaces, HostNet: network == sandbox.NetworkFull, Loopback: network == sandbox.NetworkLoopback,
+		Namespaces: s.namespaces, HostNet: network == sandbox.NetworkFull, Loopback: network.OwnLoopback(),
 		Filter: s.filter(l),
+	}
+	if l.Listener != nil {
+		j.Listen = level.ListenPort
 	}
 	setLimits(j, l.Policy.Limits)
 	t := view{confined: s, job: j, images: l.Images}

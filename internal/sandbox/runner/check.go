@@ -44,6 +44,9 @@ func checkPolicy(p *sandbox.Policy) error {
 	if p.Cache != "" && (!filepath.IsAbs(p.Cache) || filepath.Clean(p.Cache) != p.Cache || strings.ContainsRune(p.Cache, 0)) {
 		return &sandbox.CommandError{Problem: fmt.Sprintf("cache %q is not absolute and clean", p.Cache)}
 	}
+	if (p.Network == sandbox.NetworkHosts) != (len(p.Hosts) > 0) {
+		return &sandbox.CommandError{Problem: fmt.Sprintf("the network %q comes with %d hosts", p.Network, len(p.Hosts))}
+	}
 	return checkLimits(p.Limits)
 }
 

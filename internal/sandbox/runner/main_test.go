@@ -62,6 +62,8 @@ func child(mode string, args []string) int {
 		fmt.Fprintf(os.Stderr, "%d %v", n, err)
 	case "sleep":
 		time.Sleep(time.Hour)
+	case "reach":
+		return reach(args)
 	case "cwd":
 		dir, _ := os.Getwd()
 		fmt.Print(dir)

@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/capture"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/egress"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/images"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
@@ -59,10 +60,11 @@ type task struct {
 	level   sandbox.Level
 	starter level.Starter
 
-	cache  *cache       // nil: none
-	ws     *workspace   // nil: none
-	temp   *temp.Folder // what Tmp is, if nothing but we bounds it; nil: the level makes it
-	layers *layers      // nil: none
+	cache  *cache        // nil: none
+	proxy  *egress.Proxy // to the Policy's Hosts; nil: none
+	ws     *workspace    // nil: none
+	temp   *temp.Folder  // what Tmp is, if nothing but we bounds it; nil: the level makes it
+	layers *layers       // nil: none
 }
 
 // close gives back what prepare opened, the last first.
@@ -120,12 +122,19 @@ func (t *task) chooseLevel(ctx context.Context) (err error) {
 }
 
 // check checks the Command, and sets the limits.
-func (t *task) check(context.Context) error {
+func (t *task) check(ctx context.Context) error {
 	if err := checkCommand(t.Images.Files(t.Command)); err != nil {
 		return err
 	}
 	if err := t.Command.CheckSearch(); err != nil {
 		return err
+	}
+	if t.Policy.Network == sandbox.NetworkHosts {
+		if !t.r.Probe(ctx).Loopback {
+			// With the machine's network, a program need not use the proxy.
+			return &sandbox.ConfineError{Level: t.level, Step: "keeping the program to the hosts that it names", Err: errors.New("that takes a network of its own")}
+		}
+		t.Listener = t.serveHosts
 	}
 	t.Policy.Limits = t.Policy.Limits.WithDefaults()
 	return nil
@@ -201,6 +210,9 @@ func (t *task) carryOut(ctx context.Context) (_ *sandbox.Result, lost bool, _ er
 	stopWatching()
 
 	ended := proc.Reap()
+	if t.proxy != nil {
+		res.Contacts = t.proxy.Close()
+	}
 	t.layers.give(ended.Overlays)
 	pipes.finish(readers, feeder, t.r.o.Drain)
 	if ended.Err != nil {
@@ -219,6 +231,9 @@ func (t *task) setArguments() error {
 	}
 	t.Argv = append([]string{c.Program.Path}, c.Args...)
 	t.Env = sandbox.MergeEnv(c.Env, tempNames)
+	if t.Policy.Network == sandbox.NetworkHosts {
+		t.Env = sandbox.MergeEnv(t.Env, proxyEnv())
+	}
 	return level.CheckSpace(t.Argv, t.Env)
 }
 

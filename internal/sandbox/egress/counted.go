@@ -1,0 +1,61 @@
+package egress
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/packs-mcp/packs-mcp/internal/hosts"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A counted is a connection to a host. When it is closed, it is recorded.
+type counted struct {
+	net.Conn
+	sent, received atomic.Int64
+	closing        func() error // closes and records it, once
+}
+
+// keep has a connection counted, and closed by [Proxy.Close].
+func (p *Proxy) keep(h hosts.Host, at netip.Addr, conn net.Conn) (*counted, error) {
+	c := &counted{Conn: conn}
+	c.closing = sync.OnceValue(func() error {
+		err := conn.Close()
+		p.note(sandbox.Contact{Host: h.String(), Address: at.Unmap().String(), Sent: c.sent.Load(), Received: c.received.Load()})
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.open, c)
+		return err
+	})
+	p.mu.Lock()
+	closed := p.closed
+	p.open[c] = struct{}{}
+	p.mu.Unlock()
+	if closed {
+		_ = c.Close()
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.received.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) Close() error { return c.closing() }
+
+// closeWrite tells the other side that nothing more comes.
+func closeWrite(c net.Conn) {
+	if t, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = t.CloseWrite()
+	}
+}
