@@ -74,6 +74,17 @@ var ErrTooLong = errors.New("audit entry is too long")
 // request is 8 MiB, and escaping makes few of its bytes longer.
 const maxLine = 32 << 20
 
+// A Contact is what became of the tries of a run to reach one host, which may be the
+// program's own words.
+type Contact struct {
+	Host     string `json:"host"`               // name and port, or "others"
+	Address  string `json:"address,omitempty"`  // that was connected to
+	Refused  string `json:"refused,omitempty"`  // why it was not reached
+	Times    int    `json:"times"`              // how often
+	Sent     int64  `json:"sent,omitempty"`     // bytes, of all times
+	Received int64  `json:"received,omitempty"` // the same
+}
+
 // Entry is one line of the log. Empty members are left out, except seq, time,
 // event and prev. The log sets Seq, Prev and Hash, and it sets Time and Server
 // when they are empty.
@@ -110,7 +121,8 @@ type Entry struct {
 	Argv          []string `json:"argv,omitempty"`           // the program and its arguments, redacted by the caller
 	Dir           string   `json:"dir,omitempty"`            // the folder that the program runs in, or that changed
 	Sandbox       string   `json:"sandbox,omitempty"`        // the level: full, partial, none
-	Network       string   `json:"network,omitempty"`        // what of it the run had: none, loopback, full
+	Network       string   `json:"network,omitempty"`        // what of it the run had: none, loopback, full, hosts
+	Hosts         []string `json:"hosts,omitempty"`          // with network hosts: what the run could reach, names with ports
 	Reads         []string `json:"reads,omitempty"`          // of run.start: folders and files that the run may read, besides the system's
 	Writes        []string `json:"writes,omitempty"`         // of run.start: folders that it may also change
 	Closed        []string `json:"closed,omitempty"`         // of run.start: folders of reads that it should have been able to change, but that could not get a layer
@@ -128,6 +140,10 @@ type Entry struct {
 	MaxRSS      int64    `json:"max_rss,omitempty"`      // bytes of the largest process
 	CacheFull   bool     `json:"cache_full,omitempty"`   // the cache was emptied after this run, or after other runs that share it
 	Artifacts   []string `json:"artifacts,omitempty"`    // paths of files that the run left in the workspace
+
+	// Contacts are, in run.end with the network hosts, what the run reached and what it
+	// was refused. At most 32 are told apart.
+	Contacts []Contact `json:"contacts,omitempty"`
 
 	// Of a changes event: paths in the folder Dir. Held and refused ones have
 	// reasons.

@@ -63,6 +63,7 @@ func TestBalanced(t *testing.T) {
 			*r = with(execRun(), func(r *call.Request) { r.Run.ReadOnly, r.Run.DeclaresReadOnly = true, true })
 		}, asks},
 		{"the loopback network", func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }, asks},
+		{"named hosts", reachesHosts, asks},
 		{"the whole network", func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, asks},
 		{"a granted variable", func(r *call.Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, asks},
 		{"a granted variable that is not set", func(r *call.Request) { r.Run.Granted.Unset = []string{"GITHUB_TOKEN"} }, asks},

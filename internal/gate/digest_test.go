@@ -42,6 +42,8 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 		f(path, func() { v.SetBool(!v.Bool()) })
 	case reflect.Int, reflect.Int64:
 		f(path, func() { v.SetInt(v.Int() + 1) })
+	case reflect.Uint16:
+		f(path, func() { v.SetUint(v.Uint() + 1) })
 	case reflect.Slice:
 		f(path, func() {
 			switch v.Type().Elem().Kind() {
@@ -101,7 +103,7 @@ func callDigest(r *call.Request, level sandbox.Level) string { return call.Freez
 // policy has to be added to the digests, or to these lists on purpose.
 func TestEveryFieldIsBound(t *testing.T) {
 	free := []string{"Caller.Groups", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Cards", "Caller.Carries", "Caller.Wait", "Pack.From.Updated", "Pack.Files", "Logged"}
-	for name, of := range map[string]func() call.Request{"tool": toolRun, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
+	for name, of := range map[string]func() call.Request{"tool": toolRun, "hosts": func() call.Request { return with(toolRun(), reachesHosts) }, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
 		free := free
 		if of().Run != nil {
 			// What runs of the same chat write is no reason to ask again about one of

@@ -312,6 +312,10 @@ func (c *check) tooWeak() *WeakSandboxError {
 	case have > sandbox.LevelNone && !c.box.Loopback && c.call.Run.Policy.Network == sandbox.NetworkLoopback:
 		// Only a network namespace tells the run's processes from all others.
 		return &WeakSandboxError{Have: have, Require: c.require, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
+	case !c.box.Loopback && c.call.Run.Policy.Network == sandbox.NetworkHosts:
+		// Where a program has the machine's network, no list of hosts holds, so there is no
+		// weaker run to ask for either.
+		return &WeakSandboxError{Have: have, Require: c.require, Network: sandbox.NetworkHosts, Hint: c.box.Hint}
 	}
 	return nil
 }

@@ -582,6 +582,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 	}{
 		"a tool":                 {toolRun, nil, nil, all},
 		"loopback":               {toolRun, func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }, nil, all},
+		"hosts":                  {toolRun, reachesHosts, nil, chat},
 		"network full":           {toolRun, func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil, chat},
 		"bytes that are no text": {execRun, func(r *call.Request) { r.Run.Command.Args[0] = "\xff" }, nil, chat},
 		"untrusted":              {openCall, func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, nil, once},
@@ -593,6 +594,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
 			b := newBench(t, storedIn(store), everywhere, func(o *Options) { o.Rules = c.rules })
+			b.runner.setLevel(sandbox.LevelFull)
 			req := c.of()
 			if c.change != nil {
 				req = with(req, c.change)

@@ -19,11 +19,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/hosts"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
+
+// reachesHosts has a run reach two hosts.
+func reachesHosts(r *call.Request) {
+	r.Run.Policy.Network = sandbox.NetworkHosts
+	r.Run.Policy.Hosts = []hosts.Host{{Name: "api.github.com", Port: 443}, {Name: "uploads.github.com", Port: 443}}
+}
 
 // A runner starts nothing and remembers what it was given.
 type runner struct {

@@ -209,6 +209,7 @@ func TestPromptsOfChanges(t *testing.T) {
 	}{
 		{"changed_script", toolRun, newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "scripts/ticket.py", Digest: "sha256:X"}), nil},
 		{"changed_network", toolRun, func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil},
+		{"changed_hosts", toolRun, reachesHosts, nil},
 		{"changed_document", openCall, newFiles(call.File{Path: "SKILL.md", Digest: "sha256:X"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "scripts/ticket.py", Digest: "sha256:c"}), nil},
 		{"changed_several", grantedRun, func(r *call.Request) {
 			newFiles(call.File{Path: "SKILL.md", Digest: "sha256:X"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:Y"}, call.File{Path: "tools.json", Digest: "sha256:n"})(r)

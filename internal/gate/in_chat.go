@@ -133,7 +133,7 @@ func (c *check) limit() string {
 	case r.AlwaysAsk || c.always:
 		return "You are to be asked about this each time, so this card can only deny it."
 	case reachesNetwork(r):
-		return "It may use the whole network, so this card can only deny it."
+		return "It can send data to other machines, so this card can only deny it."
 	}
 	return ""
 }

@@ -209,6 +209,10 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		held = caches.Held(result.Cache)
 		end.CacheFull = held.Full
 		end.CPUMS, end.MaxRSS = result.Usage.CPU.Milliseconds(), result.Usage.MaxRSS
+		for _, c := range result.Contacts {
+			c.Host = safetext.Line(c.Host)
+			end.Contacts = append(end.Contacts, audit.Contact(c))
+		}
 		for _, a := range result.Artifacts {
 			end.Artifacts = append(end.Artifacts, a.Path)
 		}
@@ -409,5 +413,8 @@ func (p *Permit) runEntry(event audit.Event) audit.Entry {
 	e.ProgramDigest = run.Command.Program.Digest
 	e.Dir = run.Command.Dir
 	e.Network = run.Policy.Network.String()
+	if len(run.Policy.Hosts) > 0 {
+		e.Hosts = run.Policy.Reach()[1:]
+	}
 	return e
 }

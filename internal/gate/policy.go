@@ -163,7 +163,7 @@ func (c *check) firstRunOnly() bool {
 }
 
 // everywhere reports whether the answer "always" may be given. A run that can send
-// data anywhere is asked about in each chat.
+// data to other machines is asked about in each chat.
 func (c *check) everywhere() bool { return c.rememberable() && !reachesNetwork(c.call) }
 
 // counts reports whether a stored grant with the request's facts may allow it.
@@ -174,9 +174,10 @@ func (c *check) counts(g grants.Grant) bool {
 	return c.everywhere()
 }
 
-// reachesNetwork reports whether the run can send data anywhere.
+// reachesNetwork reports whether the run can send data to other machines. That a list
+// names them does not make them the user's.
 func reachesNetwork(r *call.Call) bool {
-	return r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull
+	return r.Run != nil && (r.Run.Policy.Network == sandbox.NetworkFull || r.Run.Policy.Network == sandbox.NetworkHosts)
 }
 
 // rememberable reports whether an answer can be kept: it may hold for more than

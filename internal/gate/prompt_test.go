@@ -125,6 +125,7 @@ func TestPrompts(t *testing.T) {
 			r.Run.Env = []string{"MODE=fast", "PAGE=<context_url>"}
 			r.Run.Granted.Env = []string{"GITHUB_TOKEN"}
 		}, sandbox.LevelFull},
+		{"hosts", toolRun, reachesHosts, sandbox.LevelFull},
 		{"loopback", toolRun, func(r *call.Request) {
 			r.Run.Policy.Network = sandbox.NetworkLoopback
 			r.Run.Command.Dir, r.Run.Project = "/home/ada/site/docs", "/home/ada/site"

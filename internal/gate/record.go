@@ -118,7 +118,7 @@ func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	err := write(e)
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args = strictjson.Compact{} // the digest still identifies them
-		e.Argv, e.Artifacts, e.Changed = nil, nil, nil
+		e.Argv, e.Artifacts, e.Changed, e.Contacts = nil, nil, nil, nil
 		e.Applied, e.Held, e.Refused = nil, nil, nil
 		e.Reads, e.Writes, e.Closed = nil, nil, nil
 		err = write(e)

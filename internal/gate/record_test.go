@@ -136,6 +136,19 @@ func TestWeakSandbox(t *testing.T) {
 			}
 		}
 	})
+	t.Run("only the hosts that are named", func(t *testing.T) {
+		req := with(toolRun(), reachesHosts)
+		const weak = `it needs the network "hosts", which the sandbox here, of level %q, cannot give it`
+		for level, want := range map[sandbox.Level]string{
+			sandbox.LevelNone: fmt.Sprintf(weak, "none"), sandbox.LevelPartial: fmt.Sprintf(weak, "partial"), sandbox.LevelFull: asks,
+		} {
+			b := newBench(t)
+			b.runner.setLevel(level)
+			if got := b.outcome(req); got != want {
+				t.Errorf("hosts at level %v: %s, want %s", level, got, want)
+			}
+		}
+	})
 	t.Run("what starts nothing does not wait for the probe", func(t *testing.T) {
 		b := newBench(t)
 		for _, req := range []call.Request{listCall(), openCall(), readCall(), enableCall()} {

@@ -54,6 +54,7 @@ func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool
 	}
 	// An unknown word is no network, the zero value.
 	m.policy.Network, _ = sandbox.ParseNetwork(string(policy.Network))
+	m.policy.Hosts = policy.Hosts
 
 	elsewhere := !within(dir, pack.Dir) && !within(dir, c.Workspace)
 	if elsewhere {

@@ -30,6 +30,9 @@ func (s *scanner) tool(t *tools.Tool, below string) {
 	if t.Policy.Network == tools.NetworkFull {
 		say(ruleToolNetwork, Info, "network: full")
 	}
+	if t.Policy.Network == tools.NetworkHosts {
+		say(ruleToolNetwork, Info, "network: "+t.Policy.Reach())
+	}
 	c := t.Command
 	if c == nil {
 		return

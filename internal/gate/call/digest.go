@@ -92,7 +92,7 @@ func (r *Run) addPlan(s *sum, level sandbox.Level) {
 		s.add("granted and left out", m.What, m.Why)
 	}
 	s.add("home", r.Granted.Home)
-	s.add("network", p.Network.String())
+	s.add("network", p.Reach()...)
 	s.add("limits", fmt.Sprintf("%+v", p.Limits)) // numbers only
 	s.add("level", level.String())
 }

@@ -88,7 +88,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"granted folders", run.Granted.Folders},
 		{"left out", missing(run.Granted.LeftOut)},
 		{"home", []string{run.Granted.Home}},
-		{FactNetwork, []string{p.Network.String()}},
+		{FactNetwork, p.Reach()},
 		{"limits", []string{fmt.Sprintf("%+v", p.Limits)}}, // numbers only
 		{"sandbox", []string{level.String()}},
 	}

@@ -102,12 +102,14 @@ func factChange(fact string, then, now []string) []string {
 		return interpreterChange(then, now)
 	case "attached":
 		return []string{"the pack was detached and attached again"}
+	case call.FactNetwork:
+		return []string{fmt.Sprintf("network was %s, is %s", reach(then), reach(now))}
 	case "folder":
 		if value(then) == value(now) {
 			return nil // the rest of it is a fact of its own, the workspace
 		}
 		fallthrough
-	case call.FactNetwork, "workspace", "sandbox", "project", "home", "trust", "person":
+	case "workspace", "sandbox", "project", "home", "trust", "person":
 		return []string{fmt.Sprintf("%s was %s, is %s", fact, value(then), value(now))}
 	case call.FactInputs:
 		return []string{"a file that the arguments name changed"}
@@ -217,4 +219,12 @@ func names(values []string) string {
 		text += fmt.Sprintf(" and %d more", len(values)-enough)
 	}
 	return text
+}
+
+// reach is what of the network a run had: the hosts, where it had only some.
+func reach(values []string) string {
+	if len(values) > 1 {
+		values = values[1:]
+	}
+	return line(strings.Join(values, ", "))
 }

@@ -54,7 +54,7 @@ func (b *builder) runMarks(r *call.Request, box sandbox.Report) {
 			b.mark(Notice, RoleSandbox, "partly confined")
 		}
 		b.writeMark(r)
-		b.networkMark(run.Policy.Network, box.NetworkEnforced)
+		b.networkMark(&run.Policy, box.NetworkEnforced)
 	}
 	if len(r.Fields) > 0 {
 		b.mark(Notice, RoleField, "needs "+plural(len(r.Fields), "value")+" from you")
@@ -67,8 +67,8 @@ func (b *builder) runMarks(r *call.Request, box sandbox.Report) {
 	}
 }
 
-func (b *builder) networkMark(n sandbox.Network, enforced bool) {
-	text := "no network"
+func (b *builder) networkMark(p *sandbox.Policy, enforced bool) {
+	n, text := p.Network, "no network"
 	switch {
 	case n == sandbox.NetworkFull:
 		text = "whole network"
@@ -76,6 +76,11 @@ func (b *builder) networkMark(n sandbox.Network, enforced bool) {
 		text = "network not closed"
 	case n == sandbox.NetworkLoopback:
 		text = "a network of its own"
+	case n == sandbox.NetworkHosts:
+		text = "can send data to " + p.Hosts[0].String()
+		if more := len(p.Hosts) - 1; more > 0 {
+			text += " (+" + plural(more, "host") + ")"
+		}
 	}
 	b.mark(networkWeight(n, enforced), RoleNetwork, text)
 }

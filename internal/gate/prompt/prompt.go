@@ -50,8 +50,11 @@ func Scope(r *call.Request, kind call.Kind) string {
 		return "attaching this pack"
 	case call.KindRun:
 		scope := "tool " + Name(r.Run.Tool) + " with any valid arguments"
-		if r.Run.Policy.Network == sandbox.NetworkFull {
+		switch r.Run.Policy.Network {
+		case sandbox.NetworkFull:
 			scope += " and the whole network"
+		case sandbox.NetworkHosts:
+			scope += " and the hosts that are named"
 		}
 		return scope
 	case call.KindExec:

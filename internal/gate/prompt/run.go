@@ -73,6 +73,9 @@ func (b *builder) confined(req *call.Request, box sandbox.Report) {
 		}
 	}
 	b.weighty(networkWeight(policy.Network, box.NetworkEnforced), RoleNetwork, "network", networkWords(policy.Network, box.NetworkEnforced))
+	for _, h := range policy.Hosts {
+		b.weighty(Notice, RoleNetwork, "may send to", h.String())
+	}
 }
 
 // unenforcedLayers adds which folders a run is given a copy of, where nothing
@@ -271,6 +274,8 @@ func networkWords(n sandbox.Network, enforced bool) string {
 		return "NOT kept from it; it can send data anywhere"
 	case n == sandbox.NetworkLoopback:
 		return "loopback; only its own processes"
+	case n == sandbox.NetworkHosts:
+		return "by HTTP and TLS, to the hosts named here and no others"
 	default:
 		return n.String()
 	}
@@ -280,7 +285,7 @@ func networkWeight(n sandbox.Network, enforced bool) Weight {
 	switch {
 	case n == sandbox.NetworkFull || !enforced:
 		return Danger
-	case n == sandbox.NetworkLoopback:
+	case n == sandbox.NetworkLoopback, n == sandbox.NetworkHosts:
 		return Notice
 	default:
 		return Plain

@@ -41,6 +41,7 @@ var declared = []struct { // never modified
 		"command": {"program": "p", "args": ["{{url}}", "{{q}}", "{{fixed}}", "{{len}}"], "env": {"A": "b"}},
 		"policy": {"requires_network": true, "read_only": false, "confirm_before_run": true}, "output": {"format": "json", "extract_field": "x"}}`, []Format{ToolPack, ToolsJSON}},
 	{"lists/SKILL.md", "---\nname: lists\ndescription: d\n---\n\n### look\n\nOne of\n\n- this,\n- that.\n\n1. And so\n2. on.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\nlook\n```\n", Formats()},
+	{"tools.json", `{"tools": [{"name": "hosts", "description": "d", "command": ["p"], "policy": {"network": {"hosts": ["b.example.com:443", "a.example.com:80"]}}}]}`, []Format{ToolPack, ToolsJSON}},
 	{"y.tool.json", `{"name": "defaults", "description": "d", "command": {"program": "p", "args": []}}`, []Format{ToolPack, ToolsJSON}},
 }
 

@@ -221,6 +221,8 @@ func policyOf(p tools.Policy, pack bool) object {
 		o.add("requires_network", true)
 	case tools.NetworkLoopback:
 		o.add("network", string(p.Network))
+	case tools.NetworkHosts:
+		o.add("network", object{{"hosts", p.HostNames()}})
 	}
 	o.addIf(p.Timeout > 0, "timeout_secs", int(p.Timeout.Seconds()))
 	o.addIf(p.AlwaysAsk, "confirm_before_run", true)

@@ -37,6 +37,7 @@ const (
 	CodeEnvForbidden         = "env-forbidden"             // a variable that packs do not get to set
 	CodeParameterUnused      = "parameter-unused"          // warning: no placeholder names it
 	CodePolicyConflict       = "policy-conflict"           // two policies that exclude each other
+	CodeHost                 = "host"                      // not a host that a tool can name
 	CodeCacheName            = "cache-name"                // not a name that a cache can have
 )
 

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -66,9 +67,9 @@ func (c *Command) definition() map[string]any {
 }
 
 func (p Policy) definition() map[string]any {
-	network := p.Network
-	if network == "" {
-		network = NetworkNone
+	network := any(string(cmp.Or(p.Network, NetworkNone)))
+	if p.Network == NetworkHosts {
+		network = map[string]any{"hosts": p.HostNames()}
 	}
 	codes := p.AllowedExitCodes
 	if codes == nil {
@@ -77,7 +78,7 @@ func (p Policy) definition() map[string]any {
 	def := map[string]any{
 		"read_only":          p.ReadOnly,
 		"confirm_before_run": p.AlwaysAsk,
-		"network":            string(network),
+		"network":            network,
 		"allowed_exit_codes": codes,
 	}
 	put(def, "review", ReviewAll, p.Review)

@@ -8,11 +8,14 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/hosts"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
@@ -116,6 +119,7 @@ const (
 	NetworkNone     Network = "none"
 	NetworkLoopback Network = "loopback"
 	NetworkFull     Network = "full"
+	NetworkHosts    Network = "hosts" // those of the Policy
 )
 
 // A Policy is what a tool asks for. It can tighten what a user allows, never
@@ -127,8 +131,30 @@ type Policy struct {
 	Review           bool          // a person sees every change before it is applied
 	Cache            string        // the name of the cache that it keeps between its runs; empty: none
 	Network          Network       // "" is NetworkNone
+	Hosts            []hosts.Host  // with NetworkHosts: sorted, each once, 1 to MaxHosts
 	Timeout          time.Duration // 1 s to 300 s; 0: the default of the configuration
 	AllowedExitCodes []int         // 0 to 255; nil: only 0
+}
+
+// MaxHosts is how many hosts a tool can name: each is a line of the question.
+const MaxHosts = 16
+
+// Reach returns what of the network the tool asks for, in words: "none", "loopback",
+// "full", or its hosts.
+func (p *Policy) Reach() string {
+	if p.Network != NetworkHosts {
+		return string(cmp.Or(p.Network, NetworkNone))
+	}
+	return strings.Join(p.HostNames(), ", ")
+}
+
+// HostNames returns the Hosts as a tool declares them.
+func (p *Policy) HostNames() []string {
+	names := make([]string, len(p.Hosts))
+	for i, h := range p.Hosts {
+		names[i] = h.String()
+	}
+	return names
 }
 
 // ReviewAll is the value of a policy's review.

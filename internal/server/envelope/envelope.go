@@ -299,6 +299,11 @@ func (e *Envelope) notes(res *sandbox.Result) {
 	for _, s := range res.Skipped {
 		e.Notes = append(e.Notes, fmt.Sprintf("not an artifact: %s: %s", safetext.Quote(s.Path), safetext.Line(s.Reason)))
 	}
+	for _, c := range res.Contacts {
+		if c.Refused != "" {
+			e.Notes = append(e.Notes, fmt.Sprintf("%s was not reached: %s", safetext.Quote(c.Host), c.Refused))
+		}
+	}
 	if res.MoreArtifacts > 0 {
 		e.Notes = append(e.Notes, fmt.Sprintf("%d more files were made or changed than are listed", res.MoreArtifacts))
 	}

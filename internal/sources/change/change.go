@@ -208,10 +208,6 @@ func factsOf(t *tools.Tool) []fact {
 	for _, a := range t.Command.Args {
 		argv = append(argv, a.String())
 	}
-	network := t.Policy.Network
-	if network == "" {
-		network = tools.NetworkNone
-	}
 	cwd := t.Command.Cwd
 	if cwd == "" {
 		cwd = tools.CwdWorkspace
@@ -221,7 +217,7 @@ func factsOf(t *tools.Tool) []fact {
 		writes = "no"
 	}
 	return []fact{
-		{"runs", strings.Join(argv, " ")}, {"network", string(network)}, {"folder", cwd}, {"writes", writes},
+		{"runs", strings.Join(argv, " ")}, {"network", t.Policy.Reach()}, {"folder", cwd}, {"writes", writes},
 		{"variables", strings.Join(slices.Sorted(maps.Keys(t.Command.Env)), ", ")},
 	}
 }

@@ -262,6 +262,9 @@ func (x *explainer) network() refusal {
 	switch {
 	case x.end.Sandbox == sandbox.LevelNone.String(), had == sandbox.NetworkFull.String():
 		f.Why = "The run had the whole network, so this was not the sandbox."
+	case had == sandbox.NetworkHosts.String():
+		f.Why = "The run could reach " + strings.Join(x.end.Hosts, ", ") + " by HTTP and TLS, through the proxy that its environment names, and nothing else."
+		f.Allow, f.Where = "policy:\n  network:\n    hosts: [NAME:PORT]", inTool
 	case x.end.Kind == string(call.KindExec):
 		f.Why += " A command of the model's own gets no other; a tool that the pack declares can ask for one."
 	default:

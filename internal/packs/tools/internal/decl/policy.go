@@ -1,11 +1,14 @@
 package decl
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/hosts"
 	"github.com/packs-mcp/packs-mcp/internal/packs/cachename"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -31,10 +34,10 @@ func (p *Parser) policy(n *strictjson.Node) tools.Policy {
 	if requires != nil && requires.Truth {
 		policy.Network = tools.NetworkFull
 	}
-	if network := n.StringAt("network"); network != "" {
-		policy.Network = tools.Network(network)
+	if named := n.Get("network"); named != nil && named.Kind != strictjson.Null {
+		policy.Network, policy.Hosts = p.network(named)
 		if requires != nil && requires.Truth != (policy.Network != tools.NetworkNone) {
-			p.Report(diag.Error, tools.CodePolicyConflict, n.Get("network"), fmt.Sprintf("network is %q, and requires_network says otherwise", network), "keep network")
+			p.Report(diag.Error, tools.CodePolicyConflict, n.Get("network"), fmt.Sprintf("network is %q, and requires_network says otherwise", policy.Network), "keep network")
 		}
 	}
 	if secs := n.Get("timeout_secs"); secs != nil {
@@ -48,6 +51,31 @@ func (p *Parser) policy(n *strictjson.Node) tools.Policy {
 		policy.AllowedExitCodes = slices.Compact(policy.AllowedExitCodes)
 	}
 	return policy
+}
+
+// network reads what of the network a tool asks for: a word, or the hosts.
+func (p *Parser) network(n *strictjson.Node) (tools.Network, []hosts.Host) {
+	if n.Kind == strictjson.Text {
+		return tools.Network(n.Text), nil
+	}
+	list := n.Get("hosts")
+	if list == nil {
+		return tools.NetworkNone, nil // the shape says what is wrong
+	}
+	var all []hosts.Host
+	for _, item := range list.Items {
+		if item.Kind != strictjson.Text {
+			continue // the same
+		}
+		h, err := hosts.Parse(item.Text)
+		if err != nil {
+			p.Report(diag.Error, tools.CodeHost, item, fmt.Sprintf("the host is %+q: %v", phrase.Clip(item.Text), err), `write a name and a port, as "api.github.com:443"`)
+			continue
+		}
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b hosts.Host) int { return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port)) })
+	return tools.NetworkHosts, slices.Compact(all)
 }
 
 // timeout reads a number of seconds. Only tool packs can ask for more than

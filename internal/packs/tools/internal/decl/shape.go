@@ -82,6 +82,9 @@ func (p *Parser) unknownKeys(n, command *strictjson.Node) {
 			p.unknown(v, shape.Properties[key].Ref)
 		}
 	}
+	if v := n.Get("policy").Get("network"); v != nil && v.Kind == strictjson.Object {
+		p.unknown(v, shape.Properties["policy"].Ref.Properties["network"])
+	}
 	if a := n.Get("annotations"); a != nil {
 		p.Report(diag.Warning, tools.CodeAnnotationsIgnored, a, "annotations are not read: a pack does not say of itself that it is safe",
 			`remove them; "policy": {"read_only": true} tells what the tool means to do`)
