@@ -58,6 +58,12 @@ for os in linux darwin windows; do
 			"$tool" save $ignore "./$main" --save_path="$tmp/texts" --force >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 			chmod -R u+w "$tmp/texts"
 			cp -R "$tmp/texts/." "$1/"
+			# It keeps one text of a module; some have several, and notices.
+			go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' "./$main" | sort -u >"$tmp/modules"
+			while read -r module folder; do
+				mkdir -p "$1/$module"
+				find "$folder" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'patents*' \) -exec cp -f {} "$1/$module/" \;
+			done <"$tmp/modules"
 		fi
 	done
 done
