@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
 // A shelf is a registry that keeps what is put into it.
@@ -332,4 +334,33 @@ func TestSkillsFromEverywhere(t *testing.T) {
 		t.Errorf("offline: %s, want %s", again, block)
 	}
 	reader.does(0, nil, "verify")
+}
+
+// A refusal of sync has the status of a refusal, also where other packs are as they were.
+func TestSyncRefuses(t *testing.T) {
+	p, dir := newPerson(t), ownPacks(t)
+	p.does(0, nil, "add", filepath.Join(dir, "triage"), "--yes", "--allow-unsigned")
+	p.does(0, nil, "add", filepath.Join(dir, "triage"), "--as", "kept", "--yes", "--allow-unsigned")
+	file := filepath.Join(strings.TrimPrefix(p.environ[0], "HOME="), lock.Name)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := lock.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(l.Packs, "triage")
+	if data, err = l.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.does(4, nil, "sync", "--prune")          // nobody can be asked
+	p.does(4, nil, "sync", "--adopt")          // the same
+	p.does(4, nil, "sync", "--adopt", "--yes") // nobody signed it
+	p.does(2, nil, "sync", "--frozen")
+	p.does(0, nil, "sync", "--adopt", "--yes", "--allow-unsigned")
+	p.does(0, nil, "sync", "--frozen")
 }

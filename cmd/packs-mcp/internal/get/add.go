@@ -288,5 +288,8 @@ func refusal(err error) error {
 }
 
 func isRefusal(err error) bool {
+	if e, ok := errors.AsType[*cli.StatusError](err); ok && e.Status == statusRefused {
+		return true
+	}
 	return errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) || errors.As(err, new(*uncheckedError))
 }
