@@ -158,6 +158,8 @@ func theMap() []row {
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
 		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
 		{dir: "internal/caches", may: []string{"internal/private"}},
+		{dir: "internal/store/storetest", free: true},
+		{dir: "internal/store"},
 		{dir: "internal/workspaces"},
 		{dir: "internal/private"},
 		{dir: "internal/redact", may: []string{"internal/strictjson"}},

@@ -29,6 +29,7 @@ want chromium chromium fonts-dejavu-core # the approval page
 want ssh-keygen openssh-client # packs from repositories over ssh
 [ -x /usr/sbin/sshd ] || want sshd openssh-server # the same
 want firefox-esr firefox-esr # the same
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || want initdb postgresql # what replicas share
 
 [ -n "$missing" ] || exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

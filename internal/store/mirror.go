@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Mirror is a copy in memory of a store's entries, which follows the changes. It is
+// safe for concurrent use. Make one with [Follow].
+type Mirror struct {
+	Store
+	logger *slog.Logger
+	heard  func(key string)
+	stop   context.CancelFunc
+	ended  chan struct{}
+	own    string // the key that Sync writes
+
+	mu      sync.Mutex
+	entries map[string]Entry
+	seen    uint64        // every change up to this revision is in entries
+	changed chan struct{} // closed and replaced when seen grows
+
+	syncing chan struct{} // holds a token while somebody writes own
+	rev     uint64        // of own; the holder of the token uses it
+	round   *round        // the next one, which a caller can still join; mu guards it
+}
+
+// A round is one write that brings a mirror up to date for all who joined it.
+type round struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// syncKey is the beginning of the keys that mirrors write to learn how far they are.
+const syncKey = "sync."
+
+// Follow returns a mirror of a store that has all entries. heard is called, from one
+// goroutine, with the key of each entry that was written or has gone since.
+func Follow(ctx context.Context, s Store, logger *slog.Logger, heard func(key string)) (*Mirror, error) {
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m := &Mirror{
+		Store: s, logger: logger, heard: heard, stop: stop, ended: make(chan struct{}), own: syncKey + strings.ToLower(rand.Text()[:16]),
+		entries: make(map[string]Entry), changed: make(chan struct{}), syncing: make(chan struct{}, 1),
+	}
+	go m.follow(following)
+	if err := m.Sync(ctx); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close stops following and closes the store.
+func (m *Mirror) Close() {
+	m.stop()
+	<-m.ended
+	m.Store.Close()
+}
+
+// retryEvery is how often a mirror tries to follow a store that is away.
+const retryEvery = 200 * time.Millisecond
+
+func (m *Mirror) follow(ctx context.Context) {
+	defer close(m.ended)
+	away := false
+	for ctx.Err() == nil {
+		fresh := make(map[string]Entry)
+		synced := false
+		err := m.Watch(ctx, func(c Change) {
+			switch {
+			case c.Synced:
+				synced = true
+				if away {
+					m.logger.Info("the store is back")
+					away = false
+				}
+				m.replace(fresh)
+			case synced:
+				m.apply(c)
+			case c.Gone:
+				delete(fresh, c.Key)
+			default:
+				fresh[c.Key] = c.Entry
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if !away {
+			m.logger.Error("the store cannot be followed; what needs it is denied", "err", err)
+			away = true
+		}
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// replace takes all entries as they are now, and tells which are others than before.
+func (m *Mirror) replace(now map[string]Entry) {
+	m.mu.Lock()
+	before := m.entries
+	m.entries = maps.Clone(now)
+	m.mu.Unlock()
+	var last uint64
+	for key, e := range now {
+		last = max(last, e.Rev)
+		if before[key].Rev != e.Rev {
+			m.tell(key)
+		}
+	}
+	for key := range before {
+		if _, have := now[key]; !have {
+			m.tell(key)
+		}
+	}
+	m.advance(last)
+}
+
+func (m *Mirror) apply(c Change) {
+	m.mu.Lock()
+	if c.Gone {
+		delete(m.entries, c.Key)
+	} else {
+		m.entries[c.Key] = c.Entry
+	}
+	m.mu.Unlock()
+	m.tell(c.Key)
+	m.advance(c.Rev)
+}
+
+// advance wakes who waits for this revision: it is in entries, and was told.
+func (m *Mirror) advance(rev uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = max(m.seen, rev)
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *Mirror) tell(key string) {
+	if m.heard != nil && !strings.HasPrefix(key, syncKey) {
+		m.heard(key)
+	}
+}
+
+// Seen returns the entry with a key as the mirror has it, which may be old.
+func (m *Mirror) Seen(key string) (Entry, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.entries[key]
+	return e, ok
+}
+
+// All returns the entries whose keys have a prefix, by key, as the mirror has them.
+func (m *Mirror) All(prefix string) map[string]Entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]Entry)
+	for key, e := range m.entries {
+		if strings.HasPrefix(key, prefix) {
+			all[key] = e
+		}
+	}
+	return all
+}
+
+// Sync returns when the mirror has everything that was written before the call. It
+// writes an entry and waits until the mirror has that, once for all who call meanwhile.
+func (m *Mirror) Sync(ctx context.Context) error {
+	m.mu.Lock()
+	r := m.round
+	joined := r != nil
+	if !joined {
+		r = &round{done: make(chan struct{})}
+		m.round = r
+	}
+	m.mu.Unlock()
+	if !joined {
+		go m.carryOut(r)
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return away(ctx.Err())
+	}
+}
+
+// carryOut does a round, after the one before it.
+func (m *Mirror) carryOut(r *round) {
+	m.syncing <- struct{}{}
+	defer func() { <-m.syncing }()
+	m.mu.Lock()
+	m.round = nil // who comes now must not join: the write may be before theirs
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), opTime)
+	defer cancel()
+	r.err = m.sync(ctx)
+	close(r.done)
+}
+
+func (m *Mirror) sync(ctx context.Context) error {
+	rev, err := m.Put(ctx, m.own, nil, m.rev, time.Hour)
+	if errors.Is(err, ErrConflict) {
+		// It expired, or a write was carried out that we know nothing of.
+		e, lost := m.Get(ctx, m.own)
+		if lost != nil && !errors.Is(lost, ErrNotFound) {
+			return lost
+		}
+		rev, err = m.Put(ctx, m.own, nil, e.Rev, time.Hour)
+	}
+	if err != nil {
+		return err
+	}
+	m.rev = rev
+	for {
+		m.mu.Lock()
+		seen, changed := m.seen, m.changed
+		m.mu.Unlock()
+		if seen >= rev {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the store's changes: %w", away(ctx.Err()))
+		}
+	}
+}

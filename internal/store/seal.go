@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrForged means that an entry was not written by who has the keys, or is under
+// another key than it was written for.
+var ErrForged = errors.New("the store has an entry that no replica wrote")
+
+// Keys are the secret that replicas share: one, or two while one takes the place of the
+// other. The first makes, and all are accepted.
+type Keys struct{ secrets [][]byte }
+
+const (
+	keySize = 32 // bytes of one secret
+	maxKeys = 2
+)
+
+// ParseKeys reads one or two keys of 64 hexadecimal digits, with spaces or line feeds
+// between them. Errors do not repeat them.
+func ParseKeys(text string) (Keys, error) {
+	var k Keys
+	for _, word := range strings.Fields(text) {
+		secret, err := hex.DecodeString(word)
+		if err != nil || len(secret) != keySize {
+			return Keys{}, fmt.Errorf("a key is not %d hexadecimal digits", 2*keySize)
+		}
+		k.secrets = append(k.secrets, secret)
+	}
+	if n := len(k.secrets); n == 0 || n > maxKeys {
+		return Keys{}, fmt.Errorf("there are %d keys, and one or two are needed", n)
+	}
+	return k, nil
+}
+
+// derive returns the key for one purpose.
+func derive(secret []byte, purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, secret, nil, "packs-mcp "+purpose, keySize)
+	if err != nil {
+		panic(err) // the length is fine
+	}
+	return key
+}
+
+// MACs returns the authentication codes of a text for a purpose, one for each key. The
+// first is the one to give out.
+func (k Keys) MACs(purpose, text string) [][]byte {
+	var all [][]byte
+	for _, secret := range k.secrets {
+		h := hmac.New(sha256.New, derive(secret, purpose))
+		h.Write([]byte(text))
+		all = append(all, h.Sum(nil))
+	}
+	return all
+}
+
+// sealed is a store whose entries are encrypted and authenticated, each with its key.
+type sealed struct {
+	Store
+	aeads []cipher.AEAD
+}
+
+// Seal returns a store in which only who has the keys can read or write entries. An
+// older value of the same key can be put back by who can write to the engine; a value
+// can be neither made up nor moved. Chains are stored as they are.
+func Seal(s Store, k Keys) Store {
+	out := &sealed{Store: s}
+	for _, secret := range k.secrets {
+		block, err := aes.NewCipher(derive(secret, "store entries v1"))
+		if err != nil {
+			panic(err) // the length is fine
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			panic(err) // AES is fine
+		}
+		out.aeads = append(out.aeads, aead)
+	}
+	return out
+}
+
+func (s *sealed) open(e Entry) (Entry, error) {
+	for _, aead := range s.aeads {
+		if value, err := aead.Open(nil, nil, e.Value, []byte(e.Key)); err == nil {
+			e.Value = value
+			return e, nil
+		}
+	}
+	return Entry{}, ErrForged
+}
+
+func (s *sealed) Get(ctx context.Context, key string) (Entry, error) {
+	e, err := s.Store.Get(ctx, key)
+	if err != nil {
+		return Entry{}, err
+	}
+	return s.open(e)
+}
+
+func (s *sealed) Put(ctx context.Context, key string, value []byte, rev uint64, ttl time.Duration) (uint64, error) {
+	return s.Store.Put(ctx, key, s.aeads[0].Seal(nil, nil, value, []byte(key)), rev, ttl)
+}
+
+// Watch leaves out the values of entries that are forged: they are told as gone.
+func (s *sealed) Watch(ctx context.Context, f func(Change)) error {
+	return s.Store.Watch(ctx, func(c Change) {
+		if !c.Gone && !c.Synced {
+			e, err := s.open(c.Entry)
+			if err != nil {
+				c.Gone, c.Value = true, nil
+			} else {
+				c.Entry = e
+			}
+		}
+		f(c)
+	})
+}
+
+// NewKey returns a key as [ParseKeys] reads it.
+func NewKey() string {
+	var secret [keySize]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	return hex.EncodeToString(secret[:])
+}
