@@ -39,7 +39,16 @@ type Config struct {
 	Limits    Limits            //
 	HTTP      HTTP              //
 	Audit     Audit             //
+	Store     Store             //
 	Log       Log               //
+}
+
+// Store says what several replicas of a server share.
+type Store struct {
+	URL         string // a nats or postgres URL, which may hold a password; "": nothing is shared
+	Credentials string // absolute; a file of NATS credentials; "": none
+	Key         string // one or two keys, a secret
+	KeyFile     string // absolute; a file with such keys; "": none
 }
 
 // The values of Config.Expose.

@@ -238,7 +238,7 @@ func TestFileProblems(t *testing.T) {
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
 		{"an index twice", "sources:\n  indexes: [acme/packs, acme/packs]\n", `FILE:2:25: sources.indexes[1]: is "acme/packs"; name it once`},
 		{"an index with a space", "sources:\n  indexes: [\"acme packs\"]\n", `FILE:2:13: sources.indexes[0]: is "acme packs"; want an address of packs, as packs-mcp add takes it`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, approvers, context, compat, mode, project, tool_names, expose, approval, roles, sandbox, sources, limits, http, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, approvers, context, compat, mode, project, tool_names, expose, approval, roles, sandbox, sources, limits, http, audit, store, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},

@@ -18,7 +18,7 @@ type HTTP struct {
 	Addr      string // host:port; "": not over HTTP
 	Token     string // anyone who has it may use the server; "": none is configured
 	Tokens    []Token
-	InFile    bool   // the configuration file has tokens in it
+	InFile    bool   // the configuration file has tokens or keys in it
 	TLSCert   string // absolute; PEM, with the chain; "": no TLS
 	TLSKey    string // absolute; "": no TLS
 	PublicURL string // how clients reach the server from elsewhere; may be ""
@@ -222,14 +222,14 @@ func (l *loader) httpTogether() {
 	}
 }
 
-// warnReadable warns if others can read the tokens in a file, and records that
-// the file has some.
+// warnReadable warns if others can read the tokens and keys in a file, and records
+// that the file has some.
 func (l *loader) warnReadable(path string) {
-	l.cfg.HTTP.InFile = l.cfg.HTTP.Token != "" || len(l.cfg.HTTP.Tokens) > 0
+	l.cfg.HTTP.InFile = l.cfg.HTTP.Token != "" || len(l.cfg.HTTP.Tokens) > 0 || l.cfg.Store.Key != "" || l.cfg.Store.URL != ""
 	if !l.cfg.HTTP.InFile || l.cwd.goos == "windows" {
 		return
 	}
 	if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o044 != 0 {
-		l.warn("%s has tokens in it and other users may read it (mode %04o); chmod 600 makes it yours alone", path, fi.Mode().Perm())
+		l.warn("%s has tokens or keys in it and other users may read it (mode %04o); chmod 600 makes it yours alone", path, fi.Mode().Perm())
 	}
 }

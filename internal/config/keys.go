@@ -33,7 +33,7 @@ type place struct {
 
 // sections returns the mappings of the file, in the order of the documentation.
 func sections() []string {
-	return []string{"approval", "roles", "sandbox", "sources", "limits", "http", oidcSection, "audit", "log"}
+	return []string{"approval", "roles", "sandbox", "sources", "limits", "http", oidcSection, "audit", "store", "log"}
 }
 
 // structured returns the keys that can be set only in the file, or that have
@@ -121,9 +121,30 @@ func keys() []key {
 		maxSize(),
 		boolean("audit.full_arguments", func(c *Config) *bool { return &c.Audit.FullArguments }),
 
+		secret(checked("store.url", "want file, or a URL such as nats://10.0.0.5:4222 or postgres://packs@db.example.com/packs", storeURL, func(c *Config) *string { return &c.Store.URL })),
+		path("store.credentials", func(c *Config) *string { return &c.Store.Credentials }),
+		secret(checked("store.key", "want one or two keys of 64 hexadecimal digits", storeKey, func(c *Config) *string { return &c.Store.Key })),
+		path("store.key_file", func(c *Config) *string { return &c.Store.KeyFile }),
+
 		word("log.level", []string{"debug", "info", "warn", "error"}, setLevel),
 		word("log.format", []string{FormatAuto, FormatText, FormatJSON, FormatPretty}, func(c *Config, w string) { c.Log.Format = w }),
 	)
+}
+
+// storeURL checks the URL of a store; the word file is none.
+func storeURL(s string) (string, bool) {
+	if s == "file" {
+		return "", true
+	}
+	scheme, rest, _ := strings.Cut(s, "://") // several hosts are no URL for package url
+	return s, rest != "" && slices.Contains([]string{"nats", "tls", "postgres", "postgresql"}, scheme)
+}
+
+// storeKey checks the keys that replicas share.
+func storeKey(s string) (string, bool) {
+	words := strings.Fields(s)
+	isKey := func(word string) bool { return len(word) == 64 && strings.Trim(word, "0123456789abcdefABCDEF") == "" }
+	return s, (len(words) == 1 || len(words) == 2) && !slices.ContainsFunc(words, func(w string) bool { return !isKey(w) })
 }
 
 func setLevel(c *Config, w string) {

@@ -33,6 +33,9 @@ type DeniedError struct {
 	// Code names the question under which a person can still allow the call for
 	// when it is made again; empty if nobody can.
 	Code string
+	// Unavailable says that the store that replicas share cannot be reached, so nobody
+	// decided this.
+	Unavailable bool
 	// Unasked says that there was nobody to ask: no person decided this.
 	Unasked bool
 	// Invalid says that the answer came with a state that belongs to no open
@@ -396,7 +399,11 @@ func (c *check) first() (*Permit, *Question, error) {
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	stored, refused := c.loadGrants()
 	if refused != nil {
-		return nil, nil, c.deny(refused.Reason, refused.Hint)
+		denied := c.deny(refused.Reason, refused.Hint)
+		if e, ok := errors.AsType[*DeniedError](denied); ok {
+			e.Unavailable = refused.Unavailable
+		}
+		return nil, nil, denied
 	}
 	if c.takesItsWord() {
 		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)

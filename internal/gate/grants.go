@@ -24,6 +24,14 @@ func (g *Gate) loadGrants() ([]grants.Grant, *DeniedError) {
 	if err == nil {
 		return all, nil
 	}
+	if errors.Is(err, grants.ErrUnavailable) {
+		g.logger.Error("the store that replicas share cannot be read; calls are denied", "err", err)
+		return nil, &DeniedError{
+			Reason:      "the store of approvals that this server shares with others cannot be reached",
+			Hint:        "Nothing can be decided until it can. Tell the user, who can tell whoever runs the server; make the call again later.",
+			Unavailable: true,
+		}
+	}
 	g.logger.Error("the file of grants is refused; every call is denied", "err", err)
 	why := "the file cannot be read" // the error itself may hold paths; it goes to the server's log only
 	if refused, ok := errors.AsType[*private.RefusedError](err); ok {

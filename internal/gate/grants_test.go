@@ -797,3 +797,26 @@ func (*unsure) Update(change func([]grants.Grant) ([]grants.Grant, error)) error
 	}
 	return errDisk
 }
+
+// While the store that replicas share is away, what a person would decide is denied, and
+// the denial says so.
+func TestSharedGrantsAway(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.Grants = away{} })
+	for name, req := range map[string]call.Request{"opening": openCall(), "a run": toolRun()} {
+		permit, question, err := b.Check(t.Context(), req, nil)
+		denied, _ := errors.AsType[*DeniedError](err)
+		if permit != nil || question != nil || denied == nil || !denied.Unavailable || denied.Hint == "" {
+			t.Errorf("%s: %v, %v, %v", name, permit, question, err)
+		}
+		if e := b.log.last(); e.Decision != "deny" || !strings.Contains(e.Reason, "shares with others") {
+			t.Errorf("%s: the last line is %+v", name, e)
+		}
+	}
+}
+
+// away is a store of grants that cannot be reached.
+type away struct{}
+
+func (away) Load() ([]grants.Grant, error) { return nil, grants.ErrUnavailable }
+
+func (away) Update(func([]grants.Grant) ([]grants.Grant, error)) error { return grants.ErrUnavailable }

@@ -17,7 +17,6 @@ import (
 type Mirror struct {
 	Store
 	logger *slog.Logger
-	heard  func(key string)
 	stop   context.CancelFunc
 	ended  chan struct{}
 	own    string // the key that Sync writes
@@ -41,12 +40,12 @@ type round struct {
 // syncKey is the beginning of the keys that mirrors write to learn how far they are.
 const syncKey = "sync."
 
-// Follow returns a mirror of a store that has all entries. heard is called, from one
-// goroutine, with the key of each entry that was written or has gone since.
-func Follow(ctx context.Context, s Store, logger *slog.Logger, heard func(key string)) (*Mirror, error) {
+// Follow returns a mirror that has all entries of a store. The mirror closes the store,
+// also if there is an error.
+func Follow(ctx context.Context, s Store, logger *slog.Logger) (*Mirror, error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m := &Mirror{
-		Store: s, logger: logger, heard: heard, stop: stop, ended: make(chan struct{}), own: syncKey + strings.ToLower(rand.Text()[:16]),
+		Store: s, logger: logger, stop: stop, ended: make(chan struct{}), own: syncKey + strings.ToLower(rand.Text()[:16]),
 		entries: make(map[string]Entry), changed: make(chan struct{}), syncing: make(chan struct{}, 1),
 	}
 	go m.follow(following)
@@ -104,60 +103,33 @@ func (m *Mirror) follow(ctx context.Context) {
 	}
 }
 
-// replace takes all entries as they are now, and tells which are others than before.
+// replace takes all entries as they are now.
 func (m *Mirror) replace(now map[string]Entry) {
 	m.mu.Lock()
-	before := m.entries
+	defer m.mu.Unlock()
 	m.entries = maps.Clone(now)
-	m.mu.Unlock()
-	var last uint64
-	for key, e := range now {
-		last = max(last, e.Rev)
-		if before[key].Rev != e.Rev {
-			m.tell(key)
-		}
+	for _, e := range now {
+		m.seen = max(m.seen, e.Rev)
 	}
-	for key := range before {
-		if _, have := now[key]; !have {
-			m.tell(key)
-		}
-	}
-	m.advance(last)
+	m.wake()
 }
 
 func (m *Mirror) apply(c Change) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if c.Gone {
 		delete(m.entries, c.Key)
 	} else {
 		m.entries[c.Key] = c.Entry
 	}
-	m.mu.Unlock()
-	m.tell(c.Key)
-	m.advance(c.Rev)
+	m.seen = max(m.seen, c.Rev)
+	m.wake()
 }
 
-// advance wakes who waits for this revision: it is in entries, and was told.
-func (m *Mirror) advance(rev uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen = max(m.seen, rev)
+// wake wakes who waits for a revision. The caller holds mu.
+func (m *Mirror) wake() {
 	close(m.changed)
 	m.changed = make(chan struct{})
-}
-
-func (m *Mirror) tell(key string) {
-	if m.heard != nil && !strings.HasPrefix(key, syncKey) {
-		m.heard(key)
-	}
-}
-
-// Seen returns the entry with a key as the mirror has it, which may be old.
-func (m *Mirror) Seen(key string) (Entry, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.entries[key]
-	return e, ok
 }
 
 // All returns the entries whose keys have a prefix, by key, as the mirror has them.

@@ -27,7 +27,18 @@ type natsStore struct {
 // goneHeader marks a message that deletes its subject's entry.
 const goneHeader = "Packs-Mcp-Gone"
 
-func openNATS(ctx context.Context, u *url.URL, credentials string) (Store, error) {
+// openNATS opens the store at SCHEME://REST; see [Options].
+func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, error) {
+	hosts, user := rest, ""
+	end := strings.IndexAny(hosts+"/", "/?")
+	hosts, rest = hosts[:end], rest[end:]
+	if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
+		user, hosts = hosts[:at+1], hosts[at+1:]
+	}
+	u, err := url.Parse(rest)
+	if err != nil || hosts == "" {
+		return nil, errors.New("the URL of the NATS store cannot be read") // the error may have a password
+	}
 	replicas := 1
 	if r := u.Query().Get("replicas"); r != "" {
 		n, err := strconv.Atoi(r)
@@ -44,8 +55,8 @@ func openNATS(ctx context.Context, u *url.URL, credentials string) (Store, error
 		return nil, fmt.Errorf("the name %q of the store's streams has a character that it cannot have", name)
 	}
 	var servers []string
-	for _, host := range strings.Split(u.Host, ",") {
-		servers = append(servers, (&url.URL{Scheme: u.Scheme, User: u.User, Host: host}).String())
+	for host := range strings.SplitSeq(hosts, ",") {
+		servers = append(servers, scheme+"://"+user+host)
 	}
 	options := []nats.Option{
 		nats.Name("packs-mcp"), nats.Timeout(opTime), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),

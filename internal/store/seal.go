@@ -5,8 +5,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -52,18 +50,6 @@ func derive(secret []byte, purpose string) []byte {
 		panic(err) // the length is fine
 	}
 	return key
-}
-
-// MACs returns the authentication codes of a text for a purpose, one for each key. The
-// first is the one to give out.
-func (k Keys) MACs(purpose, text string) [][]byte {
-	var all [][]byte
-	for _, secret := range k.secrets {
-		h := hmac.New(sha256.New, derive(secret, purpose))
-		h.Write([]byte(text))
-		all = append(all, h.Sum(nil))
-	}
-	return all
 }
 
 // sealed is a store whose entries are encrypted and authenticated, each with its key.
@@ -126,11 +112,4 @@ func (s *sealed) Watch(ctx context.Context, f func(Change)) error {
 		}
 		f(c)
 	})
-}
-
-// NewKey returns a key as [ParseKeys] reads it.
-func NewKey() string {
-	var secret [keySize]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	return hex.EncodeToString(secret[:])
 }

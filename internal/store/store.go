@@ -20,7 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"strings"
 	"time"
 )
 
@@ -96,19 +96,15 @@ type Options struct {
 // Open connects to a store and makes what it needs there, if that is missing. Errors
 // do not repeat the URL, which may hold a password.
 func Open(ctx context.Context, o Options) (Store, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil {
-		return nil, errors.New("the URL of the store cannot be read")
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*opTime)
 	defer cancel()
-	switch u.Scheme {
+	switch scheme, rest, _ := strings.Cut(o.URL, "://"); scheme {
 	case "nats", "tls":
-		return openNATS(ctx, u, o.Credentials)
+		return openNATS(ctx, scheme, rest, o.Credentials)
 	case "postgres", "postgresql":
 		return openPostgres(ctx, o.URL)
 	}
-	return nil, fmt.Errorf("the store %q is unknown; there are nats and postgres", u.Scheme)
+	return nil, errors.New("the URL of the store begins with neither nats:// nor postgres://")
 }
 
 // away marks an error as one of a store that cannot be reached.

@@ -31,13 +31,13 @@ func open(t *testing.T, url string) store.Store {
 	return s
 }
 
-func follow(t *testing.T, url string, heard func(string)) *store.Mirror {
+func follow(t *testing.T, url string) *store.Mirror {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := store.Follow(t.Context(), s, slog.New(slog.DiscardHandler), heard)
+	m, err := store.Follow(t.Context(), s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +113,13 @@ func TestEntry(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
-		m := follow(t, e.URL(), nil)
+		m := follow(t, e.URL())
 		rev, err := m.Put(ctx, "r.a", []byte("x"), 0, time.Second)
 		wants(t, "Put", err, nil)
 		if err := m.Sync(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, have := m.Seen("r.a"); !have {
+		if len(m.All("r.a")) == 0 {
 			t.Error("the mirror does not have the entry")
 		}
 		eventually(t, "the entry is gone", func() bool {
@@ -128,7 +128,7 @@ func TestExpiry(t *testing.T) {
 		})
 		_, err = m.Put(ctx, "r.a", []byte("y"), rev, 0)
 		wants(t, "Put over what expired", err, store.ErrConflict)
-		eventually(t, "the mirror hears of it", func() bool { _, have := m.Seen("r.a"); return !have })
+		eventually(t, "the mirror hears of it", func() bool { return len(m.All("r.a")) == 0 })
 		_, err = m.Put(ctx, "r.a", []byte("y"), 0, 0)
 		wants(t, "Put after it expired", err, nil)
 	})
@@ -248,13 +248,7 @@ func TestMirror(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
 		proxy := e.Proxy(t)
-		var mu sync.Mutex
-		heard := make(map[string]int)
-		m := follow(t, proxy.URL(), func(key string) {
-			mu.Lock()
-			defer mu.Unlock()
-			heard[key]++
-		})
+		m := follow(t, proxy.URL())
 		other := open(t, e.URL())
 		var revs []uint64
 		put := func(key string) {
@@ -274,7 +268,7 @@ func TestMirror(t *testing.T) {
 		for i := range 20 {
 			put(fmt.Sprint("g.", i))
 			sync()
-			if got, ok := m.Seen(fmt.Sprint("g.", i)); !ok || got.Rev != revs[i] || string(got.Value) != fmt.Sprint("g.", i) {
+			if got, ok := m.All("g.")[fmt.Sprint("g.", i)]; !ok || got.Rev != revs[i] || string(got.Value) != fmt.Sprint("g.", i) {
 				t.Fatalf("after Sync, the mirror has %+v", got)
 			}
 		}
@@ -289,11 +283,6 @@ func TestMirror(t *testing.T) {
 		all := m.All("g.")
 		if _, have := all["g.3"]; len(all) != 20 || have || string(all["g.4"].Value) != "changed" || string(all["g.new"].Value) != "g.new" {
 			t.Errorf("after the cut, the mirror has %v", all)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if heard["g.3"] != 2 || heard["g.4"] != 2 || heard["g.new"] != 1 || heard["g.5"] != 1 {
-			t.Errorf("heard %v, want each change once", heard)
 		}
 	})
 }
@@ -406,7 +395,7 @@ func TestAway(t *testing.T) {
 func TestRestart(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
-		m := follow(t, e.URL(), nil)
+		m := follow(t, e.URL())
 		var pos uint64
 		for i := range 10 {
 			_, err := m.Put(ctx, fmt.Sprint("g.", i), []byte("v"), 0, 0)
@@ -431,7 +420,7 @@ func TestRestart(t *testing.T) {
 
 // Without the keys, nobody can read, make up or move an entry.
 func TestSeal(t *testing.T) {
-	first, second := store.NewKey(), store.NewKey()
+	first, second := strings.Repeat("1a", 32), strings.Repeat("2b", 32)
 	keys := func(text string) store.Keys {
 		k, err := store.ParseKeys(text)
 		if err != nil {
@@ -469,7 +458,7 @@ func TestSeal(t *testing.T) {
 			_, err = both.Get(ctx, key)
 			wants(t, "Get of what is "+what, err, store.ErrForged)
 		}
-		m, err := store.Follow(ctx, store.Seal(open(t, e.URL()), keys(second+" "+first)), slog.New(slog.DiscardHandler), nil)
+		m, err := store.Follow(ctx, store.Seal(open(t, e.URL()), keys(second+" "+first)), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +476,7 @@ func TestSeal(t *testing.T) {
 
 // No error repeats a password.
 func TestOpenKeepsSecrets(t *testing.T) {
-	for _, url := range []string{"nats://ada:hush@127.0.0.1:1/x?replicas=1", "nats://ada:hush@127.0.0.1:1/?replicas=many", "postgres://ada:hush@127.0.0.1:1/x", "postgres://ada:hush@127.0.0.1:x/?sslmode=odd", "http://ada:hush@h/", "nats://ada:hush@[/"} {
+	for _, url := range []string{"nats://ada:hush@127.0.0.1:1/x?replicas=1", "nats://ada:hush@127.0.0.1:1/?replicas=many", "postgres://ada:hush@127.0.0.1:1/x", "postgres://ada:hush@127.0.0.1:x/?sslmode=odd", "http://ada:hush@h/", "nats://ada:hush@", "nats://ada:hush@127.0.0.1:1,127.0.0.1:2/%zz"} {
 		if _, err := store.Open(t.Context(), store.Options{URL: url}); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("Open = %v", err)
 		}

@@ -6,6 +6,7 @@
 package grants
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -52,15 +53,19 @@ type Void struct {
 	Changes []string  `json:"changes"` // in words, one line each
 }
 
+// ErrUnavailable means that the store that replicas share cannot be read: nothing is
+// wrong with the grants.
+var ErrUnavailable = errors.New("the grants that replicas share cannot be read")
+
 // A Store keeps the grants that hold in every chat and after a restart. It is
-// grantfile.Store.
+// grantfile.Store, or grantshared.Store where replicas share them.
 type Store interface {
 	// Load returns the grants. An error means that they cannot be read or fail
 	// their check; then nothing is allowed.
 	Load() ([]Grant, error)
 	// Update lets change edit the grants and stores what it returns, completely or
 	// not at all. No other process updates them meanwhile. If there is an error,
-	// nothing changed.
+	// nothing changed, except that a shared store may allow less than before.
 	Update(change func([]Grant) ([]Grant, error)) error
 }
 

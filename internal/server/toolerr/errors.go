@@ -52,6 +52,7 @@ const (
 	CodeFileSizeLimit      = "file_size_limit"     // the program wrote a file larger than limits.file_size
 	CodeProcessLimit       = "process_limit"       // the program started more processes than limits.processes
 	CodeFolderBusy         = "folder_busy"         // another run had the folder for longer than sandbox.timeout_max; nothing was started
+	CodeStoreUnavailable   = "store_unavailable"   // the store that replicas share cannot be reached; nothing was decided
 	CodeSandboxUnavailable = "sandbox_unavailable" // the sandbox is weaker than required, or did not work; nothing was started
 	CodeMissingContext     = "missing_context"     // the tool needs something that the user looks at, and nobody gave it
 	CodeInternalError      = "internal"            // the cause is in the server's log only, under reference
@@ -135,7 +136,11 @@ func Known(err error) *Error {
 // ExplainGate is [Known] for the errors of the gate alone.
 func ExplainGate(err error) *Error {
 	if e, ok := errors.AsType[*gate.DeniedError](err); ok {
-		return &Error{Code: CodeDenied, Message: safetext.Line(e.Reason), Hint: e.Hint, ApprovalCode: e.Code}
+		code := CodeDenied
+		if e.Unavailable {
+			code = CodeStoreUnavailable
+		}
+		return &Error{Code: code, Message: safetext.Line(e.Reason), Hint: e.Hint, ApprovalCode: e.Code}
 	}
 	if e, ok := errors.AsType[*gate.PendingError](err); ok {
 		hint := e.Hint

@@ -95,9 +95,12 @@ func NATS(t testing.TB) *Engine {
 // Main runs the tests of a package, and then ends the PostgreSQL server that they share.
 func Main(m *testing.M) {
 	status := m.Run()
-	postgres.end()
+	End()
 	os.Exit(status)
 }
+
+// End ends the PostgreSQL server, for tests whose package has a main function of its own.
+func End() { postgres.end() }
 
 // postgres is one server for all tests of a process: making one takes seconds.
 var postgres cluster
@@ -177,6 +180,8 @@ func (c *cluster) run(t testing.TB, name string, args ...string) {
 }
 
 func (c *cluster) end() {
+	c.making.Lock()
+	defer c.making.Unlock()
 	if c.dir == "" {
 		return
 	}
@@ -186,6 +191,7 @@ func (c *cluster) end() {
 		fmt.Fprintln(os.Stderr, "ending PostgreSQL:", err)
 	}
 	_ = os.RemoveAll(c.dir)
+	c.dir = ""
 }
 
 // find returns where a program of PostgreSQL's server is; empty: nowhere.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
-	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/private"
@@ -88,10 +88,14 @@ func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool)
 	if err != nil {
 		return err
 	}
-	store := cli.GrantStore(cfg)
+	store, closeStore, err := cli.Grants(ctx, cfg, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer closeStore()
 	all, err := store.Load()
 	if err != nil {
-		return refusedGrants(store, err)
+		return refusedGrants(cfg, err)
 	}
 	inChats, s := a.chatGrants(ctx)
 	listed := make([]listedGrant, 0, len(all)+len(inChats))
@@ -200,12 +204,12 @@ func ofPack(given []grants.Grant, pack string) []grants.Grant {
 func isOfPack(g grants.Grant, pack string) bool { return pack == "" || strings.EqualFold(g.Pack, pack) }
 
 // refusedGrants adds what to do about a grants file that cannot be used.
-func refusedGrants(store *grantfile.Store, err error) error {
+func refusedGrants(cfg *config.Config, err error) error {
 	refused, ok := errors.AsType[*private.RefusedError](err)
 	switch {
 	case !ok:
 		return err
-	case refused.Path == filepath.Dir(store.Path()):
+	case refused.Path == filepath.Dir(cli.GrantStore(cfg).Path()):
 		return cli.WithHint(err, "no grant counts, and every call is denied, until this folder is yours alone; see who else writes to it, then: chmod 700 %s", safetext.Quote(refused.Path))
 	default:
 		return cli.WithHint(err, "no grant counts, and every call is denied; look at the file, then start over with: packs-mcp approvals revoke --all (which moves it aside)")
@@ -302,10 +306,14 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 	if err != nil {
 		return err
 	}
-	store := cli.GrantStore(cfg)
+	store, closeStore, err := cli.Grants(ctx, cfg, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer closeStore()
 	_, refused := store.Load()
 	if refused != nil && !all {
-		return refusedGrants(store, refused)
+		return refusedGrants(cfg, refused)
 	}
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
 	if err != nil {
@@ -313,8 +321,8 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	inChats, s := r.chatGrants(ctx)
-	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(store.Path()) {
-		return errors.Join(r.startOver(store, log, e), r.revokeInChats(ctx, inChats, s), r.emptyCaches(ctx, cfg, func(string) bool { return true }))
+	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(cli.GrantStore(cfg).Path()) {
+		return errors.Join(r.startOver(cfg, log, e), r.revokeInChats(ctx, inChats, s), r.emptyCaches(ctx, cfg, func(string) bool { return true }))
 	}
 	var gone []grants.Grant
 	var goneInChats []chatGrant
@@ -349,7 +357,7 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 		return slices.DeleteFunc(given, func(g grants.Grant) bool { return goes[g.ID] }), nil
 	})
 	if err != nil {
-		return refusedGrants(store, err)
+		return refusedGrants(cfg, err)
 	}
 	for _, g := range gone {
 		r.took(g, false)
@@ -382,7 +390,7 @@ func (r *revocation) emptyCaches(ctx context.Context, cfg *config.Config, revoke
 
 // startOver records in the log that it moves a refused file aside, and then
 // moves it.
-func (r *revocation) startOver(store *grantfile.Store, log *audit.Log, refused *private.RefusedError) error {
+func (r *revocation) startOver(cfg *config.Config, log *audit.Log, refused *private.RefusedError) error {
 	err := log.Append(audit.Entry{
 		Event: audit.EventRevoke, Channel: "command",
 		Reason: fmt.Sprintf("all grants: %q is refused (%s), and is moved aside", refused.Path, refused.Reason),
@@ -390,13 +398,13 @@ func (r *revocation) startOver(store *grantfile.Store, log *audit.Log, refused *
 	if err != nil {
 		return err
 	}
-	moved, err := store.SetAside(time.Now())
+	moved, err := cli.GrantStore(cfg).SetAside(time.Now())
 	r.done.Moved = append(r.done.Moved, moved...)
 	for _, path := range moved {
 		r.say("moved aside: %s\n", safetext.Line(path))
 	}
 	if err != nil {
-		return refusedGrants(store, err)
+		return refusedGrants(cfg, err)
 	}
 	fmt.Fprintln(r.Screen(r.Stderr), "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
 	return nil
@@ -461,7 +469,12 @@ func (a *app) completeFromGrants(ctx context.Context, word func(grants.Grant) st
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	all, err := cli.GrantStore(cfg).Load()
+	store, closeStore, err := cli.Grants(ctx, cfg, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer closeStore()
+	all, err := store.Load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -116,6 +116,11 @@ func SecretFiles(cfg *config.Config) []string {
 	if cfg.HTTP.InFile {
 		all = append(all, cfg.File)
 	}
+	for _, path := range []string{cfg.Store.Credentials, cfg.Store.KeyFile} {
+		if path != "" {
+			all = append(all, path)
+		}
+	}
 	if cfg.HTTP.TLSKey != "" {
 		all = append(all, cfg.HTTP.TLSKey)
 	}

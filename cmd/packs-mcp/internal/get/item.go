@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,13 +109,18 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	for _, r := range reports {
 		it.found = append(it.found, r.Findings...)
 	}
-	it.ends, err = p.grantsOf(id)
+	it.ends, err = p.grantsOf(ctx, id)
 	return it, err
 }
 
 // grantsOf are the lasting answers about a pack, in the words that a person chose.
-func (p *place) grantsOf(id string) ([]string, error) {
-	all, err := cli.GrantStore(p.cfg).Load()
+func (p *place) grantsOf(ctx context.Context, id string) ([]string, error) {
+	store, closeStore, err := cli.Grants(ctx, p.cfg, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer closeStore()
+	all, err := store.Load()
 	if err != nil {
 		return nil, err
 	}

@@ -42,21 +42,22 @@ import (
 
 // A Service is a server with everything that it needs, ready to serve.
 type Service struct {
-	Server   *server.Server
-	Gate     *gate.Gate
-	Library  *packs.Library
-	reporter *reporter // of what is wrong with the packs
-	log      *audit.Log
-	name     string // of this process, in the audit log
-	require  sandbox.Level
-	runner   *runner.Runner // the gate's; nil until it is there
-	copies   *copies.Store  // the gate's
-	caches   *caches.Store  // the gate's
-	changes  *changes.Store // the runner's
-	added    *cli.Added     // what is known of packs from elsewhere
-	traces   *telemetry.Traces
-	desk     *lazyDesk // nil if the person is asked only here
-	keeper   *keeper   // of the folders of packs; nil until it watches them
+	Server      *server.Server
+	Gate        *gate.Gate
+	Library     *packs.Library
+	reporter    *reporter // of what is wrong with the packs
+	log         *audit.Log
+	name        string // of this process, in the audit log
+	require     sandbox.Level
+	runner      *runner.Runner // the gate's; nil until it is there
+	copies      *copies.Store  // the gate's
+	caches      *caches.Store  // the gate's
+	closeGrants func()         // nil if the answers that hold in every chat are not open
+	changes     *changes.Store // the runner's
+	added       *cli.Added     // what is known of packs from elsewhere
+	traces      *telemetry.Traces
+	desk        *lazyDesk // nil if the person is asked only here
+	keeper      *keeper   // of the folders of packs; nil until it watches them
 }
 
 // A Place is where a service works.
@@ -159,11 +160,13 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Approvers: cfg.Approvers, Users: cfg.Roles.Use, Channels: cfg.Approval.Channels,
-		Copies: s.copies, Caches: s.caches, Scan: s.added.Scan, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
+		Copies: s.copies, Caches: s.caches, Scan: s.added.Scan,
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here != "" {
-		asking.Channels, asking.Grants = []string{here}, nil
+		asking.Channels = []string{here}
+	} else if asking.Grants, s.closeGrants, err = cli.Grants(ctx, cfg, people(cfg, who), logger); err != nil {
+		return err
 	}
 	if here == queue.ChannelTerminal {
 		asking.Wait, asking.Pending = atTerminal, atTerminal
@@ -272,6 +275,9 @@ func (s *Service) closeGate(last ...audit.Entry) (err error) {
 			err = errors.Join(err, s.log.Append(e))
 		}
 		err = errors.Join(err, s.log.Close())
+	}
+	if s.closeGrants != nil {
+		s.closeGrants()
 	}
 	s.traces.Close() // last: it waits for others
 	return err

@@ -1,0 +1,166 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
+)
+
+// A replica is a server with files of its own, and what runs commands with them.
+type replica struct {
+	*team
+	env    []string
+	config string
+}
+
+// command runs packs-mcp with the replica's configuration.
+func (r *replica) command(args ...string) (out string, err error) {
+	cmd := exec.Command("packs-mcp", append(args, "--config", r.config)...)
+	cmd.Env = r.env
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return stdout.String(), err
+}
+
+// open opens a pack as ada. If she is asked, she answers so; an empty answer is none. It
+// returns "asks", "allowed", or the code of an error.
+func (r *replica) open(answer string) string {
+	r.t.Helper()
+	form := map[string]any{"elicitation": map[string]any{}}
+	params := map[string]any{"arguments": map[string]any{"pack_id": "notes"}}
+	text, content := r.send(adasToken, "capability_packs_open_docs", params, form)
+	if state := regexp.MustCompile(`"requestState":"([^"]+)"`).FindStringSubmatch(text); state != nil {
+		if answer == "" {
+			return "asks"
+		}
+		params["requestState"] = state[1]
+		params["inputResponses"] = map[string]any{"approval": map[string]any{"action": "accept", "content": map[string]any{"decision": answer}}}
+		text, content = r.send(adasToken, "capability_packs_open_docs", params, form)
+	}
+	if e, _ := content["error"].(map[string]any); e != nil {
+		return fmt.Sprint(e["code"])
+	}
+	if content == nil {
+		r.t.Fatalf("opening a pack: %s", text)
+	}
+	return "allowed"
+}
+
+// Three servers with one store: what is allowed for always on one is allowed on all,
+// also when that one is killed; what is revoked ends on all; and without the store
+// nothing is allowed that a person would decide.
+func TestReplicas(t *testing.T) {
+	t.Cleanup(storetest.End)
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		packs := t.TempDir()
+		plantPack(t, packs, "notes", "true\n")
+		proxy := e.Proxy(t)
+		key := strings.Repeat("5e", 32)
+		start := func() *replica {
+			dir, env := home(t)
+			r := &replica{env: env, config: filepath.Join(dir, "config.yaml")}
+			keyFile := filepath.Join(dir, "keys", "replicas")
+			if err := os.MkdirAll(filepath.Dir(keyFile), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(keyFile, []byte(key+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			write(t, r.config, fmt.Sprintf("packs: [{path: %q, attach: all}]\nstore: {url: %q, key_file: keys/replicas}\nhttp:\n  tokens: [{name: ada, token: %s}]\n", packs, proxy.URL(), adasToken))
+			r.team = startTeam(t, dir, env, r.config)
+			return r
+		}
+		a, b, c := start(), start(), start()
+		wants := func(when string, r *replica, answer, want string) {
+			t.Helper()
+			if got := r.open(answer); got != want {
+				t.Errorf("%s: %s, want %s\n%s", when, got, want, r.said())
+			}
+		}
+		wants("on another, before an answer", b, "", "asks")
+		wants("the answer", a, "always", "allowed")
+		wants("on another", b, "", "allowed")
+		if err := a.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		wants("on a third, when the first was killed", c, "", "allowed")
+
+		out, err := b.command("approvals", "grants", "--json")
+		var listed struct {
+			Grants []struct {
+				ID, Pack, Person string
+			}
+		}
+		if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed.Grants) != 1 || listed.Grants[0].Pack != "notes" || listed.Grants[0].Person != "ada" {
+			t.Fatalf("approvals grants = %s, %v", out, err)
+		}
+		if out, err := b.command("approvals", "revoke", listed.Grants[0].ID); err != nil || !strings.Contains(out, "revoked") {
+			t.Fatalf("approvals revoke = %s, %v", out, err)
+		}
+		for _, r := range []*replica{b, c} {
+			wants("after it was revoked", r, "", "asks")
+		}
+
+		wants("the answer again", c, "always", "allowed")
+		proxy.Cut()
+		wants("without the store", b, "", "store_unavailable")
+		if out, err := b.command("approvals", "grants"); err == nil || !strings.Contains(err.Error(), "store") || strings.Contains(err.Error(), key) {
+			t.Errorf("approvals grants without the store = %s, %v", out, err)
+		}
+		proxy.Mend()
+		back := false
+		for range 100 {
+			if back = b.open("") == "allowed"; back {
+				break
+			}
+		}
+		if !back {
+			t.Errorf("when the store was back, %s", b.said())
+		}
+		for _, r := range []*replica{b, c} {
+			r.stop()
+			if strings.Contains(r.said(), key) || strings.Contains(r.said(), "://packs@") {
+				t.Errorf("the server's log has the key or the store's URL: %s", r.said())
+			}
+		}
+	})
+}
+
+// A server does not start with half of a configuration for replicas.
+func TestReplicaNeedsAKey(t *testing.T) {
+	e := storetest.NATS(t)
+	dir, env := home(t)
+	config := filepath.Join(dir, "config.yaml")
+	open := filepath.Join(dir, "open")
+	write(t, open, strings.Repeat("5e", 32))
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for settings, want := range map[string]string{
+		fmt.Sprintf("url: %q", e.URL()):                                      "the key that replicas share is not",
+		fmt.Sprintf("url: %q, key_file: open", e.URL()):                      "refusing the keys that replicas share",
+		`url: "nats://127.0.0.1:1", key: "` + strings.Repeat("5e", 32) + `"`: "opening the store that replicas share",
+	} {
+		write(t, config, "store: {"+settings+"}\n")
+		cmd := exec.Command("packs-mcp", "serve", "--config", config)
+		cmd.Env = env
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), strings.Repeat("5e", 32)) {
+			t.Errorf("with %q: %v, %s, want %q", settings, err, out, want)
+		}
+	}
+}
