@@ -2,6 +2,8 @@ package oci
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -12,10 +14,13 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/sourcestest"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
+	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
@@ -343,5 +348,45 @@ func TestHostileBundles(t *testing.T) {
 	}
 	if all, err := Proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin); err == nil {
 		t.Errorf("the signature of something else was taken: %v", all)
+	}
+}
+
+// An SSH signature beside an artifact is of its manifest, and of nothing else.
+func TestSSHProofs(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		message   func(p *Publication) []byte
+		namespace string
+		wrong     string
+	}{
+		"the manifest":      {func(p *Publication) []byte { return p.Manifest() }, trust.NamespaceFile, ""},
+		"its digest":        {func(p *Publication) []byte { return []byte(p.Digest) }, trust.NamespaceFile, "does not fit"},
+		"another namespace": {func(p *Publication) []byte { return p.Manifest() }, trust.NamespaceGit, `is for "git"`},
+	} {
+		g := newTestRegistry(t)
+		pin, err := publish(t, sourcestest.Here(), sourcestest.Open(t, sourcestest.Pack(t)), "", sourcestest.Parse(t, g.ref(":v1")), func(p *Publication) []byte {
+			sig, err := trust.SignSSH(signer, c.message(p), c.namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return sig
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := Proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin)
+		if err != nil || len(all) != 1 || all[0].Bundle != nil {
+			t.Fatalf("%s: %v, %v", name, all, err)
+		}
+		if by := all[0].SSH; c.wrong == "" && (by == nil || by.Key != ssh.FingerprintSHA256(signer.PublicKey())) || c.wrong != "" && (by != nil || !strings.Contains(all[0].Wrong, c.wrong)) {
+			t.Errorf("%s: %+v, want %q", name, all[0], c.wrong)
+		}
 	}
 }
