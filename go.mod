@@ -3,6 +3,7 @@ module github.com/packs-mcp/packs-mcp
 go 1.26.5
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
 	github.com/coreos/go-oidc/v3 v3.21.0
