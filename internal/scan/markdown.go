@@ -140,7 +140,7 @@ func (m *markdownReader) line(s string, n int) {
 			m.endParagraph()
 		}
 		return
-	case listItem().MatchString(trimmed):
+	case isListItem(trimmed):
 		m.endParagraph()
 	case m.quote:
 		m.endParagraph()
@@ -272,7 +272,19 @@ func firstWord(s string) string {
 	return s
 }
 
-var listItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([-*+]|\d{1,9}[.)])\s`) })
+// isListItem reports whether a line, without the space before it, begins an item: with
+// a mark, or up to nine digits and a dot or parenthesis, and then a space. Every line is
+// asked, and a regular expression took a third of the time for a document.
+func isListItem(s string) bool {
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	switch {
+	case digits > 9 || digits >= len(s):
+		return false
+	case digits == 0 && !strings.ContainsRune("-*+", rune(s[0])), digits > 0 && s[digits] != '.' && s[digits] != ')':
+		return false
+	}
+	return len(s) > digits+1 && strings.ContainsRune(" \t\n\f\r", rune(s[digits+1]))
+}
 
 // announces matches a heading that says: below are things that should not be, or what
 // others do.
