@@ -187,7 +187,7 @@ func (s *scanner) entryOf(here memo.Entries, at string) (entry string, others []
 		name := e.Name
 		switch {
 		case e.IsDir() || !isDocument(name):
-		case strings.EqualFold(name, "SKILL.md"):
+		case IsSkill(name):
 			skills = append(skills, s.once(name))
 		case name == "README.md":
 			readme = s.once(name)
@@ -213,7 +213,7 @@ func (s *scanner) entryOf(here memo.Entries, at string) (entry string, others []
 // That is so for any document except SKILL.md and README.md that is deeper than the
 // root's own folders: a person put packs there, while further down there may be notes.
 func needsTools(at place, name string) bool {
-	return at.depth > 1 && !strings.EqualFold(name, "SKILL.md") && name != "README.md"
+	return at.depth > 1 && !IsSkill(name) && name != "README.md"
 }
 
 // read reads the frontmatter of a document. Next to an error, the record may still

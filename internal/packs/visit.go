@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
@@ -292,6 +294,18 @@ func matters(name string, mode fs.FileMode) bool {
 	}
 	return isDocument(name) || isToolFile(name) || isManifest(name)
 }
+
+// Matters reports whether a file, whose path has slashes, can change what [Scan] finds
+// where the configuration names no documents. Other files need not be there. inPack says
+// that a folder above that of the file has a SKILL.md.
+func Matters(name string, inPack bool) bool {
+	dir, base := path.Split(name)
+	return isDocument(base) && (!inPack || IsSkill(base)) || isToolFile(base) || isManifest(base) || slices.ContainsFunc(strings.Split(dir, "/"), isManifest)
+}
+
+// IsSkill reports whether a document with this name makes its folder a pack whatever is
+// in it.
+func IsSkill(name string) bool { return strings.EqualFold(name, "SKILL.md") }
 
 func isDocument(name string) bool {
 	i := strings.LastIndexByte(name, '.')

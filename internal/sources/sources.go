@@ -108,8 +108,8 @@ type Pack struct {
 
 // Bounds of a look for packs: they are found in what is small enough to be read for it.
 const (
-	MaxDocuments = 100_000
-	surveyBytes  = 256 << 20
+	surveyFiles = 100_000
+	surveyBytes = 256 << 20
 )
 
 // MaxDocument is the largest file that is read to find packs, in bytes: a larger one is
@@ -134,9 +134,18 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		return nil, err
 	}
 	defer root.Close()
-	st := stage.NewLoose(root, stage.Limits{Files: MaxDocuments, Bytes: surveyBytes})
+	st := stage.NewLoose(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
+	skills := map[string]bool{} // :: folder → it has a SKILL.md
+	inPack := func(dir string) bool {
+		for dir != "." && dir != "/" {
+			if dir = path.Dir(dir); skills[dir] {
+				return true
+			}
+		}
+		return false
+	}
 	err = s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
-		if e.Kind != stage.File {
+		if e.Kind != stage.File || !packs.Matters(e.Path, inPack(path.Dir(e.Path))) {
 			return nil
 		}
 		data, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
@@ -146,6 +155,9 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		err = st.Add(e, strings.NewReader(string(data)))
 		if re, ok := errors.AsType[*stage.RefusedError](err); ok && !errors.Is(re, stage.ErrTooLarge) {
 			return nil
+		}
+		if err == nil && packs.IsSkill(path.Base(e.Path)) {
+			skills[path.Dir(e.Path)] = true
 		}
 		return err
 	})
