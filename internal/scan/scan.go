@@ -65,11 +65,21 @@ var ErrNoPack = errors.New("no pack here")
 // inside of another is part of that one's report, since it is part of its digest. The
 // error wraps [ErrNoPack] when there is none.
 func Folder(ctx context.Context, path string) ([]Report, error) {
-	root := packs.Root{Dir: path, Source: "named", Named: true, Tools: true}
-	catalog, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Patient: true})
+	catalog, err := Find(ctx, path)
 	if err != nil {
 		return nil, err
 	}
+	return All(ctx, catalog, path)
+}
+
+// Find finds all packs in and below a folder, or the *.tool.json at path, for [All].
+func Find(ctx context.Context, path string) (*packs.Catalog, error) {
+	root := packs.Root{Dir: path, Source: "named", Named: true, Tools: true}
+	return packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Patient: true})
+}
+
+// All is [Folder] for the packs that [Find] found at path.
+func All(ctx context.Context, catalog *packs.Catalog, path string) ([]Report, error) {
 	all := catalog.All()
 	if len(all) == 0 {
 		for _, d := range catalog.Problems() {

@@ -56,6 +56,16 @@ type TreeFile struct {
 	Exec   bool
 }
 
+// NewTree is what somebody who wrote a directory knows of it: its digest, its files,
+// sorted by path, and its links, as a path → a target.
+func NewTree(digest string, files []TreeFile, links map[string]string) *Tree {
+	t := &Tree{Digest: digest, Files: files, links: links}
+	for _, f := range files {
+		t.Bytes += f.Size
+	}
+	return t
+}
+
 // File returns the file of the tree at path, which has slashes.
 func (t *Tree) File(path string) (TreeFile, bool) {
 	i, ok := slices.BinarySearchFunc(t.Files, path, func(f TreeFile, path string) int { return cmp.Compare(f.Path, path) })

@@ -69,6 +69,20 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
+	d, err := packfs.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	tree, err := d.Digest(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return Of(found, dir, tree)
+}
+
+// Of is [Read] for a folder of which the packs and the files are known.
+func Of(found *packs.Catalog, dir string, tree *packfs.Tree) (*Version, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
@@ -78,7 +92,7 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%q is no pack", dir)
 	}
-	v := &Version{dir: real, pack: all[i], tools: map[string]*tools.Tool{}}
+	v := &Version{dir: real, pack: all[i], tree: tree, tools: map[string]*tools.Tool{}}
 	set, _, err := toolfiles.New(tools.Limits{}, "").Load(v.pack)
 	if err != nil {
 		return nil, err
@@ -88,13 +102,7 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 			v.tools[t.Name] = t
 		}
 	}
-	d, err := packfs.Open(real)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	v.tree, err = d.Digest(ctx, nil)
-	return v, err
+	return v, nil
 }
 
 // Between returns what differs. old is nil for a pack that is new: everything is

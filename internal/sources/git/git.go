@@ -49,14 +49,16 @@ const (
 	maxFiles   = 100_000 // and folders, in one tree
 )
 
-// repository is one commit.
+// repository is one commit. It is for one goroutine.
 type repository struct {
 	at     string // the address, without credentials
 	commit *commit
 	tag    *tag // the annotated tag that named it, or nil
 	tagged bool // a tag named it
 	store  storer.EncodedObjectStorer
-	dir    *temp.Folder // where what was fetched is; nil for a repository here
+	// trees are the folders that were read: all packs of a repository are below the same.
+	trees map[plumbing.Hash][]treeEntry // :: hash → what its bytes say
+	dir   *temp.Folder                  // where what was fetched is; nil for a repository here
 	// connect begins another conversation with the repository.
 	connect func(context.Context) (transport.UploadPackSession, error)
 }
@@ -210,7 +212,8 @@ func receive(ctx context.Context, s transport.UploadPackSession, req *packp.Uplo
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	store := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())
+	// The pack stays open: else each object opens it again.
+	store := filesystem.NewStorageWithOptions(osfs.New(dir), cache.NewObjectLRUDefault(), filesystem.Options{KeepDescriptors: true})
 	return store, res.ACKs, packfile.UpdateObjectStorage(store, file)
 }
 
@@ -365,7 +368,7 @@ func (r *repository) Close() error {
 }
 
 func (r *repository) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {
-	entries, err := folderAt(r.store, r.commit.tree, under)
+	entries, err := r.folderAt(under)
 	if err != nil {
 		return fmt.Errorf("there is no folder %q in %s: %w", under, r.Resolved(), err)
 	}
@@ -391,7 +394,7 @@ func (r *repository) walk(ctx context.Context, entries []treeEntry, dir string, 
 		}
 		switch e.mode {
 		case filemode.Dir:
-			sub, err := treeAt(r.store, e.hash)
+			sub, err := r.treeAt(e.hash)
 			if err != nil {
 				return err
 			}

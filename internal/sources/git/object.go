@@ -168,8 +168,12 @@ func tagAt(store storer.EncodedObjectStorer, h plumbing.Hash) (*tag, error) {
 	return &tag{h, target}, nil
 }
 
-func treeAt(store storer.EncodedObjectStorer, h plumbing.Hash) ([]treeEntry, error) {
-	o, err := objectAt(store, plumbing.TreeObject, h)
+// treeAt returns the entries of a folder, which must not be modified.
+func (r *repository) treeAt(h plumbing.Hash) ([]treeEntry, error) {
+	if entries, ok := r.trees[h]; ok {
+		return entries, nil
+	}
+	o, err := objectAt(r.store, plumbing.TreeObject, h)
 	if err != nil {
 		return nil, err
 	}
@@ -177,14 +181,26 @@ func treeAt(store storer.EncodedObjectStorer, h plumbing.Hash) ([]treeEntry, err
 	if err != nil {
 		return nil, err
 	}
-	return parseTree(data)
+	entries, err := parseTree(data)
+	if err != nil {
+		return nil, err
+	}
+	if r.trees == nil || len(r.trees) >= maxTrees {
+		r.trees = map[plumbing.Hash][]treeEntry{}
+	}
+	r.trees[h] = entries
+	return entries, nil
 }
 
-// folderAt returns the entries of a folder below a tree; "" is the tree itself.
-func folderAt(store storer.EncodedObjectStorer, tree plumbing.Hash, under string) ([]treeEntry, error) {
+// maxTrees is how many folders are kept in memory.
+const maxTrees = 10_000
+
+// folderAt returns the entries of a folder of the commit; "" is all of it.
+func (r *repository) folderAt(under string) ([]treeEntry, error) {
+	tree := r.commit.tree
 	if under != "" {
 		for part := range strings.SplitSeq(under, "/") {
-			entries, err := treeAt(store, tree)
+			entries, err := r.treeAt(tree)
 			if err != nil {
 				return nil, err
 			}
@@ -195,7 +211,7 @@ func folderAt(store storer.EncodedObjectStorer, tree plumbing.Hash, under string
 			tree = entries[i].hash
 		}
 	}
-	return treeAt(store, tree)
+	return r.treeAt(tree)
 }
 
 // isBefore reports whether a commit is in the history of another, as far as the store

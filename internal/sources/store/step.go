@@ -127,7 +127,7 @@ func overlap(steps []step) bool {
 // come with a project, and what lies there is moved and removed.
 func (t *Tx) isStaged(st step) bool {
 	parts := strings.Split(st.Staged, "/")
-	incoming := len(parts) == 4 && path.Clean(st.Staged) == st.Staged && strings.HasPrefix(st.Staged, inner+"/tmp/") && parts[3] == "pack"
+	incoming := len(parts) == 4 && path.Clean(st.Staged) == st.Staged && strings.HasPrefix(st.Staged, inner+"/tmp/") && isStagedName(parts[3])
 	if !incoming && st.Staged != path.Join(before(st.ID), "pack") {
 		return false
 	}

@@ -29,7 +29,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
-	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
 // inner is the folder, in that of the packs, with what is no pack: what is being
@@ -44,53 +43,6 @@ type Store struct {
 
 	mu   sync.Mutex // guards disk
 	disk *os.File   // Dir, from before anything was staged; see openDisk
-}
-
-// A Staged pack is one that came in, and has no place yet.
-type Staged struct {
-	Tree *stage.Tree
-	Dir  string // of its files; until Close
-
-	temp *temp.Folder
-}
-
-// Close removes what has no place.
-func (s *Staged) Close() error { return s.temp.Remove() }
-
-// Stage fills a folder of the store by what fill adds. What fill refuses leaves
-// nothing behind. What comes in is durable once it has its place, and may be lost with
-// the system before.
-func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *Staged, err error) {
-	if err := s.prepare(); err != nil {
-		return nil, err
-	}
-	if err := s.openDisk(); err != nil {
-		return nil, err
-	}
-	folder, err := temp.New(s.in("tmp"))
-	if err != nil {
-		return nil, fmt.Errorf("making a folder for what comes in: %w", err)
-	}
-	out := &Staged{Dir: filepath.Join(folder.Path, "pack"), temp: folder}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, out.Close())
-		}
-	}()
-	if err := os.Mkdir(out.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(out.Dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	st := newStage(root, limits)
-	if err := fill(st); err != nil {
-		return nil, err
-	}
-	out.Tree, err = st.Finish()
-	return out, err
 }
 
 // prepare makes the folders.

@@ -153,25 +153,20 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 	if err != nil {
 		return err
 	}
-	var items []*item
+	items, err := p.stageAll(ctx, snap, source, chosen, func(pack sources.Pack) string { return idOf(r, pack, s.under) }, func(it *item) error {
+		if err := trust.Check(it.before, it.entry.Signature); err != nil {
+			return cli.WithHint(refusal(err), "update --allow-signer-change takes it, or remove %s first", it.id)
+		}
+		return p.demand.check(it)
+	})
+	if err != nil {
+		return refusal(err)
+	}
 	defer func() {
 		for _, it := range items {
 			err = errors.Join(err, it.close())
 		}
 	}()
-	for _, pack := range chosen {
-		it, err := p.stage(ctx, snap, source, pack, idOf(r, pack, s.under))
-		if err != nil {
-			return refusal(err)
-		}
-		items = append(items, it)
-		if err := trust.Check(it.before, it.entry.Signature); err != nil {
-			return cli.WithHint(refusal(err), "update --allow-signer-change takes it, or remove %s first", it.id)
-		}
-		if err := p.demand.check(it); err != nil {
-			return err
-		}
-	}
 	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, accept: s.accept, attach: s.attach, verb: "Add"})
 }
 

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
@@ -37,6 +39,7 @@ type item struct {
 	change *change.Change
 	ends   []string // the grants that no longer hold
 	found  []scan.Finding
+	failed error // of the look at it
 
 	root      string // the file with the authorities of the signature; "": those of the public service
 	proof     []byte // of the signature
@@ -52,7 +55,79 @@ func (it *item) moved() bool {
 
 // stage fetches a pack into the store, without a place there, and finds out what it
 // would change.
-func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string, pack sources.Pack, id string) (_ *item, err error) {
+func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string, pack sources.Pack, id string) (*item, error) {
+	all, err := p.stageAll(ctx, snap, source, []sources.Pack{pack}, func(sources.Pack) string { return id }, func(*item) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// stageAll is stage for some packs of a source. What check refuses, and does not know
+// more of than the entry, ends it. While one pack is fetched, others are looked at.
+func (p *place) stageAll(ctx context.Context, snap sources.Snapshot, source string, chosen []sources.Pack, id func(sources.Pack) string, check func(*item) error) (items []*item, err error) {
+	answers, closeAnswers, err := cli.Grants(ctx, p.cfg, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	grants, err := answers.Load()
+	closeAnswers()
+	if err != nil {
+		return nil, err
+	}
+	ends := func(id string) (lines []string) {
+		for _, g := range grants {
+			if strings.EqualFold(g.Pack, id) && g.Void == nil {
+				lines = append(lines, g.Covers) // in the words that a person chose
+			}
+		}
+		return lines
+	}
+	batch, err := p.Store.NewBatch()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, batch.Close()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	defer func() {
+		if err != nil {
+			cancel() // nobody needs what the others find
+		}
+		looking.Wait()
+		cancel()
+		for i := 0; i < len(items) && err == nil; i++ {
+			err = items[i].failed
+		}
+		if err != nil {
+			for _, it := range items {
+				err = errors.Join(err, it.close())
+			}
+			items = nil
+		}
+	}()
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, pack := range chosen {
+		it, err := p.fetch(ctx, batch, snap, source, pack, id(pack))
+		if err != nil {
+			return items, err
+		}
+		items = append(items, it)
+		if err := check(it); err != nil {
+			return items, err
+		}
+		room <- struct{}{}
+		looking.Go(func() {
+			it.failed = p.look(ctx, it)
+			it.ends = ends(it.id)
+			<-room
+		})
+	}
+	return items, nil
+}
+
+// fetch fetches a pack into the store, and finds out who signed it.
+func (p *place) fetch(ctx context.Context, batch *store.Batch, snap sources.Snapshot, source string, pack sources.Pack, id string) (_ *item, err error) {
 	if !lock.ValidID(id) {
 		return nil, cli.WithHint(fmt.Errorf("the pack would have the id %q, which none can have", safetext.Line(id)), "say with --as what goes before its name: lower-case letters, digits, dots and hyphens")
 	}
@@ -60,7 +135,7 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	if e, ok := p.l.Packs[id]; ok {
 		it.before = &e
 	}
-	it.staged, err = p.Stage(stage.Limits{}, func(st *stage.Stage) error { return sources.Fill(ctx, snap, pack.Path, st) })
+	it.staged, err = batch.Stage(stage.Limits{}, func(st *stage.Stage) error { return sources.Fill(ctx, snap, pack.Path, st) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", safetext.Line(id), err)
 	}
@@ -89,48 +164,36 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	if err := sources.About(ctx, snap, pack.Path, &it.entry); err != nil {
 		return nil, err
 	}
-	now, err := change.Read(ctx, it.staged.Dir)
+	return it, nil
+}
+
+// look finds out what a staged pack would change, and what the scan says of it.
+func (p *place) look(ctx context.Context, it *item) error {
+	found, err := scan.Find(ctx, it.staged.Dir)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	now, err := change.Of(found, it.staged.Dir, it.staged.Files())
+	if err != nil {
+		return err
 	}
 	var old *change.Version
 	if it.before != nil {
-		if dir, err := p.Path(id); err == nil {
+		if dir, err := p.Path(it.id); err == nil {
 			old, _ = change.Read(ctx, dir) // one that cannot be read is as if it were not there
 		}
 	}
 	if it.change, err = change.Between(old, now); err != nil {
-		return nil, err
+		return err
 	}
-	reports, err := scan.Folder(ctx, it.staged.Dir)
+	reports, err := scan.All(ctx, found, it.staged.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, r := range reports {
 		it.found = append(it.found, r.Findings...)
 	}
-	it.ends, err = p.grantsOf(ctx, id)
-	return it, err
-}
-
-// grantsOf are the lasting answers about a pack, in the words that a person chose.
-func (p *place) grantsOf(ctx context.Context, id string) ([]string, error) {
-	store, closeStore, err := cli.Grants(ctx, p.cfg, 1, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	defer closeStore()
-	all, err := store.Load()
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, g := range all {
-		if strings.EqualFold(g.Pack, id) && g.Void == nil {
-			out = append(out, g.Covers)
-		}
-	}
-	return out, nil
+	return nil
 }
 
 // how a plan is carried out.
