@@ -52,7 +52,7 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp/internal/clients", may: []string{"cmd/packs-mcp/internal/cli", "internal/configedit", "internal/launch"}},
 		{dir: "cmd/packs-mcp/internal/setup", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/private", "internal/redact", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/scancmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sarif", "internal/scan"}},
-		{dir: "cmd/packs-mcp/internal/service", may: []string{"cmd/packs-mcp/internal/changescmd", "cmd/packs-mcp/internal/cli", "internal/approvals", "internal/approvals/control", "internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/queue", "internal/launch", "internal/packs", "internal/plan", "internal/sandbox", "internal/sandbox/changes", "internal/sandbox/program", "internal/sandbox/runner", "internal/server", "internal/server/httpd", "internal/server/wire", "internal/telemetry", "internal/workspaces"}}, // makes the runner, and gives it to the gate
+		{dir: "cmd/packs-mcp/internal/service", may: []string{"cmd/packs-mcp/internal/changescmd", "cmd/packs-mcp/internal/cli", "internal/approvals", "internal/approvals/control", "internal/approvals/team", "internal/approvers", "internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/queue", "internal/launch", "internal/packs", "internal/plan", "internal/sandbox", "internal/sandbox/changes", "internal/sandbox/program", "internal/sandbox/runner", "internal/server", "internal/server/httpd", "internal/server/wire", "internal/telemetry", "internal/workspaces", "internal/gate/call", "internal/server/httpd/guard"}}, // makes the runner, and gives it to the gate
 		{dir: "cmd/packs-mcp/internal/runcmd", may: []string{"cmd/packs-mcp/internal/approve", "cmd/packs-mcp/internal/auditcmd", "cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/service", "examples", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/queue", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/temp", "internal/server", "internal/strictjson"}},
 		{dir: "cmd/packs-mcp", may: []string{"*"}},
 		// The second program knows what a question and a verdict are, and nothing else of ours.
@@ -82,6 +82,7 @@ func theMap() []row {
 		{dir: "internal/card", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/gate/queue"}},
 		// The desk and the terminal know what they say to each other, and not each other.
 		{dir: "internal/approvals/control", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},
+		{dir: "internal/approvals/team", may: []string{"internal/approvals/control", "internal/approvers", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/approvals/runfolder", may: []string{"internal/approvals/control"}},
 		{dir: "internal/approvals/terminal", may: []string{"internal/approvals/control", "internal/approvals/runfolder", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/approvals", may: []string{"internal/approvals/control", "internal/approvals/runfolder", "internal/card", "internal/gate/queue", "internal/safetext"}},

@@ -35,7 +35,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer}
+	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer, Approvals: s.Approvals(cfg, logger)}
 	if p := cfg.HTTP.OIDC; p.Issuer != "" {
 		o.Issuer, o.Scopes = p.Issuer, p.Scopes
 		o.Tokens, err = oidc.New(oidc.Options{

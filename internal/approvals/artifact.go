@@ -59,23 +59,23 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 		Key  string      `json:"key"`
 		As   artifactUse `json:"as"`
 	}
-	if !readJSON(w, r, &in) {
+	if !control.ReadJSON(w, r, &in) {
 		return
 	}
 	if in.As != asTab && in.As != asDownload && in.As != asPicture {
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, "say what the file is for: tab, download or picture")
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "say what the file is for: tab, download or picture")
 		return
 	}
 	// Open the file now too, so that the page can show an error.
 	f, about, name, err := d.openArtifact(in.Chat, in.Key)
 	if err != nil {
-		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	defer f.Close()
 	if in.As == asPicture {
 		if _, err := readPicture(f, about); err != nil {
-			fail(w, http.StatusConflict, control.ProblemInvalid, err.Error())
+			control.Fail(w, http.StatusConflict, control.ProblemInvalid, err.Error())
 			return
 		}
 	}
@@ -85,7 +85,7 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 	defer d.tickets.mu.Unlock()
 	maps.DeleteFunc(d.tickets.all, func(_ [sha256.Size]byte, t ticket) bool { return !now.Before(t.expires) })
 	if len(d.tickets.all) >= maxTickets {
-		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many files are being opened; try again in half a minute")
+		control.Fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many files are being opened; try again in half a minute")
 		return
 	}
 	if d.tickets.all == nil {
@@ -93,7 +93,7 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 	}
 	id := secret()
 	d.tickets.all[sha256.Sum256([]byte(id))] = ticket{in.Chat, name, in.As, now.Add(ticketTime)}
-	answer(w, map[string]string{"url": "/artifact/" + id})
+	control.Answer(w, map[string]string{"url": "/artifact/" + id})
 }
 
 // openArtifact opens a file that the page lists, and no other file of the workspace.
@@ -120,22 +120,22 @@ func (d *Desk) artifactText(w http.ResponseWriter, r *http.Request) {
 		Chat string `json:"chat"`
 		Key  string `json:"key"`
 	}
-	if !readJSON(w, r, &in) {
+	if !control.ReadJSON(w, r, &in) {
 		return
 	}
 	f, about, _, err := d.openArtifact(in.Chat, in.Key)
 	if err != nil {
-		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	defer f.Close()
 	if shownOnPage(about) != shownText {
-		fail(w, http.StatusConflict, control.ProblemInvalid, "this file is not text")
+		control.Fail(w, http.StatusConflict, control.ProblemInvalid, "this file is not text")
 		return
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxShownText+1))
 	if err != nil {
-		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	cut := len(b) > maxShownText
@@ -145,7 +145,7 @@ func (d *Desk) artifactText(w http.ResponseWriter, r *http.Request) {
 			b = b[:len(b)-1] // not in the middle of a character
 		}
 	}
-	answer(w, struct {
+	control.Answer(w, struct {
 		Text string `json:"text"`
 		Cut  bool   `json:"cut"`
 	}{safetext.Text(string(b)), cut})
@@ -194,7 +194,7 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	defer leave()
 	f, a, err := d.o.Chats.OpenArtifact(t.chat, t.path)
 	if err != nil {
-		fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, artifactProblem(err))
 		return
 	}
 	defer f.Close()
@@ -203,7 +203,7 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	if t.as == asPicture {
 		// The file may be another one than when the ticket was made.
 		if content, err = readPicture(f, a); err != nil {
-			fail(w, http.StatusConflict, control.ProblemInvalid, err.Error())
+			control.Fail(w, http.StatusConflict, control.ProblemInvalid, err.Error())
 			return
 		}
 	}

@@ -179,17 +179,17 @@ type changeRequest struct {
 // readChange reads a request about a set. If it reports false, it has already
 // answered.
 func (d *Desk) readChange(w http.ResponseWriter, r *http.Request) (in changeRequest, paths []string, ok bool) {
-	if !readJSON(w, r, &in) {
+	if !control.ReadJSON(w, r, &in) {
 		return in, nil, false
 	}
 	if d.o.Changes == nil || in.Set == "" {
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, "say which change set")
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "say which change set")
 		return in, nil, false
 	}
 	for _, key := range in.Keys {
 		path, err := pathOf(key)
 		if err != nil {
-			fail(w, http.StatusBadRequest, control.ProblemInvalid, err.Error())
+			control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, err.Error())
 			return in, nil, false
 		}
 		paths = append(paths, path)
@@ -207,14 +207,14 @@ func (d *Desk) viewChanges(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	v, err := d.o.Changes.View(ctx, in.Set, paths)
 	if err != nil {
-		fail(w, http.StatusConflict, control.ProblemInvalid, safetext.Line(err.Error()))
+		control.Fail(w, http.StatusConflict, control.ProblemInvalid, safetext.Line(err.Error()))
 		return
 	}
 	out := pageView{Diffs: []pageDiff{}, Token: v.Token}
 	for _, p := range v.Diffs {
 		out.Diffs = append(out.Diffs, pageDiff{Key: keyOf(p.Path), Path: safetext.Line(p.Path), Text: p.Text, Cut: p.Cut})
 	}
-	answer(w, out)
+	control.Answer(w, out)
 }
 
 // decideChanges carries out a person's decision about a set.
@@ -231,7 +231,7 @@ func (d *Desk) decideChanges(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch {
 	case in.Do == "apply" && in.Token == "":
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, "what is applied here has to be looked at first")
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "what is applied here has to be looked at first")
 		return
 	case in.Do == "apply":
 		result, err = d.o.Changes.Apply(ctx, in.Set, in.Token, paths)
@@ -240,12 +240,12 @@ func (d *Desk) decideChanges(w http.ResponseWriter, r *http.Request) {
 	case in.Do == "undo" && len(paths) == 0:
 		result, err = d.o.Changes.Undo(ctx, in.Set)
 	default:
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, "a whole set can be applied, discarded or undone, and parts of it applied or discarded")
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "a whole set can be applied, discarded or undone, and parts of it applied or discarded")
 		return
 	}
 	if err != nil {
-		fail(w, http.StatusConflict, control.ProblemInvalid, safetext.Line(err.Error()))
+		control.Fail(w, http.StatusConflict, control.ProblemInvalid, safetext.Line(err.Error()))
 		return
 	}
-	answer(w, pageResult{Done: result.Done, Left: changesOf(result.Left)})
+	control.Answer(w, pageResult{Done: result.Done, Left: changesOf(result.Left)})
 }

@@ -16,7 +16,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{"Origin", "Sec-Fetch-Site", "Cookie"} {
 		if _, there := r.Header[name]; there {
 			d.stranger(w)
-			fail(w, http.StatusForbidden, control.ProblemForbidden, "this is not for browsers")
+			control.Fail(w, http.StatusForbidden, control.ProblemForbidden, "this is not for browsers")
 			return
 		}
 	}
@@ -24,7 +24,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	key, ok := strings.CutPrefix(given, "Bearer ")
 	if !ok || !same(key, d.key) {
 		d.stranger(w)
-		fail(w, http.StatusForbidden, control.ProblemForbidden, "the key is missing or wrong")
+		control.Fail(w, http.StatusForbidden, control.ProblemForbidden, "the key is missing or wrong")
 		return
 	}
 	leave := d.place(w, r)
@@ -33,13 +33,13 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	if !d.o.Terminal && !slices.Contains([]string{control.PathOpen, control.PathGrants, control.PathRevoke}, r.URL.Path) {
-		fail(w, http.StatusForbidden, control.ProblemPageOnly, "this server takes answers on its page only: its configuration leaves the terminal out of approval.channels")
+		control.Fail(w, http.StatusForbidden, control.ProblemPageOnly, "this server takes answers on its page only: its configuration leaves the terminal out of approval.channels")
 		return
 	}
 	switch r.URL.Path {
 	case control.PathPending:
 		if allow(w, r, http.MethodGet) {
-			answer(w, d.queue())
+			control.Answer(w, d.queue())
 		}
 	case control.PathEvents:
 		if allow(w, r, http.MethodGet) {
@@ -47,7 +47,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 		}
 	case control.PathDecide:
 		var in control.Decision
-		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
+		if allow(w, r, http.MethodPost) && control.ReadJSON(w, r, &in) {
 			d.decide(w, in, queue.ChannelTerminal)
 		}
 	case control.PathGrants:
@@ -56,15 +56,15 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 		}
 	case control.PathRevoke:
 		var in control.Revocation
-		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
+		if allow(w, r, http.MethodPost) && control.ReadJSON(w, r, &in) {
 			d.revokeGrant(w, in)
 		}
 	case control.PathOpen:
-		if allow(w, r, http.MethodPost) && readJSON(w, r, &struct{}{}) {
+		if allow(w, r, http.MethodPost) && control.ReadJSON(w, r, &struct{}{}) {
 			d.open(w)
 		}
 	default:
-		fail(w, http.StatusNotFound, control.ProblemInvalid, "there is nothing of that name")
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is nothing of that name")
 	}
 }
 
@@ -73,12 +73,12 @@ func (d *Desk) open(w http.ResponseWriter) {
 	file, err := d.writeEntry()
 	switch {
 	case errors.Is(err, errNoPage):
-		fail(w, http.StatusNotFound, control.ProblemInvalid, err.Error())
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, err.Error())
 	case err != nil:
 		d.o.Logger.Error("the file that opens the approval page could not be made", "err", err)
-		fail(w, http.StatusInternalServerError, control.ProblemInternal, err.Error())
+		control.Fail(w, http.StatusInternalServerError, control.ProblemInternal, err.Error())
 	default:
-		answer(w, control.Opened{File: file})
+		control.Answer(w, control.Opened{File: file})
 	}
 }
 
@@ -89,6 +89,6 @@ func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 		return true
 	}
 	w.Header().Set("Allow", method)
-	fail(w, http.StatusMethodNotAllowed, control.ProblemInvalid, "the method has to be "+method)
+	control.Fail(w, http.StatusMethodNotAllowed, control.ProblemInvalid, "the method has to be "+method)
 	return false
 }

@@ -90,7 +90,6 @@ const (
 	maxStreams   = 16       // streams of events
 	maxPages     = 4        // streams of pages; browsers allow six connections to one address
 	maxHeader    = 16 << 10 // bytes
-	maxRequest   = 64 << 10 // bytes of a body
 	headerTime   = 5 * time.Second
 	readTime     = 10 * time.Second // for headers and body
 	stallTime    = 10 * time.Second
@@ -283,7 +282,7 @@ func (d *Desk) place(w http.ResponseWriter, r *http.Request) (leave func()) {
 	}
 	d.mu.Unlock()
 	if full {
-		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many requests at once; try again in a moment")
+		control.Fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many requests at once; try again in a moment")
 		return nil
 	}
 	return func() {

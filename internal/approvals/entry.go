@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 )
 
@@ -153,7 +154,7 @@ func (d *Desk) dropEntries() error {
 // enter signs in a browser that presents the token of a file. The form is posted
 // from a file, so this is the only request that need not come from the page.
 func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost || !fromFile(r) || !isType(r, "application/x-www-form-urlencoded") {
+	if r.Method != http.MethodPost || !fromFile(r) || !control.IsType(r, "application/x-www-form-urlencoded") {
 		d.stranger(w)
 		refusePage(w, "")
 		return

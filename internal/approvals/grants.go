@@ -22,7 +22,7 @@ func (d *Desk) listGrants(w http.ResponseWriter) {
 	if d.o.Grants != nil {
 		all = d.o.Grants.ChatGrants()
 	}
-	answer(w, control.GrantList{Grants: control.SafeGrants(all)})
+	control.Answer(w, control.GrantList{Grants: control.SafeGrants(all)})
 }
 
 // revokeGrant takes a grant of a chat back.
@@ -34,10 +34,10 @@ func (d *Desk) revokeGrant(w http.ResponseWriter, in control.Revocation) {
 	switch {
 	case err != nil:
 		d.o.Logger.Error("a grant could not be revoked", "err", err)
-		fail(w, http.StatusInternalServerError, control.ProblemInternal, "the grant was not revoked, and still holds; see the server's log")
+		control.Fail(w, http.StatusInternalServerError, control.ProblemInternal, "the grant was not revoked, and still holds; see the server's log")
 	case !found:
-		fail(w, http.StatusNotFound, control.ProblemInvalid, "no chat of this server has a grant of that id; it may have ended")
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "no chat of this server has a grant of that id; it may have ended")
 	default:
-		answer(w, struct{}{})
+		control.Answer(w, struct{}{})
 	}
 }

@@ -297,8 +297,8 @@ func TestDeskDecidesNothing(t *testing.T) {
 		{"a list", `["once"]`, nil, 400, "invalid"},
 		{"no JSON", `code=K7QM-2F9X&decision=once`, nil, 400, "invalid"},
 		{"a value that is no text", `{"code":"K7QM-2F9X","decision":"once","values":{"a":1}}`, nil, 400, "invalid"},
-		{"too large", `{"code":"` + strings.Repeat("x", maxRequest) + `"}`, nil, 413, "invalid"},
-		{"too large behind the value", decideOnce + strings.Repeat(" ", maxRequest), nil, 413, "invalid"},
+		{"too large", `{"code":"` + strings.Repeat("x", control.MaxRequest) + `"}`, nil, 413, "invalid"},
+		{"too large behind the value", decideOnce + strings.Repeat(" ", control.MaxRequest), nil, 413, "invalid"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q.mu.Lock()
@@ -478,7 +478,7 @@ func TestEnterRefuses(t *testing.T) {
 		{"without a place", enter.as("POST /enter")},
 		{"at another place", enter.as("POST /enter?" + secret())},
 		{"twice", request{line: enter.line, headers: enter.headers, body: enter.body + "&" + enter.body}},
-		{"too long", request{line: enter.line, headers: enter.headers, body: enter.body + "&x=" + strings.Repeat("x", maxRequest)}},
+		{"too long", request{line: enter.line, headers: enter.headers, body: enter.body + "&x=" + strings.Repeat("x", control.MaxRequest)}},
 	} {
 		if res, body := tc.send(t, d); res.StatusCode != 403 || res.Header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: POST /enter = %d %s, want 403", tc.name, res.StatusCode, body)

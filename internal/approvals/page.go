@@ -80,7 +80,7 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 			Values   map[string]string `json:"values"`
 			Gone     bool              `json:"client_gone"`
 		}
-		if readJSON(w, r, &in) {
+		if control.ReadJSON(w, r, &in) {
 			d.decide(w, control.Decision{Code: in.Code, Decision: in.Decision, Values: in.Values, Gone: in.Gone}, queue.ChannelPage)
 		}
 	case "POST /attach":
@@ -135,7 +135,7 @@ func (d *Desk) hasKey(r *http.Request) bool {
 func (d *Desk) refuse(w http.ResponseWriter, r *http.Request) {
 	d.stranger(w)
 	if r.Method == http.MethodPost && r.URL.Path != enterPath || r.URL.Path == "/events" {
-		fail(w, http.StatusForbidden, control.ProblemForbidden, notSignedIn)
+		control.Fail(w, http.StatusForbidden, control.ProblemForbidden, notSignedIn)
 		return
 	}
 	refusePage(w, "")
@@ -268,18 +268,18 @@ func (d *Desk) attach(w http.ResponseWriter, r *http.Request) {
 		Pack string `json:"pack"`
 		On   *bool  `json:"on"`
 	}
-	if !readJSON(w, r, &in) {
+	if !control.ReadJSON(w, r, &in) {
 		return
 	}
 	if d.o.Chats == nil || in.On == nil {
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, "say which pack, of which chat, and whether on or off")
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "say which pack, of which chat, and whether on or off")
 		return
 	}
 	if err := d.o.Chats.SetAttached(in.Chat, in.Pack, *in.On); err != nil {
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, safetext.Line(err.Error()))
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, safetext.Line(err.Error()))
 		return
 	}
-	answer(w, struct{}{})
+	control.Answer(w, struct{}{})
 }
 
 // pathOf decodes a key that the page received to its path.

@@ -2,10 +2,7 @@ package approvals
 
 import (
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
-	"io"
-	"mime"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -36,7 +33,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	end := d.begin()
 	if end == nil {
 		d.stranger(w)
-		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "the server is ending")
+		control.Fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "the server is ending")
 		return
 	}
 	defer end()
@@ -45,7 +42,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 			d.o.Logger.Error("a request of the approval page panicked", "err", err, "stack", string(debug.Stack()))
 			// This fails if part of the response was already sent; then the
 			// connection ends.
-			fail(w, http.StatusInternalServerError, control.ProblemInternal, "something broke; see the server's log")
+			control.Fail(w, http.StatusInternalServerError, control.ProblemInternal, "something broke; see the server's log")
 		}
 	}()
 
@@ -56,7 +53,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 		// rebinding.
 		d.stranger(w)
 		if isControl {
-			fail(w, http.StatusForbidden, control.ProblemForbidden, "the Host header is not this server's address")
+			control.Fail(w, http.StatusForbidden, control.ProblemForbidden, "the Host header is not this server's address")
 			return
 		}
 		refusePage(w, "")
@@ -97,40 +94,25 @@ func (d *Desk) decide(w http.ResponseWriter, in control.Decision, channel string
 	decision, ok := queue.ParseDecision(in.Decision)
 	if !ok {
 		// Not even a denial: the sender meant something else.
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, "the decision is none of once, chat, always and deny")
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "the decision is none of once, chat, always and deny")
 		return
 	}
 	p, err := d.o.Calls.Decide(in.Code, queue.Verdict{
 		Decision: decision, Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone,
 	})
 	if code, ok := errors.AsType[*queue.CodeError](err); ok {
-		fail(w, codeStatus(code.Problem), string(code.Problem), safetext.Line(code.Error()))
+		control.Fail(w, control.StatusOf(code.Problem), string(code.Problem), safetext.Line(code.Error()))
 		return
 	}
 	if err != nil {
 		d.o.Logger.Error("a decision could not be carried out", "err", err)
-		fail(w, http.StatusInternalServerError, control.ProblemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
+		control.Fail(w, http.StatusInternalServerError, control.ProblemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
 		return
 	}
 	d.mu.Lock()
 	d.answered = time.Now()
 	d.mu.Unlock()
-	answer(w, control.Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
-}
-
-func codeStatus(p queue.CodeProblem) int {
-	switch p {
-	case queue.CodeUnknown:
-		return http.StatusNotFound
-	case queue.CodeForbidden:
-		return http.StatusForbidden
-	case queue.CodeAnswered, queue.CodeGone:
-		return http.StatusConflict
-	case queue.CodeExpired, queue.CodeWithdrawn:
-		return http.StatusGone
-	default:
-		return http.StatusBadRequest
-	}
+	control.Answer(w, control.Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
 }
 
 // queue returns the waiting calls in the form that is sent.
@@ -140,54 +122,6 @@ func (d *Desk) queue() control.Queue {
 		q.Pending = append(q.Pending, control.CallOf(p))
 	}
 	return q
-}
-
-// readJSON reads one JSON object with the keys of into, and nothing else. If it
-// reports false, it has already answered.
-func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
-	if !isType(r, "application/json") {
-		fail(w, http.StatusUnsupportedMediaType, control.ProblemInvalid, "the body has to be application/json")
-		return false
-	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one value")
-			if _, ok := errors.AsType[*http.MaxBytesError](more); ok {
-				err = more
-			}
-		}
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		fail(w, http.StatusRequestEntityTooLarge, control.ProblemInvalid, "the body is too large")
-		return false
-	}
-	if err != nil {
-		fail(w, http.StatusBadRequest, control.ProblemInvalid, "the body is not what is expected here: "+safetext.Line(err.Error()))
-		return false
-	}
-	return true
-}
-
-// isType reports whether the body has the media type want.
-func isType(r *http.Request, want string) bool {
-	got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && got == want
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-func fail(w http.ResponseWriter, status int, problem, message string) {
-	var f control.Failure
-	f.Error.Problem, f.Error.Message = problem, message
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(f)
 }
 
 // only returns the single value of a header; ok is false if there are none or

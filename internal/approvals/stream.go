@@ -21,7 +21,7 @@ type part struct {
 // done is closed. It drops a reader that does not read.
 func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct{}, parts []part) {
 	if !d.beginStream() {
-		fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many pages and terminals are watching; close some")
+		control.Fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "too many pages and terminals are watching; close some")
 		return
 	}
 	defer d.endStream()

@@ -111,3 +111,36 @@ func (c *check) waitingFor(code string) string {
 	}
 	return "waiting for others: it may be allowed by " + c.need().String() + " (code " + code + ")"
 }
+
+// A View is the queue as one person may see and answer it: the calls that the person may
+// decide about, and the person's own.
+type View struct {
+	gate   *Gate
+	person approvers.Person
+}
+
+// View returns what a person may see and answer.
+func (g *Gate) View(p approvers.Person) *View { return &View{g, p} }
+
+// sees reports whether the person may see a call.
+func (v *View) sees(c *call.Call) bool {
+	asker := askerOf(&c.Caller)
+	return v.gate.needOf(c).May(v.person, asker) || (approvers.Need{}).May(v.person, asker)
+}
+
+// Pending is [Gate.Pending] for the person.
+func (v *View) Pending() []queue.Pending { return v.gate.queue.PendingOf(v.sees) }
+
+// Changes is [Gate.Changes].
+func (v *View) Changes() <-chan struct{} { return v.gate.Changes() }
+
+// Decide is [Gate.Decide] for the person. A code of a call that the person may not see
+// is unknown.
+func (v *View) Decide(code string, verdict queue.Verdict) (queue.Pending, error) {
+	if c := v.gate.queue.CallOf(code); c == nil || !v.sees(c) {
+		return queue.Pending{}, &queue.CodeError{Code: safetext.Line(code), Problem: queue.CodeUnknown}
+	}
+	by := v.person
+	verdict.By = &by
+	return v.gate.Decide(code, verdict)
+}

@@ -41,6 +41,10 @@ const (
 	PathRevoke  = "/control/revoke"  // POST Revocation → {}
 )
 
+// TeamPrefix is where a team's server has PathPending, PathEvents and PathDecide, for
+// persons with a token of theirs in place of the announcement's key.
+const TeamPrefix = "/approvals"
+
 // A Queue holds the waiting calls of one server, oldest first.
 type Queue struct {
 	Pending []Call `json:"pending"`

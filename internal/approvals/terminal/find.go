@@ -94,7 +94,7 @@ func find(ctx context.Context, runDirs []string, gone func(pid int) bool) (Found
 	s.wg.Wait()
 	found := s.found
 	slices.SortFunc(found.Servers, func(a, b *Server) int {
-		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.PID, b.PID), cmp.Compare(a.address, b.address))
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.PID, b.PID), cmp.Compare(a.base, b.base))
 	})
 	slices.SortFunc(found.Skipped, func(a, b Skipped) int { return cmp.Compare(a.File, b.File) })
 	return found, ctx.Err()

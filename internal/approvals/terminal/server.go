@@ -11,8 +11,11 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
@@ -43,17 +46,17 @@ type Server struct {
 	// all it does for the terminal is open the page.
 	PageOnly bool
 
-	address string
-	key     string
-	runDir  string
-	client  *http.Client
+	base   string // of every request's URL
+	key    string
+	runDir string
+	client *http.Client
 }
 
 func newServer(a control.Announcement, runDir string) *Server {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	return &Server{
 		PID: a.PID, Name: oneLine(a.Server), Project: oneLine(a.Project), Started: a.Started,
-		address: a.Address, key: a.Key, runDir: runDir,
+		base: "http://" + a.Address, key: a.Key, runDir: runDir,
 		client: &http.Client{
 			Transport: &http.Transport{
 				// The key must go to this address only, so ignore the
@@ -72,8 +75,41 @@ func newServer(a control.Announcement, runDir string) *Server {
 	}
 }
 
+// Remote returns a team's server, as the holder of a token sees it: the calls that this
+// person may decide about. The address is an https URL, or http on this machine: who
+// could read the token could answer.
+func Remote(address, token string) (*Server, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("%q is not the URL of a server, such as https://packs.example.com", address)
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+		return nil, fmt.Errorf("%q is not an https URL: others on the network could read the token", address)
+	case token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("the token is empty, or has characters that no token has")
+	}
+	base := strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/mcp")
+	return &Server{
+		Name: base, base: base + control.TeamPrefix, key: token,
+		client: &http.Client{
+			Transport: &http.Transport{
+				Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: dialTimeout * 5,
+				DisableCompression: true, ResponseHeaderTimeout: requestTimeout, MaxResponseHeaderBytes: 64 << 10,
+			},
+			// Elsewhere is another server, which must not get the token.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// isLoopback reports whether a host is certainly this machine.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
 // ID identifies this server. A later server with the same pid has another ID.
-func (s *Server) ID() string { return s.Name + " " + s.address }
+func (s *Server) ID() string { return s.Name + " " + s.base }
 
 // A RefusedError says why a server refused a request.
 type RefusedError struct {
@@ -224,7 +260,7 @@ func (s *Server) send(ctx context.Context, method, path string, in any) (*http.R
 		}
 		body = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.address+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("asking the server: %w", err)
 	}

@@ -420,12 +420,15 @@ func (q *Queue) Outcome(run, text string) {
 
 // Pending returns the calls that wait for a person, and those whose answer
 // waits for the call, oldest first.
-func (q *Queue) Pending() []Pending {
+func (q *Queue) Pending() []Pending { return q.PendingOf(func(*call.Call) bool { return true }) }
+
+// PendingOf is [Queue.Pending] for the calls that a function chooses.
+func (q *Queue) PendingOf(choose func(*call.Call) bool) []Pending {
 	defer q.lock()()
 	var all []Pending
 	for _, e := range q.entries {
 		// A denial is kept for the call that is made again; nobody has to look at it.
-		if e.ruling == nil || e.ruling.Decision != Deny {
+		if (e.ruling == nil || e.ruling.Decision != Deny) && choose(e.Call) {
 			all = append(all, e.shown)
 		}
 	}

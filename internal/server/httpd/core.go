@@ -15,6 +15,8 @@ const (
 	pathSSE     = "/sse"
 	pathMessage = "/message"
 	pathHealth  = "/healthz"
+	// Below pathApprovals persons see and answer calls.
+	pathApprovals = "/approvals/"
 )
 
 const (

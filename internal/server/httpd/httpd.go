@@ -1,9 +1,11 @@
 package httpd
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +35,9 @@ type Options struct {
 	Issuer string
 	// Scopes are what clients are told to ask the issuer for.
 	Scopes []string
+	// Approvals answers a person's requests below /approvals; nil: there is nothing. The
+	// request's context ends with the person's token and with the server.
+	Approvals func(http.ResponseWriter, *http.Request, guard.Person)
 	// Idle is how long an unused chat lasts; 0 is one hour.
 	Idle time.Duration
 }
@@ -55,6 +60,7 @@ type Server struct {
 	fixed    map[string]*caller // :: a person's key → who has a fixed token
 	callers  []*caller          // the same, in the order of the options
 	people   *people            // nil: nobody has another token
+	approves func(http.ResponseWriter, *http.Request, guard.Person)
 	sessions *sessions
 	sse      *sse
 
@@ -77,7 +83,7 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: %w", err)
 	}
 	h := &Server{
-		core: in, guard: who, conns: conns.New(several), fixed: make(map[string]*caller),
+		core: in, guard: who, conns: conns.New(several), approves: o.Approvals, fixed: make(map[string]*caller),
 		sessions: &sessions{core: in, byID: make(map[string]*session)},
 		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
@@ -154,7 +160,7 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 		reply.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
 		return
 	}
-	switch r.URL.EscapedPath() {
+	switch path := r.URL.EscapedPath(); path {
 	case pathMCP:
 		h.mcp(w, r, c)
 	case pathSSE:
@@ -162,8 +168,29 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	case pathMessage:
 		h.sse.message(w, r, c)
 	default:
+		if h.approves != nil && strings.HasPrefix(path, pathApprovals) {
+			h.approve(w, r, who, c)
+			return
+		}
 		reply.Refuse(w, http.StatusNotFound, "there is nothing here; MCP is at "+pathMCP)
 	}
+}
+
+// approve passes on a request about the calls that wait. It counts as one of the
+// person's requests.
+func (h *Server) approve(w http.ResponseWriter, r *http.Request, who guard.Person, c *caller) {
+	if !c.admit(0) {
+		w.Header().Set("Retry-After", "1")
+		reply.Refuse(w, http.StatusServiceUnavailable, "too many requests of this token are open")
+		return
+	}
+	defer c.release(0)
+	r, stop := whileGood(r)
+	defer stop()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.ending, cancel)()
+	h.approves(w, r.WithContext(ctx), who)
 }
 
 // enter begins a request, unless the server is ending.

@@ -28,11 +28,15 @@ func (a *app) approvalsCommand() *cobra.Command {
 		Short: "See the calls that wait for you, and answer them",
 		Long: `See the calls that wait for you, of every running server of yours, and answer them here. In
 a terminal each is shown, one after the other, and new ones as they come; Enter shows all
-of one, and Ctrl-C ends that and decides nothing. Without a terminal it prints the list.`,
+of one, and Ctrl-C ends that and decides nothing. Without a terminal it prints the list.
+
+With --server URL these are the calls of your team's server that you may decide about, and
+your own.`,
 		Example: `  packs-mcp approvals
   packs-mcp approvals list
   packs-mcp approvals approve K7QM-2F9X
-  packs-mcp approvals open`,
+  packs-mcp approvals open
+  packs-mcp approvals --server https://packs.example.com --token-file ~/.packs-token`,
 		Args: cli.Misuse(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !bareJSON && cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout) {
@@ -60,7 +64,11 @@ of one, and Ctrl-C ends that and decides nothing. Without a terminal it prints t
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.showApproval(cmd.Context(), args[0], showJSON) },
 	}
 	cli.JSONFlag[listedCall](a.Env, show, &showJSON)
-	cmd.AddCommand(list, show, a.approveCommand(), a.denyCommand(), a.openCommand())
+	cmd.AddCommand(list, show, a.approveCommand(), a.denyCommand())
+	for _, c := range append(cmd.Commands(), cmd) {
+		a.teamFlags(c)
+	}
+	cmd.AddCommand(a.openCommand())
 	for _, c := range append(cmd.Commands(), cmd) {
 		a.ConfigFlag(c)
 		a.PlainFlag(c)
@@ -85,6 +93,16 @@ type servers struct {
 // running finds this user's servers. It reports those that it cannot use on
 // standard error.
 func (a *app) running(ctx context.Context) (servers, error) {
+	if a.team.url != "" {
+		one, err := a.team.server(a.Environ)
+		if err != nil {
+			return servers{}, err
+		}
+		if _, err := one.Pending(ctx); err != nil {
+			return servers{}, cli.WithHint(fmt.Errorf("asking %s: %w", one.Name, err), "check the address and your token; whoever runs the server sees why in its log")
+		}
+		return servers{open: []*terminal.Server{one}}, nil
+	}
 	cfg, _, err := a.Load()
 	if err != nil {
 		return servers{}, err
@@ -210,6 +228,8 @@ func (a *app) printList(calls []waiting, s servers, asJSON bool) error {
 		return a.printTable(calls, len(s.open))
 	case s.silent > 0:
 		fmt.Fprintln(a.Screen(a.Stderr), "No call waits at the servers that answer.")
+	case a.team.url != "":
+		fmt.Fprintln(a.Screen(a.Stderr), "No call waits for you at "+s.open[0].Name+".")
 	case len(s.open) > 0 || len(s.pageOnly) == 0:
 		fmt.Fprintln(a.Screen(a.Stderr), "No call waits. "+servedBy(len(s.open)))
 	}
@@ -239,6 +259,9 @@ func inPlace(w waiting, servers int) string {
 
 // place returns a description that tells a server from the others.
 func place(s *terminal.Server) string {
+	if s.PID == 0 {
+		return s.Name // a team's
+	}
 	if s.Project == "" {
 		return fmt.Sprintf("pid %d", s.PID)
 	}

@@ -35,6 +35,11 @@ func follow(ctx context.Context, runDirs []string, servers []*terminal.Server) <
 		again := time.NewTicker(lookAgain)
 		defer again.Stop()
 		for {
+			for _, s := range servers {
+				if s.PID == 0 { // a team's, which no folder announces
+					f.start(ctx, s)
+				}
+			}
 			// Servers that cannot be used were reported when the command began.
 			if found, err := terminal.Find(ctx, runDirs...); err == nil {
 				for _, s := range found.Servers {

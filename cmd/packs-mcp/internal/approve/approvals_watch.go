@@ -52,7 +52,11 @@ func (a *app) watchApprovals(ctx context.Context) error {
 	}
 	queues := a.queues(ctx, &s)
 	ctx, cancel := context.WithCancel(ctx)
-	updates := follow(ctx, cfg.Paths.Runs, s.open)
+	runs := cfg.Paths.Runs
+	if a.team.url != "" {
+		runs = nil
+	}
+	updates := follow(ctx, runs, s.open)
 	defer func() {
 		cancel()
 		for range updates { // until all its goroutines have ended

@@ -338,7 +338,7 @@ func TestConsoleEnds(t *testing.T) {
 // A person who hears the console gets sentences, one event a line, and the same answers.
 func TestConsoleForAScreenReader(t *testing.T) {
 	o := openOffices(t, "shop")[0]
-	a := &app{&cli.Env{Stdout: io.Discard, Environ: []string{"TERM=xterm"}, Flags: cli.Flags{Plain: true}}}
+	a := &app{Env: &cli.Env{Stdout: io.Discard, Environ: []string{"TERM=xterm"}, Flags: cli.Flags{Plain: true}}}
 	d := sit(o, func(c *console) { c.look = a.look() })
 	d.until("No call waits. One server of yours is running. Ctrl-C ends this.\n")
 	first := o.call(t, "first")
@@ -421,7 +421,7 @@ func TestLook(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("printAll() writes %q, want %q", b.String(), want)
 	}
-	a := &app{&cli.Env{Stdout: io.Discard, Environ: []string{"TERM=xterm"}}}
+	a := &app{Env: &cli.Env{Stdout: io.Discard, Environ: []string{"TERM=xterm"}}}
 	if l := a.look(); l.bold != "" || l.moves || l.width() != usualWidth {
 		t.Errorf("look() of a pipe = %+v, want nothing", l)
 	}

@@ -13,10 +13,13 @@ import (
 )
 
 // An app is one run of the program; its methods are the commands.
-type app struct{ *cli.Env }
+type app struct {
+	*cli.Env
+	team team // the flags that name a team's server
+}
 
 // Commands returns the command approvals.
 func Commands(e *cli.Env) []*cobra.Command {
-	a := &app{e}
+	a := &app{Env: e}
 	return []*cobra.Command{a.approvalsCommand()}
 }

@@ -62,7 +62,7 @@ func (h *granted) again() *granted {
 func (h *granted) run(args ...string) (status int, stdout, stderr string) {
 	h.t.Helper()
 	var out, problems bytes.Buffer
-	a := &app{&cli.Env{Environ: []string{"PACKS_MCP_HOME=" + h.home, "HOME=" + h.home}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &problems}}
+	a := &app{Env: &cli.Env{Environ: []string{"PACKS_MCP_HOME=" + h.home, "HOME=" + h.home}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &problems}}
 	cmd := &cobra.Command{Use: "approvals", SilenceErrors: true, SilenceUsage: true}
 	cmd.AddCommand(a.grantsCommand(), a.revokeCommand())
 	cmd.SetArgs(args)

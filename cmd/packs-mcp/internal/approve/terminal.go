@@ -22,7 +22,7 @@ type Terminal struct {
 // NewTerminal returns a terminal that prints on standard error, where no result of a
 // command goes, and reads standard input until ctx ends.
 func NewTerminal(ctx context.Context, e *cli.Env) *Terminal {
-	a := &app{e}
+	a := &app{Env: e}
 	return &Terminal{out: e.Stderr, look: a.lookOf(e.Stderr), keys: cli.NewKeyboard(ctx, e.Stdin)}
 }
 
@@ -31,7 +31,7 @@ var ErrNoAnswer = errors.New("there was no answer")
 
 // Width returns how many columns standard output has.
 func Width(e *cli.Env) int {
-	a := &app{e}
+	a := &app{Env: e}
 	return a.look().width()
 }
 

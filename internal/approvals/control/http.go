@@ -1,0 +1,81 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// MaxRequest is how many bytes the body of a request may have.
+const MaxRequest = 64 << 10
+
+// StatusOf returns the HTTP status for a problem of a code.
+func StatusOf(p queue.CodeProblem) int {
+	switch p {
+	case queue.CodeUnknown:
+		return http.StatusNotFound
+	case queue.CodeForbidden:
+		return http.StatusForbidden
+	case queue.CodeAnswered, queue.CodeGone:
+		return http.StatusConflict
+	case queue.CodeExpired, queue.CodeWithdrawn:
+		return http.StatusGone
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// ReadJSON reads one JSON object with the keys of into, and nothing else. If it
+// reports false, it has already answered.
+func ReadJSON(w http.ResponseWriter, r *http.Request, into any) bool {
+	if !IsType(r, "application/json") {
+		Fail(w, http.StatusUnsupportedMediaType, ProblemInvalid, "the body has to be application/json")
+		return false
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxRequest))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("more than one value")
+			if _, ok := errors.AsType[*http.MaxBytesError](more); ok {
+				err = more
+			}
+		}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		Fail(w, http.StatusRequestEntityTooLarge, ProblemInvalid, "the body is too large")
+		return false
+	}
+	if err != nil {
+		Fail(w, http.StatusBadRequest, ProblemInvalid, "the body is not what is expected here: "+safetext.Line(err.Error()))
+		return false
+	}
+	return true
+}
+
+// IsType reports whether the body has the media type want.
+func IsType(r *http.Request, want string) bool {
+	got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && got == want
+}
+
+// Answer sends a value.
+func Answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// Fail sends a [Failure].
+func Fail(w http.ResponseWriter, status int, problem, message string) {
+	var f Failure
+	f.Error.Problem, f.Error.Message = problem, message
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(f)
+}

@@ -1,0 +1,182 @@
+// Package team lets persons answer calls over a team's HTTP server: each sees the calls
+// that they may decide about, and their own, and answers them with a token of theirs.
+//
+// It has the requests of package control that list, follow and decide. Who a person is,
+// its caller has found out; what the person may see and decide, package gate says. It
+// has no page, and refuses browsers: a token is sent by a program, never by a browser on
+// its own.
+package team
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// Calls are the waiting calls as one person may see and answer them. [gate.View]
+// implements it.
+type Calls interface {
+	Pending() []queue.Pending
+	Decide(code string, v queue.Verdict) (queue.Pending, error)
+	Changes() <-chan struct{}
+}
+
+const (
+	maxStreams    = 512 // of all persons
+	maxEach       = 8   // streams of one person
+	beatTime      = 15 * time.Second
+	restTime      = 100 * time.Millisecond // between two updates of a stream
+	stallTime     = 10 * time.Second       // for a reader to take an update
+	retryAfter    = "5"                    // seconds
+	notForBrowser = "this is not for browsers"
+)
+
+// A Desk answers the requests of persons. Make one with [New].
+type Desk struct {
+	view   func(approvers.Person) Calls
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	streams int
+	each    map[string]int // :: person → streams
+}
+
+// New returns a desk. view returns what a person may see and answer.
+func New(view func(approvers.Person) Calls, logger *slog.Logger) *Desk {
+	return &Desk{view: view, logger: logger, each: make(map[string]int)}
+}
+
+// Serve answers a request below [control.TeamPrefix] of a person. A stream ends with the
+// request's context.
+func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, p approvers.Person) {
+	for _, name := range []string{"Origin", "Sec-Fetch-Site", "Cookie"} {
+		if _, there := r.Header[name]; there {
+			control.Fail(w, http.StatusForbidden, control.ProblemForbidden, notForBrowser)
+			return
+		}
+	}
+	if p.String() == "" {
+		control.Fail(w, http.StatusForbidden, control.ProblemForbidden, "this token has no name, so nobody could tell whose answer it is; use one of http.tokens or of the identity provider")
+		return
+	}
+	route := r.Method + " " + strings.TrimPrefix(r.URL.Path, control.TeamPrefix)
+	switch calls := d.view(p); route {
+	case "GET " + control.PathPending:
+		control.Answer(w, queueOf(calls))
+	case "GET " + control.PathEvents:
+		d.stream(w, r, p.String(), calls)
+	case "POST " + control.PathDecide:
+		d.decide(w, r, calls)
+	default:
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is nothing of that name")
+	}
+}
+
+func queueOf(calls Calls) control.Queue {
+	q := control.Queue{Pending: []control.Call{}}
+	for _, p := range calls.Pending() {
+		q.Pending = append(q.Pending, control.CallOf(p))
+	}
+	return q
+}
+
+// decide passes a decision on and sends the outcome.
+func (d *Desk) decide(w http.ResponseWriter, r *http.Request, calls Calls) {
+	var in control.Decision
+	if !control.ReadJSON(w, r, &in) {
+		return
+	}
+	decision, ok := queue.ParseDecision(in.Decision)
+	if !ok {
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "the decision is none of once, chat, always and deny")
+		return
+	}
+	p, err := calls.Decide(in.Code, queue.Verdict{
+		Decision: decision, Values: in.Values, Channel: queue.ChannelTerminal, Note: safetext.Line(in.Note), Gone: in.Gone,
+	})
+	if code, ok := errors.AsType[*queue.CodeError](err); ok {
+		control.Fail(w, control.StatusOf(code.Problem), string(code.Problem), safetext.Line(code.Error()))
+		return
+	}
+	if err != nil {
+		d.logger.Error("a decision could not be carried out", "err", err)
+		control.Fail(w, http.StatusInternalServerError, control.ProblemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
+		return
+	}
+	control.Answer(w, control.Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
+}
+
+// stream sends the person's calls, now and after every change, until the reader leaves.
+func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, calls Calls) {
+	if !d.begin(person) {
+		w.Header().Set("Retry-After", retryAfter)
+		control.Fail(w, http.StatusTooManyRequests, control.ProblemInternal, "too many terminals of yours, or of all, are watching; close some")
+		return
+	}
+	defer d.end(person)
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // the request has no body, and the stream outlasts it
+	w.Header().Set("Content-Type", "text/event-stream")
+	var last []byte
+	for {
+		rest := time.After(restTime)
+		changed := calls.Changes() // before reading, so that no change is missed
+		data, err := json.Marshal(queueOf(calls))
+		if err != nil {
+			d.logger.Error("an event of the approvals could not be made", "err", err)
+			return
+		}
+		out := []byte(":\n\n")
+		if !bytes.Equal(data, last) {
+			last = data
+			out = append(append([]byte("event: pending\ndata: "), data...), "\n\n"...)
+		}
+		if rc.SetWriteDeadline(time.Now().Add(stallTime)) != nil {
+			return
+		}
+		if _, err := w.Write(out); err != nil || rc.Flush() != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(beatTime): // a call may have expired, which changes nothing by itself
+		case <-r.Context().Done():
+			return
+		}
+		select {
+		case <-rest:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (d *Desk) begin(person string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.streams >= maxStreams || d.each[person] >= maxEach {
+		return false
+	}
+	d.streams++
+	d.each[person]++
+	return true
+}
+
+func (d *Desk) end(person string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.streams--
+	if d.each[person]--; d.each[person] == 0 {
+		delete(d.each, person)
+	}
+}

@@ -1,0 +1,76 @@
+package team
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+)
+
+// none is a queue in which nothing waits, and nothing changes.
+type none struct{}
+
+func (none) Pending() []queue.Pending { return nil }
+func (none) Changes() <-chan struct{} { return nil }
+func (none) Decide(string, queue.Verdict) (queue.Pending, error) {
+	return queue.Pending{}, &queue.CodeError{Problem: queue.CodeUnknown}
+}
+
+// One person's terminals take no place of another's, and a place is free when its
+// terminal is gone.
+func TestStreams(t *testing.T) {
+	d := New(func(approvers.Person) Calls { return none{} }, slog.New(slog.DiscardHandler))
+	over := make(chan struct{}, 4*maxEach)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.Serve(w, r, approvers.Person{Name: r.Header.Get("From")})
+		over <- struct{}{}
+	}))
+	defer s.Close()
+	watch := func(person string) (res *http.Response, leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "GET", s.URL+control.TeamPrefix+control.PathEvents, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("From", person)
+		res, err = http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, func() { cancel(); res.Body.Close() }
+	}
+	var leaves []func()
+	for i := range maxEach {
+		res, leave := watch("ada")
+		defer leave()
+		leaves = append(leaves, leave)
+		if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, "event: pending") {
+			t.Fatalf("stream %d begins with %q, %v", i, line, err)
+		}
+	}
+	res, leave := watch("ada")
+	defer leave()
+	if res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+		t.Errorf("one stream more: %s, Retry-After %q", res.Status, res.Header.Get("Retry-After"))
+	}
+	<-over
+	other, leave := watch("grace")
+	defer leave()
+	if other.StatusCode != http.StatusOK {
+		t.Errorf("another person's stream: %s", other.Status)
+	}
+	leaves[0]()
+	<-over
+	if res, leave := watch("ada"); res.StatusCode != http.StatusOK {
+		t.Errorf("a stream in the place of one that ended: %s", res.Status)
+	} else {
+		leave()
+	}
+}
