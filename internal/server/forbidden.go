@@ -71,6 +71,12 @@ func (s *Server) listedPrompts(catalog *packs.Catalog) []keyed {
 
 // listedSkills are the packs of a Catalog that are skills, sorted by the URIs of
 // their documents, without those that rules keep to themselves.
-func (s *Server) listedSkills(catalog *packs.Catalog) []keyed {
-	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack == nil || !address.IsSkill(d.pack) || !s.showsFiles(d.pack) })
+func (s *Server) listedSkills(catalog *packs.Catalog) []*packs.Pack {
+	var all []*packs.Pack
+	for _, d := range documents(catalog) {
+		if d.pack != nil && address.IsSkill(d.pack) && s.showsFiles(d.pack) {
+			all = append(all, d.pack)
+		}
+	}
+	return all
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -189,7 +190,7 @@ type generated func(context.Context) (any, error)
 // readGenerated gives one, on the record and without a question.
 func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriRequest, made generated) (mcp.ResultMetadata, error) {
 	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.roundTrip, nil)
-	if isNoSkill(err) {
+	if skills.IsNone(err) {
 		return nil, notFound(r, p.URI)
 	}
 	if err != nil {

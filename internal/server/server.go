@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
+	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -44,16 +45,16 @@ type Server struct {
 	progress time.Duration
 	info     mcp.Implementation
 
-	claims claims.Set  // of runs
-	finder finder      // of packs, by words
+	claims claims.Set // of runs
+	finder finder     // of packs, by words
+	skills *skills.Skills
 	shared sharedLists // of chats
 
 	mu      sync.Mutex
-	chats   []*chat         // those that have not ended
-	told    map[string]bool // :: folder of a pack → the log says why it is no skill
-	looks   map[string]int  // :: person → resources that their chats look at
-	shown   *packs.Catalog  // what Changes was told of last
-	changed chan struct{}   // closed when chats, or the packs of one, change; nil: nobody waits for that
+	chats   []*chat        // those that have not ended
+	looks   map[string]int // :: person → resources that their chats look at
+	shown   *packs.Catalog // what Changes was told of last
+	changed chan struct{}  // closed when chats, or the packs of one, change; nil: nobody waits for that
 }
 
 // New returns a server that serves nobody yet.
@@ -94,6 +95,11 @@ func New(o Options) (*Server, error) {
 		info:     implementation(o.Version),
 		every:    lookEvery,
 	}
+
+	s.skills = skills.New(skills.Options{
+		Digests: s.digests, Frontmatter: limits.Frontmatter, Describe: s.describe, Logger: s.logger,
+		KeepsOut: func(p *packs.Pack) error { return s.keepsOut(p.ID, p.Dir) },
+	})
 
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {

@@ -26,6 +26,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
+// What a skill may hold, by the extension.
+const (
+	skillFiles = 512
+	skillBytes = 16 << 20
+)
+
 func sumOf(data string) string {
 	sum := sha256.Sum256([]byte(data))
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -132,17 +138,17 @@ func TestSkillsLeftOut(t *testing.T) {
 		return fmt.Sprintf("---\nname: %s\ndescription: About %s.\n%s---\n", name, name, more)
 	}
 	w := newWorld(t, "-- fine/SKILL.md --\n"+skill("fine", ""))
-	for i := range maxSkillFiles - 1 {
+	for i := range skillFiles - 1 {
 		w.put(fmt.Sprintf("fine/d%d/f", i), "", 0o644) // as many files as there may be
 	}
 	w.put("many/SKILL.md", skill("many", ""), 0o644)
-	for i := range maxSkillFiles {
+	for i := range skillFiles {
 		w.put(fmt.Sprintf("many/f%d", i), "", 0o644)
 	}
 	w.put("heavy/SKILL.md", skill("heavy", ""), 0o644)
-	w.put("heavy/big.bin", strings.Repeat("x", maxSkillBytes), 0o644)
+	w.put("heavy/big.bin", strings.Repeat("x", skillBytes), 0o644)
 	w.put("exact/SKILL.md", skill("exact", ""), 0o644)
-	w.put("exact/big.bin", strings.Repeat("x", maxSkillBytes-len(skill("exact", ""))), 0o644)
+	w.put("exact/big.bin", strings.Repeat("x", skillBytes-len(skill("exact", ""))), 0o644)
 	w.put("wordy/SKILL.md", "---\nname: wordy\ndescription: "+strings.Repeat("ä", 1025)+"\n---\n", 0o644)
 	w.put("terse/SKILL.md", "---\nname: terse\ndescription: "+strings.Repeat("ä", 1024)+"\n---\n", 0o644)
 	w.put("twice/SKILL.md", skill("twice", "a: 1\na: 2\n"), 0o644)
@@ -209,7 +215,7 @@ func TestSkillsPageBytes(t *testing.T) {
 	const packs = 6
 	for p := range packs {
 		w.put(fmt.Sprintf("p%d/SKILL.md", p), fmt.Sprintf("---\nname: p%d\ndescription: Many files.\n---\n", p), 0o644)
-		for i := range maxSkillFiles - 1 {
+		for i := range skillFiles - 1 {
 			w.put(fmt.Sprintf("p%d/f%03d", p, i), "", 0o644)
 		}
 	}
@@ -222,8 +228,8 @@ func TestSkillsPageBytes(t *testing.T) {
 		t.Errorf("%d skills on %d pages, want %d on a few", len(entries), pages, packs)
 	}
 	for _, e := range entries {
-		if n := len(objects(e["resources"])); n != maxSkillFiles {
-			t.Errorf("%v has %d files, want all %d", e["uri"], n, maxSkillFiles)
+		if n := len(objects(e["resources"])); n != skillFiles {
+			t.Errorf("%v has %d files, want all %d", e["uri"], n, skillFiles)
 		}
 	}
 }
