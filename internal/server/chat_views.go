@@ -57,6 +57,10 @@ func (s *Server) Changes() <-chan struct{} {
 	return s.changed
 }
 
+// Ready makes what the next query for packs goes by, one step at a time, and reports
+// whether there may be more to do. It is for quiet moments; see [finder.Finder.Ready].
+func (s *Server) Ready(ctx context.Context) (did bool) { return s.finder.Ready(ctx) }
+
 // changeTo is change, if now is not the Catalog that it was called with before.
 func (s *Server) changeTo(now *packs.Catalog) {
 	s.mu.Lock()

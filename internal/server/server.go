@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
+	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -46,7 +47,7 @@ type Server struct {
 	info     mcp.Implementation
 
 	claims claims.Set // of runs
-	finder finder     // of packs, by words
+	finder *finder.Finder
 	skills *skills.Skills
 	shared sharedLists // of chats
 
@@ -96,6 +97,7 @@ func New(o Options) (*Server, error) {
 		every:    lookEvery,
 	}
 
+	s.finder = finder.New(o.Library.Catalog, s.files)
 	s.skills = skills.New(skills.Options{
 		Digests: s.digests, Frontmatter: limits.Frontmatter, Describe: s.describe, Logger: s.logger,
 		KeepsOut: func(p *packs.Pack) error { return s.keepsOut(p.ID, p.Dir) },

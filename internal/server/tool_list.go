@@ -131,9 +131,15 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 // matching lists the packs that a query is about, the best first.
 func (s *Server) matching(ctx context.Context, c *call, query string) listResult {
 	out := listResult{Packs: []listedPack{}}
-	for _, m := range s.best(ctx, c.catalog, query, listPage) {
-		l := s.listed(c, m.pack)
-		for _, p := range m.copies[:min(len(m.copies), maxListCopies)] {
+	shown := func(id string) *packs.Pack {
+		if p := c.catalog.ByID(id); p != nil && s.isForModels(p) {
+			return p
+		}
+		return nil
+	}
+	for _, m := range s.finder.Best(ctx, query, listPage, shown) {
+		l := s.listed(c, m.Pack)
+		for _, p := range m.Copies[:min(len(m.Copies), maxListCopies)] {
 			l.SameAs = append(l.SameAs, p.ID)
 		}
 		out.Packs = append(out.Packs, l)

@@ -1,12 +1,13 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 )
 
 // pack is a txtar tree of one pack without tools.
@@ -149,7 +150,7 @@ func TestListQuery(t *testing.T) {
 // another one.
 func TestListToolNames(t *testing.T) {
 	var tree strings.Builder
-	for i := range maxLoaded {
+	for i := range finder.MaxLoaded {
 		tree.WriteString(pack(fmt.Sprintf("p%03d", i), "One of many."))
 	}
 	declare := func(name string) string {
@@ -306,54 +307,6 @@ func TestDetached(t *testing.T) {
 // attachOnly replaces the roots' "attach all" by these ids.
 func attachOnly(ids ...string) option {
 	return func(s *setup) { s.packs.Roots[0].AttachAll, s.packs.Roots[0].Attach = false, ids }
-}
-
-// Names of tools are read in as many steps as they take, until nobody needs them
-// any more, and the index is made in the last.
-func TestReadyReadsAll(t *testing.T) {
-	var tree strings.Builder
-	for i := range maxLoaded + 1 {
-		fmt.Fprintf(&tree, "%s-- p%03d/tools.json --\n[{\"name\": \"common_thread\", \"description\": \"D.\", \"command\": [\"true\"]}]\n", pack(fmt.Sprintf("p%03d", i), "One of many."), i)
-	}
-	w := newWorld(t, tree.String())
-	named := func() (n int) {
-		for _, p := range w.srv.opts.Library.Catalog(t.Context()).All() {
-			if len(w.srv.files.Names(p)) > 0 {
-				n++
-			}
-		}
-		return n
-	}
-	ctx := &endsAfter{Context: t.Context(), left: 50}
-	for w.srv.ready(ctx, 1) {
-	}
-	if n := named(); n == 0 || n > 50 || w.srv.finder.index != nil {
-		t.Errorf("the names of %d packs were read, and there is an index: %v; want some, and none", n, w.srv.finder.index != nil)
-	}
-	for before := named(); before < maxLoaded; before++ {
-		if did := w.srv.ready(t.Context(), 1); !did || named() != before+1 || w.srv.finder.index != nil {
-			t.Fatalf("a step reads the names of %d packs, and there is an index: %v; want one, and none", named()-before, w.srv.finder.index != nil)
-		}
-	}
-	if !w.srv.ready(t.Context(), 1) || w.srv.ready(t.Context(), 1) {
-		t.Error("the last step does nothing, or the one after it something")
-	}
-	if n := named(); n != maxLoaded+1 || w.srv.finder.index == nil {
-		t.Errorf("the names of %d packs were read, and there is an index: %v; want all, and one", n, w.srv.finder.index != nil)
-	}
-}
-
-// endsAfter is a context that ends when it was asked so many times.
-type endsAfter struct {
-	context.Context
-	left int
-}
-
-func (c *endsAfter) Err() error {
-	if c.left--; c.left < 0 {
-		return context.Canceled
-	}
-	return nil
 }
 
 // What a document says of itself besides is in the list, escaped and cut.

@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
@@ -160,7 +161,7 @@ func (s *Server) qualified(catalog *packs.Catalog, c *chat, name string) (found 
 // enabled in the chat, or else those of attached packs.
 func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found []toolRef) {
 	all := s.listedPacks(catalog)
-	if len(all) > maxLoaded {
+	if len(all) > finder.MaxLoaded {
 		all = slices.DeleteFunc(all, func(p *packs.Pack) bool { return !c.knowsTools(p.ID) })
 	}
 	enabled := false

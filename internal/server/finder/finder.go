@@ -1,4 +1,9 @@
-package server
+// Package finder finds packs by words: what a pack says of itself, and the names of its
+// tools.
+//
+// It does not rank (package search does), and it does not know what a chat may see: its
+// caller says that with each query.
+package finder
 
 import (
 	"context"
@@ -9,25 +14,29 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
 
-// maxLoaded is how many packs, of those that are attached, have their tools
+// MaxLoaded is how many packs, of those that are attached, have their tools
 // compiled so that they are found by the names of those. Of more, the names are
-// those that their files have ([Server.Ready] reads them), and as long as nobody
+// those that their files have ([Finder.Ready] reads them), and as long as nobody
 // has read these, the files' own.
-const maxLoaded = 200
+const MaxLoaded = 200
 
 // maxNaming is how many bytes of files with tools are read for their names in a
 // step: those of some hundred packs, for which nobody waits long.
 const maxNaming = 1 << 20
 
-// A finder finds packs by words. What it goes by is made in the first quiet
+// A Finder finds packs by words. Make one with [New]; it is safe for concurrent use. What it goes by is made in the first quiet
 // moment, or with a query before that: of packs whether attached or not, since every
 // chat has its own of those. With another Catalog, only the packs of which it would
-// say something else are put into it anew. The zero value is ready.
-type finder struct {
+// say something else are put into it anew.
+type Finder struct {
+	catalog func(context.Context) *packs.Catalog // the packs there are
+	files   *toolfiles.Files
+
 	mu    sync.Mutex
 	of    weak.Pointer[packs.Catalog] // which Catalog the rest is right for; it may be gone
 	stale bool                        // other names of tools are known than the rest was made with
@@ -40,30 +49,29 @@ type finder struct {
 	named   int                         // so many of all its packs
 }
 
-// A match is a pack that a query is about.
-type match struct {
-	pack   *packs.Pack
-	copies []*packs.Pack // others that say the same of themselves
+// New returns a finder of the packs of a Catalog that changes, with tools in these files.
+func New(catalog func(context.Context) *packs.Catalog, files *toolfiles.Files) *Finder {
+	return &Finder{catalog: catalog, files: files}
 }
 
-// best returns the packs that a query is about, the best first, at most limit.
-// Which those are, and what is in them, is looked up in the catalog of a call.
-func (s *Server) best(ctx context.Context, catalog *packs.Catalog, query string, limit int) []match {
-	index, ids, marks := s.searched(ctx)
-	shown := func(id string) *packs.Pack {
-		if p := catalog.ByID(id); p != nil && address.IsOffered(p) && !s.hides(p) {
-			return p
-		}
-		return nil
-	}
-	var out []match
+// A Match is a pack that a query is about.
+type Match struct {
+	Pack   *packs.Pack
+	Copies []*packs.Pack // others that say the same of themselves
+}
+
+// Best returns the packs that a query is about, the best first, at most limit.
+// shown returns the pack with an id as the caller may see it; nil if they may not.
+func (f *Finder) Best(ctx context.Context, query string, limit int, shown func(id string) *packs.Pack) []Match {
+	index, ids, marks := f.searched(ctx)
+	var out []Match
 	for _, h := range index.Search(query, limit, search.Filter{
 		Keep: func(i int) bool { return shown(ids[i]) != nil },
 		Mark: func(i int) uint64 { return marks[i] },
 	}) {
-		m := match{pack: shown(ids[h.Index])}
+		m := Match{Pack: shown(ids[h.Index])}
 		for _, i := range h.Copies {
-			m.copies = append(m.copies, shown(ids[i]))
+			m.Copies = append(m.Copies, shown(ids[i]))
 		}
 		out = append(out, m)
 	}
@@ -71,14 +79,13 @@ func (s *Server) best(ctx context.Context, catalog *packs.Catalog, query string,
 }
 
 // searched returns the index of the packs there are now, their ids and marks.
-func (s *Server) searched(ctx context.Context) (*search.Index, []string, []uint64) {
-	f := &s.finder
+func (f *Finder) searched(ctx context.Context) (*search.Index, []string, []uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := s.opts.Library.Catalog(ctx)
+	now := f.catalog(ctx)
 	if of := weak.Make(now); f.index == nil || f.of != of || f.stale {
 		f.of, f.stale = of, false
-		f.take(s.searchable(now))
+		f.take(f.searchable(now))
 	}
 	return f.index, f.ids, f.marks
 }
@@ -86,8 +93,8 @@ func (s *Server) searched(ctx context.Context) (*search.Index, []string, []uint6
 // searchable returns the ids of what is searched, sorted, and a function that makes
 // the document of one of them. Documents are made one at a time: together, they
 // would take as much memory as the index.
-func (s *Server) searchable(catalog *packs.Catalog) (ids []string, document func(i int) search.Document) {
-	loads := len(catalog.Attached()) <= maxLoaded
+func (f *Finder) searchable(catalog *packs.Catalog) (ids []string, document func(i int) search.Document) {
+	loads := len(catalog.Attached()) <= MaxLoaded
 	var found []*packs.Pack
 	for _, p := range catalog.All() {
 		if isFindable(p) {
@@ -98,14 +105,14 @@ func (s *Server) searchable(catalog *packs.Catalog) (ids []string, document func
 	return ids, func(i int) search.Document {
 		p := found[i]
 		return search.Document{
-			Name: p.ID + " " + p.Name, Tags: p.Tags(), Tools: s.toolNames(p, loads && p.Attached), Description: p.Description,
+			Name: p.ID + " " + p.Name, Tags: p.Tags(), Tools: f.toolNames(p, loads && p.Attached), Description: p.Description,
 		}
 	}
 }
 
 // take makes the index one of these documents, with as much of the one before as is
 // still right. The caller holds mu.
-func (f *finder) take(ids []string, document func(i int) search.Document) {
+func (f *Finder) take(ids []string, document func(i int) search.Document) {
 	if f.index == nil {
 		f.seed = maphash.MakeSeed()
 	}
@@ -167,9 +174,9 @@ func isFindable(p *packs.Pack) bool { return p.Valid && p.ShadowedBy == "" && ad
 
 // toolNames are those of a pack's tools; without load, those that can be had
 // without a look at its files.
-func (s *Server) toolNames(p *packs.Pack, load bool) []string {
+func (f *Finder) toolNames(p *packs.Pack, load bool) []string {
 	if load {
-		if set, _, err := s.files.Offered(p); err == nil && set != nil {
+		if set, _, err := f.files.Offered(p); err == nil && set != nil {
 			var names []string
 			for _, t := range set.Tools {
 				names = append(names, t.Name)
@@ -177,7 +184,7 @@ func (s *Server) toolNames(p *packs.Pack, load bool) []string {
 			return names
 		}
 	}
-	if names := s.files.Names(p); names != nil {
+	if names := f.files.Names(p); names != nil {
 		return names
 	}
 	var names []string
@@ -194,20 +201,19 @@ func (s *Server) toolNames(p *packs.Pack, load bool) []string {
 // step at a time: it reports whether it did something, and then there may be more to
 // do. It is for whoever has nothing better to do, and can have from one moment to the
 // next. When ctx ends, it leaves off.
-func (s *Server) Ready(ctx context.Context) (did bool) { return s.ready(ctx, maxNaming) }
+func (f *Finder) Ready(ctx context.Context) (did bool) { return f.ready(ctx, maxNaming) }
 
 // ready is Ready that reads so many bytes in a step.
-func (s *Server) ready(ctx context.Context, max int) (did bool) {
-	now := s.opts.Library.Catalog(ctx)
+func (f *Finder) ready(ctx context.Context, max int) (did bool) {
+	now := f.catalog(ctx)
 	all := now.All()
-	f := &s.finder
 	f.mu.Lock()
 	if of := weak.Make(now); f.namedOf != of {
 		f.namedOf, f.named = of, 0
 	}
 	next, before := f.named, f.index
 	f.mu.Unlock()
-	did = s.files.Name(ctx, func(yield func(*packs.Pack) bool) {
+	did = f.files.Name(ctx, func(yield func(*packs.Pack) bool) {
 		for ; next < len(all); next++ {
 			if isFindable(all[next]) && !yield(all[next]) {
 				return // it was not taken
@@ -221,6 +227,6 @@ func (s *Server) ready(ctx context.Context, max int) (did bool) {
 	if next < len(all) || ctx.Err() != nil {
 		return did
 	}
-	made, _, _ := s.searched(ctx)
+	made, _, _ := f.searched(ctx)
 	return did || made != before
 }

@@ -1,4 +1,4 @@
-package server
+package finder
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 // anew; and by the very same, when nothing that is searched differs.
 func TestSearchIndexIsKept(t *testing.T) {
 	var tree strings.Builder
-	for i := range maxLoaded + 5 {
+	for i := range MaxLoaded + 5 {
 		fmt.Fprintf(&tree, "%s-- p%03d/tools.json --\n[{\"name\": \"tool_%d\", \"description\": \"D.\", \"command\": [\"true\"]}]\n", pack(fmt.Sprintf("p%03d", i), fmt.Sprintf("One of many, the %dth.", i)), i, i)
 	}
 	w := newWorld(t, tree.String())
-	w.srv.Ready(t.Context())
+	w.Ready(t.Context())
 	index := func() *search.Index {
 		t.Helper()
-		got, ids, _ := w.srv.searched(t.Context())
-		want, document := w.srv.searchable(w.lib.Catalog(t.Context()))
+		got, ids, _ := w.searched(t.Context())
+		want, document := w.searchable(w.lib.Catalog(t.Context()))
 		var docs []search.Document
 		for i := range want {
 			docs = append(docs, document(i))
@@ -69,7 +69,7 @@ func TestSearchIndexIsKept(t *testing.T) {
 			}
 		}, false},
 		{"nearly all", func() {
-			for i := range maxLoaded {
+			for i := range MaxLoaded {
 				w.put(fmt.Sprintf("p%03d/SKILL.md", i), document(fmt.Sprintf("p%03d", i), "Others.", ""), 0o644)
 			}
 		}, false},
@@ -82,14 +82,14 @@ func TestSearchIndexIsKept(t *testing.T) {
 		if c.kept && now != before {
 			t.Errorf("%s: the index was made anew", c.name)
 		}
-		w.srv.Ready(t.Context())
+		w.Ready(t.Context())
 		after := index() // and after a quiet moment
 		if (after == before) != c.kept {
 			t.Errorf("%s: the index is the one before: %v, want %v", c.name, after == before, c.kept)
 		}
 		before = after
 	}
-	if got := w.srv.best(context.Background(), w.lib.Catalog(t.Context()), "lucky", 5); len(got) != 1 {
+	if got := w.Best(context.Background(), "lucky", 5, w.lib.Catalog(t.Context()).ByID); len(got) != 1 {
 		t.Errorf("lucky finds %d packs, want the one with the tool", len(got))
 	}
 }
