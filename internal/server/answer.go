@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -96,7 +97,7 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 	// What cannot be decoded is not recorded.
 	_ = json.Unmarshal(r.params, &p)
 	method := &baseTool{name: r.method}
-	if t := s.base[plainName(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
+	if t := s.base[toolname.Plain(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
 		method = t
 	}
 	c, err := s.newCall(ctx, wire.NewReference(), method, callargs.Read(p.Arguments), nil)

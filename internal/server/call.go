@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolresult"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
@@ -96,7 +97,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 			result = fails(&toolerr.Error{Code: toolerr.CodeInternalError, Message: wire.InternalMessage(id), Reference: id})
 		}
 	}()
-	tool := s.base[plainName(req.Params.Name)]
+	tool := s.base[toolname.Plain(req.Params.Name)]
 	if tool == nil {
 		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
 	}

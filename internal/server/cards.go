@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -22,8 +23,8 @@ import (
 // shows the card beside the result of the first; only the card is meant to call the
 // second.
 const (
-	toolApprovals = basePrefix + "approvals"
-	toolDecide    = basePrefix + "decide"
+	toolApprovals = toolname.Prefix + "approvals"
+	toolDecide    = toolname.Prefix + "decide"
 )
 
 const (

@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -30,6 +31,9 @@ func (s *Server) baseTools() []*baseTool {
 	}
 	return all
 }
+
+// exposed returns the name under which a base tool is listed.
+func (s *Server) exposed(plain string) string { return toolname.Exposed(plain, s.opts.Dotted) }
 
 // definition is how a base tool is registered. Its description is the one of
 // the moment it is listed; see [Server.listTools].
@@ -71,7 +75,7 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 // forCards divides base tools into those for clients that show cards and the others.
 func (s *Server) forCards(all []mcp.Tool) (cards, always []mcp.Tool) {
 	for _, t := range all {
-		if base := s.base[plainName(t.Name)]; base != nil && base.cards {
+		if base := s.base[toolname.Plain(t.Name)]; base != nil && base.cards {
 			t.Description = base.description(s, nil, nil)
 			cards = append(cards, t)
 		} else {
@@ -97,7 +101,7 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 	out := make([]mcp.Tool, 0, len(base))
 	once := s.files.Once() // a list that has a pack's tools does not say that it has none
 	for _, t := range base {
-		if base := s.base[plainName(t.Name)]; base != nil {
+		if base := s.base[toolname.Plain(t.Name)]; base != nil {
 			t.Description = base.description(s, catalog, once)
 		}
 		out = append(out, t)
@@ -223,7 +227,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		spoken = s.exposed(toolCall) // nobody has listed the other
 		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
 		case 0:
-			for rest, certain := range withoutPrefix(name) {
+			for rest, certain := range toolname.WithoutPrefix(name) {
 				if certain && s.asSkill(ctx, c, rest, req) {
 					return
 				}

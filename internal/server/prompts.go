@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -49,16 +50,16 @@ func invocable(p *packs.Pack) bool {
 // Of two packs whose prompts would have the same, the later by id gets a hash.
 func prompts(catalog *packs.Catalog) []keyed {
 	all := []keyed{{key: promptAttach}, {key: promptDetach}}
-	taken := map[string]bool{foldName(promptAttach): true, foldName(promptDetach): true}
+	taken := map[string]bool{toolname.Fold(promptAttach): true, toolname.Fold(promptDetach): true}
 	for _, p := range catalog.Attached() {
 		if !invocable(p) {
 			continue
 		}
 		name := promptName(p.ID)
-		if taken[foldName(name)] {
-			name += "_" + shortHash(p.ID)
+		if taken[toolname.Fold(name)] {
+			name += "_" + toolname.Hash(p.ID)
 		}
-		taken[foldName(name)] = true
+		taken[toolname.Fold(name)] = true
 		all = append(all, keyed{name, p})
 	}
 	return sortKeyed(all)

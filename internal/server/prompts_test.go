@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // prompted are packs with prompts, and without.
@@ -84,7 +85,7 @@ func TestPromptsList(t *testing.T) {
 	w.initialize()
 	all, _ := w.all("prompts/list", "prompts", nil)
 	names := field(all, "name")
-	want := []string{"acme-deep", "acme__deep", "attach", "attach_" + shortHash("attach"), "detach", "odd-name__x", "review"}
+	want := []string{"acme-deep", "acme__deep", "attach", "attach_" + toolname.Hash("attach"), "detach", "odd-name__x", "review"}
 	if !slices.Equal(names, want) {
 		t.Errorf("prompts = %q, want %q", names, want)
 	}
@@ -195,9 +196,9 @@ func TestPromptsThatGetNothing(t *testing.T) {
 		{map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": "nothing"}}, -32602, "no pack"},
 		{map[string]any{"name": "detach", "arguments": map[string]any{"pack_id": "../review"}}, -32602, "no pack"},
 		{map[string]any{"name": "attach", "arguments": map[string]any{"pack": "x"}}, -32602, "no argument"},
-		{map[string]any{"name": "attach_" + shortHash("attach"), "arguments": map[string]any{"pack_id": "x"}}, -32602, "no argument"},
+		{map[string]any{"name": "attach_" + toolname.Hash("attach"), "arguments": map[string]any{"pack_id": "x"}}, -32602, "no argument"},
 		{map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": 7}}, -32602, "not as the protocol has them"},
-		{map[string]any{"name": "attach_" + shortHash("attach"), "arguments": map[string]any{"arguments": strings.Repeat("x", 2<<20)}}, toolerr.RPCNotGiven, "too_large"},
+		{map[string]any{"name": "attach_" + toolname.Hash("attach"), "arguments": map[string]any{"arguments": strings.Repeat("x", 2<<20)}}, toolerr.RPCNotGiven, "too_large"},
 	} {
 		code, message := w.refused(false, "prompts/get", c.params)
 		if code != c.code || !strings.Contains(message, c.says) || len(message) > 2000 || strings.ContainsAny(message, "\x1b\u202e") {

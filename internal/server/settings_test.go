@@ -6,6 +6,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // ruledBy is a server with rules of the user's, who denies what they are asked.
@@ -122,12 +123,12 @@ func TestOneNameTwoTools(t *testing.T) {
 func TestListedLikeOurs(t *testing.T) {
 	never := func(string) bool { return false }
 	for _, pack := range []string{"capability", "team/capability", "Capability"} {
-		name := packToolName(pack, "packs_exec_best_effort", never)
-		if squeezed := strings.ReplaceAll(foldName(name), "_", ""); strings.HasPrefix(squeezed, "capabilitypacks") || len(name) > maxName {
+		name := toolname.OfPack(pack, "packs_exec_best_effort", never)
+		if squeezed := strings.ReplaceAll(toolname.Fold(name), "_", ""); strings.HasPrefix(squeezed, "capabilitypacks") || len(name) > 40 {
 			t.Errorf("packToolName(%q) = %q, which reads like ours", pack, name)
 		}
 	}
-	if got := packToolName("capability", "plan", never); got != "capability__plan" {
+	if got := toolname.OfPack("capability", "plan", never); got != "capability__plan" {
 		t.Errorf("packToolName(capability, plan) = %q", got)
 	}
 }

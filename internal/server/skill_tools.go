@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -42,7 +43,7 @@ func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	}
 	used := make(map[string]bool)
 	taken := func(folded string) bool {
-		return used[folded] || strings.HasPrefix(folded, basePrefix) || c != nil && c.taken(folded)
+		return used[folded] || strings.HasPrefix(folded, toolname.Prefix) || c != nil && c.taken(folded)
 	}
 	listed, _ := Skills(catalog, s.limits.EnabledTools, s.opts.Gate.Forbids)
 	if c != nil {
@@ -51,8 +52,8 @@ func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	}
 	all := make([]skillTool, 0, len(listed))
 	for _, p := range listed {
-		name := shortName(promptName(p.ID), p.ID, taken)
-		used[foldName(name)] = true
+		name := toolname.Short(promptName(p.ID), p.ID, taken)
+		used[toolname.Fold(name)] = true
 		all = append(all, skillTool{name, p})
 	}
 	return all

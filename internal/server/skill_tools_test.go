@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // skilled exposes skills.
@@ -35,10 +36,10 @@ func TestSkillTools(t *testing.T) {
 	for _, tool := range tools {
 		name := tool["name"].(string)
 		names[name] = tool
-		if !toolName.MatchString(name) || folded[foldName(name)] {
+		if !toolName.MatchString(name) || folded[toolname.Fold(name)] {
 			t.Errorf("the name %q is not portable, or is another's", name)
 		}
-		folded[foldName(name)] = true
+		folded[toolname.Fold(name)] = true
 	}
 	if len(names) != 5 || names["triage"] == nil || names["acme__deep"] == nil || names["hidden"] != nil {
 		t.Fatalf("the tools of packs are %v", slices.Collect(func(yield func(string) bool) {

@@ -12,10 +12,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-const toolCall = basePrefix + "call_tool"
+const toolCall = toolname.Prefix + "call_tool"
 
 type callToolParams struct {
 	PackID    string           `json:"pack_id"`

@@ -18,9 +18,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolEnable = basePrefix + "enable_tools"
+const toolEnable = toolname.Prefix + "enable_tools"
 
 // maxNamed is how many tools one call may name; a pack has no more by default.
 const maxNamed = 200
@@ -349,7 +350,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	now := s.enabledNow(cl)[pack.ID]
 	skills := make(map[string]bool)
 	for _, t := range s.skillTools(cl.catalog, c) {
-		skills[foldName(t.name)] = true
+		skills[toolname.Fold(t.name)] = true
 	}
 	taken := func(folded string) bool { return skills[folded] || c.taken(folded) }
 	c.mu.Lock()
@@ -365,7 +366,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		}
 		n := p.tools[t.Name]
 		if n == nil {
-			n = &enabledName{listed: packToolName(pack.ID, t.Name, taken)}
+			n = &enabledName{listed: toolname.OfPack(pack.ID, t.Name, taken)}
 			// In the map at once: the next name must differ from this one.
 			p.tools[t.Name], c.enabled[pack.ID] = n, p
 		}
@@ -408,12 +409,12 @@ func moreThanSignature(schema json.RawMessage) json.RawMessage {
 // taken reports whether a listed name is used in this chat. The caller holds
 // the lock.
 func (c *chat) taken(folded string) bool {
-	if strings.HasPrefix(folded, basePrefix) {
+	if strings.HasPrefix(folded, toolname.Prefix) {
 		return true // looks like one of ours
 	}
 	for _, p := range c.enabled {
 		for _, n := range p.tools {
-			if foldName(n.listed) == folded {
+			if toolname.Fold(n.listed) == folded {
 				return true
 			}
 		}

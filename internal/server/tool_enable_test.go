@@ -11,6 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 
 	"os"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // toolPack is a txtar tree of a pack whose tools take nothing and run true.
@@ -223,10 +225,10 @@ func TestNames(t *testing.T) {
 		if !toolName.MatchString(n) {
 			t.Errorf("the name %q does not match %s", n, toolName)
 		}
-		if other := folded[foldName(n)]; other != "" {
+		if other := folded[toolname.Fold(n)]; other != "" {
 			t.Errorf("the names %q and %q are the same to some clients", n, other)
 		}
-		folded[foldName(n)] = n
+		folded[toolname.Fold(n)] = n
 	}
 	if got := w.listed(); len(got) != 6+len(all) {
 		t.Errorf("tools/list has %d tools, want %d", len(got), 6+len(all))

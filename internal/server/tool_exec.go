@@ -12,9 +12,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/meant"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolExec = basePrefix + "exec_best_effort"
+const toolExec = toolname.Prefix + "exec_best_effort"
 
 type execParams struct {
 	PackID    string   `json:"pack_id"`

@@ -17,9 +17,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolList = basePrefix + "list"
+const toolList = toolname.Prefix + "list"
 
 // Bounds of a page. What a pack says of itself, and what is wrong with it, is cut,
 // so that a page has a bound, whatever packs there are. A person sees all of it:

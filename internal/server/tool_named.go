@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // A toolRef is a tool of a pack that a name may mean.
@@ -22,52 +22,15 @@ type toolRef struct {
 	name string // as listed, or as it would be
 }
 
-// ownNames are what clients usually call this server.
-var ownNames = [...]string{"mcp", "packs-mcp", "packs_mcp"}
-
-// withoutPrefix yields what is left of a name when what clients put before names
-// is taken off, the longest first: "mcp__packs__git__status" has packs__git__status,
-// git__status and status. certain is false where a single "_" or "-" ends the
-// prefix, which names have inside, too; but not behind what clients usually call this
-// server, as in packs-mcp_status.
-func withoutPrefix(name string) iter.Seq2[string, bool] {
-	ours := isOurs(name)
-	return func(yield func(rest string, certain bool) bool) {
-		for i := 1; i < len(name); i++ {
-			before := name[:i]
-			certain := strings.HasSuffix(before, "__") || strings.IndexByte(".:/", before[i-1]) >= 0 || isOnlyOurs(before)
-			if (certain || ours && strings.IndexByte("_-", before[i-1]) >= 0) && !yield(name[i:], certain) {
-				return
-			}
-		}
-	}
-}
-
-// isOurs reports whether a name begins with what clients usually call this server.
-func isOurs(name string) bool {
-	lower := strings.ToLower(name)
-	return slices.ContainsFunc(ownNames[:], func(own string) bool {
-		rest, ok := strings.CutPrefix(lower, own)
-		return ok && rest != "" && strings.IndexByte("_-.:/", rest[0]) >= 0
-	})
-}
-
-// isOnlyOurs reports whether a prefix with its separator is nothing but what clients
-// usually call this server: "packs-mcp_", "mcp_packs-mcp_".
-func isOnlyOurs(prefix string) bool {
-	lower := strings.TrimPrefix(strings.ToLower(prefix), "mcp_")
-	return slices.ContainsFunc(ownNames[1:], func(own string) bool { return lower == own+"_" || lower == own+"-" })
-}
-
 // baseNamed returns the plain name of the base tool that a name means; empty for
 // none.
 func (s *Server) baseNamed(name string) string {
-	if s.base[plainName(name)] != nil {
-		return plainName(name)
+	if s.base[toolname.Plain(name)] != nil {
+		return toolname.Plain(name)
 	}
-	for rest := range withoutPrefix(name) {
-		if s.base[plainName(rest)] != nil {
-			return plainName(rest)
+	for rest := range toolname.WithoutPrefix(name) {
+		if s.base[toolname.Plain(rest)] != nil {
+			return toolname.Plain(rest)
 		}
 	}
 	return ""
@@ -92,12 +55,12 @@ func (s *Server) toolsNamed(catalog *packs.Catalog, c *chat, name string) []tool
 			}
 		}
 	}
-	for rest := range withoutPrefix(name) {
+	for rest := range toolname.WithoutPrefix(name) {
 		if ref, ok := c.listedAs(rest); ok {
 			add(ref)
 		}
 	}
-	for rest, certain := range withoutPrefix(name) {
+	for rest, certain := range toolname.WithoutPrefix(name) {
 		if certain && len(found) == 0 {
 			add(s.qualified(catalog, c, rest)...)
 		}
@@ -108,9 +71,9 @@ func (s *Server) toolsNamed(catalog *packs.Catalog, c *chat, name string) []tool
 	if found = s.declaredAs(catalog, c, name); len(found) > 0 {
 		return found
 	}
-	for rest, certain := range withoutPrefix(name) {
+	for rest, certain := range toolname.WithoutPrefix(name) {
 		// What is before any other "__" is the name of a pack that is not there.
-		if certain && isOurs(name) && len(found) == 0 {
+		if certain && toolname.IsOurs(name) && len(found) == 0 {
 			add(s.declaredAs(catalog, c, rest)...)
 		}
 	}

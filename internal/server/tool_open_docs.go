@@ -13,9 +13,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolOpenDocs = basePrefix + "open_docs"
+const toolOpenDocs = toolname.Prefix + "open_docs"
 
 type openDocsParams struct {
 	PackID string `json:"pack_id"`

@@ -11,9 +11,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolReadFile = basePrefix + "read_file"
+const toolReadFile = toolname.Prefix + "read_file"
 
 // workspaceID is the pack_id under which the chat's workspace is read.
 const workspaceID = "workspace"
