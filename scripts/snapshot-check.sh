@@ -1,10 +1,11 @@
 #!/bin/sh
 # snapshot-check.sh
 #
-# Makes the release of the last commit twice, in two clones, with different settings and
-# the second without a network, and compares every file. Then it looks into the files and
-# uses them: release/snapshot_test.go and scripts/deb-check.sh. GORELEASER is "PACKAGE
-# VERSION", as in the Makefile.
+# Makes the release of the last commit twice, as for a tag, in two clones, with different
+# settings and the second without a network, and compares every file. Then it looks into
+# the files and uses them: the tests of release, and scripts/deb-check.sh. A commit without
+# a tag has one in the clones alone. At last it builds what is not a release, as "make
+# snapshot" does, for this system. GORELEASER is "PACKAGE VERSION", as in the Makefile.
 set -eu
 . scripts/lib.sh
 
@@ -15,17 +16,19 @@ trap '[ -z "$deb" ] || kill "$deb" 2>/dev/null || :; wait; chmod -R u+w "$dir" &
 chmod 755 "$dir"
 mkdir -p .cache/bin
 commit=$(git rev-parse HEAD) # and nothing that is committed meanwhile
+tag=$(git describe --exact-match --tags --match 'v[0-9]*' "$commit" 2>/dev/null || echo v0.1.0)
 
-# snapshot NAME VARIABLE=VALUE... makes dir/NAME/dist.
-snapshot() {
+# make_release NAME VARIABLE=VALUE... makes dir/NAME/dist.
+make_release() {
 	name=$1
 	shift
 	git clone -q . "$dir/$name"
 	git -C "$dir/$name" checkout -q --detach "$commit"
+	git -C "$dir/$name" tag --force "$tag" "$commit" >/dev/null
 	mkdir "$dir/$name/.cache"
 	ln -s "$PWD/.cache/bin" "$dir/$name/.cache/bin"
 	# shellcheck disable=SC2086 # a package and a version
-	if ! (cd "$dir/$name" && env "$@" scripts/snapshot.sh $GORELEASER --snapshot --skip=sign) >"$dir/$name.log" 2>&1; then
+	if ! (cd "$dir/$name" && env "$@" scripts/snapshot.sh $GORELEASER --skip=sign,publish,announce) >"$dir/$name.log" 2>&1; then
 		cat "$dir/$name.log" >&2
 		exit 1
 	fi
@@ -38,14 +41,14 @@ snapshot() {
 	(cd "$dir/$name/dist" && find . -type f ! -name artifacts.json ! -name config.yaml ! -name metadata.json -exec sha256sum {} + | LC_ALL=C sort -k 2) >"$dir/$name.sums"
 }
 
-snapshot one
+make_release one
 version=$(sed -n 's/.*"version": *"\([^"]*\)".*/\1/p' "$dir/one/dist/metadata.json")
 scripts/deb-check.sh "$dir/one/dist/packs-mcp_${version}_linux_$(go env GOARCH).deb" "$version" >"$dir/deb.log" 2>&1 &
 deb=$!
 
 (umask 077 && mkdir "$dir/home")
 umask 077
-snapshot 'the second, elsewhere' HOME="$dir/home" TZ=Pacific/Auckland LC_ALL=C LOGNAME=somebody GOPROXY=off \
+make_release 'the second, elsewhere' HOME="$dir/home" TZ=Pacific/Auckland LC_ALL=C LOGNAME=somebody GOPROXY=off \
 	GOCACHE="$(go env GOCACHE)" GOMODCACHE="$(go env GOMODCACHE)" GOFLAGS=-buildvcs=true
 umask 022
 if ! diff "$dir/one.sums" "$dir/the second, elsewhere.sums"; then
@@ -67,4 +70,21 @@ else
 fi
 deb=''
 cat "$dir/deb.log"
+
+cd "$dir/the second, elsewhere"
+# shellcheck disable=SC2086 # a package and a version
+if GOFLAGS=-buildvcs=false "$(scripts/tool.sh goreleaser ${GORELEASER})" build --snapshot --single-target --skip=before --clean >"$dir/snapshot.log" 2>&1; then
+	set -- dist/packs-mcp_*/packs-mcp
+	said=$("$1" version)
+	case $said in
+	"packs-mcp v"*"-dev.g$(git rev-parse --short HEAD) "*) echo "a snapshot: $said" ;;
+	*)
+		echo "snapshot-check: a snapshot says: $said" >&2
+		failed=yes
+		;;
+	esac
+else
+	cat "$dir/snapshot.log" >&2
+	failed=yes
+fi
 [ -z "$failed" ]
