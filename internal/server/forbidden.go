@@ -26,7 +26,7 @@ func (s *Server) mayOpen(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.
 
 func (s *Server) mayRead(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindRead, p.ID) }
 
-// mayReadSpaces reports whether files of workspaces may be read.
+// mayReadWorkspaces reports whether files of workspaces may be read.
 func (s *Server) mayReadWorkspaces() bool { return !s.opts.Gate.Forbids(gate.KindRead, workspaceID) }
 
 // showsFiles reports whether the list of all of a pack's files, with their
