@@ -21,7 +21,8 @@ want setpriv util-linux
 want shellcheck shellcheck # the scripts of the packs, and ours
 want zstd zstd         # the copy of the vulnerability database
 want debootstrap debootstrap # a clean Debian for the package
-want podman podman runc # the image
+want podman podman runc # the image, and runs in containers
+want busybox busybox-static # what runs in them
 want docker-compose docker-compose containernetworking-plugins iptables # compose.yaml, with Podman
 want curl curl         # the image over HTTP
 want rpm rpm           # the list of what is in one

@@ -50,8 +50,8 @@ other file
 other linux
 other runner
 if [ "${1:-}" != all ]; then
-	other attack -test.skip '^(TestDocs|TestBinary|TestOriginal)'
+	other attack -test.skip '^(TestDocs|TestBinary|TestOriginal|TestContainer)'
 	exit 0
 fi
-other attack -test.skip '^TestDocs$'
+other attack -test.skip '^(TestDocs|TestContainer)$'
 other controls -test.run '^TestControls$/^(full|partial|partial-without-landlock)$' -test.skip 'TestControls/.*/loopback-interfaces'

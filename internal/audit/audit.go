@@ -121,6 +121,8 @@ type Entry struct {
 	Argv          []string `json:"argv,omitempty"`           // the program and its arguments, redacted by the caller
 	Dir           string   `json:"dir,omitempty"`            // the folder that the program runs in, or that changed
 	Sandbox       string   `json:"sandbox,omitempty"`        // the level: full, partial, none
+	Runner        string   `json:"runner,omitempty"`         // where it ran, if not on the server's system: container, or container:RUNTIME
+	Image         string   `json:"image,omitempty"`          // id of the image that it ran in
 	Network       string   `json:"network,omitempty"`        // what of it the run had: none, loopback, full, hosts
 	Hosts         []string `json:"hosts,omitempty"`          // with network hosts: what the run could reach, names with ports
 	Reads         []string `json:"reads,omitempty"`          // of run.start: folders and files that the run may read, besides the system's

@@ -136,6 +136,9 @@ const (
 type Sandbox struct {
 	Require    string        // RequireNone, RequirePartial or RequireFull
 	TimeoutMax time.Duration // the maximum for a tool's own timeout
+	Runner     string        // RunnerLocal or RunnerContainer
+	Container  Containers    // of those that run in containers
+	Runners    []Runner      // where some packs and tools run; the first that matches counts
 	Grants     []Opening     // what tools may use of the user's, in the order of the file
 
 	// Protect are patterns of names that no run changes until a person has seen
@@ -241,7 +244,7 @@ func Default() *Config {
 			Notify:   true,
 			Pending:  10 * time.Minute,
 		},
-		Sandbox: Sandbox{Require: RequirePartial, TimeoutMax: 300 * time.Second},
+		Sandbox: Sandbox{Require: RequirePartial, TimeoutMax: 300 * time.Second, Runner: RunnerLocal},
 		Sources: Sources{Rulebooks: "https://apiv2.stakpak.dev"},
 		Limits: Limits{
 			EntryDoc:       mib,

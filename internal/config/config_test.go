@@ -130,11 +130,11 @@ expose: skills
 			Where: "config.yaml:26",
 		},
 	}
-	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Opening{
+	want.Sandbox = Sandbox{Require: RequireFull, TimeoutMax: 10 * time.Minute, Runner: RunnerLocal, Grants: []Opening{
 		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
 		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},
-	}, []string{"deploy/**", "*.secret"}, []string{"CODEOWNERS"}}
+	}, Protect: []string{"deploy/**", "*.secret"}, Unprotect: []string{"CODEOWNERS"}}
 	want.Approvers = []approvers.Rule{
 		{Packs: []string{"prod/*", "billing"}, Kinds: []string{"run", "exec"}, NotSelf: true, Where: "config.yaml:54", Who: []approvers.Who{
 			{Kind: approvers.Group, Name: "sre"}, {Kind: approvers.Named, Name: "grace@example.com 3f9a1c2d5b60e4a781c0ffd2"}, {Kind: approvers.Named, Name: "a:b"},
@@ -635,7 +635,7 @@ func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	values := map[string]string{
 		"project": "/p", "audit.path": "/p", "http.tls_cert": "/p", "http.tls_key": "/p", "http.addr": ":0", "http.token": "s3cret-s3cret-s3cret",
 		"expose": "skills", "http.public_url": "https://packs.example", "http.issuer": "https://login.example",
-		"sources.rulebooks": "https://rules.example",
+		"sources.rulebooks": "https://rules.example", "sandbox.runner": "local", "sandbox.container.image": digest,
 	}
 	for _, k := range keys() {
 		value := values[k.path]

@@ -107,12 +107,14 @@ func (l *loader) file(name, dir string, data []byte) {
 			}
 			f.mapping(v, name, func(k, v *yaml.Node, path string) {
 				switch path {
-				case oidcSection:
+				case oidcSection, containerSection:
 					if !isNull(v) {
 						f.mapping(v, path, func(k, v *yaml.Node, inner string) { f.scalarKey(k, v, path, inner) })
 					}
 				case grantsKey:
 					f.openings(v, path)
+				case runnersKey:
+					f.runners(v, path)
 				case protectKey:
 					f.protect(v, path)
 				case unprotectKey:

@@ -33,13 +33,13 @@ type place struct {
 
 // sections returns the mappings of the file, in the order of the documentation.
 func sections() []string {
-	return []string{"approval", "roles", "sandbox", "sources", "limits", "http", oidcSection, "audit", "store", "log"}
+	return []string{"approval", "roles", "sandbox", containerSection, "sources", "limits", "http", oidcSection, "audit", "store", "log"}
 }
 
 // structured returns the keys that can be set only in the file, or that have
 // their own form.
 func structured() []string {
-	return []string{"packs", rulesKey, approversKey, useKey, "context", grantsKey, protectKey, unprotectKey, tokensKey}
+	return []string{"packs", rulesKey, approversKey, useKey, "context", grantsKey, runnersKey, protectKey, unprotectKey, tokensKey}
 }
 
 const (
@@ -47,8 +47,11 @@ const (
 	approversKey = "approvers"
 	useKey       = "roles.use"
 	grantsKey    = "sandbox.grants"
+	runnersKey   = "sandbox.runners"
 	protectKey   = "sandbox.protect"
 	unprotectKey = "sandbox.unprotect"
+
+	containerSection = "sandbox.container"
 )
 
 // paths returns every key of this version, by whole path.
@@ -78,7 +81,10 @@ func keys() []key {
 
 		word("sandbox.require", []string{RequireNone, RequirePartial, RequireFull}, func(c *Config, w string) { c.Sandbox.Require = w }),
 		duration("sandbox.timeout_max", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Sandbox.TimeoutMax }),
-
+		word("sandbox.runner", []string{RunnerLocal, RunnerContainer}, func(c *Config, w string) { c.Sandbox.Runner = w }),
+	}
+	all = append(all, containerKeys()...)
+	all = append(all, []key{
 		privateHosts(),
 		indexes(),
 		rulebooks(),
@@ -114,7 +120,7 @@ func keys() []key {
 		count("limits.enabled_tools", 1, 1000, func(c *Config) *int { return &c.Limits.EnabledTools }),
 		count("limits.runs", 1, 64, func(c *Config) *int { return &c.Limits.Runs }),
 		size("limits.request", 64*kib, gib, func(c *Config) *int64 { return &c.Limits.Request }),
-	}
+	}...)
 	all = append(all, httpKeys()...)
 	return append(all,
 		path("audit.path", func(c *Config) *string { return &c.Audit.Path }),

@@ -268,5 +268,6 @@ func (l *loader) together() {
 	// retry.
 	check(c.Approval.Wait < c.Approval.Pending, "approval.wait", durationText(c.Approval.Wait), "approval.pending", durationText(c.Approval.Pending))
 	l.httpTogether()
+	l.containersTogether()
 	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", durationText(c.Limits.Timeout), "sandbox.timeout_max", durationText(c.Sandbox.TimeoutMax))
 }

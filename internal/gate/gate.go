@@ -67,6 +67,7 @@ func (e *PendingError) Is(target error) bool { return target == ErrDenied }
 // A WeakSandboxError denies a run because programs cannot be confined here as
 // strongly as the run or the configuration requires.
 type WeakSandboxError struct {
+	Place         sandbox.Place // where it is to run
 	Have, Require sandbox.Level
 	// Network is what cannot be confined at level Have. It is none if the
 	// configuration requires a stronger level.
@@ -75,7 +76,12 @@ type WeakSandboxError struct {
 }
 
 func (e *WeakSandboxError) Error() string {
-	if e.Network != sandbox.NetworkNone {
+	switch {
+	case !e.Place.Local() && e.Network != sandbox.NetworkNone:
+		return fmt.Sprintf("it needs the network %q, and it is to run in a container, which has no network but its own", e.Network)
+	case !e.Place.Local():
+		return fmt.Sprintf("it is to run in a container (%s), and none can be had here; it does not run anywhere else", e.Place)
+	case e.Network != sandbox.NetworkNone:
 		return fmt.Sprintf("it needs the network %q, which the sandbox here, of level %q, cannot give it", e.Network, e.Have)
 	}
 	return fmt.Sprintf("the sandbox level here is %q, and the configuration requires %q", e.Have, e.Require)
@@ -106,9 +112,12 @@ type Recorder interface {
 
 // Options configure a gate.
 type Options struct {
-	Runner Runner
-	Log    Recorder
-	Logger *slog.Logger // nil discards
+	Runner Runner // of this machine
+	// Elsewhere returns the runner of another place; nil: there is none. With nil, all
+	// programs run here.
+	Elsewhere func(sandbox.Place) Runner
+	Log       Recorder
+	Logger    *slog.Logger // nil discards
 	// Server names this process in the audit log.
 	Server string
 	// Require is the weakest level of confinement at which a program may start.
@@ -163,6 +172,7 @@ type Options struct {
 // use. Make one with [New].
 type Gate struct {
 	runner  Runner
+	other   func(sandbox.Place) Runner // nil: none
 	log     Recorder
 	logger  *slog.Logger
 	server  string
@@ -230,7 +240,7 @@ func New(o Options) (*Gate, error) {
 		return nil, err
 	}
 	return &Gate{
-		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
+		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
@@ -244,6 +254,26 @@ func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
 	// Every caller uses the result, so one caller's cancellation must not cut the
 	// probe short.
 	return g.runner.Probe(context.WithoutCancel(ctx))
+}
+
+// at returns the runner of a place. It is nil when there is none: nothing runs then.
+func (g *Gate) at(p sandbox.Place) Runner {
+	switch {
+	case p.Local():
+		return g.runner
+	case g.other == nil:
+		return nil
+	}
+	return g.other(p)
+}
+
+// sandboxAt says how programs are confined at a place.
+func (g *Gate) sandboxAt(ctx context.Context, p sandbox.Place) sandbox.Report {
+	r := g.at(p)
+	if r == nil {
+		return sandbox.Report{}
+	}
+	return r.Probe(context.WithoutCancel(ctx))
 }
 
 // Layers says how the gate's runner would let a run change these folders of the
@@ -308,17 +338,21 @@ func (c *check) tooWeak() *WeakSandboxError {
 	if !c.call.Kind.Starts() {
 		return nil
 	}
-	have := c.box.Level
+	have, place, network := c.box.Level, c.call.Run.Place, c.call.Run.Policy.Network
 	switch {
+	case !place.Local() && have < sandbox.LevelFull:
+		return &WeakSandboxError{Place: place, Have: have, Require: sandbox.LevelFull, Hint: c.box.Hint}
+	case !place.Local() && network != sandbox.NetworkNone && network != sandbox.NetworkLoopback:
+		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Network: network}
 	case have < c.require:
 		return &WeakSandboxError{Have: have, Require: c.require, Hint: c.box.Hint}
-	case have > sandbox.LevelNone && !c.box.Loopback && c.call.Run.Policy.Network == sandbox.NetworkLoopback:
+	case have > sandbox.LevelNone && !c.box.Loopback && network == sandbox.NetworkLoopback:
 		// Only a network namespace tells the run's processes from all others.
-		return &WeakSandboxError{Have: have, Require: c.require, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
-	case !c.box.Loopback && c.call.Run.Policy.Network == sandbox.NetworkHosts:
+		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
+	case !c.box.Loopback && network == sandbox.NetworkHosts:
 		// Where a program has the machine's network, no list of hosts holds, so there is no
 		// weaker run to ask for either.
-		return &WeakSandboxError{Have: have, Require: c.require, Network: sandbox.NetworkHosts, Hint: c.box.Hint}
+		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Network: sandbox.NetworkHosts, Hint: c.box.Hint}
 	}
 	return nil
 }
@@ -369,7 +403,7 @@ type check struct {
 func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *check {
 	c := &check{Gate: g, answer: answer, repeatable: true}
 	if req.Run != nil {
-		c.box = g.Sandbox(ctx)
+		c.box = g.sandboxAt(ctx, req.Run.Place)
 	}
 	c.call = call.Freeze(g.reviewed(req), c.box.Level)
 	return c

@@ -129,7 +129,7 @@ func (p *Permit) Covers(req call.Request) bool {
 	req = p.gate.reviewed(req.WithReview(p.reviewRule()))
 	level := p.box.Level
 	if req.Run != nil {
-		level = p.gate.Sandbox(context.Background()).Level
+		level = p.gate.sandboxAt(context.Background(), req.Run.Place).Level
 	}
 	return p.call.Is(&req, level) && (!p.byGrant || p.call.IsLike(&req, level))
 }
@@ -167,7 +167,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		return nil, ErrSpent
 	}
 	g := p.gate
-	if now := g.Sandbox(ctx); now.Level != p.box.Level {
+	if now := g.sandboxAt(ctx, p.call.Run.Place); now.Level != p.box.Level {
 		c := &check{Gate: g, box: now, call: call.Freeze(p.call.Request, now.Level)}
 		return nil, c.deny(fmt.Sprintf("the sandbox level was %q when this was approved, and is %q", p.box.Level, now.Level),
 			"Call again; the user will be asked about the run as it is now.")
@@ -197,7 +197,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if err := g.append(p.failures, start); err != nil {
 		return nil, err
 	}
-	result, err := g.start(ctx, policy, command)
+	result, err := g.start(ctx, p.call.Run.Place, policy, command)
 	end := p.runEntry(audit.EventRunEnd)
 	if result != nil {
 		code := result.ExitCode
@@ -361,14 +361,22 @@ func outcome(result *sandbox.Result, err error) string {
 
 // start runs the program. It recovers from a panic of the runner, so that the end
 // of the run is recorded.
-func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox.Command) (result *sandbox.Result, err error) {
+func (g *Gate) start(ctx context.Context, place sandbox.Place, policy sandbox.Policy, command sandbox.Command) (result *sandbox.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			g.logger.Error("the runner panicked", "run", command.RunID, "err", r, "stack", string(debug.Stack()))
 			result, err = nil, errors.New("the runner panicked; see the server's log")
 		}
 	}()
-	return g.runner.Run(ctx, policy, command)
+	runner := g.at(place)
+	if runner == nil {
+		return nil, fmt.Errorf("there is no runner %q", place)
+	}
+	result, err = runner.Run(ctx, policy, command)
+	if result != nil {
+		result.Place = place
+	}
+	return result, err
 }
 
 // maxReach is how many folders of each kind a line about a run names.
@@ -413,6 +421,9 @@ func (p *Permit) runEntry(event audit.Event) audit.Entry {
 	e.ProgramDigest = run.Command.Program.Digest
 	e.Dir = run.Command.Dir
 	e.Network = run.Policy.Network.String()
+	if !run.Place.Local() {
+		e.Runner, e.Image = run.Place.String(), run.Place.Image
+	}
 	if len(run.Policy.Hosts) > 0 {
 		e.Hosts = run.Policy.Reach()[1:]
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,12 +50,10 @@ func within(path, dir string) bool { return paths.Inside([]string{dir}, path) }
 
 // command finds the program and gives it its environment. A program of another pack is
 // refused, and so is a command that names a denied file of the pack.
-func (p *Planner) command(c *Call, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
+func (p *Planner) command(ctx context.Context, c *Call, at Elsewhere, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
 	exclude := []string{c.Pack.Dir, c.Workspace}
-	program, err := p.opts.Programs.Lookup(inv.Program, program.LookupOptions{
-		Path: variable(p.opts.Environ, "PATH"), Exclude: exclude, PackDir: c.Pack.Dir,
-		Environ: p.opts.Environ, Dir: cmp.Or(p.opts.Project, p.opts.Dir),
-	})
+	home := cmp.Or(may.granted.Home, c.Workspace)
+	program, base, err := p.lookup(ctx, c, at, inv.Program, home, exclude)
 	if err != nil {
 		return sandbox.Command{}, err
 	}
@@ -64,8 +63,6 @@ func (p *Planner) command(c *Call, inv *tools.Invocation, dir string, may *permi
 			return sandbox.Command{}, err
 		}
 	}
-	home := cmp.Or(may.granted.Home, c.Workspace)
-	base := sandbox.BaseEnv(p.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude})
 	folder, err := os.Lstat(dir)
 	if err != nil {
 		return sandbox.Command{}, &FolderError{Folder: dir, Problem: FolderUnusable}
@@ -76,8 +73,10 @@ func (p *Planner) command(c *Call, inv *tools.Invocation, dir string, may *permi
 		Env:       sandbox.MergeEnv(putFirst(base, program.PathDirs()), inv.Env, may.env, ours),
 		Workspace: c.Workspace, DirID: folder, WorkspaceID: c.Folder,
 	}
-	if err := command.CheckSearch(); err != nil {
-		return sandbox.Command{}, err
+	if at == nil { // elsewhere, PATH is the one of the look-up
+		if err := command.CheckSearch(); err != nil {
+			return sandbox.Command{}, err
+		}
 	}
 	// What a pack's digest denies is in no private copy of the pack, so a command that
 	// names it cannot work.
@@ -86,4 +85,25 @@ func (p *Planner) command(c *Call, inv *tools.Invocation, dir string, may *permi
 		return sandbox.Command{}, err
 	}
 	return command, nil
+}
+
+// lookup finds a program where it runs, and the variables that every program has there.
+func (p *Planner) lookup(ctx context.Context, c *Call, at Elsewhere, name, home string, exclude []string) (program.Program, []string, error) {
+	if at == nil {
+		found, err := p.opts.Programs.Lookup(name, program.LookupOptions{
+			Path: variable(p.opts.Environ, "PATH"), Exclude: exclude, PackDir: c.Pack.Dir,
+			Environ: p.opts.Environ, Dir: cmp.Or(p.opts.Project, p.opts.Dir),
+		})
+		return found, sandbox.BaseEnv(p.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude}), err
+	}
+	env, err := at.Environ(ctx)
+	if err != nil {
+		return program.Program{}, nil, err
+	}
+	digest := "" // of a loose tool's folder it says too little
+	if c.Tree != nil && !c.Pack.Loose {
+		digest = c.Tree.Digest
+	}
+	found, err := at.Lookup(ctx, name, c.Pack.Dir, digest)
+	return found, sandbox.MergeEnv(env, []string{"TERM=dumb", "HOME=" + home}), err
 }

@@ -20,13 +20,15 @@ type permissions struct {
 	changes []string // folders of the user's that the run may change, in layers
 	project string   // the project's folder, when policy has it or a part of it
 	granted call.Granted
+	layers  func(ctx context.Context, folders []string) []sandbox.Layer
 	env     []string // granted variables as K=V
 }
 
 // permissions finds out what a run may touch: its pack, the workspace, the
 // folder it runs in, which it may change unless it says that it only reads, and
-// what the user grants it. What of that is the user's is changed in layers.
-func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
+// what the user grants it. What of that is the user's is changed in layers. at is where
+// it runs; nil: here.
+func (p *Planner) permissions(ctx context.Context, c *Call, at Elsewhere, kind call.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
 	pack := c.Pack
 	if holdsHome(p.homes, pack.Dir) {
 		return nil, &FolderError{Folder: pack.Dir, Pack: pack.ID, Problem: FolderHoldsHome}
@@ -45,7 +47,10 @@ func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool
 		limits.Timeout = min(limits.Timeout, p.opts.TimeoutMax)
 	}
 	limits.CPU = cmp.Or(p.opts.Limits.CPU, limits.Timeout)
-	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
+	m := &permissions{layers: p.opts.Layers, policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
+	if at != nil {
+		m.layers = at.Layers
+	}
 	if c.OwnFolder {
 		m.policy.Writable = []string{c.Workspace} // made for this chat, and nobody else's
 		m.policy.Private = m.policy.Writable
@@ -68,7 +73,7 @@ func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool
 	}
 	m.policy.Review = policy.Review
 	p.grant(m, pack, kind, tool)
-	m.policy.Layers = p.opts.Layers(ctx, m.changes)
+	m.policy.Layers = m.layers(ctx, m.changes)
 	for i := range m.policy.Layers {
 		l := &m.policy.Layers[i]
 		// A granted folder is another repository's, or has some in it.
@@ -97,7 +102,7 @@ func (p *Planner) outerGit(ctx context.Context, m *permissions, dir string, read
 		m.leaveOut("git: write", "does not hold for "+safetext.Quote(outer)+", the project's git folder: it is in a folder that is granted as a whole, and stays as it is")
 	}
 	if m.policy.GitWrite && !readOnly && apart {
-		if l := p.opts.Layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {
+		if l := m.layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {
 			l[0].Git = git
 			m.policy.Layers = append(m.policy.Layers, l[0])
 			slices.SortFunc(m.policy.Layers, func(a, b sandbox.Layer) int { return strings.Compare(a.Folder, b.Folder) })

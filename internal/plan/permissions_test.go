@@ -69,7 +69,7 @@ func (p planning) may(t *testing.T, tool, dir string, policy tools.Policy) *perm
 	if dir == "" {
 		dir = c.Workspace
 	}
-	m, err := p.permissions(t.Context(), c, call.KindRun, tool, dir, policy)
+	m, err := p.permissions(t.Context(), c, nil, call.KindRun, tool, dir, policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestGrantedPathMoves(t *testing.T) {
 	h := servertest.NewHouse(t)
 	p := planner(t, h, nil, Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.In(".config", "gh"), h.In(".gitconfig")}})
 	c := p.call(t)
-	m, err := p.permissions(t.Context(), c, call.KindRun, "sh", c.Workspace, tools.Policy{})
+	m, err := p.permissions(t.Context(), c, nil, call.KindRun, "sh", c.Workspace, tools.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}

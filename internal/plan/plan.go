@@ -39,6 +39,9 @@ type Options struct {
 	// Layers says how runs can change folders without writing to them, as the runner
 	// does. With nil, no run gets a folder of the user's that it may change.
 	Layers func(ctx context.Context, folders []string) []sandbox.Layer
+	// Elsewhere returns where the programs of a tool run, or commands of the model's own
+	// for a pack, when that is not this machine; nil: here. With nil, all run here.
+	Elsewhere Elsewheres
 	// Programs finds programs; nil: one of the planner's own.
 	Programs *program.Lookuper
 	// Workspace is the one workspace of every chat; empty: each has its own.
@@ -70,6 +73,35 @@ type Options struct {
 	Limits sandbox.Limits
 	// TimeoutMax is the longest timeout that a tool can have; 0: the one it asks for.
 	TimeoutMax time.Duration
+}
+
+// Elsewheres is a choice of places; see [Options].
+type Elsewheres func(pack string, kind call.Kind, tool string) Elsewhere
+
+// An Elsewhere is another place for runs than this machine, with programs of its own.
+type Elsewhere interface {
+	// Place says where it is, as answers are bound to it. An error says why no program
+	// can run there, and is a [*sandbox.ConfineError].
+	Place(context.Context) (sandbox.Place, error)
+	// Layers is as in Options.
+	Layers(ctx context.Context, folders []string) []sandbox.Layer
+	// Lookup finds a program there. The pack's folder is there too, with the digest.
+	Lookup(ctx context.Context, name, packDir, packDigest string) (program.Program, error)
+	// Environ are the variables that every program has there.
+	Environ(context.Context) ([]string, error)
+}
+
+// elsewhere returns where a run happens and how it is named; nil: here.
+func (p *Planner) elsewhere(ctx context.Context, c *Call, kind call.Kind, tool string) (Elsewhere, sandbox.Place, error) {
+	if p.opts.Elsewhere == nil {
+		return nil, sandbox.Place{}, nil
+	}
+	at := p.opts.Elsewhere(c.Pack.ID, kind, tool)
+	if at == nil {
+		return nil, sandbox.Place{}, nil
+	}
+	place, err := at.Place(ctx)
+	return at, place, err
 }
 
 // New returns a planner. It is an error when the project, the workspace or
@@ -170,11 +202,15 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	if err != nil {
 		return nil, err
 	}
-	may, err := p.permissions(ctx, c, call.KindRun, tool.Name, dir, tool.Policy)
+	at, place, err := p.elsewhere(ctx, c, call.KindRun, tool.Name)
 	if err != nil {
 		return nil, err
 	}
-	command, err := p.command(c, inv, dir, may)
+	may, err := p.permissions(ctx, c, at, call.KindRun, tool.Name, dir, tool.Policy)
+	if err != nil {
+		return nil, err
+	}
+	command, err := p.command(ctx, c, at, inv, dir, may)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +234,7 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	// The log leaves out more than the result: also what only has the name of a secret.
 	unlogged := secrets.With(tool.SecretValues(inv.Values)...)
 	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, unmoved: may.unmoved(), Run: call.Run{
-		Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
+		Place: place, Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 		Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
 		Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly, DeclaresReadOnly: tool.Policy.DeclaresReadOnly,
 	}}, nil
@@ -212,11 +248,15 @@ func (p *Planner) Program(ctx context.Context, c *Call, name string, args []stri
 	if err != nil {
 		return nil, err
 	}
-	may, err := p.permissions(ctx, c, call.KindExec, "", dir, tools.Policy{})
+	at, place, err := p.elsewhere(ctx, c, call.KindExec, "")
 	if err != nil {
 		return nil, err
 	}
-	command, err := p.command(c, &tools.Invocation{Program: name, Args: args}, dir, may)
+	may, err := p.permissions(ctx, c, at, call.KindExec, "", dir, tools.Policy{})
+	if err != nil {
+		return nil, err
+	}
+	command, err := p.command(ctx, c, at, &tools.Invocation{Program: name, Args: args}, dir, may)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +270,7 @@ func (p *Planner) Program(ctx context.Context, c *Call, name string, args []stri
 	}
 	secrets := p.opts.Secrets.With(may.secrets()...)
 	return &Plan{Secrets: secrets, Unlogged: secrets, unchanged: unchanged, unmoved: may.unmoved(), Run: call.Run{
-		Command: command, UsualDir: dir == c.Workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
+		Place: place, Command: command, UsualDir: dir == c.Workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 		Logged: secrets.LoggedArgs(command.Args),
 	}}, nil
 }

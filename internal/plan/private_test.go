@@ -31,7 +31,7 @@ func TestHomeIsNoProject(t *testing.T) {
 		p := planner(t, h, nil)
 		c := p.call(t)
 		c.Pack.Dir = dir
-		_, err := p.permissions(t.Context(), c, call.KindRun, "sh", c.Workspace, tools.Policy{})
+		_, err := p.permissions(t.Context(), c, nil, call.KindRun, "sh", c.Workspace, tools.Policy{})
 		if e, ok := errors.AsType[*FolderError](err); !ok || e.Problem != FolderHoldsHome {
 			t.Errorf("permissions of a pack in %q = %v, want an error about the home folder", dir, err)
 		}
@@ -74,7 +74,7 @@ func TestPrivateIsNotOpened(t *testing.T) {
 		}
 	}
 	c := p.call(t)
-	_, err := p.permissions(t.Context(), c, call.KindRun, "sh", h.Project, tools.Policy{})
+	_, err := p.permissions(t.Context(), c, nil, call.KindRun, "sh", h.Project, tools.Policy{})
 	if e, ok := errors.AsType[*FolderError](err); !ok || e.Problem != FolderHoldsPrivate || e.Pack != "" {
 		t.Errorf("permissions in the project = %v, want an error about keys", err)
 	}

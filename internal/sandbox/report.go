@@ -29,3 +29,13 @@ type Trial struct {
 	Problem string        // why the level cannot be had; empty: it can
 	Took    time.Duration // the whole run of the trial
 }
+
+// Problem returns why the best level cannot be had; empty: it can.
+func (r *Report) Problem() string {
+	for _, t := range r.Trials {
+		if t.Problem != "" {
+			return t.Problem
+		}
+	}
+	return ""
+}

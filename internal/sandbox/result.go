@@ -36,6 +36,7 @@ type Result struct {
 	Started  time.Time
 	Duration time.Duration // until the program ended, without what Run did afterwards
 	Level    Level         // how this run was confined
+	Place    Place         // where it ran; the gate sets it
 	Usage    Usage
 
 	Artifacts     []Artifact        // kept output first, then by path

@@ -178,6 +178,36 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
+// The runners that a Place can name.
+const (
+	RunnerLocal     = "local"
+	RunnerContainer = "container"
+)
+
+// A Place says where a run happens, as an answer is bound to it. The zero value is this
+// machine, in the sandbox of its system.
+type Place struct {
+	Runner  string // RunnerContainer; empty: RunnerLocal
+	Image   string // id of the image, sha256:…, by which all its files are fixed
+	Name    string // of the image, as the configuration has it
+	Runtime string // of the containers; empty: the engine's usual one
+	Terms   string // digest of what is asked of the engine for every run
+}
+
+// Local reports whether runs happen on this machine, in the sandbox of its system.
+func (p Place) Local() bool { return p == Place{} }
+
+// String returns where it is for people: "local", "container:runsc".
+func (p Place) String() string {
+	switch {
+	case p.Local():
+		return RunnerLocal
+	case p.Runtime != "":
+		return p.Runner + ":" + p.Runtime
+	}
+	return p.Runner
+}
+
 // A Policy says what one run may touch. The zero Policy has no network, no
 // writable folder and the default limits.
 type Policy struct {

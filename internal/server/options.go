@@ -107,6 +107,8 @@ type Options struct {
 	// Programs finds programs; nil: one of the server's own. Sharing the
 	// runner's saves digesting each program twice.
 	Programs *program.Lookuper
+	// Elsewhere is as in plan.Options.
+	Elsewhere plan.Elsewheres
 	// Workspaces is the folder in which each chat gets a workspace of its own.
 	Workspaces string
 	// Workspace, when not empty, is the one workspace of every chat instead.

@@ -78,7 +78,7 @@ func New(o Options) (*Server, error) {
 	}
 	limits, secrets := o.Limits.withDefaults(), secretsOf(&o)
 	planner, err := plan.New(plan.Options{
-		Layers: o.Gate.Layers, Programs: o.Programs, Workspace: o.Workspace, Project: o.Project, Dir: o.Dir, Environ: o.Environ,
+		Layers: o.Gate.Layers, Elsewhere: o.Elsewhere, Programs: o.Programs, Workspace: o.Workspace, Project: o.Project, Dir: o.Dir, Environ: o.Environ,
 		Openings: o.Openings, Own: o.Own, Private: o.Private, AuditLog: o.AuditLog, Mode: o.Mode, Context: o.Context,
 		Secrets: secrets, Limits: o.Limits.Run, TimeoutMax: limits.TimeoutMax,
 	})

@@ -95,6 +95,7 @@ func (r *Run) addPlan(s *sum, level sandbox.Level) {
 	s.add("network", p.Reach()...)
 	s.add("limits", fmt.Sprintf("%+v", p.Limits)) // numbers only
 	s.add("level", level.String())
+	s.add("place", place(r.Place)...)
 }
 
 // A sum digests facts byte for byte. Every value has its length before it and

@@ -25,6 +25,7 @@ const (
 	FactArgs        = "arguments"
 	FactInputs      = "files of the arguments"
 	FactReads       = "files that it can read"
+	FactPlace       = "runner"
 )
 
 // A Fact is one thing that a person was shown and that a grant depends on.
@@ -92,11 +93,17 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"limits", []string{fmt.Sprintf("%+v", p.Limits)}}, // numbers only
 		{"sandbox", []string{level.String()}},
 	}
+	if !run.Place.Local() { // an answer from before there were other places holds here
+		f = append(f, Fact{FactPlace, place(run.Place)})
+	}
 	if run.Tool == "" {
 		return append(f, Fact{FactArgs, c.Args}, Fact{FactEnviron, r.hashed(c.Env)}, Fact{"input", []string{hexSum(c.Stdin)}})
 	}
 	return append(f, Fact{"variables", EnvNames(c.Env)})
 }
+
+// place is where a program runs, of which image, and in which terms.
+func place(p sandbox.Place) []string { return []string{p.Runner, p.Image, p.Name, p.Runtime, p.Terms} }
 
 // who is whose answer it is. A token that no name belongs to, and that other
 // machines can use, is not the user at this one, who has no name either.

@@ -171,6 +171,8 @@ type Run struct {
 	// KindExec. A grant for a tool covers any valid arguments; without a tool it
 	// covers this exact argv and folder.
 	Tool string
+	// Place is where the program runs.
+	Place sandbox.Place
 	// Definition is the digest of the tool's whole declaration.
 	Definition string
 	// About is the tool's own description; shown as a quotation only.

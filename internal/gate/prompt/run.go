@@ -43,12 +43,17 @@ func (b *builder) confined(req *call.Request, box sandbox.Report) {
 	} else {
 		b.fact(RoleSandbox, "sandbox", levelWords(box.Level))
 	}
+	b.place(req.Run.Place)
 	for _, gap := range gaps(box) {
 		b.weighty(Notice, RoleGap, "not covered", line(gap))
 	}
 	policy := req.Run.Policy
 	const read, change = "may read", "may change"
-	b.fact(RoleReads, read, "the system's programs and settings")
+	if req.Run.Place.Local() {
+		b.fact(RoleReads, read, "the system's programs and settings")
+	} else {
+		b.fact(RoleReads, read, "everything in the image")
+	}
 	for _, path := range policy.ReadOnly {
 		b.fact(RoleReads, read, quoted(path)+reason(req, path))
 	}
@@ -76,6 +81,18 @@ func (b *builder) confined(req *call.Request, box sandbox.Report) {
 	for _, h := range policy.Hosts {
 		b.weighty(Notice, RoleNetwork, "may send to", h.String())
 	}
+}
+
+// place adds where the program runs, when that is not this machine's own system.
+func (b *builder) place(p sandbox.Place) {
+	if p.Local() {
+		return
+	}
+	runtime := ""
+	if p.Runtime != "" {
+		runtime = ", runtime " + quoted(p.Runtime)
+	}
+	b.fact(RoleSandbox, "runs in", fmt.Sprintf("a container of the image %s (id %s)%s", quoted(p.Name), line(p.Image), runtime))
 }
 
 // unenforcedLayers adds which folders a run is given a copy of, where nothing

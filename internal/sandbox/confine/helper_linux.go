@@ -29,15 +29,19 @@ func init() {
 	}
 	switch os.Args[1] {
 	case Arg:
-		os.Exit(help())
+		os.Exit(Help())
 	case CheckArg:
 		os.Exit(probe.Main(os.Args[2:]))
 	}
 }
 
-// help is the helper's whole life. It runs on the process's first thread, to
-// which Go ties the initialisation of packages.
-func help() int {
+// Lifeline is the descriptor of the helper's socket to the server.
+const Lifeline = lifeline
+
+// Help is the helper's whole life, and returns its exit status. It runs on the process's
+// first thread, to which Go ties the initialisation of packages: package container calls
+// it from its init function, too.
+func Help() int {
 	rehearse()
 	job, stdio, err := receive()
 	if err != nil {

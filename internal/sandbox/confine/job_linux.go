@@ -263,6 +263,7 @@ func (c *codec) job(j *Job) {
 	})
 	c.uint((*uint64)(&j.Filter.Network))
 	c.bool(&j.Filter.Alone)
+	c.bool(&j.Filter.Counted)
 	c.bool(&j.Filter.NoScope)
 	list(c, &j.Filter.Keep, c.int)
 	c.bool(&j.Filter.NoListener)

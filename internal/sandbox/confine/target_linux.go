@@ -4,6 +4,7 @@ package confine
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -45,7 +46,8 @@ func (p *plan) descriptors(moves []move) {
 		p.call("place a descriptor", unix.SYS_DUP3, m.from, m.to, unix.O_CLOEXEC)
 	}
 	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, 3, fdOrders-1, 0)
-	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, fdFirstFree, ^uintptr(0)>>32, 0)
+	// gVisor takes the last one for a signed number.
+	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, fdFirstFree, math.MaxInt32, 0)
 }
 
 // signals gives every signal its default disposition. All are blocked.

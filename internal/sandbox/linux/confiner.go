@@ -11,10 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
@@ -23,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
@@ -78,7 +76,7 @@ func (s *confiner) Start(l *level.Launch) (level.Process, error) {
 	p := &confined{helper: h, spares: &s.spares, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
 	s.spares.refill(p.done)
 	go func() {
-		p.report, _ = h.answer() // on any error, nobody knows how the run ended
+		p.report, _ = h.socket.Answer() // on any error, nobody knows how the run ended
 		close(p.done)
 	}()
 	return p, nil
@@ -92,8 +90,8 @@ func (s *confiner) tell(group string, message []byte, l *level.Launch) (*helper,
 			return nil, err
 		}
 		h.group = group
-		h.listener = l.Listener
-		err = h.send(message, l)
+		h.socket.Listener = l.Listener
+		err = h.socket.Send(message, l)
 		if err == nil {
 			return h, nil
 		}
@@ -122,22 +120,18 @@ type confined struct {
 
 func (p *confined) Ended() <-chan struct{} { return p.done }
 func (p *confined) Hidden() int64          { return disk.HiddenBelow(p.helper.cmd.Process.Pid, false) }
-func (p *confined) Terminate()             { p.order(confine.OrderTerminate) }
+func (p *confined) Terminate()             { p.helper.socket.Order(confine.OrderTerminate) }
 
 // obeyTime bounds how long a helper may take to kill a run. Then the helper is killed:
 // its run ends with it, or its processes become our children.
 const obeyTime = 5 * time.Second
 
 func (p *confined) Kill() {
-	p.order(confine.OrderKill)
+	p.helper.socket.Order(confine.OrderKill)
 	if p.late == nil {
 		p.late = time.AfterFunc(obeyTime, func() { _ = p.helper.cmd.Process.Kill() })
 	}
 }
-
-// order does not wait, and ignores errors: either the socket is full of orders already,
-// or the helper is gone.
-func (p *confined) order(b byte) { _, _ = p.helper.socket.Write([]byte{b}) }
 
 func (p *confined) Reap() level.Ending {
 	answered := false
@@ -161,56 +155,13 @@ func (p *confined) Reap() level.Ending {
 			killOrphans()
 		}
 		p.helper.tidy()
-		return level.Ending{Code: -1, Signal: "SIGKILL", Lost: true, Overlays: p.helper.layers}
+		return level.Ending{Code: -1, Signal: "SIGKILL", Lost: true, Overlays: p.helper.socket.Layers}
 	}
 	if p.report.Failed {
-		return level.Ending{Code: -1, Err: p.failure(), Overlays: p.helper.layers}
+		return level.Ending{Code: -1, Err: supervised.Failure(p.report, p.level, p.launch), Overlays: p.helper.socket.Layers}
 	}
-	e := endOfReport(p.report)
-	e.Overlays = p.helper.layers
-	return e
-}
-
-// failure returns why the program was not started.
-func (p *confined) failure() error {
-	r, c := p.report, p.launch.Command
-	errno := syscall.Errno(r.Errno)
-	interpreter, isInterpreter := strings.CutPrefix(r.Step, confine.StepInterpreter)
-	switch {
-	case errno == syscall.ESTALE && r.Step == confine.StepProgram:
-		return &program.ChangedError{Name: c.Program.Name, Path: c.Program.Path}
-	case errno == syscall.ESTALE && isInterpreter:
-		return &program.ChangedError{Name: c.Program.Name, Path: interpreter}
-	case r.Step == confine.StepStart && errno == syscall.E2BIG:
-		return level.TooLarge(p.launch.Argv, p.launch.Env)
-	case r.Step == confine.StepStart:
-		return &sandbox.StartError{Program: c.Program, Err: errno}
-	case r.Step == confine.StepFolder:
-		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: errno}
-	case errno == syscall.ESTALE && strings.HasSuffix(r.Step, confine.Replaced):
-		return &sandbox.CommandError{Folder: true, Problem: r.Step}
-	}
-	return &sandbox.ConfineError{Level: p.level, Step: r.Step, Err: errno}
-}
-
-func endOfReport(r *confine.Report) level.Ending {
-	status := syscall.WaitStatus(r.Status)
-	e := level.Ending{Code: -1, Usage: sandbox.Usage{CPU: time.Duration(r.CPU) * time.Microsecond, MaxRSS: r.MaxRSS << 10}}
-	if status.Exited() {
-		e.Code = status.ExitStatus()
-	}
-	if status.Signaled() {
-		e.Signal = level.SignalName(status.Signal())
-		switch status.Signal() {
-		case unix.SIGXCPU:
-			e.Cause = sandbox.CauseCPULimit
-		case unix.SIGXFSZ:
-			e.Cause = sandbox.CauseFileSizeLimit
-		}
-	}
-	if r.TooMany {
-		e.Cause = sandbox.CauseProcessLimit
-	}
+	e := supervised.Ending(p.report)
+	e.Overlays = p.helper.socket.Layers
 	return e
 }
 
@@ -219,7 +170,7 @@ type System struct{}
 
 // Candidates are the ways to confine a program on Linux.
 func (System) Candidates(*slog.Logger) []level.Candidate {
-	abi := landlockABI()
+	abi := supervised.LandlockABI()
 	const spaces = "namespaces for users, processes, network, IPC, host name and mounts"
 	landlock := fmt.Sprintf("Landlock ABI %d", abi)
 	alone := []string{
@@ -261,15 +212,6 @@ func (System) Sweep() {
 	if os.Getuid() == 0 { // nobody else makes control groups
 		pids.Sweep()
 	}
-}
-
-// landlockABI returns the kernel's Landlock ABI; 0: it has none.
-func landlockABI() int {
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return 0
-	}
-	return int(abi)
 }
 
 // tryTime bounds a trial: it takes some milliseconds.

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
 func TestMain(m *testing.M) {
@@ -81,7 +82,7 @@ func finish(t *testing.T, p level.Process, r *os.File) (string, level.Ending) {
 // Kernels whose Landlock cannot hold signals back leave it to the filter to
 // protect at least the helper and the server.
 func TestWithoutSignalScope(t *testing.T) {
-	if landlockABI() < 3 {
+	if supervised.LandlockABI() < 3 {
 		t.Skip("no Landlock here")
 	}
 	old := &confiner{level: sandbox.LevelPartial, landlock: 5}

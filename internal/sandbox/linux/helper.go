@@ -3,9 +3,6 @@
 package linux
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -17,17 +14,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
 // A helper is the process that starts and supervises one program.
 type helper struct {
 	cmd    *exec.Cmd
-	socket *os.File // the helper takes its closing for our end
-	group  string   // the control group of its job; empty: none
-	failed bool     // it did not end by itself; known when it was closed
-
-	listener func(*os.File) // gets the job's listener, the first descriptor that comes, and owns it; nil: it has none
-	layers   []*os.File     // of the job, once they arrived; the caller of answer owns them
+	socket *supervised.Socket
+	group  string // the control group of its job; empty: none
+	failed bool   // it did not end by itself; known when it was closed
 }
 
 // helperExit bounds how long a helper may take to exit after its answer. It removes
@@ -55,120 +50,7 @@ func startHelper() (*helper, error) {
 		_ = unix.Close(pair[0])
 		return nil, err
 	}
-	_ = unix.SetNonblock(pair[0], true) // so that a read can be ended by closing
-	return &helper{cmd: cmd, socket: os.NewFile(uintptr(pair[0]), "sandbox helper")}, nil
-}
-
-// send gives the helper its job and the program's standard streams.
-func (h *helper) send(message []byte, l *level.Launch) error {
-	stdin := l.Stdin
-	if stdin == nil {
-		null, err := os.Open(os.DevNull)
-		if err != nil {
-			return err
-		}
-		defer null.Close()
-		stdin = null
-	}
-	rights := unix.UnixRights(int(stdin.Fd()), int(l.Stdout.Fd()), int(l.Stderr.Fd()))
-	conn, err := h.socket.SyscallConn()
-	if err != nil {
-		return err
-	}
-	const head = confine.HeadSize
-	var sent error
-	err = conn.Write(func(fd uintptr) bool {
-		var n int
-		n, sent = unix.SendmsgN(int(fd), message[:head], rights, nil, unix.MSG_NOSIGNAL)
-		if sent == nil && n != head {
-			sent = io.ErrShortWrite
-		}
-		return sent != unix.EAGAIN
-	})
-	if err = errors.Join(err, sent); err != nil {
-		return err
-	}
-	_, err = h.socket.Write(message[head:])
-	return err
-}
-
-// answer returns the helper's final report. The job's layers arrive before it.
-func (h *helper) answer() (*confine.Report, error) {
-	var n uint32
-	for n == 0 {
-		var err error
-		if n, err = h.head(); err != nil {
-			return nil, err
-		}
-	}
-	const most = 64 << 10
-	if n > most {
-		return nil, fmt.Errorf("the helper's answer has %d bytes", n)
-	}
-	body := make([]byte, n)
-	if _, err := io.ReadFull(h.socket, body); err != nil {
-		return nil, err
-	}
-	return confine.ParseReport(body)
-}
-
-// head returns the length of the next message, and passes on or keeps the descriptors
-// that come with its first byte.
-func (h *helper) head() (length uint32, err error) {
-	conn, err := h.socket.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var head [confine.HeadSize]byte
-	control := make([]byte, unix.CmsgSpace(4*confine.MaxLayers))
-	var n, cn int
-	var got error
-	err = conn.Read(func(fd uintptr) bool {
-		n, cn, _, _, got = unix.Recvmsg(int(fd), head[:], control, unix.MSG_CMSG_CLOEXEC)
-		return got != unix.EAGAIN
-	})
-	if err = errors.Join(err, got); err != nil {
-		return 0, err
-	}
-	if n == 0 {
-		return 0, io.EOF
-	}
-	messages, err := unix.ParseSocketControlMessage(control[:cn])
-	if err != nil {
-		return 0, err
-	}
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			return 0, err
-		}
-		for _, fd := range fds {
-			if f := os.NewFile(uintptr(fd), "sent by the helper"); h.listener != nil {
-				h.listener(f)
-				h.listener = nil
-			} else {
-				h.layers = append(h.layers, f)
-			}
-		}
-	}
-	if _, err := io.ReadFull(h.socket, head[n:]); err != nil {
-		return 0, err
-	}
-	return confine.Length(head), nil
-}
-
-// listens reports whether the helper, which has no job yet, is still there.
-func (h *helper) listens() bool {
-	conn, err := h.socket.SyscallConn()
-	if err != nil {
-		return false
-	}
-	alive := false
-	err = conn.Control(func(fd uintptr) {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		alive = err == nil && n == 0
-	})
-	return err == nil && alive
+	return &helper{cmd: cmd, socket: supervised.NewSocket(pair[0])}, nil
 }
 
 // tidy removes what a closed helper could not remove itself. No process of its job is
@@ -181,7 +63,7 @@ func (h *helper) tidy() {
 
 // close makes the helper end, and waits for that.
 func (h *helper) close() {
-	_ = h.socket.Close()
+	h.socket.Close()
 	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
 	h.failed = h.cmd.Wait() != nil
 	late.Stop()
@@ -204,7 +86,7 @@ type spares struct {
 // take returns a helper for one job.
 func (s *spares) take() (*helper, error) {
 	if h := s.swap(nil); h != nil {
-		if h.listens() {
+		if h.socket.Listens() {
 			return h, nil
 		}
 		h.close()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
 // job builds the job for the helper.
@@ -35,7 +35,11 @@ func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
 	if l.Listener != nil {
 		j.Listen = level.ListenPort
 	}
-	setLimits(j, l.Policy.Limits)
+	supervised.SetLimits(j, l.Policy.Limits)
+	if os.Getuid() == 0 {
+		// The kernel does not apply its limit on processes to root.
+		j.Group = pids.Prefix + rand.Text()
+	}
 	t := view{confined: s, job: j, images: l.Images}
 	t.fill(l)
 	if err := t.check(l.Command.Dir); err != nil {
@@ -49,29 +53,15 @@ func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
 	}
 	t.pin(l)
 	t.order()
-	t.restrict()
+	supervised.Restrict(&j.Landlock, s.landlock, j.Filter.Network != seccomp.NetworkNone)
 	return j, nil
-}
-
-// setLimits gives j the limits that the kernel enforces.
-func setLimits(j *confine.Job, limits sandbox.Limits) {
-	j.TmpSize = limits.Workspace
-	j.Layer = confine.TmpfsLimits{Bytes: limits.Layer, Names: int64(limits.LayerNames)}
-	j.Limits = confine.Limits{
-		CPU: int64((limits.CPU + time.Second - 1) / time.Second), Data: limits.Memory,
-		Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,
-	}
-	if os.Getuid() == 0 {
-		// The kernel does not apply its limit on processes to root.
-		j.Group = pids.Prefix + rand.Text()
-	}
 }
 
 // filter returns what seccomp must refuse.
 func (s *confiner) filter(l *level.Launch) seccomp.Filter {
 	f := seccomp.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6}
 	if s.noListener != nil {
-		f.NoListener, f.Piece = true, pieceOf(l.Policy.Limits)
+		f.NoListener, f.Piece = true, supervised.PieceOf(l.Policy.Limits)
 	}
 	switch {
 	case l.Policy.Network == sandbox.NetworkNone:
@@ -84,16 +74,6 @@ func (s *confiner) filter(l *level.Launch) seccomp.Filter {
 		f.Keep = []int64{int64(os.Getpid()), int64(unix.Getpgrp()), int64(os.Getppid())}
 	}
 	return f
-}
-
-// pieceOf returns how many bytes of shared memory one mapping may have when nobody
-// counts them together: the memory limit, divided by the processes that a run may
-// have.
-func pieceOf(limits sandbox.Limits) int64 {
-	if limits.Memory <= 0 {
-		return 0
-	}
-	return max(limits.Memory/max(int64(limits.Processes), 1), int64(os.Getpagesize()))
 }
 
 // opensSockets reports whether a run may use named unix sockets. It must not reach

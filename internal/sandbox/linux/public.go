@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
 // publicRules are Landlock rules for what everybody may read in a folder. A
@@ -27,7 +28,7 @@ func (p *publicRules) rules(dir string) []confine.Rule {
 	p.once.Do(func() {
 		rules, all := publicIn(dir)
 		if all {
-			p.known = []confine.Rule{{Path: dir, Access: accessRead}}
+			p.known = []confine.Rule{{Path: dir, Access: supervised.AccessRead}}
 			return
 		}
 		p.known = append(rules, confine.Rule{Path: dir, Access: unix.LANDLOCK_ACCESS_FS_READ_DIR})
@@ -56,11 +57,11 @@ func publicIn(dir string) (rules []confine.Rule, all bool) {
 		case info.IsDir():
 			below, every := publicIn(path)
 			if every {
-				below = []confine.Rule{{Path: path, Access: accessRead}}
+				below = []confine.Rule{{Path: path, Access: supervised.AccessRead}}
 			}
 			rules, all = append(rules, below...), all && every
 		case info.Mode().IsRegular():
-			rules = append(rules, confine.Rule{Path: path, Access: accessRead & accessFile})
+			rules = append(rules, confine.Rule{Path: path, Access: supervised.AccessRead & supervised.AccessFile})
 		}
 	}
 	return rules, all

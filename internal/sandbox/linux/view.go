@@ -10,41 +10,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/images"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
-
-// Access rights that Landlock is asked to allow. None of them makes devices.
-const (
-	accessRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-
-	accessWrite = accessRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
-		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REFER |
-		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
-		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO
-
-	accessDevice = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
-		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-
-	// accessFile are the rights that apply to files. The kernel refuses a rule for a
-	// file that has others.
-	accessFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
-		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-)
-
-// devices returns the devices that every program may use. /dev/tty is safe: a program
-// has no controlling terminal unless it made one itself.
-func devices() []string {
-	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
-}
 
 // A view collects what a run can reach.
 type view struct {
@@ -103,7 +78,7 @@ func (t *view) enter(c *sandbox.Command) (err error) {
 	if t.job.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
 		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
 	}
-	t.job.DirID = confineID(c.DirID)
+	t.job.DirID = supervised.IDOf(c.DirID)
 	return nil
 }
 
@@ -115,14 +90,14 @@ func (t *view) pin(l *level.Launch) {
 	for i, f := range l.Checked {
 		path := files[i]
 		t.job.Files = append(t.job.Files, confine.File{
-			Path: path, State: stateOf(f.Stamp), System: inSystem(path) && !t.images.Covers(path),
+			Path: path, State: supervised.StateOf(f.Stamp), System: inSystem(path) && !t.images.Covers(path),
 		})
 	}
 	if c.WorkspaceID != nil && !t.images.Covers(c.Workspace) {
-		t.identify(c.Workspace, confineID(c.WorkspaceID))
+		t.identify(c.Workspace, supervised.IDOf(c.WorkspaceID))
 	}
 	if l.Cache != nil {
-		t.identify(l.Policy.Cache, confineID(l.Cache))
+		t.identify(l.Policy.Cache, supervised.IDOf(l.Cache))
 	}
 }
 
@@ -140,8 +115,8 @@ func (t *view) system(network sandbox.Network) {
 		t.add("/etc/resolv.conf", false, true)
 	}
 	j := t.job
-	for _, path := range devices() {
-		access := uint64(accessDevice)
+	for _, path := range supervised.Devices() {
+		access := uint64(supervised.AccessDevice)
 		if path == "/dev/zero" && t.confined.noListener != nil {
 			// A writable shared mapping of it is memory that the filter does not see. A
 			// read-only mount does not keep a device from being opened for writing.
@@ -159,12 +134,12 @@ func (t *view) system(network sandbox.Network) {
 	t.link("/dev/ptmx", "pts/ptmx")
 	t.link("/var/tmp", "/tmp")
 	t.link("/var/run", "/run")
-	t.allow("/proc", accessRead)
-	t.allow("/dev/shm", accessWrite)
+	t.allow("/proc", supervised.AccessRead)
+	t.allow("/dev/shm", supervised.AccessWrite)
 	if t.confined.namespaces {
 		t.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR)
-		t.allow("/tmp", accessWrite)
-		t.allow("/dev/pts", accessDevice|unix.LANDLOCK_ACCESS_FS_READ_DIR)
+		t.allow("/tmp", supervised.AccessWrite)
+		t.allow("/dev/pts", supervised.AccessDevice|unix.LANDLOCK_ACCESS_FS_READ_DIR)
 	}
 }
 
@@ -195,12 +170,12 @@ func (t *view) add(path string, writable, optional bool) {
 	} else {
 		t.job.Binds = append(t.job.Binds, b)
 	}
-	access := uint64(accessRead)
+	access := uint64(supervised.AccessRead)
 	if writable {
-		access = accessWrite
+		access = supervised.AccessWrite
 	}
 	if b.File {
-		access &= accessFile
+		access &= supervised.AccessFile
 	}
 	if end == "/etc" && os.Getuid() == 0 {
 		t.job.Landlock.Rules = append(t.job.Landlock.Rules, t.confined.etc.rules(end)...)
@@ -217,12 +192,12 @@ func (t *view) show(i images.Image) {
 	}
 	file := isFile(i.From)
 	t.job.Binds = append(t.job.Binds, confine.Bind{Path: i.At, From: i.From, File: file, Writable: i.Writable})
-	access := uint64(accessRead)
+	access := uint64(supervised.AccessRead)
 	if i.Writable {
-		access = accessWrite
+		access = supervised.AccessWrite
 	}
 	if file {
-		access &= accessFile
+		access &= supervised.AccessFile
 	}
 	t.allow(i.At, access)
 }
@@ -236,7 +211,7 @@ func (t *view) layer(f level.Folder) {
 		return
 	}
 	t.job.Binds[i].Layered = true
-	t.identify(f.Path, confineID(f.Info))
+	t.identify(f.Path, supervised.IDOf(f.Info))
 }
 
 func (t *view) link(path, target string) {
@@ -313,69 +288,6 @@ func (t *view) order() {
 	if !t.confined.namespaces {
 		j.Binds, j.Links = nil, nil
 	}
-}
-
-// restrict sets what Landlock refuses, as far as this kernel supports it.
-func (t *view) restrict() {
-	j := t.job
-	abi := t.confined.landlock
-	if abi == 0 {
-		j.Landlock = confine.Ruleset{}
-		return
-	}
-	const first = 1<<13 - 1 // EXECUTE to MAKE_SYM, of ABI 1
-	r := &j.Landlock
-	r.FS = first
-	for _, later := range []struct {
-		abi    int
-		fs     uint64
-		net    uint64
-		scoped uint64
-	}{
-		{abi: 2, fs: unix.LANDLOCK_ACCESS_FS_REFER},
-		{abi: 3, fs: unix.LANDLOCK_ACCESS_FS_TRUNCATE},
-		{abi: 4, net: unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
-		{abi: 5, fs: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
-		{abi: 6, scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL},
-		{abi: 9, fs: unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX},
-		{abi: 10, net: unix.LANDLOCK_ACCESS_NET_BIND_UDP | unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP},
-	} {
-		if abi < later.abi {
-			break
-		}
-		r.FS |= later.fs
-		r.Scoped |= later.scoped
-		if j.Filter.Network == seccomp.NetworkNone {
-			r.Net |= later.net
-		}
-	}
-}
-
-// stateOf returns the state that the kernel reports for a file with that stamp; zero
-// when the stamp could be another file's.
-func stateOf(s paths.Stamp) confine.State {
-	if !s.Exact {
-		return confine.State{}
-	}
-	return confine.State{
-		ID: idOfNumbers(s.Dev, s.Ino), Size: uint64(s.Size),
-		Seconds: uint64(s.Changed.Unix()), Nanoseconds: uint64(s.Changed.Nanosecond()),
-	}
-}
-
-func idOfNumbers(dev, ino uint64) confine.ID {
-	return confine.ID{Dev: uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev)), Ino: ino}
-}
-
-func confineID(info os.FileInfo) confine.ID {
-	if info == nil {
-		return confine.ID{}
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return confine.ID{}
-	}
-	return idOfNumbers(uint64(st.Dev), st.Ino)
 }
 
 // isFile reports whether path exists and is not a folder.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 func (r *Runner) Probe(ctx context.Context) sandbox.Report {
 	r.probing.Lock()
 	defer r.probing.Unlock()
-	if r.report == nil {
+	if r.report == nil || r.elsewhere && r.report.Level == sandbox.LevelNone {
 		// The result is kept, so it must not depend on this caller's deadline.
 		ctx := context.WithoutCancel(ctx)
 		r.sweep()
@@ -46,7 +47,7 @@ func (r *Runner) best(ctx context.Context) (sandbox.Level, level.Starter) {
 // probe tries this system's candidates, best first, until one works.
 func (r *Runner) probe(ctx context.Context) (*sandbox.Report, level.Starter) {
 	report := &sandbox.Report{}
-	for _, c := range (host{}).Candidates(r.o.Logger) {
+	for _, c := range r.o.System.Candidates(r.o.Logger) {
 		trial := sandbox.Trial{Level: c.Level, Means: c.Means, Gaps: c.Gaps}
 		begin := time.Now()
 		err := c.Err
@@ -70,11 +71,31 @@ func (r *Runner) probe(ctx context.Context) (*sandbox.Report, level.Starter) {
 		report.Level, report.NetworkEnforced = c.Level, c.Network
 		report.Loopback, report.Overlay = found.Loopback, found.Overlay
 		report.Trials = append(report.Trials, trial)
-		report.Hint = host{}.Hint(report)
+		report.Hint = r.o.System.Hint(report)
 		return report, c.Confiner
 	}
 	report.Trials = append(report.Trials, sandbox.Trial{Level: sandbox.LevelNone})
 	report.Overlay = level.NoNamespaces
-	report.Hint = host{}.Hint(report)
+	report.Hint = r.o.System.Hint(report)
+	if r.elsewhere {
+		return report, refusing{report}
+	}
 	return report, plain.Starter{}
+}
+
+// A refusing starter starts nothing: without a level, a run elsewhere is not one here.
+type refusing struct{ report *sandbox.Report }
+
+func (refusing) TempDir() string { return "/tmp" }
+
+func (refusing) Places() bool { return true }
+
+func (refusing) Overlays(string, sandbox.Look) (sandbox.Look, string) {
+	return sandbox.Look{}, level.NoNamespaces
+}
+
+func (refusing) Close() {}
+
+func (r refusing) Start(*level.Launch) (level.Process, error) {
+	return nil, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "finding a place for the run", Err: errors.New(r.report.Problem())}
 }

@@ -68,13 +68,20 @@ type Options struct {
 	Lookuper *program.Lookuper // shares its digests, so that a check before a start is quick; nil: one of its own
 	Logger   *slog.Logger      // gets problems that end no run; nil: they are dropped
 
+	// System is what confines; nil: this machine's operating system. With another one,
+	// programs are not on this machine: the System's starters, and not the Runner,
+	// check that they are what was approved, and nothing is kept of a probe that
+	// found no level.
+	System level.System
+
 	// Skip lists levels that are not tried, as if this machine lacked them.
 	Skip []sandbox.Level
 }
 
 // A Runner starts programs. Safe for concurrent use.
 type Runner struct {
-	o Options
+	o         Options
+	elsewhere bool // programs are not on this machine
 
 	probing sync.Mutex
 	report  *sandbox.Report // guarded by probing; nil: not probed yet
@@ -93,7 +100,11 @@ func New(o Options) *Runner {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{o: o}
+	r := &Runner{o: o, elsewhere: o.System != nil}
+	if !r.elsewhere {
+		r.o.System = host{}
+	}
+	return r
 }
 
 // sweep removes what killed servers left behind.
@@ -109,5 +120,5 @@ func (r *Runner) sweep() {
 			r.o.Logger.Warn("what an earlier server left is not all removed", "err", err)
 		}
 	}
-	host{}.Sweep()
+	r.o.System.Sweep()
 }

@@ -100,6 +100,17 @@ func Sweep(parent string) error {
 	return err
 }
 
+// InUse reports whether the server that made the folder at path is still there. It is
+// true in doubt.
+func InUse(path string) bool {
+	lock, err := lockFolder(path)
+	if err == nil {
+		_ = lock.Close()
+		return false
+	}
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // sweepFolder removes a temporary folder of this user that nobody uses.
 func sweepFolder(path string) error {
 	if !ownFolder(path) {

@@ -50,6 +50,7 @@ type Envelope struct {
 	Artifacts  []artifact     `json:"artifacts,omitempty"`
 	Changes    []changeSet    `json:"changes,omitempty"`
 	Sandbox    string         `json:"sandbox"`
+	Runner     string         `json:"runner,omitempty"` // where it ran, if not on the server's system
 	RunID      string         `json:"run_id"`
 	Workspace  string         `json:"workspace"`
 
@@ -81,7 +82,7 @@ const envelopeBefore = `{"type":"object","properties":{"ok":{"type":"boolean"},"
 
 const envelopeBehind = `,"notes":{"type":"array","items":{"type":"string"}},` +
 	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"file":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},"changes":` + changesSchema + `,` +
-	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
+	`"sandbox":{"type":"string","enum":["full","partial","none"]},"runner":{"type":"string"},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 
 // Failed reports whether the run failed.
 func (e *Envelope) Failed() bool { return !e.OK }
@@ -118,6 +119,9 @@ func (r *Run) Envelope(id string, res *sandbox.Result, limits sandbox.Limits) *E
 		DurationMS: res.Duration.Milliseconds(),
 		Sandbox:    res.Level.String(), RunID: id, Workspace: r.Workspace.Handle,
 		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.Allows(res.ExitCode),
+	}
+	if !res.Place.Local() {
+		e.Runner = res.Place.String()
 	}
 	shown := func(c sandbox.Capture) *string {
 		text := r.clean(string(r.uncut(c).Bytes()))

@@ -151,6 +151,9 @@ func ExplainGate(err error) *Error {
 	}
 	if e, ok := errors.AsType[*gate.WeakSandboxError](err); ok {
 		hint := "No program runs until a stronger sandbox is available, or the user lowers sandbox.require in the configuration. Documents and files can still be read."
+		if !e.Place.Local() {
+			hint = "Nothing was started. Tell the user: the configuration has this run in a container."
+		}
 		if e.Network != sandbox.NetworkNone {
 			hint = "Do without this tool, and tell the user that it cannot run on this machine as it is."
 		}

@@ -124,6 +124,9 @@ func SecretFiles(cfg *config.Config) []string {
 	if cfg.HTTP.TLSKey != "" {
 		all = append(all, cfg.HTTP.TLSKey)
 	}
+	if cfg.Sandbox.Container.Socket != "" {
+		all = append(all, cfg.Sandbox.Container.Socket) // by which a program could do anything
+	}
 	return all
 }
 

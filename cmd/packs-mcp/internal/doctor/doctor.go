@@ -22,6 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/container"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
@@ -57,6 +58,18 @@ type checkedSandbox struct {
 	Trials          []trial       `json:"trials"`
 	Layers          string        `json:"layers"` // how runs change a project: "overlay", or why by copies alone
 	Hint            string        `json:"hint,omitempty"`
+
+	Containers []checkedContainer `json:"containers,omitempty"` // left out while none are configured
+}
+
+// A checkedContainer is one image that programs are to run in.
+type checkedContainer struct {
+	Socket  string `json:"socket"`
+	Image   string `json:"image"`
+	Runtime string `json:"runtime,omitempty"`
+	Engine  string `json:"engine,omitempty"` // its name and version
+	ID      string `json:"id,omitempty"`     // of the image
+	trial
 }
 
 // A trial is one level that was tried by running a program under it.
@@ -289,6 +302,9 @@ func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *con
 	if cfg == nil {
 		return nil
 	}
+	for _, image := range cfg.Sandbox.Images() {
+		c.examineContainers(ctx, o, &cfg.Sandbox.Container, image)
+	}
 	required, err := sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {
 		return err
@@ -298,6 +314,27 @@ func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *con
 		c.stop(fmt.Sprintf("runs are confined at level %s here, and the configuration requires %s", s.Level, required), s.Hint)
 	}
 	return nil
+}
+
+// examineContainers tries a container of an image.
+func (c *checkup) examineContainers(ctx context.Context, o runner.Options, to *config.Containers, image string) {
+	system := container.New(container.Options{Socket: to.Socket, Image: image, Runtime: to.Runtime, Logger: o.Logger})
+	o.System = system
+	r := runner.New(o)
+	defer r.Close()
+	report := r.Probe(ctx)
+	out := checkedContainer{Socket: to.Socket, Image: image, Runtime: to.Runtime}
+	out.Engine, out.ID = system.About(ctx)
+	for _, t := range report.Trials[:min(1, len(report.Trials))] {
+		out.trial = trial{
+			Level: t.Level, Works: t.Problem == "", Means: t.Means, Gaps: t.Gaps, Problem: t.Problem,
+			TookMS: float64(t.Took.Round(10*time.Microsecond)) / float64(time.Millisecond),
+		}
+	}
+	if !out.Works {
+		c.stop(fmt.Sprintf("no program can run in a container of the image %q: %s", image, out.Problem), report.Hint)
+	}
+	c.Sandbox.Containers = append(c.Sandbox.Containers, out)
 }
 
 // examinePacks counts the packs of each root.

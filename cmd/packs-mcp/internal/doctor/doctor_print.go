@@ -209,8 +209,26 @@ func (p doctorPrinter) sandbox(s *checkedSandbox) {
 	if s.Level > sandbox.LevelNone && !s.NetworkEnforced {
 		p.item("", 0, "gap: the network is not kept from runs; each reaches whatever this machine can")
 	}
+	for _, k := range s.Containers {
+		p.container(&k)
+	}
 	if s.Hint != "" && (s.Met || s.Required == "") {
 		p.item("", 0, "hint: %s", s.Hint)
+	}
+}
+
+func (p doctorPrinter) container(k *checkedContainer) {
+	if !k.Works {
+		p.item("container", 9, "does not work, image %q: %s", k.Image, k.Problem)
+		return
+	}
+	runtime := ""
+	if k.Runtime != "" {
+		runtime = ", runtime " + k.Runtime
+	}
+	p.item("container", 9, "works, tried in %.1f ms: %s%s, image %q", k.TookMS, k.Engine, runtime, k.Image)
+	for _, g := range k.Gaps {
+		p.item("", 0, "gap: %s", g)
 	}
 }
 

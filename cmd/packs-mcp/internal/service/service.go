@@ -50,6 +50,7 @@ type Service struct {
 	name        string // of this process, in the audit log
 	require     sandbox.Level
 	runner      *runner.Runner // the gate's; nil until it is there
+	containers  *containers    // the gate's for other places; nil as long as runner is
 	copies      *copies.Store  // the gate's
 	caches      *caches.Store  // the gate's
 	closeGrants func()         // nil if the answers that hold in every chat are not open
@@ -111,7 +112,7 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 	}
 	l := cfg.Limits
 	s.Server, err = server.New(server.Options{
-		Version: a.Version, Library: s.Library, Gate: s.Gate, Logger: logger, Tools: files, Programs: programs,
+		Version: a.Version, Library: s.Library, Gate: s.Gate, Logger: logger, Tools: files, Programs: programs, Elsewhere: s.containers.elsewhere,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.Project,
 		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: TokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
@@ -149,16 +150,17 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
 	s.caches = cli.CacheStore(cfg)
 	s.changes = keepChanges(ctx, a, cfg, logger)
-	s.runner = runner.New(runner.Options{
+	machine := runner.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
 		// As long as one run may take: by then the turn has passed on, or others
 		// wait too.
 		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
-	})
+	}
+	s.runner, s.containers = runner.New(machine), openContainers(cfg, machine, logger)
 	s.added = cli.NewAdded(cfg)
 	asking := gate.Options{
-		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
+		Runner: s.runner, Elsewhere: s.containers.runnerAt, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Approvers: cfg.Approvers, Users: cfg.Roles.Use, Remote: here == "" && asksPersons(cfg), Channels: cfg.Approval.Channels,
 		Copies: s.copies, Caches: s.caches, Scan: s.added.Scan,
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
@@ -266,6 +268,7 @@ func (s *Service) Close() error {
 func (s *Service) closeGate(last ...audit.Entry) (err error) {
 	if s.runner != nil {
 		s.runner.Close()
+		s.containers.close()
 	}
 	if s.Gate != nil {
 		s.Gate.Close()

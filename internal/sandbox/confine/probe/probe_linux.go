@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -16,6 +17,7 @@ const (
 	Namespaces = "namespaces" // it is in a PID namespace, and in a file tree that is new
 	Landlock   = "landlock"   // Landlock refuses what nothing else does
 	Loopback   = "loopback"   // it can connect to itself by way of a loopback interface
+	Container  = "container"  // it is in a container with nothing but a read-only root
 	Layer      = "layer"      // it can change everything in the layered folder that is the next argument
 )
 
@@ -31,7 +33,7 @@ func Main(args []string) int {
 		return amiss("reading /proc/self/status: %v", err)
 	}
 	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
-		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != Namespaces {
+		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != Namespaces && args[0] != Container {
 			continue // nobody without privileges can drop what he cannot use
 		}
 		if !strings.Contains(string(status), want+"\n") {
@@ -63,6 +65,10 @@ func Main(args []string) int {
 			if err := unix.Chmod("/etc", 0o755); err != unix.EROFS {
 				return amiss("changing the mode of /etc gives %v", err)
 			}
+		case Container:
+			if err := inContainer(); err != nil {
+				return amiss("%v", err)
+			}
 		case Landlock:
 			// Anybody may make the device 0:0 where he may make files.
 			name := os.Getenv("TMPDIR") + "/device"
@@ -89,6 +95,37 @@ func Main(args []string) int {
 		args = args[1:]
 	}
 	return 0
+}
+
+// inContainer looks for what a container must not have.
+func inContainer() error {
+	if pid := os.Getpid(); pid > 64 || os.Getppid() != 1 {
+		return fmt.Errorf("the process %d is not in a PID namespace of its own", pid)
+	}
+	var root unix.Statfs_t
+	if err := unix.Statfs("/", &root); err != nil || root.Flags&unix.ST_RDONLY == 0 {
+		return fmt.Errorf("the root folder is not read-only (%v)", err)
+	}
+	for _, dir := range []string{"/proc/sys", "/sys"} {
+		var at unix.Statfs_t
+		if err := unix.Statfs(dir, &at); err != nil || at.Flags&unix.ST_RDONLY == 0 {
+			return fmt.Errorf("%s is not read-only (%v)", dir, err)
+		}
+	}
+	links, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Name() != "lo" {
+			return fmt.Errorf("the container has the network interface %q", l.Name())
+		}
+	}
+	if f, err := os.Open("/dev/mem"); err == nil {
+		_ = f.Close()
+		return errors.New("the container has /dev/mem")
+	}
+	return nil
 }
 
 // callSelf connects to a port of its own.

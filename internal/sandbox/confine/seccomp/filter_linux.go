@@ -44,6 +44,7 @@ const (
 type Filter struct {
 	Network Network
 	Alone   bool    // no PID namespace: other processes can be named, and must not be
+	Counted bool    // with a PID namespace and no user namespace: what the kernel counts for a user is shared with others
 	NoScope bool    // with Alone: nothing else keeps signals from others
 	Keep    []int64 // with NoScope: processes that must not get signals
 
@@ -199,6 +200,9 @@ func (f Filter) Program() []unix.SockFilter {
 	f.sockets(&w)
 	if f.Alone {
 		f.others(&w)
+	}
+	if f.Alone || f.Counted {
+		f.inotify(&w)
 	}
 	w.ret(retAllow)
 	return w.code
@@ -450,12 +454,6 @@ func (f Filter) others(w *filterWriter) {
 		w.refuse(nr, retPerm)
 	}
 	w.refuse(unix.SYS_PROCESS_MRELEASE, retPerm)
-	// Without a user namespace, which has limits of its own, the supervisor counts
-	// what the program takes of the user's.
-	for _, nr := range InotifyInits() {
-		w.refuse(nr, f.ask(retMFile))
-	}
-	w.refuse(unix.SYS_INOTIFY_ADD_WATCH, f.ask(retNoSpc))
 	if !f.NoScope {
 		return
 	}
@@ -472,6 +470,15 @@ func (f Filter) others(w *filterWriter) {
 		})
 	}
 	w.refuse(unix.SYS_PIDFD_SEND_SIGNAL, retNoSys)
+}
+
+// inotify has the supervisor count what the program takes of the user's: without a user
+// namespace, there are no limits of its own.
+func (f Filter) inotify(w *filterWriter) {
+	for _, nr := range InotifyInits() {
+		w.refuse(nr, f.ask(retMFile))
+	}
+	w.refuse(unix.SYS_INOTIFY_ADD_WATCH, f.ask(retNoSpc))
 }
 
 // refused lists system calls that no program here needs, and that affect other

@@ -1,0 +1,71 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/container"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
+)
+
+// containers are the containers of each image that the configuration names.
+type containers struct {
+	cfg   *config.Sandbox
+	image map[string]*boxes // :: image, as the configuration has it → its containers; never modified
+}
+
+// boxes are the containers of one image, as the planner and the gate know them.
+type boxes struct {
+	*container.System
+	runner *runner.Runner
+}
+
+// Layers says how runs in the containers can change folders.
+func (b *boxes) Layers(ctx context.Context, folders []string) []sandbox.Layer {
+	return b.runner.Layers(ctx, folders)
+}
+
+// openContainers returns the containers. It asks no engine yet. o is what the runner of
+// this machine has.
+func openContainers(cfg *config.Config, o runner.Options, logger *slog.Logger) *containers {
+	c := &containers{cfg: &cfg.Sandbox, image: make(map[string]*boxes)}
+	for _, image := range cfg.Sandbox.Images() {
+		s := container.New(container.Options{Socket: cfg.Sandbox.Container.Socket, Image: image, Runtime: cfg.Sandbox.Container.Runtime, Logger: logger})
+		o.System = s
+		c.image[image] = &boxes{s, runner.New(o)}
+	}
+	return c
+}
+
+// elsewhere returns where a run happens; nil: on this machine. Where the configuration has
+// a container, it is never nil.
+func (c *containers) elsewhere(pack string, kind call.Kind, tool string) plan.Elsewhere {
+	if where, image := c.cfg.RunnerOf(pack, tool, string(kind)); where == config.RunnerContainer {
+		return c.image[image]
+	}
+	return nil
+}
+
+// runnerAt returns the runner of a place; nil: there is none.
+func (c *containers) runnerAt(p sandbox.Place) gate.Runner {
+	b := c.image[p.Name]
+	if b == nil {
+		return nil
+	}
+	if is, err := b.Place(context.Background()); err != nil || is != p {
+		return nil // it is another image, or in other terms
+	}
+	return b.runner
+}
+
+// close waits until the containers of runs that have ended are removed.
+func (c *containers) close() {
+	for _, b := range c.image {
+		b.runner.Close()
+	}
+}

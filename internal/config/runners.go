@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	slashpath "path"
+	"regexp"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+)
+
+// Containers say in which containers programs run, when they do.
+type Containers struct {
+	Socket  string // absolute path of the engine's socket; empty: there are none
+	Image   string // NAME@sha256:DIGEST or sha256:ID; empty: none but those of Runners
+	Runtime string // as the engine names it; empty: its usual one
+}
+
+// A Runner says where the programs of some packs and tools run.
+type Runner struct {
+	Pack, Tool string   // patterns, as in Opening
+	Kinds      []string // as in Opening; empty means both
+	Runner     string   // RunnerLocal or RunnerContainer
+	Image      string   // with RunnerContainer: another one than that of Containers; empty: that one
+}
+
+// The values of Sandbox.Runner.
+const (
+	RunnerLocal     = "local"
+	RunnerContainer = "container"
+)
+
+const wantImage = "want an image with its digest, such as docker.io/library/python@sha256:… or sha256:…, with 64 hex digits"
+
+// imagePattern is what an image may look like: a name and a digest, or a digest.
+const imagePattern = `^([a-z0-9][a-z0-9._:/-]*@)?sha256:[0-9a-f]{64}$`
+
+func checkImage(s string) (wrong string) {
+	if !regexp.MustCompile(imagePattern).MatchString(s) {
+		return wantImage
+	}
+	return ""
+}
+
+// containerKeys returns the keys of sandbox.container.
+func containerKeys() []key {
+	return []key{
+		path(containerSection+".socket", func(c *Config) *string { return &c.Sandbox.Container.Socket }),
+		{path: containerSection + ".image", want: wantImage, tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+			if c.Sandbox.Container.Image = s; s == "" {
+				return ""
+			}
+			return checkImage(s)
+		}},
+		{path: containerSection + ".runtime", want: "want the engine's name of a runtime, such as runsc", tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+			if s != "" && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(s) {
+				return "want the engine's name of a runtime, such as runsc"
+			}
+			c.Sandbox.Container.Runtime = s
+			return ""
+		}},
+	}
+}
+
+// runners reads the list sandbox.runners.
+func (f *fileReader) runners(v *yaml.Node, path string) {
+	if isNull(v) {
+		return
+	}
+	for i, item := range f.items(v, path) {
+		before := len(f.problems)
+		r := f.runner(item, fmt.Sprintf("%s[%d]", path, i))
+		if len(f.problems) == before {
+			f.cfg.Sandbox.Runners = append(f.cfg.Sandbox.Runners, r)
+		}
+	}
+}
+
+func (f *fileReader) runner(item *yaml.Node, path string) Runner {
+	known := []string{"pack", "tool", "kind", "runner", "image"}
+	r := Runner{Pack: everything, Tool: everything}
+	if value(item).Kind != yaml.MappingNode {
+		f.problem(at(item), path, "is "+what(item)+"; want a mapping, such as {pack: acme/deploy, runner: container}")
+		return r
+	}
+	before := len(f.problems)
+	var pack, tool *yaml.Node
+	f.mapping(item, path, func(k, v *yaml.Node, path string) {
+		switch value(k).Value {
+		case "pack":
+			pack = v
+			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &r.Pack)
+		case "tool":
+			tool = v
+			f.pattern(v, path, `a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`, &r.Tool)
+		case "kind":
+			f.grantedKinds(v, path, &r.Kinds)
+		case "runner":
+			if s, ok := f.text(v, path); ok {
+				if wrong := checkWord(s, []string{RunnerLocal, RunnerContainer}); wrong != "" {
+					f.problem(at(v), path, "is "+show(s)+"; "+wrong)
+				}
+				r.Runner = s
+			}
+		case "image":
+			if s, ok := f.text(v, path); ok {
+				if wrong := checkImage(s); wrong != "" {
+					f.problem(at(v), path, "is "+show(s)+"; "+wrong)
+				}
+				r.Image = s
+			}
+		default:
+			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, known, nil))
+		}
+	})
+	of, name := rules.SplitTool(r.Tool)
+	switch {
+	case len(f.problems) > before:
+	case r.Runner == "":
+		f.problem(at(item), path, "has no runner; add runner: container, or runner: local")
+	case of != "" && pack != nil:
+		f.problem(at(tool), path+".tool", "is "+show(r.Tool)+", which names the pack too; remove pack, or the part of tool before the last slash")
+	case r.Image != "" && r.Runner != RunnerContainer:
+		f.problem(at(item), path, "has an image, and a program that runs locally has none; remove image")
+	case of != "":
+		r.Pack, r.Tool = of, name
+	}
+	return r
+}
+
+// RunnerOf returns where a program runs: by the first of Runners that it matches, or
+// else by Runner. image is that of the container.
+func (s *Sandbox) RunnerOf(pack, tool, kind string) (runner, image string) {
+	for _, r := range s.Runners {
+		if matches(r.Pack, pack) && (tool == "" && r.Tool == everything || tool != "" && matches(r.Tool, tool)) && (len(r.Kinds) == 0 || slices.Contains(r.Kinds, kind)) {
+			if r.Image != "" {
+				return r.Runner, r.Image
+			}
+			return r.Runner, s.Container.Image
+		}
+	}
+	return s.Runner, s.Container.Image
+}
+
+// Images returns the images of all containers that the configuration names.
+func (s *Sandbox) Images() []string {
+	var all []string
+	add := func(runner, image string) {
+		if runner == RunnerContainer && image != "" && !slices.Contains(all, image) {
+			all = append(all, image)
+		}
+	}
+	add(s.Runner, s.Container.Image)
+	for _, r := range s.Runners {
+		image := r.Image
+		if image == "" {
+			image = s.Container.Image
+		}
+		add(r.Runner, image)
+	}
+	return all
+}
+
+// runsContainers reports whether a program may run in a container, and whether one of
+// these has no image.
+func (s *Sandbox) runsContainers() (some, without bool) {
+	some = s.Runner == RunnerContainer
+	without = some && s.Container.Image == ""
+	for _, r := range s.Runners {
+		some = some || r.Runner == RunnerContainer
+		without = without || r.Runner == RunnerContainer && r.Image == "" && s.Container.Image == ""
+	}
+	return some, without
+}
+
+// containersTogether checks that whoever is to run in a container has one.
+func (l *loader) containersTogether() {
+	some, without := l.cfg.Sandbox.runsContainers()
+	where := l.origin["sandbox.runner"]
+	if some && l.cfg.Sandbox.Container.Socket == "" {
+		l.add(where, containerSection+".socket", "is missing, and programs are to run in containers; name the engine's socket, such as /run/podman/podman.sock")
+	}
+	if without {
+		l.add(where, containerSection+".image", "is missing, and programs are to run in containers of it; "+wantImage)
+	}
+}
+
+// matches reports whether a name fits a pattern of the configuration.
+func matches(pattern, name string) bool {
+	if pattern == everything {
+		return true
+	}
+	ok, err := slashpath.Match(pattern, name)
+	return err == nil && ok
+}

@@ -1,0 +1,301 @@
+package container
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An engine is a client of a container engine: the few calls of Docker's API that a
+// run takes. Its errors are for people.
+type engine struct {
+	socket string
+	http   http.Client
+}
+
+func newEngine(socket string) *engine {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return nil, err
+		}
+		if err := trusted(conn.(*net.UnixConn)); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+	return &engine{socket: socket, http: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// callTime bounds one call. An engine starts a container in some 100 milliseconds.
+const callTime = time.Minute
+
+// maxAnswer is how much of an answer is read: a list of the containers of a busy
+// machine has some 100 KiB.
+const maxAnswer = 16 << 20
+
+// A statusError is an engine's refusal.
+type statusError struct {
+	Code    int
+	Message string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%s (status %d)", e.Message, e.Code) }
+
+// isStatus reports whether err is the engine's refusal with one of these codes.
+func isStatus(err error, codes ...int) bool {
+	e, ok := errors.AsType[*statusError](err)
+	for _, code := range codes {
+		if ok && e.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// call sends a request, and decodes the answer into out unless that is nil.
+func (e *engine) call(ctx context.Context, method, at string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://engine"+at, body)
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := e.http.Do(req)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return fmt.Errorf("asking the container engine at %q: %w", e.socket, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("reading the container engine's answer: %w", err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		var said struct{ Message, Cause string }
+		_ = json.Unmarshal(text, &said)
+		return &statusError{resp.StatusCode, cmp.Or(said.Message, said.Cause, http.StatusText(resp.StatusCode))}
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("reading the container engine's answer: %w", err)
+	}
+	return nil
+}
+
+// The API that is spoken: the oldest with everything that is asked for, and the newest
+// that was tried.
+const (
+	oldestAPI = 40
+	newestAPI = 44
+)
+
+// An about is what an engine says of itself.
+type about struct {
+	Name, Version string // "Podman Engine", "4.3.1"
+	api           string // the path of the API's version
+}
+
+// about asks for the engine's version.
+func (e *engine) about(ctx context.Context) (about, error) {
+	var v struct {
+		Version, ApiVersion string //nolint:revive // as the API has it
+		Components          []struct{ Name, Version string }
+	}
+	if err := e.call(ctx, http.MethodGet, "/version", nil, &v); err != nil {
+		return about{}, err
+	}
+	minor, err := strconv.Atoi(strings.TrimPrefix(v.ApiVersion, "1."))
+	if err != nil || minor < oldestAPI {
+		return about{}, fmt.Errorf("the container engine speaks version %q of the API, which is older than 1.%d", v.ApiVersion, oldestAPI)
+	}
+	a := about{Name: "Engine", Version: v.Version, api: "/v1." + strconv.Itoa(min(minor, newestAPI))}
+	if len(v.Components) > 0 {
+		a.Name = v.Components[0].Name
+	}
+	return a, nil
+}
+
+// rootless reports whether the engine has no more rights than its user: then the root
+// of a container is that user.
+func (e *engine) rootless(ctx context.Context, a about) (bool, error) {
+	var info struct{ SecurityOptions []string }
+	if err := e.call(ctx, http.MethodGet, a.api+"/info", nil, &info); err != nil {
+		return false, err
+	}
+	for _, o := range info.SecurityOptions {
+		if strings.HasPrefix(o, "name=rootless") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// An image is what the engine says of an image.
+type image struct {
+	ID          string `json:"Id"` // sha256:…, of its configuration, and by that of all its files
+	RepoDigests []string
+	OS          string `json:"Os"`
+	Config      struct{ Env []string }
+}
+
+// image asks for an image by its name or its id.
+func (e *engine) image(ctx context.Context, a about, name string) (*image, error) {
+	i := &image{}
+	err := e.call(ctx, http.MethodGet, a.api+"/images/"+url.PathEscape(name)+"/json", nil, i)
+	return i, err
+}
+
+// A spec is a container to be made. The names are the API's.
+type spec struct {
+	Image       string
+	Entrypoint  []string
+	Cmd         []string
+	Env         []string
+	User        string
+	WorkingDir  string
+	Hostname    string `json:",omitempty"`
+	Labels      map[string]string
+	Healthcheck struct{ Test []string }
+	HostConfig  hostConfig
+}
+
+type hostConfig struct {
+	NetworkMode    string
+	IpcMode        string //nolint:revive // as the API has it
+	CgroupnsMode   string
+	ReadonlyRootfs bool
+	CapDrop        []string
+	SecurityOpt    []string
+	PidsLimit      int64
+	Memory         int64
+	MemorySwap     int64
+	ShmSize        int64
+	Ulimits        []ulimit
+	Mounts         []mount
+	Tmpfs          map[string]string
+	LogConfig      struct{ Type string }
+	Runtime        string `json:",omitempty"`
+}
+
+type ulimit struct {
+	Name       string
+	Soft, Hard int64
+}
+
+type mount struct {
+	Type, Source, Target string
+	ReadOnly             bool
+	BindOptions          struct{ Propagation string }
+}
+
+// create makes a container, and returns its id.
+func (e *engine) create(ctx context.Context, a about, s *spec) (string, error) {
+	var made struct {
+		ID string `json:"Id"`
+	}
+	err := e.call(ctx, http.MethodPost, a.api+"/containers/create", s, &made)
+	if err == nil && !plainID(made.ID) {
+		err = fmt.Errorf("the container engine gave a container the id %q", made.ID)
+	}
+	return made.ID, err
+}
+
+// plainID reports whether an id can stand in a path.
+func plainID(id string) bool {
+	return id != "" && len(id) <= 128 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+func (e *engine) start(ctx context.Context, a about, id string) error {
+	return e.call(ctx, http.MethodPost, a.api+"/containers/"+id+"/start", nil, nil)
+}
+
+// wait returns when a container has ended.
+func (e *engine) wait(ctx context.Context, a about, id string) error {
+	return e.call(ctx, http.MethodPost, a.api+"/containers/"+id+"/wait", nil, nil)
+}
+
+// A state is what the engine says of a container.
+type state struct {
+	Image string // the image's id
+	State struct {
+		Status, Error string
+		ExitCode      int
+	}
+	HostConfig struct{ Runtime string }
+}
+
+// runtime returns the runtime of a container. Podman's answer to Docker's question says
+// nothing of it, and Podman has one runtime for all containers of a service.
+func (e *engine) runtime(ctx context.Context, a about, id string, s *state) (string, error) {
+	if a.Name != podmanName {
+		return s.HostConfig.Runtime, nil
+	}
+	var own struct{ OCIRuntime string }
+	err := e.call(ctx, http.MethodGet, "/v4.0.0/libpod/containers/"+id+"/json", nil, &own)
+	return path.Base(own.OCIRuntime), err
+}
+
+// podmanName is what Podman calls itself.
+const podmanName = "Podman Engine"
+
+func (e *engine) inspect(ctx context.Context, a about, id string) (*state, error) {
+	s := &state{}
+	return s, e.call(ctx, http.MethodGet, a.api+"/containers/"+id+"/json", nil, s)
+}
+
+// remove ends a container and removes it, with the volumes that its image asked for.
+func (e *engine) remove(ctx context.Context, a about, id string) error {
+	err := e.call(ctx, http.MethodDelete, a.api+"/containers/"+id+"?force=1&v=1", nil, nil)
+	if isStatus(err, http.StatusNotFound, http.StatusConflict) { // somebody removes it, or has
+		return nil
+	}
+	return err
+}
+
+// labelled returns the containers with a label: id → the label's value.
+func (e *engine) labelled(ctx context.Context, a about, label string) (map[string]string, error) {
+	filters, err := json.Marshal(map[string][]string{"label": {label}})
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		ID     string `json:"Id"`
+		Labels map[string]string
+	}
+	err = e.call(ctx, http.MethodGet, a.api+"/containers/json?all=1&filters="+url.QueryEscape(string(filters)), nil, &list)
+	all := make(map[string]string)
+	for _, c := range list {
+		if value, ok := c.Labels[label]; ok && plainID(c.ID) {
+			all[c.ID] = value
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,194 @@
+//go:build amd64 || arm64
+
+package container
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
+)
+
+// Arg is the first argument that makes this program the helper in a container.
+const Arg = "__packs-mcp-container"
+
+func init() {
+	if len(os.Args) == 2 && os.Args[1] == Arg && os.Getpid() == 1 {
+		os.Exit(inside())
+	}
+}
+
+// A request is what the helper is asked before it gets a job: one line.
+type request struct {
+	// Verify is the program that must be as it was; without a path, there is nothing to
+	// compare. The job follows the answer.
+	Verify *program.Program `json:",omitempty"`
+
+	// Name is a program to look up, with Options. Nothing follows the answer.
+	Name    string
+	Options program.LookupOptions
+}
+
+// An answer is the helper's, one line.
+type answer struct {
+	Program program.Program
+	Checked []checked
+
+	// One of these, when there is no such program.
+	NotFound      *program.NotFoundError      `json:",omitempty"`
+	NotExecutable *program.NotExecutableError `json:",omitempty"`
+	Changed       *changed                    `json:",omitempty"`
+	Problem       string                      `json:",omitempty"`
+}
+
+type checked struct {
+	Path  string
+	State confine.State
+}
+
+type changed struct{ Name, Path string }
+
+// set keeps an error in a, for err to return.
+func (a *answer) set(err error) {
+	if e, ok := errors.AsType[*program.NotFoundError](err); ok {
+		a.NotFound = e
+	} else if e, ok := errors.AsType[*program.NotExecutableError](err); ok {
+		a.NotExecutable = e
+	} else if e, ok := errors.AsType[*program.ChangedError](err); ok {
+		a.Changed = &changed{e.Name, e.Path}
+	} else if err != nil {
+		a.Problem = err.Error()
+	}
+}
+
+func (a *answer) err() error {
+	switch {
+	case a.NotFound != nil:
+		return a.NotFound
+	case a.NotExecutable != nil:
+		return a.NotExecutable
+	case a.Changed != nil:
+		return &program.ChangedError{Name: a.Changed.Name, Path: a.Changed.Path}
+	case a.Problem != "":
+		return errors.New(a.Problem)
+	}
+	return nil
+}
+
+// inside is the whole life of a container's first process. It returns the exit status.
+func inside() int {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 1
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: socketPath}); err != nil {
+		return 2
+	}
+	if fd != confine.Lifeline {
+		if err := unix.Dup3(fd, confine.Lifeline, unix.O_CLOEXEC); err != nil {
+			return 3
+		}
+		_ = unix.Close(fd)
+	}
+	var q request
+	if err := readLine(readSocket, &q); err != nil {
+		return 4
+	}
+	var a answer
+	if q.Verify == nil {
+		a.Program, err = program.Lookup(q.Name, q.Options)
+		a.set(err)
+		say(&a)
+		return 0
+	}
+	if q.Verify.Path != "" {
+		a.set(verifyHere(*q.Verify, &a))
+	}
+	if !say(&a) || a.err() != nil {
+		return 5
+	}
+	return confine.Help()
+}
+
+// verifyHere compares the program with what it is in this container.
+func verifyHere(p program.Program, a *answer) error {
+	all, err := new(program.Lookuper).Verify(p)
+	for i, path := range p.Files() {
+		if i < len(all) {
+			a.Checked = append(a.Checked, checked{path, supervised.StateOf(all[i].Stamp)})
+		}
+	}
+	return err
+}
+
+func readSocket(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(confine.Lifeline, b)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// say answers the server, and reports whether it was heard.
+func say(a *answer) bool {
+	text, err := line(a)
+	for len(text) > 0 && err == nil {
+		var n int
+		if n, err = unix.Write(confine.Lifeline, text); err == nil {
+			text = text[n:]
+		}
+	}
+	return err == nil
+}
+
+// lookup has a helper look for a program in a container.
+func (s *System) lookup(ctx context.Context, name, packDir string) (program.Program, error) {
+	p, err := s.here(ctx)
+	if err != nil {
+		return program.Program{}, err
+	}
+	env, err := s.Environ(ctx)
+	if err != nil {
+		return program.Program{}, err
+	}
+	o := program.LookupOptions{PackDir: packDir} // there is no home in an image, and no project
+	for _, kv := range env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			o.Path = path
+		}
+	}
+	c := newSpec(p, s.o.Runtime, sandbox.DefaultLimits())
+	if packDir != "" {
+		if paths.WithoutLinks(packDir) != packDir {
+			return program.Program{}, &sandbox.CommandError{Folder: true, Problem: "the pack's folder is reached through a symbolic link"}
+		}
+		o.Exclude = []string{packDir}
+		c.bind(packDir, packDir, false)
+	}
+	b, err := s.launch(ctx, p, c)
+	if err != nil {
+		return program.Program{}, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "making a container", Err: err}
+	}
+	defer b.discard()
+	_ = b.conn.SetDeadline(time.Now().Add(callTime))
+	var a answer
+	if err = writeLine(b.conn, request{Name: name, Options: o}); err == nil {
+		err = readLine(b.conn.Read, &a)
+	}
+	if err != nil {
+		return program.Program{}, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "looking for the program in the image", Err: err}
+	}
+	// Everything of the image can be read.
+	a.Program.Needs, a.Program.Links = nil, nil
+	return a.Program, a.err()
+}
