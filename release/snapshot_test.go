@@ -375,11 +375,16 @@ func sha256Of(t *testing.T, file string) string {
 func TestServerJSON(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)
-	out, err := exec.Command("go", "-C", "tools", "list", "-m", "-f", "{{.Dir}}", "github.com/modelcontextprotocol/registry").Output()
+	// "go list" names no folder for a module that was not downloaded yet.
+	out, err := exec.Command("go", "-C", "tools", "mod", "download", "-json", "github.com/modelcontextprotocol/registry").Output()
 	if err != nil {
 		t.Fatalf("the registry's module cannot be had: %v", err)
 	}
-	schema := filepath.Join(strings.TrimSpace(string(out)), "internal/validators/schemas/2025-12-11.json")
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		t.Fatal(err)
+	}
+	schema := filepath.Join(module.Dir, "internal/validators/schemas/2025-12-11.json")
 	compiled, err := jsonschema.NewCompiler().Compile(schema)
 	if err != nil {
 		t.Fatal(err)
