@@ -445,6 +445,63 @@ func TestStoppedQuestion(t *testing.T) {
 	}
 }
 
+// On a terminal, setup asks whether to write, and then about each permission by itself.
+func TestSetupAsks(t *testing.T) {
+	dir, env := home(t)
+	config, settings := filepath.Join(dir, ".claude.json"), filepath.Join(dir, ".claude", "settings.json")
+	const write, permission = "Write this? [y/N] ", "Claude Code also asks before each call."
+	setup := func(answers map[string]string, written bool) string {
+		t.Helper()
+		s := screen.Start(t, env, dir, "setup", "claude-code")
+		for _, question := range []string{write, permission} {
+			if answer, asked := answers[question]; asked {
+				s.Until(question)
+				if question == permission {
+					s.Until("[y/N] ")
+				}
+				s.Enter(answer + "\r")
+			}
+		}
+		if code := s.Ended(); code != 0 {
+			t.Errorf("setup ended with status %d\n%s", code, s.Screen())
+		}
+		if _, err := os.Stat(config); written != (err == nil) {
+			t.Errorf("after %v: %s: %v, want it written: %v", answers, config, err, written)
+		}
+		return s.Screen()
+	}
+	for _, no := range []string{"n", "", "yess"} {
+		if got := setup(map[string]string{write: no}, false); !strings.Contains(got, "Nothing was written.") || strings.Contains(got, permission) || strings.Contains(got, "permissions.allow") {
+			t.Errorf("after %q:\n%s", no, got)
+		}
+	}
+	if got := setup(map[string]string{write: "y", permission: "no"}, true); !strings.Contains(got, `+ permissions.allow: "mcp__packs"`) || !strings.Contains(got, "including one that a project defines") {
+		t.Errorf("the permission is not shown before it is asked about:\n%s", got)
+	}
+	if _, err := os.Stat(settings); err == nil {
+		t.Error("the permission was written after a no")
+	}
+	// What is written already is not asked about again.
+	if got := setup(map[string]string{permission: "y"}, true); strings.Contains(got, write) {
+		t.Errorf("asked about an entry that is there:\n%s", got)
+	}
+	if data, err := os.ReadFile(settings); err != nil || !strings.Contains(string(data), "mcp__packs") {
+		t.Errorf("%s: %q, %v, want the permission in it", settings, data, err)
+	}
+	if got := setup(nil, true); strings.Contains(got, "[y/N]") {
+		t.Errorf("asked about what is there:\n%s", got)
+	}
+	s := screen.Start(t, env, dir, "setup", "--undo")
+	if code := s.Ended(); code != 0 {
+		t.Errorf("setup --undo ended with status %d\n%s", code, s.Screen())
+	}
+	for _, file := range []string{config, settings} {
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s is still there after --undo", file)
+		}
+	}
+}
+
 // What was typed before the question of a command was on the screen does not answer it.
 func TestQuestionsDropWhatWasTypedBefore(t *testing.T) {
 	for name, args := range map[string][]string{

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
@@ -167,9 +168,13 @@ func testSignedArchives(t *testing.T, s *signing) {
 	}
 	bundle := s.by(authority.Signature{})(sources.Digest(data))
 	wrong := s.by(authority.Signature{})(sources.Digest([]byte("x")))
-	files := map[string][]byte{}
+	var mu sync.Mutex
+	files := map[string][]byte{} // guarded by mu: some are asked for while the next ones are put in
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if data, ok := files[r.URL.Path]; ok {
+		mu.Lock()
+		data, ok := files[r.URL.Path]
+		mu.Unlock()
+		if ok {
 			_, _ = w.Write(data)
 			return
 		}
@@ -192,6 +197,7 @@ func testSignedArchives(t *testing.T, s *signing) {
 	} {
 		id := strings.NewReplacer(" ", "-", ",", "").Replace(name)
 		at := s.write(id+"/triage.tar.gz", string(data))
+		mu.Lock()
 		clear(files)
 		base := "/" + id + "/.well-known/agent-skills/"
 		files["/"+id+"/triage.tar.gz"], files[base+"triage.tar.gz"] = data, data
@@ -202,6 +208,7 @@ func testSignedArchives(t *testing.T, s *signing) {
 				files["/"+id+"/triage.tar.gz"+suffix], files[base+"triage.tar.gz"+suffix] = text, text
 			}
 		}
+		mu.Unlock()
 		s.says(s.run(c.status, "add", at, "--as", id+"-here", "--yes"), c.here)
 		there := c.here
 		if c.there != "" {

@@ -144,6 +144,7 @@ func TestEverythingCompletes(t *testing.T) {
 	free := []string{ // text that only the person knows
 		"approvals approve --set", "new --description", "new", "setup --name",
 		"call --arg", "call --args", "call --context",
+		"approvals --server", "approvals approve --server", "approvals deny --server", "approvals list --server", "approvals show --server",
 	}
 	files := []string{"convert", "validate", "add"} // which the shell completes by itself
 	_, all := tree()

@@ -27,6 +27,7 @@ type team struct {
 func (a *app) teamFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.team.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; your token is read from --token-file or PACKS_MCP_TOKEN")
 	cmd.Flags().StringVar(&a.team.tokenFile, "token-file", "", "a `FILE` of yours alone (mode 0600) with your token for --server")
+	_ = cmd.MarkFlagFilename("token-file")
 }
 
 // server returns the team's server.
