@@ -36,8 +36,9 @@ func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, err
 		user, hosts = hosts[:at+1], hosts[at+1:]
 	}
 	u, err := url.Parse(rest)
+	unreadable := errors.New("the URL of the NATS store cannot be read") // other errors may have a password
 	if err != nil || hosts == "" {
-		return nil, errors.New("the URL of the NATS store cannot be read") // the error may have a password
+		return nil, unreadable
 	}
 	replicas := 1
 	if r := u.Query().Get("replicas"); r != "" {
@@ -52,11 +53,15 @@ func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, err
 		name = "packs-mcp"
 	}
 	if strings.ContainsAny(name, "/. *>") {
-		return nil, fmt.Errorf("the name %q of the store's streams has a character that it cannot have", name)
+		return nil, errors.New("the name of the store's streams, behind the hosts of its URL, has a character that it cannot have; a / in a password is written %2F")
 	}
 	var servers []string
 	for host := range strings.SplitSeq(hosts, ",") {
-		servers = append(servers, scheme+"://"+user+host)
+		server := scheme + "://" + user + host
+		if _, err := url.Parse(server); err != nil {
+			return nil, unreadable
+		}
+		servers = append(servers, server)
 	}
 	options := []nats.Option{
 		nats.Name("packs-mcp"), nats.Timeout(opTime), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
@@ -67,7 +72,9 @@ func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, err
 	if credentials != "" {
 		options = append(options, nats.UserCredentials(credentials))
 	}
-	conn, err := nats.Connect(strings.Join(servers, ","), options...)
+	// Not as one text: a password may have a comma.
+	options = append(options, func(o *nats.Options) error { o.Servers = servers; return nil })
+	conn, err := nats.Connect("", options...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", away(err))
 	}

@@ -476,7 +476,7 @@ func TestSeal(t *testing.T) {
 
 // No error repeats a password.
 func TestOpenKeepsSecrets(t *testing.T) {
-	for _, url := range []string{"nats://ada:hush@127.0.0.1:1/x?replicas=1", "nats://ada:hush@127.0.0.1:1/?replicas=many", "postgres://ada:hush@127.0.0.1:1/x", "postgres://ada:hush@127.0.0.1:x/?sslmode=odd", "http://ada:hush@h/", "nats://ada:hush@", "nats://ada:hush@127.0.0.1:1,127.0.0.1:2/%zz"} {
+	for _, url := range []string{"nats://ada:hush@127.0.0.1:1/x?replicas=1", "nats://ada:hush@127.0.0.1:1/?replicas=many", "postgres://ada:hush@127.0.0.1:1/x", "postgres://ada:hush@127.0.0.1:x/?sslmode=odd", "http://ada:hush@h/", "nats://ada:hush@", "nats://ada:hush@127.0.0.1:1,127.0.0.1:2/%zz", "nats://ada:hush%zz@127.0.0.1:1", "nats://ada:hush hush@127.0.0.1:1", "nats://ada:x,hush@127.0.0.1:1", "nats://ada:1/hush@127.0.0.1:1", "nats://ada:x?hush@127.0.0.1:1", "nats://ada:hush@[::1:1"} {
 		if _, err := store.Open(t.Context(), store.Options{URL: url}); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("Open = %v", err)
 		}
