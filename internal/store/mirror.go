@@ -23,8 +23,9 @@ type Mirror struct {
 
 	mu      sync.Mutex
 	entries map[string]Entry
-	seen    uint64        // every change up to this revision is in entries
-	changed chan struct{} // closed and replaced when seen grows
+	seen    uint64                  // every change up to this revision is in entries
+	changed chan struct{}           // closed and replaced when seen grows
+	again   context.CancelCauseFunc // ends the watch, so that the store is read anew
 
 	syncing chan struct{} // holds a token while somebody writes own
 	rev     uint64        // of own; the holder of the token uses it
@@ -72,7 +73,11 @@ func (m *Mirror) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		fresh := make(map[string]Entry)
 		synced := false
-		err := m.Watch(ctx, func(c Change) {
+		watching, stop := context.WithCancelCause(ctx)
+		m.mu.Lock()
+		m.again = stop
+		m.mu.Unlock()
+		err := m.Watch(watching, func(c Change) {
 			switch {
 			case c.Synced:
 				synced = true
@@ -80,15 +85,19 @@ func (m *Mirror) follow(ctx context.Context) {
 					m.logger.Info("the store is back")
 					away = false
 				}
-				m.replace(fresh)
+				m.replace(watching, fresh)
 			case synced:
-				m.apply(c)
+				m.apply(watching, c)
 			case c.Gone:
 				delete(fresh, c.Key)
 			default:
 				fresh[c.Key] = c.Entry
 			}
 		})
+		if watching.Err() != nil {
+			err = context.Cause(watching)
+		}
+		stop(nil)
 		if ctx.Err() != nil {
 			return
 		}
@@ -103,20 +112,27 @@ func (m *Mirror) follow(ctx context.Context) {
 	}
 }
 
-// replace takes all entries as they are now.
-func (m *Mirror) replace(now map[string]Entry) {
+// replace takes all entries as they are now. Their revisions may be lower than those
+// that were seen before, if the store was set back.
+func (m *Mirror) replace(watching context.Context, now map[string]Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries = maps.Clone(now)
+	if watching.Err() != nil {
+		return
+	}
+	m.entries, m.seen = maps.Clone(now), 0
 	for _, e := range now {
 		m.seen = max(m.seen, e.Rev)
 	}
 	m.wake()
 }
 
-func (m *Mirror) apply(c Change) {
+func (m *Mirror) apply(watching context.Context, c Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if watching.Err() != nil {
+		return
+	}
 	if c.Gone {
 		delete(m.entries, c.Key)
 	} else {
@@ -124,6 +140,17 @@ func (m *Mirror) apply(c Change) {
 	}
 	m.seen = max(m.seen, c.Rev)
 	m.wake()
+}
+
+// errSetBack is why a store is read anew that gives out revisions which it gave out before.
+var errSetBack = errors.New("the store was set back, as from a backup; it is read anew")
+
+// startOver forgets the entries and has them read anew.
+func (m *Mirror) startOver() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.again(errSetBack)
+	m.entries, m.seen = make(map[string]Entry), 0
 }
 
 // wake wakes who waits for a revision. The caller holds mu.
@@ -181,6 +208,9 @@ func (m *Mirror) carryOut(r *round) {
 }
 
 func (m *Mirror) sync(ctx context.Context) error {
+	m.mu.Lock()
+	had := m.seen
+	m.mu.Unlock()
 	rev, err := m.Put(ctx, m.own, nil, m.rev, time.Hour)
 	if errors.Is(err, ErrConflict) {
 		// It expired, or a write was carried out that we know nothing of.
@@ -194,6 +224,10 @@ func (m *Mirror) sync(ctx context.Context) error {
 		return err
 	}
 	m.rev = rev
+	if rev <= had {
+		// What was seen is of another past: it says nothing of what was written since.
+		m.startOver()
+	}
 	for {
 		m.mu.Lock()
 		seen, changed := m.seen, m.changed

@@ -19,6 +19,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // An Engine is a server on this machine with an empty store. It ends with its test.
@@ -28,6 +30,7 @@ type Engine struct {
 	url   func(addr string) string
 	start func()
 	stop  func()
+	empty func(t testing.TB)
 }
 
 // Each runs a test with each engine.
@@ -50,6 +53,10 @@ func (e *Engine) Stop() { e.stop() }
 
 // Start starts the engine again.
 func (e *Engine) Start() { e.start() }
+
+// Empty takes away all that the engine has, as somebody does who sets up the store anew
+// while it is in use.
+func (e *Engine) Empty(t testing.TB) { e.empty(t) }
 
 // freeAddr returns an address of the loopback interface that nobody listens on.
 func freeAddr(t testing.TB) string {
@@ -86,6 +93,22 @@ func NATS(t testing.TB) *Engine {
 	e.stop = func() {
 		s.Shutdown()
 		s.WaitForShutdown()
+	}
+	e.empty = func(t testing.TB) {
+		conn, err := nats.Connect(e.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		js, err := jetstream.New(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"test", "test-audit"} {
+			if err := js.DeleteStream(t.Context(), name); err != nil {
+				t.Fatalf("deleting the stream %s: %v", name, err)
+			}
+		}
 	}
 	e.start()
 	t.Cleanup(func() { e.stop() })
@@ -136,6 +159,16 @@ func Postgres(t testing.TB) *Engine {
 	e := &Engine{Name: "postgres", addr: addr, url: func(addr string) string { return "postgres://packs@" + addr + "/" + name }}
 	e.start = func() { c.start(t) }
 	e.stop = func() { c.run(t, "pg_ctl", "stop", "--pgdata", c.data(), "--wait", "--mode", "immediate") }
+	e.empty = func(t testing.TB) {
+		conn, err := pgx.Connect(t.Context(), e.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		if _, err := conn.Exec(t.Context(), "truncate packs_mcp_entries, packs_mcp_chains; update packs_mcp_revision set n = 0"); err != nil {
+			t.Fatalf("emptying the tables: %v", err)
+		}
+	}
 	return e
 }
 
