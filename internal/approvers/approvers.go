@@ -123,9 +123,10 @@ func (r *Rule) about(pack, kind string) bool {
 }
 
 // names reports whether the rule lets a person answer a call of asker's. Somebody
-// without a name may be the one who asks, so NotSelf leaves them out.
+// without a name may be the one who asks, so NotSelf leaves them out; and anybody may be
+// who asks without a name.
 func (r *Rule) names(p, asker Person) bool {
-	if r.NotSelf && (p.is(asker) || p.String() == "") {
+	if r.NotSelf && (p.is(asker) || p.String() == "" || asker.String() == "") {
 		return false
 	}
 	return slices.ContainsFunc(r.Who, func(w Who) bool { return w.names(p, asker) })
@@ -160,7 +161,7 @@ func (n Need) May(p, asker Person) bool {
 // Others reports whether a person who is neither asker nor the operator could satisfy
 // every rule: somebody whom each of them names, by name or by some group.
 func (n Need) Others(asker Person) bool {
-	if !n.Any() {
+	if !n.Any() || asker.String() == "" && slices.ContainsFunc(n.rules, func(r *Rule) bool { return r.NotSelf }) {
 		return false
 	}
 	byGroup := func(r *Rule) bool { return slices.ContainsFunc(r.Who, func(w Who) bool { return w.Kind == Group }) }

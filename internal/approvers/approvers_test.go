@@ -36,6 +36,9 @@ func TestMay(t *testing.T) {
 		"in the group, and asks":                        {[]Rule{sre}, "prod/a", "run", grace, grace, false},
 		"asks with another token of the same name":      {[]Rule{sre}, "prod/a", "run", grace, Person{Name: "grace"}, false},
 		"without a name, in the group":                  {[]Rule{sre}, "prod/a", "run", Person{Groups: []string{"sre"}}, nobody, false},
+		"in the group, and nobody knows who asks":       {[]Rule{sre}, "prod/a", "run", grace, nobody, false},
+		"the operator, and nobody knows who asks":       {[]Rule{{Who: who(t, "operator"), NotSelf: true}}, "a", "run", operator, nobody, false},
+		"in the group, who may be who asks":             {[]Rule{{Who: who(t, "group:sre")}}, "a", "run", grace, nobody, true},
 		"a person who is called like the group":         {[]Rule{sre}, "prod/a", "run", Person{Name: "group:sre"}, ada, false},
 		"a person who is called sre":                    {[]Rule{sre}, "prod/a", "run", Person{Name: "sre"}, ada, false},
 		"a group that is called like a person":          {[]Rule{{Who: who(t, "grace")}}, "a", "run", Person{Name: "eve", Groups: []string{"grace"}}, ada, false},
@@ -74,6 +77,9 @@ func TestOthers(t *testing.T) {
 		if got := For(x.rules, "a", "run").Others(ada); got != x.want {
 			t.Errorf("%s: Others() = %v, want %v", name, got, x.want)
 		}
+	}
+	if For([]Rule{{Who: who(t, "group:sre"), NotSelf: true}}, "a", "run").Others(Person{}) {
+		t.Error("Others() = true for who asks without a name, whom every member of the group may be")
 	}
 }
 

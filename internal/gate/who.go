@@ -45,7 +45,11 @@ func (c *check) nobodyMay() string {
 	case c.elsewhere() && c.remote && n.Others(c.asker()):
 		return ""
 	}
-	return "nobody who can be asked may allow this. It may be allowed by " + n.String()
+	why := "nobody who can be asked may allow this. It may be allowed by " + n.String()
+	if c.asker().String() == "" {
+		why += "; the token of this call has no name, so nobody can tell who asks"
+	}
+	return why
 }
 
 // authorised reports whether the person who gave a grant may allow the request now.

@@ -107,6 +107,17 @@ func TestApproversTokenWithoutGroups(t *testing.T) {
 	}
 }
 
+// A call by a token without a name may be anybody's, so nobody is certainly another
+// person, and nobody is asked.
+func TestApproversOfNobody(t *testing.T) {
+	b := newBench(t, bySRE)
+	_, _, err := b.Check(t.Context(), personRun(""), nil)
+	b.denied(err, "the token of this call has no name")
+	if len(b.codes()) > 0 {
+		t.Errorf("%q wait for people who could not allow them", b.codes())
+	}
+}
+
 // A denial is always the asker's and the operator's to give.
 func TestApproversDenial(t *testing.T) {
 	for name, v := range map[string]queue.Verdict{
