@@ -177,7 +177,8 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 }
 
 // approve passes on a request about the calls that wait. It counts as one of the
-// person's requests.
+// person's requests, and comes from the name that the person's calls have: who has
+// changed their name at the identity provider meanwhile is nobody else by that.
 func (h *Server) approve(w http.ResponseWriter, r *http.Request, who guard.Person, c *caller) {
 	if !c.admit(0) {
 		w.Header().Set("Retry-After", "1")
@@ -190,6 +191,7 @@ func (h *Server) approve(w http.ResponseWriter, r *http.Request, who guard.Perso
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(h.ending, cancel)()
+	who.Name = c.person
 	h.approves(w, r.WithContext(ctx), who)
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/test/idp"
 )
@@ -72,6 +74,35 @@ func TestPeople(t *testing.T) {
 	}
 	if log := w.log.String(); strings.Contains(log, ada) || strings.Contains(log, grace) {
 		t.Error("a token is in the log")
+	}
+}
+
+// Who changes their name at the identity provider is the same person: with the new name
+// they cannot answer what they asked with the old one.
+func TestPeopleWhoChangeTheirName(t *testing.T) {
+	p := idp.Start(t)
+	tokens, err := oidc.New(oidc.Options{Issuer: p.Issuer, Audience: idp.Audience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers []string
+	w := newWorld(t, triage)
+	s := newSite(t, w, func(o *Options) {
+		o.Tokens = tokens
+		o.Approvals = func(_ http.ResponseWriter, _ *http.Request, who guard.Person) { answers = append(answers, who.Name) }
+	})
+	key, kid := p.Key()
+	ends := time.Now().Add(time.Hour)
+	asks := s.Newer(tokenOf(t, key, kid, p.Issuer, ends, "m", "mallory@example.com"), decide("once"))
+	asks.OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+	renamed := s.Client(tokenOf(t, key, kid, p.Issuer, ends, "m", "molly@example.com"))
+	if code, _, text := renamed.Status(renamed.Request(t.Context(), "GET", "/approvals/control/pending", nil)); code != 200 {
+		t.Fatalf("GET /approvals/control/pending: %d %q", code, text)
+	}
+	for _, e := range w.entries() {
+		if e.Event == audit.EventDecision && (len(answers) != 1 || answers[0] != e.Caller) {
+			t.Errorf("%q asks, and answers as %q", e.Caller, answers)
+		}
 	}
 }
 
@@ -175,12 +206,17 @@ func TestPeopleAreForgotten(t *testing.T) {
 // token makes a token as the provider does, for a subject.
 func token(t *testing.T, key *rsa.PrivateKey, kid, issuer string, ends time.Time, subject ...string) string {
 	t.Helper()
-	sub := append(subject, rand.Text())[0]
+	return tokenOf(t, key, kid, issuer, ends, append(subject, rand.Text())[0], "someone@example.com")
+}
+
+// tokenOf makes a token as the provider does, for a subject with an address.
+func tokenOf(t *testing.T, key *rsa.PrivateKey, kid, issuer string, ends time.Time, sub, email string) string {
+	t.Helper()
 	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := json.Marshal(map[string]any{"iss": issuer, "aud": idp.Audience, "sub": sub, "email": "someone@example.com", "exp": ends.Unix()})
+	body, err := json.Marshal(map[string]any{"iss": issuer, "aud": idp.Audience, "sub": sub, "email": email, "exp": ends.Unix()})
 	if err != nil {
 		t.Fatal(err)
 	}
