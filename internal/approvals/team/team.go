@@ -69,7 +69,7 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, p approvers.Person)
 		control.Fail(w, http.StatusForbidden, control.ProblemForbidden, "this token has no name, so nobody could tell whose answer it is; use one of http.tokens or of the identity provider")
 		return
 	}
-	route := r.Method + " " + strings.TrimPrefix(r.URL.Path, control.TeamPrefix)
+	route := r.Method + " " + strings.TrimPrefix(r.URL.EscapedPath(), control.TeamPrefix) // as a proxy has seen it
 	switch calls := d.view(p); route {
 	case "GET " + control.PathPending:
 		control.Answer(w, queueOf(calls))
@@ -116,7 +116,8 @@ func (d *Desk) decide(w http.ResponseWriter, r *http.Request, calls Calls) {
 	control.Answer(w, control.Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
 }
 
-// stream sends the person's calls, now and after every change, until the reader leaves.
+// stream sends the person's calls, now and after every change of them, until the reader
+// leaves. It says nothing of changes of other people's.
 func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, calls Calls) {
 	if !d.begin(person) {
 		w.Header().Set("Retry-After", retryAfter)
@@ -128,6 +129,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, cal
 	_ = rc.SetReadDeadline(time.Time{}) // the request has no body, and the stream outlasts it
 	w.Header().Set("Content-Type", "text/event-stream")
 	var last []byte
+	var beat time.Time // when something is to be sent at the latest
 	for {
 		rest := time.After(restTime)
 		changed := calls.Changes() // before reading, so that no change is missed
@@ -136,20 +138,26 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, cal
 			d.logger.Error("an event of the approvals could not be made", "err", err)
 			return
 		}
-		out := []byte(":\n\n")
-		if !bytes.Equal(data, last) {
+		var out []byte
+		switch {
+		case !bytes.Equal(data, last):
 			last = data
 			out = append(append([]byte("event: pending\ndata: "), data...), "\n\n"...)
+		case !time.Now().Before(beat):
+			out = []byte(":\n\n")
 		}
-		if rc.SetWriteDeadline(time.Now().Add(stallTime)) != nil {
-			return
-		}
-		if _, err := w.Write(out); err != nil || rc.Flush() != nil {
-			return
+		if len(out) > 0 {
+			if rc.SetWriteDeadline(time.Now().Add(stallTime)) != nil {
+				return
+			}
+			if _, err := w.Write(out); err != nil || rc.Flush() != nil {
+				return
+			}
+			beat = time.Now().Add(beatTime)
 		}
 		select {
 		case <-changed:
-		case <-time.After(beatTime): // a call may have expired, which changes nothing by itself
+		case <-time.After(time.Until(beat)): // a call may have expired, which changes nothing by itself
 		case <-r.Context().Done():
 			return
 		}

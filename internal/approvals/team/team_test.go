@@ -74,3 +74,74 @@ func TestStreams(t *testing.T) {
 		leave()
 	}
 }
+
+// A path that is written in another way leads nowhere: a proxy that keeps some people
+// from some paths compares what is written.
+func TestPathAsWritten(t *testing.T) {
+	d := New(func(approvers.Person) Calls { return none{} }, slog.New(slog.DiscardHandler))
+	for path, want := range map[string]int{control.PathPending: http.StatusOK, "/%63ontrol/pending": http.StatusNotFound, "/control%2Fpending": http.StatusNotFound} {
+		w := httptest.NewRecorder()
+		d.Serve(w, httptest.NewRequest("GET", control.TeamPrefix+path, nil), approvers.Person{Name: "ada"})
+		if w.Code != want {
+			t.Errorf("GET %s = %d, want %d", path, w.Code, want)
+		}
+	}
+}
+
+// others is a queue of which the reader's own part is what own has, if anything. It tells
+// in looked that it was read.
+type others struct {
+	none
+	own     chan []queue.Pending
+	changed chan struct{}
+	looked  chan struct{}
+}
+
+func (o others) Changes() <-chan struct{} { return o.changed }
+func (o others) Pending() []queue.Pending {
+	defer func() { o.looked <- struct{}{} }()
+	select {
+	case own := <-o.own:
+		return own
+	default:
+		return nil
+	}
+}
+
+// A stream does not tell that other people's calls change.
+func TestStreamTellsNothingOfOthers(t *testing.T) {
+	o := others{own: make(chan []queue.Pending, 1), changed: make(chan struct{}), looked: make(chan struct{}, 100)}
+	d := New(func(approvers.Person) Calls { return o }, slog.New(slog.DiscardHandler))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.Serve(w, r, approvers.Person{Name: "ada"}) }))
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", s.URL+control.TeamPrefix+control.PathEvents, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	event := func(want string) {
+		t.Helper()
+		for _, begins := range []string{"event: pending", "data: ", ""} {
+			if !lines.Scan() || !strings.HasPrefix(lines.Text(), begins) {
+				t.Fatalf("the stream has %q, want %q", lines.Text(), begins)
+			}
+			if begins == "data: " && !strings.Contains(lines.Text(), want) {
+				t.Fatalf("the stream has %q, want %q in it", lines.Text(), want)
+			}
+		}
+	}
+	event(`"pending":[]`)
+	<-o.looked
+	o.changed <- struct{}{} // somebody else's
+	<-o.looked
+	o.own <- []queue.Pending{{Code: "K7QM-2F9X"}}
+	o.changed <- struct{}{}
+	event("K7QM-2F9X")
+}
