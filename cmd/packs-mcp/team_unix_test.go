@@ -143,6 +143,15 @@ approvers:
   - {who: ["group:sre"], not_self: true}
 `
 
+// A token without a name sees and answers nothing over HTTP, although only this machine
+// can reach the server: what a proxy here passes on comes from this machine, too.
+func TestApprovalsNeedAName(t *testing.T) {
+	s := serveTeam(t, "http: {token: "+tokenOfEve+"}\n")
+	if out, ok := s.approvals(tokenOfEve, "list"); ok || !strings.Contains(out, "this token has no name") {
+		t.Errorf("approvals list with a token without a name: %v\n%s", ok, out)
+	}
+}
+
 // Somebody else answers, from another terminal with a token of theirs: whom the
 // configuration names, and nobody else. Each sees what they may answer, and their own.
 func TestApprovalsOfATeam(t *testing.T) {
