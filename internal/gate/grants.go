@@ -208,7 +208,11 @@ func (g *Gate) keepGrant(grant grants.Grant, caller *call.Caller, d queue.Decisi
 	}
 	g.logger.Warn("an answer could not be kept, and holds for this call alone", "err", err)
 	// The log may already say that it is kept, so record what is true now.
-	return record(grant, queue.Once, "it could not be kept for later calls")
+	reason := "it could not be kept for later calls"
+	if errors.Is(err, grants.ErrUnknown) {
+		reason = "whether it is kept for later calls is not known; packs-mcp approvals grants shows it"
+	}
+	return record(grant, queue.Once, reason)
 }
 
 // ungrant takes back the grant with this digest because a denial followed it.

@@ -776,26 +776,31 @@ func TestNewAnswerReplacesVoid(t *testing.T) {
 // When the log says that an answer is kept, and then it cannot be, the log says
 // that, too.
 func TestStoreThatFailsAtTheEnd(t *testing.T) {
-	store := new(unsure)
-	b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
-	b.approve(toolRun(), queue.Always)
-	b.has(0, "always elicitation", "once elicitation")
-	if e := b.log.last(); e.Grant != "" || !strings.HasPrefix(e.Reason, "it could not be kept for later calls") {
-		t.Errorf("last line = %+v", e)
-	}
-	if got := b.outcome(toolRun()); got != asks {
-		t.Errorf("the next call: %s, want %s", got, asks)
+	for reason, err := range map[string]error{"it could not be kept for later calls": errDisk, "whether it is kept for later calls is not known": grants.ErrUnknown} {
+		store := &unsure{err: err}
+		b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
+		b.approve(toolRun(), queue.Always)
+		b.has(0, "always elicitation", "once elicitation")
+		if e := b.log.last(); e.Grant != "" || !strings.HasPrefix(e.Reason, reason) {
+			t.Errorf("%v: last line = %+v, want %q", err, e, reason)
+		}
+		if got := b.outcome(toolRun()); got != asks {
+			t.Errorf("%v: the next call: %s, want %s", err, got, asks)
+		}
 	}
 }
 
 // An unsure store finds out at the end that it cannot be written.
-type unsure struct{ memory }
+type unsure struct {
+	memory
+	err error
+}
 
-func (*unsure) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
+func (u *unsure) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	if _, err := change(nil); err != nil {
 		return err
 	}
-	return errDisk
+	return u.err
 }
 
 // While the store that replicas share is away, what a person would decide is denied, and

@@ -57,6 +57,10 @@ type Void struct {
 // wrong with the grants.
 var ErrUnavailable = errors.New("the grants that replicas share cannot be read")
 
+// ErrUnknown means that the store that replicas share did not say whether it has what was
+// written.
+var ErrUnknown = errors.New("it is not known whether the grants were stored")
+
 // A Store keeps the grants that hold in every chat and after a restart. It is
 // grantfile.Store, or grantshared.Store where replicas share them.
 type Store interface {
@@ -65,7 +69,8 @@ type Store interface {
 	Load() ([]Grant, error)
 	// Update lets change edit the grants and stores what it returns, completely or
 	// not at all. No other process updates them meanwhile. If there is an error,
-	// nothing changed, except that a shared store may allow less than before.
+	// nothing changed, except that a shared store may allow less than before, and that
+	// anything may be stored if the error matches ErrUnknown.
 	Update(change func([]Grant) ([]Grant, error)) error
 }
 

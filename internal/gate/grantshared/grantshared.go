@@ -91,7 +91,8 @@ func (s *Store) load(ctx context.Context) (all []grants.Grant, revs map[string]u
 
 // Update lets change edit the grants and stores what differs. What allows less is
 // stored first. An error means that not everything was stored, and that no new grant
-// was; somebody may have changed the same grant at this moment.
+// was; somebody may have changed the same grant at this moment. If it matches
+// [grants.ErrUnknown], the store did not answer, and may have done what was asked of it.
 func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
 	defer cancel()
@@ -142,7 +143,11 @@ func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) erro
 		}
 	}
 	for _, write := range append(less, more...) {
-		if err := write(); err != nil {
+		err := write()
+		if errors.Is(err, store.ErrAway) {
+			err = fmt.Errorf("%w: %w", grants.ErrUnknown, err)
+		}
+		if err != nil {
 			return fmt.Errorf("writing a grant: %w", err)
 		}
 	}

@@ -172,15 +172,25 @@ func TestAway(t *testing.T) {
 			t.Errorf("Update = %v, and it asked for changes: %v", err, called)
 		}
 		proxy.Mend()
-		deadline := time.Now().Add(30 * time.Second)
-		for {
-			if all, err := s.Load(); err == nil && len(all) == 1 {
-				break
-			} else if time.Now().After(deadline) {
-				t.Fatalf("the store is back: Load = %v, %v", all, err)
-			}
+		loads(t, s)
+		err = s.Update(func(all []grants.Grant) ([]grants.Grant, error) { proxy.Cut(); return append(all, of("", 2)), nil })
+		if !errors.Is(err, grants.ErrUnknown) {
+			t.Errorf("Update of a store that goes away meanwhile = %v, want ErrUnknown", err)
 		}
 	})
+}
+
+// loads waits until a store has its one grant.
+func loads(t *testing.T, s grants.Store) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		if all, err := s.Load(); err == nil && len(all) == 1 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the store is back: Load = %v, %v", all, err)
+		}
+	}
 }
 
 // Each person has an equal part of the room, and what is void makes room.
