@@ -18,9 +18,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// unaskedAnswer returns what a call brought along as an answer, or nil. In
-// either era it goes to the gate as it is, which believes it only with a state
-// of its own.
+// unaskedAnswer returns the answer that a call brought with it, or nil. In both eras
+// it goes to the gate unchanged. The gate believes it only if its state is one that
+// the gate made.
 func unaskedAnswer(ctx context.Context, p mcp.MultiRoundTripParams) *gate.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
@@ -31,7 +31,8 @@ func unaskedAnswer(ctx context.Context, p mcp.MultiRoundTripParams) *gate.Answer
 	return &gate.Answer{State: p.RequestState, Channel: formChannel(ctx)}
 }
 
-// readForm returns the answer that a client's form, or our card in its place, holds.
+// readForm returns the answer in a client's form, or in our card if the client shows
+// that instead.
 func readForm(ctx context.Context, state string, result *mcp.ElicitationResult) *gate.Answer {
 	return gate.ReadForm(state, string(result.Action), result.Content).Over(formChannel(ctx))
 }
@@ -45,15 +46,15 @@ func answerable(method string) bool {
 	return false
 }
 
-// A carriedAnswer is how a request says what its client's user answered, as it
-// was written; nil: it says nothing.
+// A carriedAnswer is the part of a request that says what its client's user answered,
+// as it was written. nil: the request says nothing.
 type carriedAnswer struct {
 	state     json.RawMessage
 	responses json.RawMessage
 }
 
-// problem says why what a request carries is no answer; empty when it is one, or
-// carries nothing. What an answer says is the gate's concern.
+// problem says why what a request carries is not an answer. It is empty if the
+// request carries an answer or nothing. The gate judges what the answer says.
 func (a *carriedAnswer) problem() string {
 	var state string
 	if a.state != nil && (isNull(a.state) || json.Unmarshal(a.state, &state) != nil) {
@@ -75,7 +76,7 @@ func (a *carriedAnswer) problem() string {
 			return fmt.Sprintf("inputResponses has %q, which must be an object", safetext.Shorten(safetext.Line(id), toolerr.MaxQuoted))
 		}
 		if id != inputID {
-			continue // of another question than ours: "ignore information they do not recognize"
+			continue // it answers another question than ours: "ignore information they do not recognize"
 		}
 		if json.Unmarshal(raw, &r) != nil || r.Action == nil {
 			return fmt.Sprintf(`inputResponses has %q, which must be the result of an elicitation: an "action", and "content" when it is accepted`, id)
@@ -86,8 +87,9 @@ func (a *carriedAnswer) problem() string {
 
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
-// refuseAnswer records, and returns as an error, that a request carries what is
-// no answer. A state that is one of ours allows nothing afterwards.
+// refuseAnswer records that a request carries something that is not an answer, and
+// returns that as an error. If the state is one of ours, it allows nothing
+// afterwards.
 func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem string) error {
 	var p struct {
 		Name         string
@@ -114,9 +116,9 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 	return err
 }
 
-// wrongAnswer is the error of a request whose answer has a state that is none of
-// an open question about it: the request is wrong, and nobody decided. It is nil
-// for everything else.
+// wrongAnswer returns the error for a request whose answer has a state that belongs
+// to no open question about it: the request is wrong, and nobody decided. It returns
+// nil for any other error.
 func wrongAnswer(err error) error {
 	denied, ok := errors.AsType[*gate.DeniedError](err)
 	if !ok || !denied.Invalid {

@@ -17,11 +17,11 @@ import (
 // inputID names our one question among the input requests of a call.
 const inputID = "approval"
 
-// form makes the elicitation that carries a question. The decision is an enum
-// with a title for each value, spelled as clients of every version read it; what
-// the person has to fill in are texts beside it, and not required, since nobody
-// fills in anything to deny. A client that can show our card in place of its form
-// is told of it; the message has all facts in any case.
+// form makes the elicitation that carries a question. The decision is an enum with a
+// title for each value, spelled so that clients of every version can read it. What
+// the person has to fill in are text fields beside it. They are not required, because
+// nobody fills in anything to deny. A client that can show our card in place of its
+// form is told so. The message has all the facts in any case.
 func form(ctx context.Context, q *gate.Question) mcp.ElicitationParams {
 	values := make([]string, len(q.Choices))
 	titles := make([]string, len(q.Choices))
@@ -49,23 +49,23 @@ func form(ctx context.Context, q *gate.Question) mcp.ElicitationParams {
 	}
 }
 
-// inputRequired asks a client of 2026-07-28 or later: it calls again with the
-// answer and our state.
+// inputRequired asks a client of 2026-07-28 or later to call again with the answer
+// and our state.
 func inputRequired(ctx context.Context, q *gate.Question) *mcpserver.InputRequestBuilder {
 	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(ctx, q))
 }
 
-// progressEvery is how often a client that wants to know is told what its call
+// progressEvery is how often a client that asked for progress is told what its call
 // waits for.
 const progressEvery = 5 * time.Second
 
-// ask waits until a person has answered, in the client's form or elsewhere, or
-// the call has waited long enough. The first answer is the one; the form is
-// withdrawn when it came from elsewhere. An error is the end of the call.
+// ask waits until a person has answered, in the client's form or elsewhere, or the
+// call has waited long enough. The first answer counts. If it came from elsewhere,
+// the form is withdrawn. An error ends the call.
 func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *gate.Answer, err error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, q.Wait, errNoAnswer)
 	defer cancel()
-	var form chan *gate.Answer // nil when the client does not ask
+	var form chan *gate.Answer // nil if the client does not ask
 	if q.Elicit {
 		form = make(chan *gate.Answer, 1)
 		go func() { form <- s.elicit(waiting, q) }()
@@ -78,7 +78,7 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 			case answer = <-form:
 				form = nil
 				if waiting.Err() == nil {
-					return // whoever answered: a person, or a client that could not ask
+					return // a person answered, or a client that could not ask
 				}
 			case <-q.Decided:
 				answer = s.opts.Gate.Answered(q)
@@ -101,7 +101,7 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 	return answer, err
 }
 
-// gaveUp is what a call does that nobody answered in time, that its client
+// gaveUp ends the wait of a call that nobody answered in time, that its client
 // cancelled, or that was made again.
 func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, error) {
 	if ctx.Err() != nil {
@@ -124,8 +124,8 @@ func (s *Server) tell(ctx context.Context, c *call, message string) {
 	})
 }
 
-// A teller tells a call's client, now and then, what the call waits for. A nil one
-// tells nothing.
+// A teller tells a call's client now and then what the call waits for. A nil teller
+// does nothing.
 type teller struct {
 	tell       func(message string)
 	quit, done chan struct{}
@@ -135,8 +135,8 @@ type teller struct {
 	since time.Time // guarded by mu
 }
 
-// telling starts a teller, or returns nil for a client that does not want to know.
-// The caller stops it.
+// telling starts a teller, or returns nil if the client does not want progress. The
+// caller stops it.
 func (s *Server) telling(ctx context.Context, c *call, what string) *teller {
 	if c.meta == nil || c.meta.ProgressToken == nil {
 		return nil
@@ -159,7 +159,7 @@ func (s *Server) telling(ctx context.Context, c *call, what string) *teller {
 	return t
 }
 
-// turn has the teller tell something else from now on.
+// turn changes what the teller tells from now on.
 func (t *teller) turn(what string) {
 	if t == nil {
 		return
@@ -169,7 +169,7 @@ func (t *teller) turn(what string) {
 	t.what, t.since = what, time.Now()
 }
 
-// turnNow is turn, and tells it at once.
+// turnNow is turn, and tells the client at once.
 func (t *teller) turnNow(what string) {
 	if t != nil {
 		t.turn(what)
@@ -183,7 +183,7 @@ func (t *teller) message() string {
 	return fmt.Sprintf("%s for %s", t.what, time.Since(t.since).Round(time.Second))
 }
 
-// stop returns when nothing more is told.
+// stop stops the teller. Nothing is told after stop returns.
 func (t *teller) stop() {
 	if t != nil {
 		close(t.quit)
@@ -191,8 +191,8 @@ func (t *teller) stop() {
 	}
 }
 
-// elicit asks the user of an older client and waits for the answer, until ctx
-// is done: then it returns nil. Whatever else goes wrong is an answer that allows
+// elicit asks the user of an older client and waits for the answer. It returns nil if
+// ctx is done first. If anything else goes wrong, it returns an answer that allows
 // nothing.
 func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
@@ -208,7 +208,7 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 		s.logger.Warn("the client could not ask", "err", err)
 		return &gate.Answer{
 			State: q.State, Channel: formChannel(ctx), Reason: "the client could not show the question",
-			Failed: !errors.Is(err, wire.ErrClosed), // nobody else needs to be asked for a client that is gone
+			Failed: !errors.Is(err, wire.ErrClosed), // if the client is gone, nobody else needs to be asked
 		}
 	}
 }

@@ -28,63 +28,63 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A baseTool is one of the tools that are always there, or a method beside
-// tools/call that takes the same road; of such a one only name, input and
-// prepare count.
+// A baseTool is one of the tools that are always there, or a method other than
+// tools/call that is handled the same way. A method uses only name, input and
+// prepare.
 type baseTool struct {
-	name        string // plain name, see [Server.exposed]; or the method's
+	name        string // plain name, see [Server.exposed]; or the method
 	title       string
 	description func(*Server, *packs.Catalog, *toolfiles.Once) string
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
-	meta        map[string]any // what a list says besides; nil: as for the others
+	meta        map[string]any // what a list says besides; nil: the same as for the other tools
 	cards       bool           // only for clients that show cards; see [Server.showsCards]
-	// prepare decodes the arguments and finds out what the call would do. It
-	// changes nothing. See [Server.prepareNow].
+	// prepare decodes the arguments and finds out what the call would do. It changes
+	// nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
 }
 
-// A call is one tools/call, or another request that the gate decides about, on
-// its way.
+// A call is one tools/call, or another request that the gate decides about, while it
+// is being handled.
 type call struct {
 	id      string // for the logs
 	tool    *baseTool
 	chat    *chat
 	caller  gate.Caller
-	catalog *packs.Catalog // the one this call keeps
+	catalog *packs.Catalog // the catalog that this call keeps
 	args    *callargs.Arguments
 	checked *checked // see check
 	log     logged   // see logged
 	meta    *mcp.Meta
-	// filled are the values that a person gave for what the tool needs to know of
-	// their context, by the names of the question's fields; nil before that.
+	// filled holds the values that a person gave for the context that the tool needs,
+	// by the names of the question's fields; nil before that.
 	filled map[string]string
-	// missing is what the tool needs to know of the context, for where nobody can be
-	// asked for it; nil: nothing.
+	// missing is the context that the tool needs, for when nobody can be asked for
+	// it; nil: nothing.
 	missing   *tools.MissingContextError
-	workspace *workspace.Workspace // the workspace that it is about; nil: the chat's first
-	ended     int                  // how many runs had ended when it was prepared last; see [run.confirm]
+	workspace *workspace.Workspace // the workspace that the call is about; nil: the chat's first
+	ended     int                  // how many runs had ended when the call was last prepared; see [run.confirm]
 
-	opens bool   // it gives the document of a pack from its beginning
+	opens bool   // the call shows a pack's document from its beginning
 	note  string // what the model should know besides the result; empty: nothing
 
 	telling sync.Mutex
-	told    int // pieces of progress that the client was told; guarded by telling
+	told    int // progress notifications sent so far; guarded by telling
 }
 
-// An action is a call that was understood: what a person is asked about it,
-// and the work itself, which needs the permit.
+// An action is a call that was understood: what a person is asked about it, and the
+// function that does the work, which needs the permit.
 type action struct {
 	request gate.Request
 	perform func(context.Context, *gate.Permit) (any, error)
 }
 
-// contextKey is where a client may say what its user looks at.
+// contextKey is the key under which a client may say what its user looks at.
 const contextKey = "packs-mcp/context"
 
-// call is the one road of every tool call. It recovers panics, whose texts are
-// for the log and not for a client.
+// call handles every tool call. It recovers from panics; their texts go to the log
+// and not to the client.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
 	id := wire.NewReference()
 	fails := func(e *toolerr.Error) *mcp.CallToolResult {
@@ -130,8 +130,8 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	return onceFor(ctx, result), err
 }
 
-// explain decides what a model may know of an error. What is not known here
-// becomes an internal error with a reference, and the cause goes to the log,
+// explain decides what a model may know about an error. An error that is not known
+// here becomes an internal error with a reference, and its cause goes to the log,
 // once, with the whole chain.
 func (s *Server) explain(err error, callID string) *toolerr.Error {
 	if e := toolerr.Known(err); e != nil {
@@ -141,8 +141,9 @@ func (s *Server) explain(err error, callID string) *toolerr.Error {
 	return &toolerr.Error{Code: toolerr.CodeInternalError, Message: wire.InternalMessage(callID), Reference: callID}
 }
 
-// decide takes one call through the gate, and a person, to its work. With a
-// question there is no result yet: the client calls again with the answer.
+// decide takes one call through the gate, and if needed to a person, and does its
+// work. If it returns a question, there is no result yet: the client calls again with
+// the answer.
 func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out any, _ *gate.Question, err error) {
 	act, err := s.prepare(ctx, c)
 	if err != nil {
@@ -155,7 +156,7 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 			s.refused(c.caller, c.tool.name, c.args, err)
 		}
 		if errors.Is(err, packfs.ErrReplaced) {
-			s.lookAt(ctx) // a pack that was put there anew, as git does, is a pack again
+			s.lookAt(ctx) // a pack that was replaced, as git does, is found again
 		}
 		return nil, nil, err
 	}
@@ -170,8 +171,8 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 	return out, nil, err
 }
 
-// sinceOpened says, once, that a pack is no longer what it was when the model saw its
-// document. opens is that it sees it now.
+// sinceOpened says, once, that a pack has changed since the model saw its document.
+// opens reports whether the model sees the document now.
 func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,9 +190,9 @@ func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
 	return fmt.Sprintf("Pack %s changed since you opened it. Open it again before you rely on its documents.", pack.ID)
 }
 
-// prepare finds out what a call would do, by the packs as they are. If the Catalog
-// may be out of date, it is made anew, once: a pack that changed, or that is not valid,
-// since the file may have been half written when it was looked at.
+// prepare finds out what a call would do with the packs as they are. It refreshes the
+// Catalog once if that may be out of date: if a pack changed, or is not valid, since
+// its file may have been half written when it was last read.
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 	act, err := s.prepareNow(ctx, c)
 	folder := ""
@@ -206,21 +207,21 @@ func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 		c.catalog = s.catalog(ctx, c.chat)
 		act, err = s.prepareNow(ctx, c)
 		if replaced != nil && errors.Is(err, packs.ErrNotFound) {
-			return act, replaced // what took its place is no pack
+			return act, replaced // what took its place is not a pack
 		}
 	}
 	return act, err
 }
 
-// prepareNow prepares a call by what is there now. That is done once, and again only
-// when a person filled something in or somebody was waited for: a person, or
-// another run.
+// prepareNow prepares a call from what is there now. A call is prepared once, and
+// again only if a person filled something in, or if the call waited for a person or
+// for another run.
 func (s *Server) prepareNow(ctx context.Context, c *call) (*action, error) {
 	c.ended = s.claims.Count()
 	return c.tool.prepare(s, ctx, c)
 }
 
-// lookAt has packs be looked at again at once: those in dirs, or all.
+// lookAt looks at the packs in dirs again now, or at all packs if dirs is empty.
 func (s *Server) lookAt(ctx context.Context, dirs ...string) {
 	if _, err := s.opts.Library.Refresh(ctx, dirs); err != nil {
 		s.logger.Debug("the packs were not scanned again", "err", err)
@@ -228,14 +229,14 @@ func (s *Server) lookAt(ctx context.Context, dirs ...string) {
 	s.Refresh(ctx)
 }
 
-// permit takes one call through the gate, and a person. What comes out is what
+// permit takes one call through the gate, and if needed to a person. It returns what
 // was allowed, or the question that the client carries to its user.
 func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.Answer) (_ *action, _ *gate.Permit, _ *gate.Question, err error) {
 	deciding := spans.From(ctx).Gate()
 	defer func() { deciding.End(err != nil && !errors.Is(err, gate.ErrDenied)) }()
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok && denied.Unasked && c.missing != nil {
-		return nil, nil, nil, c.missing // the caller can mend this without a person
+		return nil, nil, nil, c.missing // the caller can give it without a person
 	}
 	if invalid := wrongAnswer(err); invalid != nil {
 		return nil, nil, nil, invalid
@@ -254,9 +255,9 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 	return act, permit, nil, err
 }
 
-// askAndCheck waits for a person and decides again. What the call
-// would do is found out anew: the answer counts only if that is still the same.
-// When the client turns out not to show the question, the person is asked elsewhere.
+// askAndCheck waits for a person and decides again. It finds out anew what the call
+// would do: the answer counts only if that is still the same. If the client turns out
+// not to show the question, the person is asked elsewhere.
 func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, error) {
 	for {
 		act, permit, again, err := s.askOnce(ctx, c, q)
@@ -270,7 +271,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 	}
 }
 
-// askOnce is askAndCheck for one question. What comes out may be another.
+// askOnce is askAndCheck for one question. It may return another question.
 func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, *gate.Question, error) {
 	s.asking(q)
 	answered := spans.From(ctx).Waiting()
@@ -280,8 +281,8 @@ func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*actio
 		return nil, nil, nil, err
 	}
 	c.catalog = s.catalog(ctx, c.chat)
-	// A call that was cancelled meanwhile gets as far as the gate, which denies
-	// and records it.
+	// Pass a call that was cancelled meanwhile to the gate too, which denies and
+	// records it.
 	act, err := s.prepare(context.WithoutCancel(ctx), c)
 	if err != nil {
 		_ = s.refuse(c, answer) // the call cannot be made, whatever the answer
@@ -312,9 +313,9 @@ func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*act
 	return act, permit, err
 }
 
-// refuse records an answer to a call that cannot be made: what was asked about
-// is no longer there, or never was. Whatever the answer says is worth nothing.
-// It returns the denial.
+// refuse records an answer to a call that cannot be made, because what was asked
+// about is gone or never existed. The answer allows nothing. refuse returns the
+// denial.
 func (s *Server) refuse(c *call, answer *gate.Answer) error {
 	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args.Whole()}
 	err := s.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
@@ -342,7 +343,7 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *c
 	return c, nil
 }
 
-// caller is who makes a call of a chat.
+// caller returns who makes a call of a chat.
 func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Session) gate.Caller {
 	info := sess.GetClientInfo()
 	modern := mcpserver.IsModernRequest(ctx)
@@ -353,14 +354,14 @@ func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Ses
 	}
 }
 
-// checked are arguments that a tool takes.
+// checked holds arguments that fit the tool's schema.
 type checked struct {
 	tool     *tools.Tool
 	values   tools.Values
 	expanded *plan.Expanded // filled into the tool's command; nil: not yet, see [Server.expand]
 }
 
-// check holds the arguments for a pack's tool against its schema. That is done once
+// check checks the arguments for a pack's tool against its schema. It does that once
 // for each declaration of the tool, however often the call is prepared. The caller
 // passes the same args each time.
 func (c *call) check(tool *tools.Tool, args *strictjson.Node) (tools.Values, error) {
@@ -374,9 +375,9 @@ func (c *call) check(tool *tools.Tool, args *strictjson.Node) (tools.Values, err
 	return c.checked.values, nil
 }
 
-// expand fills the values that check took last into the tool's command. What the call
-// says and what is known of its context is the same each time that it is prepared, until
-// a person fills something in, so that is done once for each.
+// expand fills the values that check last accepted into the tool's command. It does
+// that once, and again only after a person filled something in: until then, the call
+// and what is known of its context are the same each time the call is prepared.
 func (s *Server) expand(c *call, of *plan.Call, tool *tools.Tool, values tools.Values) (*plan.Expanded, error) {
 	if c.checked.expanded == nil {
 		expanded, err := s.planner.Expand(of, tool, values)
@@ -388,9 +389,9 @@ func (s *Server) expand(c *call, of *plan.Call, tool *tools.Tool, values tools.V
 	return c.checked.expanded, nil
 }
 
-// logged returns what the log keeps of the arguments: of a pack's tool those that check
-// took last, else all. It is written again only when that, or what has to be left out,
-// is something else.
+// logged returns what the log keeps of the arguments: those that check last accepted
+// if the tool is a pack's, otherwise all. The text is made again only if the
+// arguments or the secrets to leave out have changed.
 func (c *call) logged(secrets *redact.Secrets) strictjson.Compact {
 	l := &c.log
 	if l.text.IsZero() || l.of != c.checked || !l.secrets.Equal(secrets) {
@@ -404,14 +405,15 @@ func (c *call) logged(secrets *redact.Secrets) strictjson.Compact {
 	return l.text
 }
 
-// logged is what the log keeps of arguments.
+// logged holds the log's version of the arguments.
 type logged struct {
 	text    strictjson.Compact
-	of      *checked        // nil: of the call's own
-	secrets *redact.Secrets // that text is without
+	of      *checked        // nil: made from the call's own arguments
+	secrets *redact.Secrets // the secrets that were left out
 }
 
-// decode puts the arguments of a base tool into v; see [callargs.Arguments.Decode].
+// decode decodes the arguments of a base tool into v; see
+// [callargs.Arguments.Decode].
 func (c *call) decode(v any) error {
 	problem := c.args.Decode(v)
 	if problem == "" {
@@ -422,7 +424,7 @@ func (c *call) decode(v any) error {
 	return e
 }
 
-// requireText says what is missing of name/value pairs that must not be empty.
+// requireText returns an error that names the empty values among name/value pairs.
 func (c *call) requireText(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {

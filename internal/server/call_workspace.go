@@ -8,8 +8,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// workspaceKey is where a client that calls a pack's tool by its own name says
-// which workspace it means: such a tool's arguments are the pack's.
+// workspaceKey is where a client that calls a pack's tool by its own name says which
+// workspace it means. The arguments of such a tool belong to the pack.
 const workspaceKey = "packs-mcp/workspace"
 
 // currentWorkspace returns the workspace that the call is about.
@@ -20,8 +20,8 @@ func (c *call) currentWorkspace() *workspace.Workspace {
 	return c.workspace
 }
 
-// inWorkspace makes the call be about the workspace with this handle; without
-// one, it is the chat's first.
+// inWorkspace makes the call use the workspace with this handle, or the chat's first
+// if the handle is empty.
 func (c *call) inWorkspace(handle string) error {
 	if handle == "" {
 		return nil
@@ -32,19 +32,19 @@ func (c *call) inWorkspace(handle string) error {
 	return toolerr.New(toolerr.CodeNotFound, "Leave workspace out, or pass one that a run of this chat returned.", "there is no such workspace in this chat")
 }
 
-// runsIn is inWorkspace for a call that runs a program, which may want a
-// workspace that nobody has used.
+// runsIn is inWorkspace for a call that runs a program. Such a call may ask for a
+// workspace that has not been used yet.
 func (c *call) runsIn(handle string) (err error) {
 	if handle != workspace.New {
 		return c.inWorkspace(handle)
 	}
-	if c.workspace == nil { // else it was prepared before
+	if c.workspace == nil { // otherwise the call was prepared before
 		c.workspace, err = c.chat.workspaces.Keep(c.digest())
 	}
 	return err
 }
 
-// digest tells the call from others, however its client spells the arguments.
+// digest identifies the call, however its client spells the arguments.
 func (c *call) digest() [sha256.Size]byte {
 	return sha256.Sum256(strictjson.Canonical([]any{c.tool.name, c.args.Tree.Value()}))
 }

@@ -19,29 +19,28 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// The two tools of the road for clients that show cards and cannot ask. The client
-// shows the card beside the result of the first; only the card is meant to call the
-// second.
+// The two tools for clients that show cards and cannot ask. The client shows the card
+// beside the result of the first tool. Only the card is meant to call the second.
 const (
 	toolApprovals = toolname.Prefix + "approvals"
 	toolDecide    = toolname.Prefix + "decide"
 )
 
 const (
-	// cardURI is the resource of the card. It is in no list of resources, and has
-	// nothing of any question in it.
+	// cardURI is the resource of the card. It is in no list of resources, and it
+	// holds nothing about any question.
 	cardURI = "ui://packs-mcp/approval"
-	// cardKey is where a card gets its question, in _meta, which is not for models.
+	// cardKey is where a card finds its question, in _meta, which models do not see.
 	cardKey = "packs-mcp/approval"
 )
 
-// appsSettings are what the server says of MCP Apps.
+// appsSettings returns what the server declares about MCP Apps.
 func appsSettings() map[string]any {
 	return map[string]any{"mimeTypes": []string{wire.AppsMIME}, "elicitation": map[string]any{}}
 }
 
-// cardMeta is what an elicitation says besides its message: which card shows it, and
-// the facts for the card. It is nil for a client that shows its own form.
+// cardMeta returns the metadata of an elicitation: which card shows it, and the facts
+// for the card. It is nil for a client that shows its own form.
 func cardMeta(ctx context.Context, q *gate.Question) *mcp.Meta {
 	if _, sess, ok := chatOf(ctx); !ok || !sess.RendersForms() {
 		return nil
@@ -54,7 +53,7 @@ func cardMeta(ctx context.Context, q *gate.Question) *mcp.Meta {
 	})
 }
 
-// formChannel is how a client shows a question that it was given, for the log.
+// formChannel returns how a client shows a question, for the log.
 func formChannel(ctx context.Context) string {
 	if _, sess, ok := chatOf(ctx); ok && sess.RendersForms() {
 		return queue.ChannelCard
@@ -62,7 +61,7 @@ func formChannel(ctx context.Context) string {
 	return queue.ChannelElicitation
 }
 
-// readCard gives the document of the card.
+// readCard returns the document of the card.
 func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata, error) {
 	method := metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
 	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, nil)
@@ -74,7 +73,7 @@ func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata
 	}
 	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{mcp.TextResourceContents{
 		URI: p.URI, MIMEType: wire.AppsMIME, Text: out.(string),
-		// No domains: the card loads nothing, and speaks with nobody but the client.
+		// No domains: the card loads nothing, and talks only to the client.
 		Meta: map[string]any{"ui": map[string]any{"prefersBorder": false}},
 	}}}, nil
 }
@@ -116,7 +115,7 @@ func decideTool() *baseTool {
 	}
 }
 
-// A waitingResult says how many calls wait; the card gets their facts.
+// A waitingResult says how many calls wait. The card gets their facts.
 type waitingResult struct {
 	Waiting int    `json:"waiting"`
 	Hint    string `json:"hint"`
@@ -127,7 +126,7 @@ type waitingResult struct {
 func (*waitingResult) Failed() bool      { return false }
 func (r *waitingResult) Meta() *mcp.Meta { return mcp.NewMetaFromMap(map[string]any{cardKey: r.card}) }
 
-// errNoCards is the error of a tool for cards where there are none.
+// errNoCards returns the error of a card tool if the client shows no cards.
 func errNoCards() error {
 	return toolerr.New(toolerr.CodeNotFound, "Tell the user which call waits, and its approval_code if it has one.", "this client shows no approval cards, or gave wrong answers on them")
 }
@@ -159,12 +158,12 @@ func (s *Server) prepareApprovals(_ context.Context, c *call) (*action, error) {
 	}, nil
 }
 
-// prepareDecide takes an answer of the card. The secret is in no log.
+// prepareDecide accepts an answer from the card. The secret is not logged.
 func (s *Server) prepareDecide(_ context.Context, c *call) (*action, error) {
 	if !s.opts.Gate.ShowsInChat(c.caller) {
 		return nil, errNoCards()
 	}
-	// What is not an answer is a wrong one: it did not come from the card.
+	// What cannot be read counts as a wrong answer: it did not come from the card.
 	var p struct {
 		Secret   string `json:"secret"`
 		Decision string `json:"decision"`

@@ -20,23 +20,23 @@ const (
 	resourcesChanged = mcp.MethodNotificationResourcesListChanged
 )
 
-// A listener is told of changes that concern its chat, if its client wants to
-// know of them.
+// A listener is told about changes in its chat, if its client wants to know about
+// them.
 type listener interface {
 	Tell(wire.Note)
 }
 
-// listSet says of each list whether something is so.
+// A listSet holds one flag for each kind of list.
 type listSet struct{ tools, prompts, resources bool }
 
-// hasSeen reports whether the chat's client can have seen something of the packs.
+// hasSeen reports whether the chat's client may have seen anything of the packs.
 func (c *chat) hasSeen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen != nil
 }
 
-// tell tells everybody who listens.
+// tell tells all listeners.
 func (c *chat) tell(n wire.Note) {
 	for _, l := range c.everyListener() {
 		l.Tell(n)
@@ -49,7 +49,7 @@ func (c *chat) everyListener() []listener {
 	return slices.Clone(c.listeners)
 }
 
-// saw remembers the first Catalog that a client could see something of.
+// saw remembers the first Catalog that a client could see any of.
 func (c *chat) saw(now *packs.Catalog) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,11 +58,11 @@ func (c *chat) saw(now *packs.Catalog) {
 	}
 }
 
-// Refresh tells the client of every chat which of its lists differ from what
-// they were, or from one that it was given meanwhile. The watcher of the folders
-// calls it after each look, also when the look found nothing different: a list of
-// tools is made from the files as they are at that moment, which may have been
-// others between two looks. No client keeps it waiting. It leaves off when ctx ends.
+// Refresh tells the client of every chat which of its lists have changed since it was
+// told or given them. The watcher of the folders calls Refresh after each look, even
+// if the look found nothing different: a list of tools is made from the files as they
+// are at that moment, and they may have been different between two looks. Refresh
+// does not wait for any client. It stops when ctx ends.
 func (s *Server) Refresh(ctx context.Context) {
 	now := s.opts.Library.Catalog(ctx)
 	s.changeTo(now)
@@ -74,11 +74,13 @@ func (s *Server) Refresh(ctx context.Context) {
 	}
 }
 
-// follow tells a chat's client which of its lists, as they are now, differ from
-// those that it was last told of, or from any that it was given since: a person
-// detaches a pack, or files change. A client may keep either.
+// follow tells a chat's client which of its lists now differ from those that it was
+// last told about, and from any that it was given since. Lists differ because a
+// person detached a pack, or because files changed. The client may keep any of these
+// lists.
 func (s *Server) follow(ctx context.Context, c *chat) {
-	// One at a time, each with the newest Catalog: what is told last is what is so.
+	// One at a time, each with the newest Catalog, so that the last thing told is
+	// true.
 	c.following.Lock()
 	defer c.following.Unlock()
 	now := s.catalog(ctx, c)
@@ -87,7 +89,7 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 	c.seen = now
 	c.mu.Unlock()
 	if before == nil || len(c.everyListener()) == 0 {
-		return // The tools are compared with what was told when somebody hears it.
+		return // The tools are compared with what was told once there is a listener.
 	}
 	if told == "" {
 		told = s.toolsPrintBefore(before, c)
@@ -109,8 +111,8 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 	}
 }
 
-// catchUp is follow for a chat whose client was told of other packs than there are
-// now. It returns these.
+// catchUp is follow for a chat whose client was told about an older Catalog. It
+// returns the current one.
 func (s *Server) catchUp(ctx context.Context, c *chat) *packs.Catalog {
 	now := s.catalog(ctx, c)
 	c.mu.Lock()
@@ -123,8 +125,9 @@ func (s *Server) catchUp(ctx context.Context, c *chat) *packs.Catalog {
 	return now
 }
 
-// nowTold remembers the tools that the client is told of, and returns which lists
-// it was given others of since the last time. The caller holds following.
+// nowTold remembers which tools the client is told about. It returns the lists of
+// which the client was given a different version since it was last told. The caller
+// holds following.
 func (c *chat) nowTold(tools string) (stray listSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,9 +136,9 @@ func (c *chat) nowTold(tools string) (stray listSet) {
 	return stray
 }
 
-// giveTools returns the list of tools that list makes for the client, and
-// remembers that the client has it. [Server.follow] waits meanwhile: it would
-// compare what the client has without this list.
+// giveTools returns the list of tools that list makes for the client, and remembers
+// that the client has it. [Server.follow] waits meanwhile: otherwise it would compare
+// without this list.
 func (s *Server) giveTools(ctx context.Context, c *chat, list func(*packs.Catalog) []mcp.Tool) []mcp.Tool {
 	c.following.Lock()
 	defer c.following.Unlock()
@@ -152,8 +155,8 @@ func (s *Server) giveTools(ctx context.Context, c *chat, list func(*packs.Catalo
 	return out
 }
 
-// giveCatalog returns the packs of which the client is given a list of prompts or
-// resources, and remembers that the client has both lists.
+// giveCatalog returns the packs for a list of prompts or resources that the client is
+// given, and remembers that the client has both lists.
 func (s *Server) giveCatalog(ctx context.Context, c *chat) *packs.Catalog {
 	c.following.Lock()
 	defer c.following.Unlock()
@@ -173,7 +176,7 @@ func (s *Server) giveCatalog(ctx context.Context, c *chat) *packs.Catalog {
 	return now
 }
 
-// tellTools tells the client that its tools changed by what it did itself.
+// tellTools tells the client that its own call changed its tools.
 func (s *Server) tellTools(catalog *packs.Catalog, c *chat) {
 	c.following.Lock()
 	defer c.following.Unlock()
@@ -184,7 +187,8 @@ func (s *Server) tellTools(catalog *packs.Catalog, c *chat) {
 	c.tell(wire.Note{Method: toolsChanged})
 }
 
-// printOf digests a list as it goes to a client; nil when it cannot.
+// printOf returns a digest of a list as it is sent to a client, or nil if the list
+// cannot be encoded.
 func printOf(list any) []byte {
 	raw, err := json.Marshal(list)
 	if err != nil {

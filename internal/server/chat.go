@@ -16,19 +16,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
-// A chat is one conversation: what was enabled in it, its workspace, and who
-// wants to hear when its lists change. Over stdio and HTTP+SSE it is the
-// connection; over Streamable HTTP the session, or, since 2026-07-28, everything
-// with one token.
+// A chat is one conversation: what was enabled in it, its workspaces, and its
+// listeners. Over stdio and HTTP+SSE it is the connection. Over Streamable HTTP it is
+// the session or, since 2026-07-28, everything with one token.
 type chat struct {
 	id     string // opaque; grants belong to it
-	person string // whose it is, over HTTP with a token for each; empty otherwise
+	person string // the person it belongs to, over HTTP with a token for each; empty otherwise
 	origin gate.Origin
 	ends   string // when it ends, in words: "until this client closes"
 
 	workspaces *workspace.Set // which its programs write to
 
-	runs   chan struct{} // a place for each program that runs
+	runs   chan struct{} // holds a value for each program that runs
 	server *Server
 	over   chan struct{} // closed when the chat ends
 
@@ -37,24 +36,24 @@ type chat struct {
 	mu          sync.Mutex
 	client      string                  // name and version that the client gave
 	enabled     map[string]*enabledPack // :: pack id → its enabled tools
-	opened      map[string]string       // :: pack id → its digest when the model saw its document last
-	enables     int                     // tools that were enabled so far
+	opened      map[string]string       // :: pack id → its digest when the model last saw its document
+	enables     int                     // how many tools were enabled so far
 	listeners   []listener
 	seen        *packs.Catalog  // of the last call; see [Server.follow]
-	told        string          // the tools that the client was told of last, or given first, see toolsPrint; empty: nothing
+	told        string          // the tools that the client was last told about, or first given, see toolsPrint; empty: nothing
 	listed      bool            // the client was given its tools
-	stray       listSet         // of which the client was given others since it was told
-	watched     map[string]look // :: URI of a resource that somebody subscribed to → how it was
-	subscribers map[string]int  // :: such a URI → how many clients did
-	listens     int             // streams of 2026-07-28 that are open for news
-	watching    chan struct{}   // closed when the goroutine that looks at watched ends; nil: none
+	stray       listSet         // lists of which the client was given another version since it was told
+	watched     map[string]look // :: URI of a resource with subscribers → its file when last looked at
+	subscribers map[string]int  // :: such a URI → number of subscribers
+	listens     int             // open streams of 2026-07-28 for news
+	watching    chan struct{}   // closed when the goroutine that looks at watched ends; nil: there is none
 	isOver      bool
 	own         attach.Set     // what a person attached and detached in this chat alone
 	base        *packs.Catalog // what view was made from
-	view        *packs.Catalog // the packs with own; nil: to be made
+	view        *packs.Catalog // the packs with own applied; nil: not made yet
 }
 
-// newChat starts a chat of a client.
+// newChat starts a chat for a client.
 func (s *Server) newChat(of wire.Client) (*chat, error) {
 	own, err := workspace.NewSet(workspace.Place{Each: s.opts.Workspaces, Shared: s.opts.Workspace})
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *chat) ID() string { return c.id }
 // Abandon says that the chat's client is gone, though its calls may still end.
 func (c *chat) Abandon() { c.server.opts.Gate.Abandon(c.id) }
 
-// Close forgets a chat whose calls have ended, but for what is in its workspaces.
+// Close drops a chat whose calls have ended. The files in its workspaces stay.
 func (c *chat) Close() {
 	s := c.server
 	s.opts.Gate.EndChat(c.id)
@@ -101,10 +100,10 @@ func chatOf(ctx context.Context) (*chat, *wire.Session, bool) {
 	return ch, sess, ok
 }
 
-// Listen has a session told of what changes in its chat, until Unlisten.
+// Listen tells a session about changes in its chat, until Unlisten.
 func (c *chat) Listen(sess *wire.Session) { c.listen(sess) }
 
-// Unlisten has a session told of nothing more.
+// Unlisten ends what Listen began.
 func (c *chat) Unlisten(sess *wire.Session) { c.unlisten(sess) }
 
 func (c *chat) listen(l listener) {
@@ -121,8 +120,8 @@ func (c *chat) unlisten(l listener) {
 	c.listeners = slices.DeleteFunc(c.listeners, func(have listener) bool { return have == l })
 }
 
-// takeRun waits for a place to run a program in, in order, and returns what
-// gives the place back.
+// takeRun waits until the chat may run one more program, in order of arrival. It
+// returns the function that gives the place back.
 func (c *chat) takeRun(ctx context.Context) (release func(), err error) {
 	select {
 	case c.runs <- struct{}{}:
@@ -132,5 +131,5 @@ func (c *chat) takeRun(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// errNoChat is about a chat that has ended, or never was.
+// errNoChat is returned for a chat that has ended, or never existed.
 var errNoChat = errors.New("this chat has ended")

@@ -15,12 +15,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
-// A ChatView is what a person may see and change of one chat, beside its calls. All
-// its texts are safe to show.
+// A ChatView is what a person may see of one chat, and change in it, besides its
+// calls. All its texts are safe to show.
 type ChatView struct {
 	Chat      string // opaque id
 	Client    string // name and version that the client gave; may be empty
-	Person    string // whose token it is, over HTTP; empty: nobody's in particular. Not the client's words
+	Person    string // whose token it is, over HTTP; empty: no particular person. Not the client's words
 	Ends      string // when it ends, in words
 	Packs     []PackView
 	Artifacts []workspace.File
@@ -34,7 +34,7 @@ type PackView struct {
 	Problems              []string
 }
 
-// maxViewPacks is how many packs that are not attached a [ChatView] has.
+// maxViewPacks is how many packs that are not attached a [ChatView] can hold.
 const maxViewPacks = 500
 
 // ChatViews returns a view of every chat, sorted by id.
@@ -46,8 +46,8 @@ func (s *Server) ChatViews(ctx context.Context) []ChatView {
 	return all
 }
 
-// Changes returns a channel that is closed when the chats, or their packs, change
-// next.
+// Changes returns a channel that is closed at the next change of the chats or their
+// packs.
 func (s *Server) Changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,11 +57,12 @@ func (s *Server) Changes() <-chan struct{} {
 	return s.changed
 }
 
-// Ready makes what the next query for packs goes by, one step at a time, and reports
-// whether there may be more to do. It is for quiet moments; see [finder.Finder.Ready].
+// Ready prepares the index for the next query, one step at a time, and reports
+// whether there may be more to do. Call it when nothing else is going on; see
+// [finder.Finder.Ready].
 func (s *Server) Ready(ctx context.Context) (did bool) { return s.finder.Ready(ctx) }
 
-// changeTo is change, if now is not the Catalog that it was called with before.
+// changeTo calls change if now is not the Catalog that it was last called with.
 func (s *Server) changeTo(now *packs.Catalog) {
 	s.mu.Lock()
 	before := s.shown
@@ -94,13 +95,13 @@ func (s *Server) chatView(ctx context.Context, c *chat) ChatView {
 	c.mu.Lock()
 	client := c.client
 	c.mu.Unlock()
-	compiled := 0 // packs whose tools were looked at: of many, that takes long
+	compiled := 0 // packs whose tools were read: for many packs that takes long
 	r := ChatView{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.workspaces.Files(ctx)}
 	for _, p := range s.catalog(ctx, c).All() {
 		if p.ShadowedBy != "" || !p.Offered {
 			continue
 		}
-		// Those that are attached are all there, however many others there are.
+		// All attached packs are included, however many others there are.
 		if len(r.Packs) >= maxViewPacks && !p.Attached {
 			continue
 		}
@@ -109,7 +110,7 @@ func (s *Server) chatView(ctx context.Context, c *chat) ChatView {
 			Trust: gate.Trust(p.Trust).Words(), Attached: p.Attached,
 		}
 		problems := p.Problems
-		// Not only where there are files with tools: an entry document may have some.
+		// Do this even if there is no tool file: an entry document may declare tools.
 		if p.Attached && p.Valid && compiled < maxViewPacks {
 			compiled++
 			_, problems = s.inspect(p)
@@ -120,7 +121,7 @@ func (s *Server) chatView(ctx context.Context, c *chat) ChatView {
 	return r
 }
 
-// named remembers how a chat's client calls itself.
+// named remembers what a chat's client calls itself.
 func (s *Server) named(c *chat, client string) {
 	c.mu.Lock()
 	other := c.client != client
@@ -140,8 +141,8 @@ func (s *Server) chatNamed(id string) (*chat, error) {
 	return nil, errNoChat
 }
 
-// SetAttached attaches a pack to one chat, or detaches it, for as long as the
-// chat lasts. What every new chat starts with stays as it is.
+// SetAttached attaches a pack to one chat, or detaches it, until the chat ends. It
+// does not change what every new chat starts with.
 func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool) error {
 	c, p, err := s.attachable(ctx, chatID, packID, on)
 	if err != nil || p.Attached == on {
@@ -163,7 +164,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	return nil
 }
 
-// CanAttach says why SetAttached would refuse; nil when it would not.
+// CanAttach returns why SetAttached would refuse, or nil if it would not.
 func (s *Server) CanAttach(ctx context.Context, chatID, packID string, on bool) error {
 	_, _, err := s.attachable(ctx, chatID, packID, on)
 	return err
@@ -181,8 +182,8 @@ func (s *Server) attachable(ctx context.Context, chatID, packID string, on bool)
 	return c, p, err
 }
 
-// catalog returns the packs as they are now, with what is attached to this
-// chat. A chat that is nil has attached nothing of its own.
+// catalog returns the packs as they are now, with what is attached to this chat. A
+// nil chat has attached nothing of its own.
 func (s *Server) catalog(ctx context.Context, c *chat) *packs.Catalog {
 	now := s.opts.Library.Catalog(ctx)
 	if c == nil {
@@ -191,7 +192,7 @@ func (s *Server) catalog(ctx context.Context, c *chat) *packs.Catalog {
 	return c.viewOf(now)
 }
 
-// viewOf is a Catalog with what is attached to this chat.
+// viewOf returns a Catalog with what is attached to this chat.
 func (c *chat) viewOf(now *packs.Catalog) *packs.Catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
 package server
 
-// What clients are known to do.
+// What is known about clients.
 
 import (
 	"context"
@@ -12,18 +12,19 @@ import (
 )
 
 // patience returns how long a client is known to wait for a call; 0: not known.
-// progress reports whether it wants to be told of progress.
+// progress says whether the client asked for progress.
 func patience(client string, progress bool) time.Duration {
-	// Measured with calls that waited; docs/reference/clients.md has the versions. Each is
-	// less than the time after which the client was seen, or says, to give up.
+	// Measured with calls that waited; docs/reference/clients.md has the versions.
+	// Each value is less than the time after which the client was seen to give up, or
+	// says that it does.
 	for _, known := range []struct {
 		name     string // the beginning of clientInfo.name
 		wait     time.Duration
-		progress bool // only if it is told of progress
+		progress bool // only if it gets progress
 	}{
 		{"claude-code", 4 * time.Minute, false},
 		{"codex-mcp-client", 4 * time.Minute, false}, // gives up after 5 minutes
-		{"copilot-cli", 150 * time.Second, false},    // gives up after 3 minutes, unless it is told of progress
+		{"copilot-cli", 150 * time.Second, false},    // gives up after 3 minutes, unless it gets progress
 		{"gemini-cli-mcp-client", 4 * time.Minute, false},
 		{"opencode", 4 * time.Minute, true}, // gives up after 1 minute without progress
 		{"qwen-cli-mcp-client", 4 * time.Minute, false},
@@ -35,8 +36,8 @@ func patience(client string, progress bool) time.Duration {
 	return 0
 }
 
-// onceFor returns an error with its text alone for clients that show their model both
-// that and the structure. The text has the same JSON.
+// onceFor returns an error with only its text for clients that show their model both
+// the text and the structured content. The text has the same JSON.
 func onceFor(ctx context.Context, result *mcp.CallToolResult) *mcp.CallToolResult {
 	if result == nil || !result.IsError {
 		return result

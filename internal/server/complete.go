@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// maxValues is how many values a completion has, by the protocol.
+// maxValues is how many values the protocol allows in a completion.
 const maxValues = 100
 
 type completeParams struct {
@@ -44,7 +44,7 @@ type completion struct {
 	HasMore bool     `json:"hasMore"`
 }
 
-// complete answers completion/complete with names only, as lists do: ids of
+// complete answers completion/complete. It offers only names, as lists do: ids of
 // packs for the prompts attach and detach, and ids and paths for the templates.
 func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p completeParams
@@ -72,8 +72,8 @@ func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	return out, nil
 }
 
-// promptValues are what an argument of a prompt may be; not ok when there is no
-// such argument.
+// promptValues returns the possible values of a prompt's argument. ok is false if
+// there is no such argument.
 func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []string, ok bool) {
 	switch {
 	case (p.Ref.Name == promptAttach || p.Ref.Name == promptDetach) && p.Argument.Name == argPack:
@@ -88,7 +88,7 @@ func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []stri
 	}
 }
 
-// templateValues are what a variable of a template may be.
+// templateValues returns the possible values of a template's variable.
 func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *completeParams) (values []string, ok bool) {
 	skill := p.Ref.URI == templateSkill
 	switch {
@@ -131,13 +131,13 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 	}
 }
 
-// maxCompleted is how many names of a pack are looked at for a completion.
+// maxCompleted is how many names of a pack a completion reads.
 const maxCompleted = 2000
 
-// maxDepth is how deep in a pack they are looked for.
+// maxDepth is how deep in a pack a completion looks for names.
 const maxDepth = 8
 
-// packFiles are the paths of a pack's regular files, as many as are looked at.
+// packFiles returns the paths of a pack's regular files, up to maxCompleted.
 func packFiles(p *packs.Pack) []string {
 	dir, err := p.OpenDir()
 	if err != nil {
@@ -147,8 +147,8 @@ func packFiles(p *packs.Pack) []string {
 	return regularFiles(dir, maxCompleted)
 }
 
-// regularFiles are the paths of the regular files below a folder, after at most
-// so many names.
+// regularFiles returns the paths of the regular files below a folder. It reads at
+// most this many names.
 func regularFiles(dir *packfs.Dir, names int) []string {
 	var all []string
 	var walk func(at string, depth int)

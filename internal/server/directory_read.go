@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// methodDirectoryRead is a method that the library has no constant for.
+// methodDirectoryRead is a method for which the library has no constant.
 const methodDirectoryRead = "resources/directory/read"
 
 type directoryParams struct {
@@ -26,7 +26,7 @@ type directoryParams struct {
 	roundTrip
 }
 
-// directoryMethod is resources/directory/read on the road of every call.
+// directoryMethod returns the baseTool for resources/directory/read.
 func directoryMethod() *baseTool {
 	return &baseTool{
 		name:    methodDirectoryRead,
@@ -35,7 +35,7 @@ func directoryMethod() *baseTool {
 	}
 }
 
-// readDirectory answers resources/directory/read: the direct children of a
+// readDirectory answers resources/directory/read: it returns the direct children of a
 // folder.
 func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p directoryParams
@@ -49,8 +49,8 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	if u, ok := address.Parse(p.URI); !ok || u.Scheme != address.SchemeWorkspace && len(address.Places(r.catalog, u)) == 0 {
 		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
-	// A result that asks for input is for the protocol's own methods: whoever
-	// calls this one is asked elsewhere.
+	// Only the protocol's own methods can return a result that asks for input, so the
+	// caller of this one is asked elsewhere.
 	out, _, err := s.pass(ctx, directoryMethod(), p.tree(), p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
 	switch {
 	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
@@ -81,8 +81,8 @@ func (s *Server) prepareDirectory(ctx context.Context, c *call) (*action, error)
 	}}, nil
 }
 
-// packChildren are the files of a pack's folder, and the folders in which there
-// are files, sorted by their URIs.
+// packChildren returns the files in a pack's folder, and the subfolders that contain
+// files, sorted by their URIs.
 func (s *Server) packChildren(f *found) []mcp.Resource {
 	prefix := f.path + "/"
 	if f.path == "." {
@@ -118,8 +118,8 @@ func folderResource(uri, name string) mcp.Resource {
 	return mcp.Resource{URI: uri, Name: safetext.Line(name), MIMEType: mimeDirectory}
 }
 
-// workspaceChildren are the regular files and the folders of a folder of the
-// workspace, as many as are listed of one.
+// workspaceChildren returns the regular files and folders in a folder of the
+// workspace, up to the bound for one listing.
 func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
 	d, err := c.currentWorkspace().Open()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// frontMethod returns what answers a method in front of the library; nil when
-// the library does. The result is a pointer to a struct of the mcp package, or
-// to one that embeds [mcp.Result].
+// frontMethod returns the function that answers a method before the library sees it,
+// or nil if the library answers it. The result is a pointer to a struct of the mcp
+// package, or to one that embeds [mcp.Result].
 func frontMethod(method string) func(*Server, context.Context, *frontRequest) (mcp.ResultMetadata, error) {
 	switch method {
 	case string(mcp.MethodPromptsList):
@@ -42,9 +42,9 @@ func frontMethod(method string) func(*Server, context.Context, *frontRequest) (m
 	}
 }
 
-// front answers a request in front of the library, in either era. ok is false
-// when it is the library's: one of its methods, a notification, or a request of
-// an era that it refuses.
+// front answers a request before the library sees it, in either era. ok is false if
+// the library must handle the message: one of its own methods, a notification, or a
+// request of an era that it refuses.
 func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMessage, ok bool) {
 	answer := frontMethod(m.Method)
 	if answer == nil && !answerable(m.Method) || m.ID == nil {
@@ -74,7 +74,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	if mcp.IsModernProtocol(version) {
 		info.Modern, info.ClientInfo, info.ClientCapabilities = true, meta.ClientInfo(), meta.ClientCapabilities()
 		if !mcp.IsValidProtocolVersion(version) || info.ClientCapabilities == nil {
-			return nil, false // refused for every method in the same words
+			return nil, false // the library refuses these in the same words for every method
 		}
 		if info.ClientInfo != nil {
 			sess.SetClientInfo(*info.ClientInfo)
@@ -94,8 +94,8 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(m.ID), Result: result}, true
 }
 
-// metaOf returns what _meta says; nil if there is none. It reports false if that, or
-// the parameters, cannot be read.
+// metaOf returns the request's _meta, or nil if there is none. It reports false if
+// _meta or the parameters cannot be read.
 func metaOf(params wire.Params) (meta *mcp.Meta, ok bool) {
 	if raw := params.Raw(); len(raw) > 0 && !params.IsObject() && !isNull(raw) {
 		return nil, false
@@ -104,9 +104,9 @@ func metaOf(params wire.Params) (meta *mcp.Meta, ok bool) {
 	return meta, raw == nil || json.Unmarshal(raw, &meta) == nil
 }
 
-// decorate adds what results of 2026-07-28 have. What a chat sees is its own,
-// and changes when a person allows it, when a program runs, or when somebody
-// edits a pack: nothing of it may be kept.
+// decorate adds what results of 2026-07-28 have. What a chat sees is its own, and
+// changes when a person allows it, when a program runs, or when somebody edits a
+// pack, so clients must not cache it.
 func (s *Server) decorate(result mcp.ResultMetadata) {
 	if result.GetResultType() == "" {
 		result.SetResultType(mcp.ResultTypeComplete)
@@ -119,9 +119,8 @@ func (s *Server) decorate(result mcp.ResultMetadata) {
 	}
 }
 
-// refusal is what a client gets for an error of a request in front of the
-// library: what a model would get of a tool, as far as an error of JSON-RPC can
-// say it.
+// refusal returns the error that a client gets for a request answered here. It says
+// what a tool would tell a model, as far as a JSON-RPC error can.
 func (s *Server) refusal(method string, err error) *toolerr.RPCError {
 	if e, ok := errors.AsType[*toolerr.RPCError](err); ok {
 		return e
@@ -145,8 +144,8 @@ func (s *Server) refusal(method string, err error) *toolerr.RPCError {
 	}
 }
 
-// orReadFile names the tool for a file whose resource is not given because the
-// client cannot ask, or does not wait. What a person denied stays denied.
+// orReadFile adds a hint to use read_file for a file whose resource is not given
+// because the client cannot ask, or does not wait. What a person denied stays denied.
 func (s *Server) orReadFile(err error) string {
 	if e, ok := errors.AsType[*gate.DeniedError](err); ok && e.Unasked {
 		return ". Files are also read by " + s.exposed(toolReadFile) + "(pack_id, path)"

@@ -13,15 +13,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A frontRequest is a request that is answered in front of the library: what it
-// has no hook for, and what belongs to one chat, while its own registries are
-// for everybody.
+// A frontRequest is a request that is answered before the library sees it: the
+// library has no hook for it, or it concerns one chat, while the library's registries
+// are shared by all.
 type frontRequest struct {
 	method  string
 	params  json.RawMessage
 	modern  bool // of 2026-07-28 or later
 	chat    *chat
-	catalog *packs.Catalog // as it was at first; what the gate decides about is found out anew by its call
+	catalog *packs.Catalog // as it was at first; a call that the gate decides about looks again
 }
 
 // An inputResult asks a client of 2026-07-28 or later for a person's answer.
@@ -41,14 +41,14 @@ func (r *frontRequest) decode(v any) error {
 	return nil
 }
 
-// roundTrip are the parameters with which a client carries an answer.
+// A roundTrip holds the parameters with which a client carries an answer.
 type roundTrip struct {
 	Meta *mcp.Meta `json:"_meta"`
 	mcp.MultiRoundTripParams
 }
 
-// pass takes a request of the kind that the gate decides about on the road of
-// every tool call. args are the arguments as they are shown and logged, an object.
+// pass handles a request that the gate decides about in the same way as a tool call.
+// args are the arguments as they are shown and logged, an object.
 func (s *Server) pass(ctx context.Context, method *baseTool, args *strictjson.Node, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
 	read := callargs.Of(args)
 	c, err := s.newCall(ctx, wire.NewReference(), method, read, trip.Meta)

@@ -1,7 +1,7 @@
 package server
 
-// What a person is told of a pack, and what is given of it afterwards: the bytes that
-// were digested for the question, or none.
+// What a person is told about a pack, and what is given of it afterwards: exactly the
+// bytes that were digested for the question, or nothing.
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// facts fills in what a person is told of a pack.
+// facts returns what a person is told about a pack.
 func (s *Server) facts(ctx context.Context, p *packs.Pack) (gate.Pack, error) {
 	facts, _, err := s.factsAndTree(ctx, p)
 	return facts, err
 }
 
-// factsAndTree is facts, and what was digested for them.
+// factsAndTree is facts, and also returns the tree that was digested for them.
 func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *packfs.Tree, error) {
 	if err := s.keepsOut(p.ID, p.Dir); err != nil {
 		return gate.Pack{}, nil, err
 	}
 	dir, err := p.OpenDir()
-	if errors.Is(err, packfs.ErrReplaced) { // as an update does, which may have been seen just now
+	if errors.Is(err, packfs.ErrReplaced) { // an update does this, and it may have just been seen
 		return gate.Pack{}, nil, &toolerr.OutdatedError{Pack: p, Err: err}
 	}
 	if err != nil {
@@ -54,18 +54,18 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 	return facts, tree, nil
 }
 
-// maxKept is the largest entry document, in bytes, that is kept while a call is made,
-// and not read again.
+// maxKept is the largest entry document, in bytes, that is kept in memory during a
+// call and not read again.
 const maxKept = 256 << 10
 
-// maxVerified is the largest file, in bytes, whose pages are checked against
-// the digest one by one. Reading all of a larger file for each page would cost
-// more than the page; the whole pack is digested once more after it instead.
+// maxVerified is the largest file, in bytes, whose pages are each checked against the
+// digest. Reading all of a larger file for each page would cost more than the page;
+// instead, the whole pack is digested again after the page is read.
 const maxVerified = 8 << 20
 
-// page reads a page of a pack's file and makes sure that it belongs to the
-// bytes that were digested: the file may have been another in between, and be
-// back. Links are followed as they were digested.
+// page reads a page of a pack's file and makes sure that it belongs to the bytes that
+// were digested: the file may have been replaced in between, and then put back. Links
+// are followed as they were digested.
 func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, length int64) (*packfs.Page, error) {
 	limits := packfs.Limits{Page: s.limits.ReadPage, PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile}
 	clean, err := packfs.Clean(path)
@@ -80,8 +80,8 @@ func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, l
 	}
 	f, ok := tree.Resolve(clean)
 	if !ok && tree.Digest != "" {
-		// No file that the digest covers. It may be a folder, or say why it is nothing;
-		// a file that is there by now is not what was approved.
+		// The digest covers no such file. It may be a folder, or the error says what
+		// it is. A file that exists by now is not what was approved.
 		if _, err := dir.Read(path, offset, length, limits); err != nil {
 			return nil, err
 		}
@@ -99,10 +99,10 @@ func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, l
 }
 
 // sameAs makes sure that what was just read is what was approved, and that the pack
-// is still attached: digesting it may have taken a while. The bytes are right where
-// all of them were compared with what was digested for the request that the permit is
-// for; the pack is not digested again for that. A person's answer is no reason to:
-// after one, all of a call is read anew (see [Server.askAndCheck]).
+// is still attached, since digesting it may have taken a while. If all of the bytes
+// were compared with the digest that the permit is for, the pack is not digested
+// again. A person's answer does not require it either: after one, the whole call is
+// prepared again (see [Server.askAndCheck]).
 func (s *Server) sameAs(ctx context.Context, c *call, p *packs.Pack, permit *gate.Permit, compared bool) error {
 	if s.isStillAttached(ctx, c, p) {
 		if compared {
@@ -115,7 +115,8 @@ func (s *Server) sameAs(ctx context.Context, c *call, p *packs.Pack, permit *gat
 	return changed(permit, p.ID)
 }
 
-// isStillAttached reports whether a pack of the call's Catalog is attached as it was.
+// isStillAttached reports whether a pack of the call's Catalog is still attached as
+// it was.
 func (s *Server) isStillAttached(ctx context.Context, c *call, p *packs.Pack) bool {
 	catalog := s.catalog(ctx, c.chat)
 	if catalog == c.catalog {
@@ -125,7 +126,7 @@ func (s *Server) isStillAttached(ctx context.Context, c *call, p *packs.Pack) bo
 	return now != nil && now.Attached && now.Dir == p.Dir && now.AttachedSince.Equal(p.AttachedSince)
 }
 
-// changed takes a permit back, on the record.
+// changed withholds a permit because its pack changed, and records that.
 func changed(permit *gate.Permit, packID string) error {
 	return permit.Withhold(fmt.Sprintf("pack %q, or something else about the call, changed after it was allowed", packID),
 		"Call again; the user will be asked about it as it is now.")

@@ -13,12 +13,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// maxInstructions is how much of instructions, and of one description, reaches
-// the model in every client: Claude Code cuts both there, in UTF-16 units. Here
-// it is counted by [weight], which is more.
+// maxInstructions is how long instructions, and one description, can be so that they
+// reach the model in every client: Claude Code cuts both there, in UTF-16 units. Here
+// they are measured by [weight], which is never less.
 const maxInstructions = 2048
 
-// instructions teach a model how packs work, and name as many as fit.
+// instructions returns a text that explains packs to a model, and names as many packs
+// as fit.
 func (s *Server) instructions(ctx context.Context) string {
 	rules := s.rules()
 	catalog := s.catalogOf(ctx)
@@ -29,17 +30,17 @@ func (s *Server) instructions(ctx context.Context) string {
 	return rules + s.metadataBlock(s.listedPacks(catalog), s.files.Once(), maxInstructions-weight(rules)-weight(end)) + end
 }
 
-// Metadata returns the block with packs that a server of these options has in
-// its instructions. Of o, only what a model sees is needed: Library, Tools,
-// Dotted and Limits. There is no gate to ask: forbidden reports whether rules
-// forbid everything about the pack with an id.
+// Metadata returns the block about packs in the instructions of a server with these
+// options. It uses only the options that affect what a model sees: Library, Tools,
+// Dotted and Limits. It does not need a gate: forbidden reports whether rules forbid
+// everything about the pack with an id.
 func Metadata(ctx context.Context, o Options, forbidden func(id string) bool) string {
 	s := &Server{opts: o, limits: o.Limits.withDefaults(), files: o.Tools}
 	listed := slices.DeleteFunc(offered(s.catalogOf(ctx)), func(p *packs.Pack) bool { return forbidden(p.ID) })
 	return s.metadataBlock(listed, s.files.Once(), maxInstructions-weight(s.rules()))
 }
 
-// rules say when to call which tool.
+// rules returns the text that says when to call which tool.
 func (s *Server) rules() string {
 	return fmt.Sprintf(`Capability packs are folders of instructions, files and tools that the user attached.
 - Packs are available only if listed in "Capability Packs (attached; metadata only)".
@@ -53,9 +54,9 @@ func (s *Server) rules() string {
 `, s.exposed(toolOpenDocs), s.exposed(toolReadFile), s.exposed(toolEnable), s.exposed(toolCall))
 }
 
-// metadataBlock names the packs that a model is told of, which are given by id, in a
-// weight of at most max. Ids go before descriptions: a pack that is not named is easily
-// missed, and its description can be asked for.
+// metadataBlock names the packs that a model may know about, in a weight of at most
+// max. The packs are sorted by id. Ids take precedence over descriptions: a pack that
+// is not named is easily missed, but the model can ask for its description.
 func (s *Server) metadataBlock(attached []*packs.Pack, once *toolfiles.Once, max int) string {
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
@@ -70,8 +71,8 @@ func (s *Server) metadataBlock(attached []*packs.Pack, once *toolfiles.Once, max
 	return head + strings.TrimRight(s.entriesAndIDs(attached, once, room), "\n")
 }
 
-// entries are packs with descriptions of at most so many characters, and how many of
-// them have room.
+// entries returns packs with descriptions of at most length characters, and how many
+// of the packs fit.
 func (s *Server) entries(attached []*packs.Pack, once *toolfiles.Once, room, length int) (block string, n int) {
 	var b strings.Builder
 	for i, p := range attached {
@@ -97,7 +98,7 @@ func (s *Server) entry(p *packs.Pack, once *toolfiles.Once, length int) string {
 		p.ID, name, from, safetext.Shorten(s.describe(p.Description), length), once.HasTools(p))
 }
 
-// origin says who offers a pack.
+// origin returns who offers a pack.
 func (s *Server) origin(p *packs.Pack) Origin {
 	if s.opts.Origin == nil {
 		return Origin{}
@@ -105,8 +106,9 @@ func (s *Server) origin(p *packs.Pack) Origin {
 	return s.opts.Origin(p.Dir)
 }
 
-// entriesAndIDs are as many packs with short descriptions as leave room for the ids of
-// all others; or as many ids as there is room for, if that is not enough for all.
+// entriesAndIDs returns as many packs with short descriptions as leave room for the
+// ids of all others. If there is not even room for all ids, it returns as many ids as
+// fit.
 func (s *Server) entriesAndIDs(attached []*packs.Pack, once *toolfiles.Once, room int) string {
 	const length = 160
 	line := func(ids []string) string {
@@ -140,15 +142,15 @@ func (s *Server) entriesAndIDs(attached []*packs.Pack, once *toolfiles.Once, roo
 	return block
 }
 
-// describe makes a description fit to be shown as metadata: one line, escaped,
-// and not longer than the limit.
+// describe makes a description safe to show as metadata: one line, escaped, and cut
+// at the limit.
 func (s *Server) describe(text string) string {
 	text = safetext.Line(strings.Join(strings.Fields(text), " "))
 	return safetext.Shorten(text, s.limits.Description)
 }
 
-// describeLines is describe for a place that has lines: a tool's paragraphs and its
-// examples are told apart by them. More than one empty line is one.
+// describeLines is describe for a place that keeps line breaks, such as a tool's
+// paragraphs and examples. Several empty lines become one.
 func (s *Server) describeLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -160,9 +162,9 @@ func (s *Server) describeLines(text string) string {
 	return safetext.Shorten(strings.Join(lines, "\n"), s.limits.Description)
 }
 
-// weight is how many bytes a text takes in JSON, which is never less than its
-// UTF-16 units: what a model gets before its first call is bounded in bytes,
-// whatever language packs are described in.
+// weight returns how many bytes a text takes in JSON, which is never less than its
+// UTF-16 units. So what a model gets before its first call is bounded in bytes,
+// whatever language the packs are described in.
 func weight(s string) int {
 	n := len(s)
 	for _, r := range s {

@@ -22,8 +22,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// baseTools are the six tools that are always there, and two for clients that show
-// cards, where the user's configuration says so.
+// baseTools returns the six tools that are always there and, if the user's
+// configuration says so, two for clients that show cards.
 func (s *Server) baseTools() []*baseTool {
 	all := []*baseTool{listTool(), openDocsTool(), readFileTool(), enableTool(), callTool(), execTool()}
 	if s.opts.Cards {
@@ -35,13 +35,14 @@ func (s *Server) baseTools() []*baseTool {
 // exposed returns the name under which a base tool is listed.
 func (s *Server) exposed(plain string) string { return toolname.Exposed(plain, s.opts.Dotted) }
 
-// definition is how a base tool is registered. Its description is the one of
-// the moment it is listed; see [Server.listTools].
+// definition returns a base tool as it is registered. Its description is made each
+// time it is listed; see [Server.listTools].
 func (s *Server) definition(t *baseTool) mcp.Tool {
 	meta := t.meta
 	if meta == nil {
-		// Claude Code hides the tools of servers until its model searches for them. It
-		// shows these from the start; without them its model hears of no pack.
+		// Claude Code hides the tools of servers until its model searches for them.
+		// It shows these from the start; otherwise its model would not learn that
+		// there are packs.
 		meta = map[string]any{"anthropic/alwaysLoad": true}
 	}
 	return mcp.Tool{
@@ -50,10 +51,10 @@ func (s *Server) definition(t *baseTool) mcp.Tool {
 	}
 }
 
-// listTools is the library's tool filter. For a whole list it fills in what
-// depends on the moment and adds the chat's own tools. For a single tool, which
-// is how the library asks whether a call may pass, it changes nothing: the
-// gate decides about calls.
+// listTools is the library's tool filter. For a whole list it fills in the
+// descriptions of the moment and adds the chat's own tools. It does nothing for a
+// single tool, which is how the library asks whether a call may pass: the gate
+// decides about calls.
 func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	if len(all) != len(s.base) {
 		return all
@@ -65,14 +66,14 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	}
 	out := s.giveTools(ctx, c, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(always, catalog, c) })
 	if s.showsCards(ctx) {
-		// Not in what follow compares: these never change, and each request says anew
-		// whether its client has them.
+		// follow does not compare these: they never change, and each request says
+		// again whether its client gets them.
 		out = append(out, cards...)
 	}
 	return out
 }
 
-// forCards divides base tools into those for clients that show cards and the others.
+// forCards splits base tools into those for clients that show cards and the others.
 func (s *Server) forCards(all []mcp.Tool) (cards, always []mcp.Tool) {
 	for _, t := range all {
 		if base := s.base[toolname.Plain(t.Name)]; base != nil && base.cards {
@@ -85,7 +86,7 @@ func (s *Server) forCards(all []mcp.Tool) (cards, always []mcp.Tool) {
 	return cards, always
 }
 
-// tools are all tools of a chat with a Catalog.
+// tools returns all tools of a chat under a Catalog.
 func (s *Server) tools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 	all := make([]mcp.Tool, 0, len(s.base))
 	for _, name := range slices.Sorted(maps.Keys(s.base)) {
@@ -115,7 +116,7 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 	return out
 }
 
-// packTools are the tools of a chat's enabled packs, by name. A pack that was
+// packTools returns the tools of a chat's enabled packs, by name. A pack that was
 // detached, or whose tools are not valid now, has none until it is back.
 func (s *Server) packTools(catalog *packs.Catalog, once *toolfiles.Once, c *chat) []mcp.Tool {
 	var out []mcp.Tool
@@ -138,8 +139,8 @@ func (s *Server) packTools(catalog *packs.Catalog, once *toolfiles.Once, c *chat
 	return out
 }
 
-// packTool is how a client sees a pack's tool: its own schema, made so that
-// every client accepts it, and hints that state only what this program knows.
+// packTool returns a pack's tool as a client sees it: with its own schema, made
+// acceptable to every client, and with hints that state only what this program knows.
 func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.Tool {
 	no, yes := false, true
 	network := t.Policy.Network != "" && t.Policy.Network != tools.NetworkNone
@@ -150,7 +151,7 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	of := " (tool of the capability pack " + pack.ID + ")"
 	about := s.describeLines(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of)-1)))
 	if strings.Contains(about, "\n") {
-		of = "\n\n" + of[1:] // and not in the last example
+		of = "\n\n" + of[1:] // not in the last example
 	}
 	output := envelope.Schema
 	if t.Output.Merged {
@@ -165,25 +166,25 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	}
 }
 
-// knownContext is what the user configured for context.* placeholders, for the
-// examples in descriptions. The working folder is not in it: models get a handle
-// of the workspace, not its path.
+// knownContext returns what the user configured for context.* placeholders, for the
+// examples in descriptions. It leaves out the working folder: models get the handle
+// of a workspace, not its path.
 func (s *Server) knownContext() tools.Context {
 	ctx := tools.Context(maps.Clone(s.opts.Context))
 	delete(ctx, "cwd")
 	return ctx
 }
 
-// A renamed call is one of a base tool that was made under another name. [Server.rename]
-// leaves it in the place of the library's own decoded arguments, where no client can
-// put one: what it sends there is JSON.
+// A renamed call is a call of a base tool that was made under another name.
+// [Server.rename] stores it in place of the library's decoded arguments. No client
+// can put one there, since what a client sends is decoded from JSON.
 type renamed struct {
-	pack, tool string // of a call of call_tool; without a pack, it refuses the tool
+	pack, tool string // of a call of call_tool; if pack is empty, call_tool refuses the tool
 	workspace  string // handle
 	skill      string // of a call of a pack's own tool: the pack's id
 }
 
-// in returns the arguments of the base tool, of those that the call came with.
+// in returns the arguments for the base tool, made from those of the call.
 func (r renamed) in(args *callargs.Arguments) *callargs.Arguments {
 	if args.Tree == nil {
 		return args
@@ -203,11 +204,11 @@ func (r renamed) in(args *callargs.Arguments) *callargs.Arguments {
 	return callargs.Of(strictjson.NewObject(members...))
 }
 
-// rename is a before-call hook of the library: it turns another spelling of a base
-// tool's name into the listed one, and a call of a pack's tool, under any of its
-// names, into call_tool, so that all take the same road.
+// rename is a hook that the library calls before a call. It turns another spelling of
+// a base tool's name into the listed one, and a call of a pack's tool, under any of
+// its names, into a call of call_tool, so that all are handled alike.
 func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
-	req.Params.Arguments = nil // the same once more, decoded; a waiting call would hold both
+	req.Params.Arguments = nil // the same arguments decoded; a waiting call would hold both
 	name := req.Params.Name
 	c, _, ok := chatOf(ctx)
 	if !ok {
@@ -224,7 +225,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		if s.asSkill(ctx, c, name, req) {
 			return
 		}
-		spoken = s.exposed(toolCall) // nobody has listed the other
+		spoken = s.exposed(toolCall) // the other name is not listed
 		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
 		case 0:
 			for rest, certain := range toolname.WithoutPrefix(name) {
@@ -251,8 +252,8 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	spans.From(ctx).Tool(spoken)
 }
 
-// guess finds out which pack's tool was meant by a name that is not enabled,
-// so that the answer can say what to do.
+// guess finds the pack's tool that was meant by a name that is not enabled, so that
+// the answer can say what to do.
 func (s *Server) guess(ctx context.Context, name string) (packID, tool string, ok bool) {
 	prefix, tool, ok := strings.Cut(name, "__")
 	if !ok || tool == "" {

@@ -15,8 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// Limits bounds what one call may take or give. A field that is 0 stands for
-// its default.
+// Limits bound what one call may take or return. 0 stands for a field's default.
 type Limits struct {
 	Request      int   // bytes of one message; 8 MiB
 	OpenPage     int64 // bytes of an entry document given at once; 32 KiB
@@ -58,27 +57,26 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A Library gives the packs as they are now. A Catalog never changes; a call
-// keeps the one it began with.
+// A Library returns the packs as they are now. A Catalog never changes; a call keeps
+// the one it began with.
 type Library interface {
 	Catalog(context.Context) *packs.Catalog
-	// Refresh looks for the packs anew in some directories, absolute with symlinks
-	// resolved; nil: everywhere. It reports whether the Catalog is another one now.
+	// Refresh looks for the packs again in some directories, absolute with symlinks
+	// resolved; nil: everywhere. It reports whether the Catalog has changed.
 	Refresh(ctx context.Context, dirs []string) (changed bool, err error)
 }
 
-// A Decider is the gate: it decides about a call, keeps the questions that are
-// open, refuses the answer to a call that cannot be made, records calls that were
-// refused before they came to it, says what lists need not offer, and hears of chats
-// that end.
+// A Decider is the gate. It decides about calls, keeps the open questions, refuses
+// answers to calls that cannot be made, records calls that were refused before they
+// reached it, says what lists need not offer, and is told when chats end.
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *gate.Answer, string) error
 	Refused(gate.Refusal)
-	// Answered is what was decided about a question on another channel than the
-	// client; nil when nothing was yet.
+	// Answered returns what was decided about a question on another channel than the
+	// client, or nil if nothing was yet.
 	Answered(*gate.Question) *gate.Answer
-	// Postpone leaves a question open whose call has waited long enough.
+	// Postpone leaves the question of a call that has waited long enough open.
 	Postpone(*gate.Question) (*gate.Answer, error)
 	// Abandon says that the client of a chat is gone, and EndChat that its calls
 	// have ended as well.
@@ -102,10 +100,10 @@ type Options struct {
 	Library Library
 	Gate    Decider
 	Logger  *slog.Logger // nil discards
-	// Tools compiles the tools of packs; nil: with the usual limits.
+	// Tools compiles the tools of packs; nil: with the default limits.
 	Tools *toolfiles.Files
-	// Programs finds programs; nil: one of the server's own. Sharing the
-	// runner's saves digesting each program twice.
+	// Programs finds programs; nil: the server makes its own. If it is the runner's
+	// too, each program is digested only once.
 	Programs *program.Lookuper
 	// Elsewhere is as in plan.Options.
 	Elsewhere plan.Elsewheres
@@ -116,26 +114,26 @@ type Options struct {
 	// Project is the folder that tools with cwd "project" work in; empty: the
 	// workspace.
 	Project string
-	// Dir is where the server was started: what version managers choose a
-	// version for when there is no project.
+	// Dir is where the server was started. Version managers choose a version by it if
+	// there is no project.
 	Dir string
-	// Environ is the environment that a run's own is picked from.
+	// Environ is the environment from which a run's own is chosen.
 	Environ []string
 	// Openings are what the user's configuration opens to tools.
 	Openings []plan.Opening
-	// Own are the absolute files and folders that this program goes by: what may
-	// write there could change what is asked.
+	// Own are the absolute files and folders on which this program depends: whoever
+	// can write there could change what people are asked.
 	Own []string
-	// Private are the absolute folders and files with keys, tokens and the like: no
-	// run may read them, nor a folder that holds one.
+	// Private are the absolute folders and files with keys, tokens and the like. No
+	// run may read them, or a folder that holds one.
 	Private []string
-	// Tokens let somebody use this server over HTTP. They are taken out of results
-	// and the log, and no call may have one in its arguments.
+	// Tokens give access to this server over HTTP. They are removed from results and
+	// the log, and no call may have one in its arguments.
 	Tokens []string
-	// AuditLog is the absolute path of the log. Nothing that is granted holds it;
-	// it is not in Own, since it grows while a program runs.
+	// AuditLog is the absolute path of the log. No folder that is granted may contain
+	// it. It is not in Own, because it grows while a program runs.
 	AuditLog string
-	// Mode is what a tool is told of the mode it runs in; empty: "Global".
+	// Mode is what tools are told about the mode they run in; empty: "Global".
 	Mode string
 	// Context holds the user's values for context.* placeholders.
 	Context map[string]string
@@ -143,28 +141,28 @@ type Options struct {
 	Dotted bool
 	// Skills gives each attached pack a tool of its own, SKILL(arguments).
 	Skills bool
-	// Cards offers two tools more to clients that show cards and cannot ask.
+	// Cards offers two more tools to clients that show cards and cannot ask.
 	Cards bool
-	// Asking is called, by many at a time, before a person is asked, so that they can
-	// answer elsewhere from the moment they see the question. shown reports whether
-	// the client shows it. nil does nothing.
+	// Asking is called before a person is asked, so that they can answer elsewhere
+	// from the moment they see the question. shown reports whether the client shows
+	// it. nil does nothing. It must be safe for concurrent use.
 	Asking func(shown bool)
-	// From says where the pack in a folder, with a digest, was added from; nil:
-	// nowhere. It may be called by many at a time.
+	// From returns where the pack in a folder, with a digest, was added from; nil:
+	// nowhere. It must be safe for concurrent use.
 	From func(dir, digest string) gate.From
-	// Origin says who offers the pack in a folder; nil: nobody else does. It may be
-	// called by many at a time, and asks no other machine.
+	// Origin returns who offers the pack in a folder; nil: nobody does. It must be
+	// safe for concurrent use, and must not ask another machine.
 	Origin func(dir string) Origin
-	// Spans are told of every request; nil: nobody is. The gate's log belongs in
-	// its Recorder.
+	// Spans are told about every request; nil: nothing is traced. The gate's log
+	// belongs in its Recorder.
 	Spans  *spans.Tracer
 	Limits Limits
 }
 
-// An Origin says of a pack that was added from elsewhere who offers it. The zero value
-// is a pack of this machine's.
+// An Origin says who offers a pack that was added from elsewhere. The zero value is a
+// pack of this machine.
 type Origin struct {
 	Label     string // "[rulebook]" or "[pak]", or ""
-	CreatedAt string // RFC 3339, as its provider has it; "" for none
+	CreatedAt string // RFC 3339, as its provider says; "" for none
 	UpdatedAt string
 }

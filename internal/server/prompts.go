@@ -23,7 +23,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// The prompts that are no packs. A pack of such a name has a hash in its own.
+// The prompts that do not stand for a pack. A pack with such a name gets a hash in
+// its own.
 const (
 	promptAttach = "attach"
 	promptDetach = "detach"
@@ -40,14 +41,16 @@ type promptsResult struct {
 	Prompts []mcp.Prompt `json:"prompts"`
 }
 
-// invocable reports whether an attached pack has a prompt: whoever wrote it may
-// reserve it for models. One that is reserved for people has.
+// invocable reports whether an attached pack has a prompt. Its author may reserve the
+// pack for models, which takes the prompt away. A pack that is reserved for people
+// has one.
 func invocable(p *packs.Pack) bool {
 	return p.Frontmatter.UserInvocable()
 }
 
-// prompts are the prompts of a Catalog's packs, and ours, sorted by their names.
-// Of two packs whose prompts would have the same, the later by id gets a hash.
+// prompts returns the prompts of a Catalog's packs, and our own, sorted by name. If
+// the prompts of two packs would have the same name, the later pack by id gets a
+// hash.
 func prompts(catalog *packs.Catalog) []keyed {
 	all := []keyed{{key: promptAttach}, {key: promptDetach}}
 	taken := map[string]bool{toolname.Fold(promptAttach): true, toolname.Fold(promptDetach): true}
@@ -65,8 +68,8 @@ func prompts(catalog *packs.Catalog) []keyed {
 	return sortKeyed(all)
 }
 
-// promptName is a pack's id as clients make commands of it: "__" for a slash,
-// and "-" for what is neither letter nor digit.
+// promptName returns a pack's id in the form that clients make commands of: "__" for
+// a slash, and "-" for any character that is neither a letter nor a digit.
 func promptName(id string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -78,7 +81,7 @@ func promptName(id string) string {
 	}, strings.ReplaceAll(id, "/", "__"))
 }
 
-// listPrompts answers prompts/list: one prompt a pack, and those by which a
+// listPrompts answers prompts/list: one prompt for each pack, and those with which a
 // person attaches and detaches.
 func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p cursorParams
@@ -92,7 +95,7 @@ func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMe
 	return &promptsResult{pageResult: pageResult{NextCursor: next}, Prompts: s.prompts(page)}, nil
 }
 
-// prompts are prompts as a client sees them.
+// prompts returns prompts as a client sees them.
 func (s *Server) prompts(some []keyed) []mcp.Prompt {
 	all := make([]mcp.Prompt, len(some))
 	for i, p := range some {
@@ -114,7 +117,7 @@ func (s *Server) prompts(some []keyed) []mcp.Prompt {
 	return all
 }
 
-// packPrompt is a pack's own.
+// packPrompt returns the prompt of a pack.
 func (s *Server) packPrompt(p keyed) mcp.Prompt {
 	hint := safetext.Line(p.pack.Frontmatter.ArgumentHint())
 	if hint == "" {
@@ -126,7 +129,7 @@ func (s *Server) packPrompt(p keyed) mcp.Prompt {
 	}
 }
 
-// maxHint is how many characters of a pack's own hint at its arguments are shown.
+// maxHint is how many characters of a pack's hint about its arguments are shown.
 const maxHint = 200
 
 type getPromptParams struct {
@@ -151,9 +154,9 @@ type getPromptRequest struct {
 	roundTrip
 }
 
-// getPrompt answers prompts/get, which by the protocol is a person's own act. It
-// is recorded as what it does; the gate knows whether the client's word for that
-// is enough, or a person is asked.
+// getPrompt answers prompts/get, which by the protocol is a person's own act. It is
+// recorded as what it does. The gate decides whether the client's word for that is
+// enough, or a person is asked.
 func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p getPromptRequest
 	if err := r.decode(&p); err != nil {
@@ -190,13 +193,14 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 	return out.(*mcp.GetPromptResult), nil
 }
 
-// fillsIn reports whether a client asks for a prompt only to fill in the words of
-// its user later. opencode does, for each prompt when it starts: it passes the
-// placeholder "$1", and asks no more when its user chooses the prompt.
+// fillsIn reports whether a client asks for a prompt only to fill in its user's words
+// later. opencode does so for each prompt when it starts: it passes the placeholder
+// "$1", and does not ask again when its user chooses the prompt.
 func fillsIn(client, argument string) bool { return client == "opencode" && argument == "$1" }
 
 // template returns a prompt with the placeholder, for [fillsIn]. Nobody has chosen
-// it, so it opens nothing: the model makes a call, if somebody does.
+// the prompt, so it opens nothing: if somebody chooses it later, the model makes a
+// call.
 func (s *Server) template(catalog *packs.Catalog, name string) *mcp.GetPromptResult {
 	switch p := promptOf(catalog, name); {
 	case p != nil && !address.IsOffered(p):
@@ -209,7 +213,7 @@ func (s *Server) template(catalog *packs.Catalog, name string) *mcp.GetPromptRes
 		"This prompt does not work here. Tell me that I can attach and detach the pack $1 on the approval page, which this command opens: packs-mcp approvals open")
 }
 
-// promptOf returns the pack with a prompt of this name; nil when there is none.
+// promptOf returns the pack with a prompt of this name, or nil if there is none.
 func promptOf(catalog *packs.Catalog, name string) *packs.Pack {
 	for _, p := range prompts(catalog) {
 		if p.key == name {
@@ -260,8 +264,8 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	}, nil
 }
 
-// body is the whole entry document without its frontmatter, of the bytes that
-// were digested.
+// body returns the whole entry document without its frontmatter, made of the bytes
+// that were digested.
 func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 	dir, err := pack.OpenDir()
 	if err != nil {
@@ -279,15 +283,15 @@ func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 	return strings.ToValidUTF8(string(text), "\ufffd"), nil
 }
 
-// userMessage is a prompt of one message of the user's.
+// userMessage returns a prompt with one message of the user's.
 func userMessage(description, text string) *mcp.GetPromptResult {
 	return &mcp.GetPromptResult{Description: description, Messages: []mcp.PromptMessage{
 		{Role: mcp.RoleUser, Content: mcp.NewTextContent(text)},
 	}}
 }
 
-// prepareAttach finds out which pack a person attaches to this chat, or takes
-// away from it.
+// prepareAttach finds out which pack a person attaches to this chat, or detaches from
+// it.
 func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	var p getPromptParams
 	if err := c.decode(&p); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// refused records a call that was refused before anybody was asked: why, and
-// whose. The arguments are not recorded, but for the pack that they name: a call
-// that was not understood can have a secret anywhere.
+// refused records a call that was refused before anybody was asked: who made it, and
+// why it was refused. Of the arguments, it records only the pack that they name: a
+// call that was not understood can have a secret anywhere.
 func (s *Server) refused(by gate.Caller, method string, args *callargs.Arguments, err error) {
 	code, reason := whyRefused(err)
 	if code == "" {
@@ -24,22 +24,22 @@ func (s *Server) refused(by gate.Caller, method string, args *callargs.Arguments
 	s.opts.Gate.Refused(r)
 }
 
-// refusedEarly is refused for a request that is no call yet.
+// refusedEarly is refused for a request that has not become a call.
 func (s *Server) refusedEarly(ctx context.Context, method string, args *callargs.Arguments, err error) {
 	if ch, sess, ok := chatOf(ctx); ok {
 		s.refused(s.caller(ctx, wire.NewReference(), ch, sess), method, args, err)
 	}
 }
 
-// refusedRequest records that a request in front of the library was refused, with a
-// code of the tools', and returns its error.
+// refusedRequest records that a request answered before the library was refused, with
+// one of the tools' error codes, and returns its error.
 func (s *Server) refusedRequest(ctx context.Context, r *frontRequest, code, what string, err *toolerr.RPCError) error {
 	s.refusedEarly(ctx, r.method, callargs.Read(r.params), toolerr.New(code, "", "%s: %s", err.Message, safetext.Quote(safetext.Shorten(what, toolerr.MaxQuoted))))
 	return err
 }
 
-// whyRefused is the code and the words of a refusal; empty for a call that was
-// cancelled. What only the server's own log may have is not among them.
+// whyRefused returns the code and the words of a refusal; both are empty for a call
+// that was cancelled. It leaves out what only the server's own log may have.
 func whyRefused(err error) (code, reason string) {
 	e := toolerr.Known(err)
 	switch {

@@ -12,10 +12,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// Reply gives one message to the library and returns what goes back, with the
-// id as it came: nothing for a notification, whose id is nil, and for a request
-// that its client cancelled. Whatever the session still had to say has been
-// sent by then, if the session was made for this message.
+// Reply gives one message to the library and returns the reply, with the id as it
+// came. It returns nothing for a notification, whose id is nil, and for a request
+// that its client cancelled. If the session was made for this message, everything
+// that it still had to send has been sent by then.
 func (s *Server) Reply(ctx context.Context, m wire.Message) mcp.JSONRPCMessage {
 	ctx, ended := s.traced(ctx, m)
 	reply := s.answer(ctx, m)
@@ -23,7 +23,7 @@ func (s *Server) Reply(ctx context.Context, m wire.Message) mcp.JSONRPCMessage {
 	return reply
 }
 
-// answer is Reply without what is told of it.
+// answer is Reply without tracing.
 func (s *Server) answer(ctx context.Context, m wire.Message) mcp.JSONRPCMessage {
 	reply := s.library(s.mcp.WithContext(ctx, m.Session), m)
 	if m.Own {
@@ -44,8 +44,8 @@ func (s *Server) answer(ctx context.Context, m wire.Message) mcp.JSONRPCMessage 
 	return reply
 }
 
-// library gives one message to the library, unless it is answered in front of
-// it, and no panic of either to the caller.
+// library gives one message to the library, unless it is answered before that. It
+// recovers from panics in both.
 func (s *Server) library(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMessage) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -72,13 +72,13 @@ func (s *Server) library(ctx context.Context, m wire.Message) (reply mcp.JSONRPC
 	return reply
 }
 
-// A wrongRequest is where a tool call says which error of JSON-RPC its request
-// gets: of a handler's error the library keeps the text only.
+// A wrongRequest is where a tool call leaves the JSON-RPC error that its request
+// gets: the library keeps only the text of a handler's error.
 type wrongRequest struct{ err *toolerr.RPCError }
 
 type wrongKey struct{}
 
-// instead has e answer the request of ctx, and returns it.
+// instead makes e the answer to the request of ctx, and returns e.
 func instead(ctx context.Context, e *toolerr.RPCError) error {
 	if w, ok := ctx.Value(wrongKey{}).(*wrongRequest); ok {
 		w.err = e
@@ -86,8 +86,8 @@ func instead(ctx context.Context, e *toolerr.RPCError) error {
 	return e
 }
 
-// plainError replaces what the library says of parameters it could not decode:
-// its words are those of its implementation, and its code is another.
+// plainError replaces the library's error for parameters that it could not decode:
+// its words describe its implementation, and its code is a different one.
 func plainError(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
 	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
 		if strings.Contains(e.Message, words) {

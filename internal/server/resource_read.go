@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// maxResource is the largest file that is given whole, in bytes: all that a
-// skill may have. A larger one is there by pages of read_file.
+// maxResource is the largest file that is given whole, in bytes: as much as a skill
+// may have. A larger file can be read in pages with read_file.
 const maxResource = 16 << 20
 
 type uriParams struct {
@@ -36,7 +36,7 @@ type uriRequest struct {
 // uriInput is the schema of uriParams.
 const uriInput = `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`
 
-// readMethod is resources/read on the road of every call.
+// readMethod returns the baseTool for resources/read.
 func readMethod() *baseTool {
 	return &baseTool{
 		name:    string(mcp.MethodResourcesRead),
@@ -77,7 +77,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{out.(mcp.ResourceContents)}}, nil
 }
 
-// asked finds the file, or the folder, that a request names.
+// asked finds the file or folder that a request names.
 func (s *Server) asked(ctx context.Context, c *call, isDir bool) (uri string, _ *found, err error) {
 	var p uriParams
 	if err := c.decode(&p); err != nil {
@@ -103,8 +103,8 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Read before the question, so that the person hears of hidden characters,
-	// and not kept while they think.
+	// Read it before the question, so that the person learns about hidden characters,
+	// but do not keep it while they think.
 	page, err := s.whole(c, f)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 	}}, nil
 }
 
-// readRequest is what the gate gets to decide about a file or a folder.
+// readRequest returns the request about a file or a folder for the gate.
 func (s *Server) readRequest(c *call, f *found) gate.Request {
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name, Pack: f.facts, Path: f.path,
@@ -142,7 +142,7 @@ func (s *Server) readRequest(c *call, f *found) gate.Request {
 	return req
 }
 
-// whole reads a file, the very bytes that the pack's digest covers.
+// whole reads a file, exactly the bytes that the pack's digest covers.
 func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 	limits := packfs.Limits{Page: maxResource, PageMax: maxResource, File: min(maxResource, s.limits.ReadFile)}
 	var page *packfs.Page
@@ -165,8 +165,8 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 	return page, s.tooLargeForOne(err)
 }
 
-// tooLargeForOne names the way to a file that is too large to be given at once,
-// if there is one: read_file has a limit, too.
+// tooLargeForOne adds a hint about how to get a file that is too large to be given at
+// once, if there is a way: read_file has a limit, too.
 func (s *Server) tooLargeForOne(err error) error {
 	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Size <= s.limits.ReadFile {
 		return toolerr.New(toolerr.CodeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
@@ -174,7 +174,7 @@ func (s *Server) tooLargeForOne(err error) error {
 	return err
 }
 
-// contents is a file as resources/read gives it: as text when it is one, byte
+// contents returns a file as resources/read gives it: if it is text, as text, byte
 // for byte.
 func contents(uri string, page *packfs.Page) mcp.ResourceContents {
 	if page.UTF8 && utf8.Valid(page.Data) {
@@ -183,11 +183,11 @@ func contents(uri string, page *packfs.Page) mcp.ResourceContents {
 	return mcp.BlobResourceContents{URI: uri, MIMEType: page.MIME, Blob: base64.StdEncoding.EncodeToString(page.Data)}
 }
 
-// A generated resource is one that no file has: the index of skills, and the
-// manifest of one. Both are metadata.
+// A generated resource is one that is not a file: the index of skills, or a skill's
+// manifest. Both are metadata.
 type generated func(context.Context) (any, error)
 
-// readGenerated gives one, on the record and without a question.
+// readGenerated returns a generated resource. It is recorded, and nobody is asked.
 func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriRequest, made generated) (mcp.ResultMetadata, error) {
 	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.roundTrip, nil)
 	if skills.IsNone(err) {
@@ -205,7 +205,7 @@ func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriReques
 	}}, nil
 }
 
-// metadataMethod is a method that shows metadata, on the road of every call.
+// metadataMethod returns the baseTool for a method that shows metadata.
 func metadataMethod(name string, give func(context.Context) (any, error)) *baseTool {
 	return &baseTool{name: name, prepare: func(s *Server, _ context.Context, c *call) (*action, error) {
 		return &action{

@@ -21,10 +21,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// errNoResource says that a URI leads to nothing that this chat may know of.
+// errNoResource says that a URI names nothing that this chat may know about.
 var errNoResource = errors.New("there is no such resource")
 
-// indexURI is the list of skills for readers of an older shape.
+// indexURI is the list of skills for clients that know the older form.
 const indexURI = address.SchemeSkill + "://index.json"
 
 // mimeDirectory is the type of a resource that is a folder.
@@ -33,7 +33,7 @@ const mimeDirectory = "inode/directory"
 // mimeMarkdown is the type of an entry document.
 const mimeMarkdown = "text/markdown"
 
-// A pageResult is what the pages of every list have.
+// A pageResult holds what the pages of every list have in common.
 type pageResult struct {
 	mcp.CacheableResult
 	NextCursor string `json:"nextCursor,omitempty"`
@@ -64,9 +64,9 @@ func (p *cursorParams) tree() *strictjson.Node {
 	return strictjson.NewObject(callargs.Text("cursor", p.Cursor))
 }
 
-// listResources answers resources/list: the entry document of each pack, and
-// the index of skills. What else a pack holds is in its manifest, and below its
-// folder; names and descriptions are metadata, so nobody is asked.
+// listResources answers resources/list: the entry document of each pack, and the
+// index of skills. A pack's other files are in its manifest, and below its folder.
+// Names and descriptions are metadata, so nobody is asked.
 func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p cursorParams
 	if err := r.decode(&p); err != nil {
@@ -79,8 +79,8 @@ func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.Result
 	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: s.resources(page)}, nil
 }
 
-// A keyed pack is one with what it is sorted by: the URI of its document, or
-// the name of its prompt. The pack is nil for what is no pack's.
+// A keyed pack is a pack with the key it is sorted by: the URI of its document, or
+// the name of its prompt. The pack is nil if the entry belongs to no pack.
 type keyed struct {
 	key  string
 	pack *packs.Pack
@@ -94,7 +94,7 @@ func sortKeyed(all []keyed) []keyed {
 	return all
 }
 
-// documents are the entry documents of a Catalog's packs, and the index of
+// documents returns the entry documents of a Catalog's packs, and the index of
 // skills, sorted by their URIs.
 func documents(catalog *packs.Catalog) []keyed {
 	all := []keyed{{key: indexURI}}
@@ -104,7 +104,7 @@ func documents(catalog *packs.Catalog) []keyed {
 	return sortKeyed(all)
 }
 
-// resources are documents as a client sees them.
+// resources returns documents as a client sees them.
 func (s *Server) resources(documents []keyed) []mcp.Resource {
 	all := make([]mcp.Resource, len(documents))
 	for i, d := range documents {
@@ -120,9 +120,9 @@ func (s *Server) resources(documents []keyed) []mcp.Resource {
 	return all
 }
 
-// entryResource is the entry document of a pack, under the pack's name and
-// description. The title is the name as well: the protocol has the one for
-// programs and the other for people, and some clients show nothing else.
+// entryResource returns the entry document of a pack as a resource, under the pack's
+// name and description. The title is the name as well: in the protocol the name is
+// for programs and the title for people, and some clients show only one of them.
 func (s *Server) entryResource(p *packs.Pack) mcp.Resource {
 	name := safetext.Line(p.Name)
 	return mcp.Resource{
@@ -130,8 +130,8 @@ func (s *Server) entryResource(p *packs.Pack) mcp.Resource {
 	}
 }
 
-// typeOf is the type of a pack's file as far as its name tells; the bytes, when
-// they are read, tell for sure.
+// typeOf returns the media type of a pack's file as far as its name tells. Reading
+// the file shows the real one.
 func typeOf(p *packs.Pack, name string) string {
 	if name == p.Entry && !p.Loose {
 		return mimeMarkdown
@@ -139,7 +139,7 @@ func typeOf(p *packs.Pack, name string) string {
 	return packfs.TypeByName(name)
 }
 
-// Templates of our URIs, as RFC 6570 has them.
+// Templates of our URIs, in the syntax of RFC 6570.
 const (
 	templateSkill     = address.SchemeSkill + "://{+pack_id}/{+path}"
 	templatePack      = address.SchemePack + "://{+pack_id}/{+path}"
@@ -163,17 +163,17 @@ func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMe
 	return &templatesResult{pageResult: pageResult{NextCursor: next}, ResourceTemplates: page}, nil
 }
 
-// notFound is the error for a resource that is not there. It says no more of one
-// that may not be seen.
+// notFound returns the error for a resource that does not exist. The error is the
+// same for one that may not be seen.
 func notFound(r *frontRequest, uri string) *toolerr.RPCError {
 	code := mcp.RESOURCE_NOT_FOUND
 	if r.modern || r.method != string(mcp.MethodResourcesRead) {
-		code = wire.CodeInvalidParams // and so in either era for the extension's methods
+		code = wire.CodeInvalidParams // in both eras for the extension's methods
 	}
 	return &toolerr.RPCError{Code: code, Message: "there is no such resource", Data: map[string]any{"uri": uri}}
 }
 
-// A found resource is a file or a folder, with what the gate needs to know.
+// A found resource is a file or a folder, with what the gate needs to know about it.
 type found struct {
 	pack  *packs.Pack // nil: the chat's workspace
 	facts gate.Pack
@@ -182,8 +182,8 @@ type found struct {
 	isDir bool
 }
 
-// find finds what a URI leads to. Of a pack, only what its digest covers is
-// there: links are not.
+// find finds what a URI names. In a pack, that is only what its digest covers: no
+// links.
 func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, error) {
 	if u.Scheme == address.SchemeWorkspace {
 		handle, inside, ok := cutHandle(u.Path)
@@ -212,14 +212,14 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 	return nil, errNoResource
 }
 
-// cutHandle parts the path of a workspace's URI into the handle and the path
-// inside, "." for the top.
+// cutHandle splits the path of a workspace's URI into the handle and the path inside,
+// "." for the top.
 func cutHandle(at string) (handle, inside string, ok bool) {
 	handle, inside, _ = strings.Cut(at, "/")
 	return handle, path.Clean(inside), handle != ""
 }
 
-// holds reports whether a folder of a tree has a file in it.
+// holds reports whether a folder of a tree contains a file.
 func holds(tree *packfs.Tree, dir string) bool {
 	if dir == "." {
 		return true

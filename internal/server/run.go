@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// A run is one program of a call, from the permit to the envelope.
+// A run is one program of a call, from the permit to the result.
 type run struct {
 	server  *Server
 	call    *call
@@ -26,7 +26,7 @@ type run struct {
 	output  tools.Output
 	allows  func(code int) bool
 	secrets *redact.Secrets // that must not be in the result
-	waited  bool            // for its turn in a folder
+	waited  bool            // the run waited for its turn in a folder
 }
 
 func (r *run) action(req gate.Request) *action {
@@ -73,16 +73,15 @@ func (r *run) action(req gate.Request) *action {
 	}}
 }
 
-// envelope makes of the run's result what the model gets.
+// envelope turns the run's result into what the model gets.
 func (r *run) envelope(id string, result *sandbox.Result, limits sandbox.Limits) *envelope.Envelope {
 	of := envelope.Run{Output: r.output, Allows: r.allows, Secrets: r.secrets, Workspace: r.call.currentWorkspace()}
 	of.Local = r.call.chat.origin == gate.OriginClient || r.call.chat.origin == gate.OriginMachine
 	return of.Envelope(id, result, limits)
 }
 
-// place waits until the run may go on: for a place among those of its chat, and
-// until no other run can change what its answer is bound to, nor the other way
-// round.
+// place waits until the run may go on: until its chat has a free place, and until no
+// other run can change what this run's answer is bound to, or the reverse.
 func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err error) {
 	leave, err := r.call.chat.takeRun(ctx)
 	if err != nil {
@@ -96,14 +95,16 @@ func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err
 	return func() { drop(); leave() }, nil
 }
 
-// confirm makes sure that the run still is what was allowed: once it has its place,
-// and again once it has its turn in folders, since a run of another server may have
-// ended there in between, or one that was killed may have been finished.
-// The files that the answer is bound to are compared in any case. All of the call is
-// prepared again when the packs are others now; when another run ended since, as one
-// did if the place or the turn had to be waited for; and when the pack will not be copied. For
-// the rest no more is needed: the pack's copy is compared with the digest, and the
-// runner compares the program, its interpreters and the folders.
+// confirm makes sure that the run still is what was allowed. It is called when the
+// run has its place, and again when it has its turn in folders, since a run of
+// another server may have ended there in between, or the changes of one that was
+// killed may have been completed.
+//
+// The files that the answer is bound to are always compared. The whole call is
+// prepared again if the packs have changed, if another run has ended since (as one
+// did if the run had to wait for its place or turn), or if the pack will not be
+// copied. Nothing more is needed: the pack's copy is compared with the digest, and
+// the runner compares the program, its interpreters and the folders.
 func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 	s, c := r.server, r.call
 	if r.waited || !permit.Copies() || s.claims.Count() != c.ended || s.catalog(ctx, c.chat) != c.catalog {
@@ -115,8 +116,8 @@ func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 	return nil
 }
 
-// again prepares the call once more and makes sure that it still is what was
-// allowed: a pack may have been detached, or a folder replaced.
+// again prepares the call once more and makes sure that it still is what was allowed:
+// a pack may have been detached, or a folder replaced.
 func (r *run) again(ctx context.Context, permit *gate.Permit) error {
 	r.call.catalog = r.server.catalog(ctx, r.call.chat)
 	now, err := r.server.prepareNow(ctx, r.call)

@@ -15,10 +15,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// running is what a client is told while its program runs.
+// running is what a client is told while the program runs.
 const running = "the program has been running"
 
-// waits tells the client and the log that the run waits for its turn, which h has.
+// waits tells the client and the log that the run waits for its turn, which h has
+// now.
 func (r *run) waits(progress *teller, permit *gate.Permit, h changes.Holder) (over func()) {
 	r.waited = true
 	began := time.Now()
@@ -31,7 +32,8 @@ func (r *run) waits(progress *teller, permit *gate.Permit, h changes.Holder) (ov
 	}
 }
 
-// busy makes of a run that did not get its turn what a model may know of it.
+// busy turns the error of a run that did not get its turn into what a model may know
+// about it.
 func (r *run) busy(err error) error {
 	e, ok := errors.AsType[*sandbox.BusyError](err)
 	if !ok {
@@ -41,8 +43,8 @@ func (r *run) busy(err error) error {
 		"waited %s for %s", e.Waited, r.turnOf(e.Holder))
 }
 
-// turnOf says, to a client, whose turn it is and where. The pack and tool are named
-// only if the client may know of the pack: the run may be another server's.
+// turnOf tells a client whose turn it is, and where. It names the pack and tool only
+// if the client may know about the pack: the run may be another server's.
 func (r *run) turnOf(h changes.Holder) string {
 	if h.PID == 0 {
 		return "its turn in a folder that another run may change"
@@ -54,8 +56,8 @@ func (r *run) turnOf(h changes.Holder) string {
 	return safetext.Line(fmt.Sprintf("its turn in %q, where %s (%sprocess %d) is at work", h.Folder, cmp.Or(h.Run.ID, "a run"), of, h.PID))
 }
 
-// tell writes to the server's log what a person has to know of the run's changes,
-// whatever the model makes of it.
+// tell writes to the server's log what a person has to know about the run's changes,
+// whatever the model does with the result.
 func (r *run) tell(id string, res *sandbox.Result) {
 	for _, set := range res.Changes {
 		if held, refused := set.Count(changes.Held), set.Count(changes.Refused); held+refused > 0 {

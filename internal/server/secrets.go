@@ -8,8 +8,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// keepsOut says why nothing of a pack is given: its folder has in it what only
-// this program may read. It is nil for every other pack.
+// keepsOut returns why nothing of a pack may be given: its folder contains files that
+// only this program may read. It returns nil for every other pack.
 func (s *Server) keepsOut(packID, dir string) error {
 	if !s.planner.HoldsPrivate(dir) {
 		return nil
@@ -18,8 +18,8 @@ func (s *Server) keepsOut(packID, dir string) error {
 		"the folder of pack %q holds keys or tokens of packs-mcp itself, so nothing in it is given", packID)
 }
 
-// withoutTokens refuses a call that has a token of this server in its arguments:
-// a person has to be shown all of it, and the log keeps it.
+// withoutTokens refuses a call that has a token of this server in its arguments: a
+// person would have to be shown all of it, and the log would keep it.
 func (s *Server) withoutTokens(c *call) error {
 	if len(s.opts.Tokens) == 0 {
 		return nil
@@ -37,8 +37,8 @@ func (s *Server) withoutTokens(c *call) error {
 	return nil
 }
 
-// secretsOf are the values that are taken out of results and the log: tokens of
-// this server, and what the environment has.
+// secretsOf returns the values that are removed from results and the log: the tokens
+// of this server, and the secrets in the environment.
 func secretsOf(o *Options) *redact.Secrets {
 	all := slices.Clone(o.Tokens)
 	for _, s := range redact.Environ(o.Environ) {
@@ -49,7 +49,7 @@ func secretsOf(o *Options) *redact.Secrets {
 	return redact.New(all...)
 }
 
-// clientName is how a client calls itself, without tokens: people see it.
+// clientName returns what a client calls itself, without tokens, since people see it.
 func (s *Server) clientName(name, version string) string {
 	return s.tokens.Hide(strings.TrimSpace(name + " " + version))
 }

@@ -38,10 +38,10 @@ type Server struct {
 	asFound asFound
 	files   *toolfiles.Files
 	planner *plan.Planner
-	every   time.Duration // see lookEvery; tests look more often
+	every   time.Duration // see lookEvery; shorter in tests
 	tokens  *redact.Secrets
 	secrets *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
-	// progress is how often a client that wants to know is told what its call
+	// progress is how often a client that asked for progress is told what its call
 	// waits for.
 	progress time.Duration
 	info     mcp.Implementation
@@ -52,13 +52,13 @@ type Server struct {
 	shared sharedLists // of chats
 
 	mu      sync.Mutex
-	chats   []*chat        // those that have not ended
-	looks   map[string]int // :: person → resources that their chats look at
-	shown   *packs.Catalog // what Changes was told of last
-	changed chan struct{}  // closed when chats, or the packs of one, change; nil: nobody waits for that
+	chats   []*chat        // the chats that have not ended
+	looks   map[string]int // :: person → number of resources that their chats watch
+	shown   *packs.Catalog // the Catalog that Changes last reported
+	changed chan struct{}  // closed when chats, or the packs of one, change; nil: nobody waits for it
 }
 
-// New returns a server that serves nobody yet.
+// New returns a server without any chats.
 func New(o Options) (*Server, error) {
 	if o.Library == nil || o.Gate == nil {
 		return nil, errors.New("server: a library and a gate are required")
@@ -136,8 +136,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// implementation is what the server says of itself, in every result of
-// 2026-07-28: without icons, which are said once.
+// implementation returns what the server says about itself in every result of
+// 2026-07-28. It leaves out the icons, which are sent once.
 func implementation(version string) mcp.Implementation {
 	return mcp.Implementation{
 		Name: "packs-mcp", Version: version, Title: "Capability packs",
@@ -146,13 +146,13 @@ func implementation(version string) mcp.Implementation {
 	}
 }
 
-// icons are how clients can show the server. Tools, prompts and resources have
-// none: it would be this one many times, and a pack's own could be anybody's.
+// icons returns the server's icons for clients to show. Tools, prompts and resources
+// have none: they would all show this one, and a pack's own icon could be anything.
 func icons() []mcp.Icon {
 	src := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(icon))
 	return []mcp.Icon{{Src: src, MIMEType: "image/svg+xml", Sizes: []string{"any"}}}
 }
 
-// icon is a parcel, in a colour that is seen on light and dark.
+// icon is a parcel, in a colour that is visible on light and dark backgrounds.
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#c2762e" stroke-width="2" stroke-linejoin="round">` +
 	`<path d="M12 2 21 7v10l-9 5-9-5V7z"/><path d="M3 7l9 5 9-5M12 12v10M7.5 4.5l9 5"/></svg>`

@@ -7,9 +7,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// toolsPrint returns a digest of the list of a chat's tools, by which two lists can be
-// told apart. For a chat that attached, detached and enabled nothing of its own it is
-// made once after each look at the packs, for all such chats; for any other it is made
+// toolsPrint returns a digest of the list of a chat's tools, by which lists are
+// compared. For chats that attached, detached and enabled nothing of their own, it is
+// made once after each look at the packs and shared. For any other chat it is made
 // from the packs' files as they are now.
 func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) string {
 	if c.hasOwn() || c.hasEnabled() {
@@ -18,8 +18,9 @@ func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) string {
 	return s.shared.tools(s, catalog)
 }
 
-// toolsPrintBefore is toolsPrint of an earlier Catalog. If a print of it is remembered,
-// it is of the packs' files as they were then; otherwise, as they are now.
+// toolsPrintBefore is toolsPrint for an earlier Catalog. If a print of it is
+// remembered, that print shows the packs' files as they were then; otherwise it is
+// made from the files as they are now.
 func (s *Server) toolsPrintBefore(catalog *packs.Catalog, c *chat) string {
 	if !c.hasOwn() && !c.hasEnabled() {
 		if have, ok := s.shared.toolsBefore(catalog); ok {
@@ -52,33 +53,33 @@ func (c *chat) hasEnabled() bool {
 	return len(c.enabled) > 0
 }
 
-// sharedLists remembers the lists that all chats share which attached nothing of
-// their own. There may be a thousand such chats, and an edit then costs as much as for
-// one. It remembers the lists of the two newest Catalogs that somebody asked about, but
-// keeps no Catalog in memory. The zero value is ready.
+// sharedLists remembers the lists of all chats that attached nothing of their own.
+// There may be a thousand such chats, and an edit then costs no more than for one. It
+// remembers the lists of the two newest Catalogs that were asked about, but does not
+// keep a Catalog in memory. The zero value is ready.
 type sharedLists struct {
 	mu                 sync.Mutex
 	looks              int            // how often lookAgain was called
 	prints             [2]sharedPrint // of two Catalogs, the newer one first
 	before, now        weak.Pointer[packs.Catalog]
-	prompts, resources bool // what listsDiffer says of those two
+	prompts, resources bool // the result of listsDiffer for those two
 }
 
 type sharedPrint struct {
 	of    weak.Pointer[packs.Catalog]
-	look  int    // after which it was made
+	look  int    // after which look it was made
 	tools string // see toolsPrint
 }
 
-// lookAgain is called after a look at the packs: their files may be others than before.
+// lookAgain is called after a look at the packs: their files may have changed.
 func (m *sharedLists) lookAgain() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looks++
 }
 
-// tools returns the print of the tools of a chat that enabled none. It is made when
-// somebody first asks about this Catalog after a look, and holds until the next look.
+// tools returns the print of the tools of a chat that enabled none. The print is made
+// at the first request for this Catalog after a look, and holds until the next look.
 func (m *sharedLists) tools(s *Server, catalog *packs.Catalog) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +96,7 @@ func (m *sharedLists) tools(s *Server, catalog *packs.Catalog) string {
 	return m.prints[0].tools
 }
 
-// toolsBefore returns the print that tools returned last for an earlier Catalog.
+// toolsBefore returns the print that tools last returned for an earlier Catalog.
 func (m *sharedLists) toolsBefore(catalog *packs.Catalog) (tools string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

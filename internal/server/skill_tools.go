@@ -17,17 +17,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// A skillTool is an attached pack as a tool of its own, SKILL(arguments), which is
-// open_docs with these arguments (specs/skillkit.md, FR-029 to FR-035).
+// A skillTool is an attached pack as a tool of its own, SKILL(arguments), which does
+// what open_docs does with these arguments (specs/skillkit.md, FR-029 to FR-035).
 type skillTool struct {
 	name string
 	pack *packs.Pack
 }
 
-// Skills divides the packs that a model may open, when the configuration exposes
-// skills: those that get a tool of their own, at most as many as a chat may enable
-// tools, and those for which there is no place. forbids reports whether rules forbid
-// every request of a kind about a pack; with an empty kind, everything about it.
+// Skills splits the packs that a model may open, if the configuration exposes skills:
+// those that get a tool of their own, at most as many as the tools that a chat may
+// enable, and the rest. forbids reports whether rules forbid every request of a kind
+// about a pack; with an empty kind, everything about it.
 func Skills(c *packs.Catalog, most int, forbids func(kind gate.Kind, id string) bool) (listed, rest []*packs.Pack) {
 	all := slices.DeleteFunc(offered(c), func(p *packs.Pack) bool { return forbids("", p.ID) || forbids(gate.KindOpen, p.ID) })
 	n := min(len(all), Limits{EnabledTools: most}.withDefaults().EnabledTools)
@@ -35,8 +35,8 @@ func Skills(c *packs.Catalog, most int, forbids func(kind gate.Kind, id string) 
 }
 
 // skillTools returns the skills of a chat, by the ids of the packs. There are none
-// unless the configuration exposes skills. A name that a tool of the chat, or an
-// earlier pack, has gets a hash.
+// unless the configuration exposes skills. A skill whose name is already that of a
+// tool of the chat, or of an earlier pack, gets a hash.
 func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	if !s.opts.Skills {
 		return nil
@@ -59,10 +59,10 @@ func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	return all
 }
 
-// skillInput is portable: one text, which may be left out.
+// skillInput is a schema that every client accepts: one text, which may be left out.
 const skillInput = `{"type":"object","properties":{"arguments":{"type":"string","description":"what to apply the skill to"}},"additionalProperties":false}`
 
-// listedSkill is how a client sees the tool.
+// listedSkill returns the tool as a client sees it.
 func (s *Server) listedSkill(t skillTool) mcp.Tool {
 	title := safetext.Shorten(safetext.Line(t.pack.Name), maxListLine)
 	return mcp.Tool{
@@ -71,8 +71,8 @@ func (s *Server) listedSkill(t skillTool) mcp.Tool {
 	}
 }
 
-// asSkill makes a call of open_docs of a call of a pack's own tool. It reports false,
-// and changes nothing, if no pack has a tool of this name.
+// asSkill turns a call of a pack's own tool into a call of open_docs. It reports
+// false, and changes nothing, if no pack has a tool of this name.
 func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.CallToolRequest) bool {
 	all := s.skillTools(s.catalog(ctx, c), c)
 	i := slices.IndexFunc(all, func(t skillTool) bool { return t.name == name })
@@ -84,8 +84,8 @@ func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.Cal
 	return true
 }
 
-// openSkillTool is open_docs for one pack, with the arguments of its own tool: what is
-// wrong with these is said with that tool's schema.
+// openSkillTool returns open_docs for one pack, with the arguments of its own tool.
+// Errors about these arguments refer to that tool's schema.
 func openSkillTool(packID string, args *callargs.Arguments) *baseTool {
 	t := &baseTool{name: toolOpenDocs, input: skillInput}
 	t.prepare = func(s *Server, ctx context.Context, c *call) (*action, error) {

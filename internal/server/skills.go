@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// Methods that the library has no constants for.
+// Methods for which the library has no constants.
 const (
 	methodSkillsList = "skills/list"
 	methodSkillsGet  = "skills/get"
@@ -94,8 +94,8 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	return &skillResult{Skill: out.(json.RawMessage)}, nil
 }
 
-// generated returns what makes the resource that no file has; nil when the URI
-// names none of those. A file of that name goes before it.
+// generated returns the function that makes a generated resource, or nil if the URI
+// does not name one. A file of that name takes precedence.
 func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
 	if uri == indexURI {
 		return func(ctx context.Context) (any, error) { return s.skills.Index(ctx, s.listedSkills(catalog)) }

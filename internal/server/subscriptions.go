@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// maxWatched is how many resources a chat can have watched for all of them.
+	// maxWatched is how many resources all clients of a chat together can subscribe
+	// to.
 	maxWatched = 200
-	// maxListens is how many streams of 2026-07-28 a chat can have for news at once.
+	// maxListens is how many streams of 2026-07-28 a chat can have open for news.
 	maxListens = 64
-	// maxLooks is how many looks one person's chats are worth in the time of one
-	// round, [lookEvery]. With more to look at, all of them are looked at less often.
+	// maxLooks is how many files the chats of one person may look at in one round,
+	// [lookEvery]. If there are more, all of them are looked at less often.
 	maxLooks = 1000
 )
 
-// lookEvery is how often the resources that somebody subscribed to are looked
-// at: only whether their files changed, not what is in them.
+// lookEvery is how often the watched resources are looked at: only whether their
+// files changed, not what is in them.
 const lookEvery = time.Second
 
-// A look is how a resource's file was when it was last looked at. The zero look
-// is of one that is not there.
+// A look is the state of a resource's file when it was last looked at. The zero look
+// is of a file that does not exist.
 type look struct {
 	size     int64
 	modified time.Time
@@ -38,8 +39,8 @@ type look struct {
 
 var errTooManyListens = errors.New("too many streams for news are open; end some of them first")
 
-// ResourceKey is the one spelling of a resource's URI: however it is spelled, it is
-// one file.
+// ResourceKey returns the canonical spelling of a resource's URI: all spellings mean
+// the same file.
 func (c *chat) ResourceKey(uri string) (key string, err error) {
 	u, ok := address.Parse(uri)
 	if !ok {
@@ -48,7 +49,7 @@ func (c *chat) ResourceKey(uri string) (key string, err error) {
 	return u.String(), nil
 }
 
-// Watch looks at a resource from now on, as long as anybody is subscribed to it.
+// Watch watches a resource for as long as anybody subscribes to it.
 func (c *chat) Watch(key string) error {
 	u, ok := address.Parse(key)
 	if !ok {
@@ -62,8 +63,8 @@ func (c *chat) Watch(key string) error {
 	return nil
 }
 
-// AddSubscriber counts one more client that wants to know of a resource. It
-// returns false when the chat has too many resources for one more.
+// AddSubscriber counts one more subscriber of a resource. It returns false if the
+// chat has too many resources.
 func (c *chat) AddSubscriber(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +81,7 @@ func (c *chat) AddSubscriber(key string) bool {
 	return true
 }
 
-// DropSubscriber takes back what AddSubscriber counted.
+// DropSubscriber undoes AddSubscriber.
 func (c *chat) DropSubscriber(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +95,7 @@ func (c *chat) DropSubscriber(key string) {
 	}
 }
 
-// looksAt counts the resources that a person's chats look at.
+// looksAt adds to the number of resources that a person's chats watch.
 func (s *Server) looksAt(person string, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,16 +107,16 @@ func (s *Server) looksAt(person string, more int) {
 	}
 }
 
-// lookPause is how long a chat of a person's waits between two rounds, so that
-// all of that person's make no more than so many looks in a second.
+// lookPause returns how long a chat waits between two rounds, so that all chats of a
+// person together look no more often than maxLooks allows.
 func (s *Server) lookPause(person string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.every * time.Duration(1+max(0, s.looks[person]-1)/maxLooks)
 }
 
-// listenPlace takes one of the places that a chat has for streams of news, and
-// returns what gives it back.
+// listenPlace takes one of the chat's places for a stream of news, and returns the
+// function that gives it back.
 func (c *chat) listenPlace() (leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +131,8 @@ func (c *chat) listenPlace() (leave func(), ok bool) {
 	}, true
 }
 
-// look looks at the file of a resource, under the chat's Catalog. The error is [errNoResource] when the
-// URI leads to none that this chat may know of.
+// look looks at the file of a resource, under the chat's Catalog. The error is
+// [errNoResource] if the URI names nothing that this chat may know about.
 func (s *Server) look(c *chat, catalog *packs.Catalog, u address.URI) (look, error) {
 	if u.Scheme == address.SchemeWorkspace {
 		handle, inside, ok := cutHandle(u.Path)
@@ -169,7 +170,7 @@ func lookAt(dir *packfs.Dir, name string) (look, error) {
 	if err != nil {
 		return look{}, errNoResource
 	}
-	// What cannot be read, as a file with a second name, is not told about either.
+	// No news about what cannot be read, such as a file with a second name.
 	f, err := dir.OpenFile(name)
 	if err != nil {
 		return look{}, errNoResource
@@ -178,7 +179,7 @@ func lookAt(dir *packfs.Dir, name string) (look, error) {
 	return look{size: info.Size(), modified: info.ModTime()}, nil
 }
 
-// watch looks at a resource from now on. One goroutine of the chat looks at all of
+// watch watches a resource from now on. One goroutine of the chat looks at all of
 // them; Close waits for it.
 func (c *chat) watch(key string, now look) {
 	c.mu.Lock()
@@ -195,8 +196,7 @@ func (c *chat) watch(key string, now look) {
 	}
 }
 
-// lookAround looks at the watched resources until there is none, or the chat
-// ends.
+// lookAround looks at the watched resources until there are none, or the chat ends.
 func (c *chat) lookAround(done chan struct{}) {
 	defer close(done)
 	pause := time.NewTimer(c.server.lookPause(c.person))
@@ -221,7 +221,7 @@ func (c *chat) lookAround(done chan struct{}) {
 	}
 }
 
-// lookOnce tells of the resources that differ from how they were before.
+// lookOnce tells the subscribers about resources that differ from before.
 func (c *chat) lookOnce(before map[string]look) {
 	catalog := c.server.catalog(context.Background(), c)
 	for _, uri := range slices.Sorted(maps.Keys(before)) {
@@ -244,7 +244,7 @@ func (c *chat) lookOnce(before map[string]look) {
 	}
 }
 
-// end ends what a chat does by itself, and waits for it.
+// end stops what the chat does in the background, and waits for it.
 func (c *chat) end() {
 	c.mu.Lock()
 	if !c.isOver {

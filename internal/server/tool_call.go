@@ -131,7 +131,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	return tool, nil
 }
 
-// planned is what the planner needs to know of a call about a pack.
+// planned returns what the planner needs to know about a call.
 func (s *Server) planned(c *call, pack *packs.Pack) *plan.Call {
 	p := &plan.Call{
 		Pack: pack, Hides: s.hides, Workspace: c.currentWorkspace().Dir, Folder: c.currentWorkspace().Folder, OwnFolder: c.currentWorkspace().IsOwn,

@@ -23,19 +23,20 @@ import (
 
 const toolEnable = toolname.Prefix + "enable_tools"
 
-// maxNamed is how many tools one call may name; a pack has no more by default.
+// maxNamed is how many tools one call may name. By default a pack has no more than
+// that.
 const maxNamed = 200
 
 type enableParams struct {
 	PackID string `json:"pack_id"`
-	// Tools are those to enable; nil is all, and an empty list disables all.
+	// Tools are the tools to enable; nil is all, and an empty list disables all.
 	Tools *[]string `json:"tools"`
 }
 
 type enableResult struct {
 	Enabled bool          `json:"enabled"`
 	Tools   []enabledTool `json:"tools"`
-	// NotExecutable are tools that the pack only declares.
+	// NotExecutable are tools that the pack declares without a command.
 	NotExecutable []declaredTool `json:"not_executable,omitempty"`
 }
 
@@ -44,8 +45,8 @@ type enabledTool struct {
 	Tool        string `json:"tool"`
 	Description string `json:"description"`
 	Signature   string `json:"signature"`
-	// InputSchema is what the arguments must be; absent where the signature says it
-	// all. Some clients show their model no other.
+	// InputSchema is the schema of the arguments; absent if the signature says
+	// everything. Some clients show their model no other.
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
@@ -54,14 +55,15 @@ type declaredTool struct {
 	Reason string `json:"reason"`
 }
 
-// An enabledPack is what a chat may call of one pack. Names are given when a
-// tool is enabled and stay, so that a list never renames a tool under a client.
+// An enabledPack is what a chat may call of one pack. A tool gets its listed name
+// when it is enabled and keeps it, so that a list never renames a tool while a client
+// uses it.
 type enabledPack struct {
 	tools map[string]*enabledName // :: declared name → its name in lists
 }
 
-// An enabledName is a tool's name in the lists of a chat. It stays the tool's while
-// the tool is disabled.
+// An enabledName is a tool's name in the lists of a chat. The tool keeps it while it
+// is disabled.
 type enabledName struct {
 	listed string
 	since  int // grows with each tool that is enabled; 0: disabled
@@ -120,7 +122,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 		return nil, err
 	}
 	chosen = toolfiles.WithoutDenied(pack, tree, chosen)
-	// Tools that are only declared take no room, and nobody is asked for them.
+	// Tools that are only declared take no room, and nobody is asked about them.
 	var names []string
 	for _, t := range chosen {
 		if t.Command != nil {
@@ -153,8 +155,8 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 }
 
 // hiddenInTools says how many invisible characters the model would get with the
-// schemas of tools; empty for none. Texts are escaped, but not the values that a
-// call is held against.
+// schemas of tools; empty for none. Descriptions are escaped, but the values that a
+// call is checked against are not.
 func hiddenInTools(chosen []*tools.Tool) string {
 	var all []byte
 	for _, t := range chosen {
@@ -165,8 +167,7 @@ func hiddenInTools(chosen []*tools.Tool) string {
 	return hiddenIn(all)
 }
 
-// appendTexts adds the strings and keys of a JSON value, as they are without
-// JSON's escapes.
+// appendTexts appends the strings and keys of a JSON value, without JSON's escapes.
 func appendTexts(to []byte, raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	for {
@@ -180,7 +181,7 @@ func appendTexts(to []byte, raw json.RawMessage) []byte {
 	}
 }
 
-// toolSet returns the tools of a pack, or says why there are none.
+// toolSet returns the tools of a pack, or an error that says why there are none.
 func (s *Server) toolSet(pack *packs.Pack) (*tools.Set, error) {
 	set, problems, err := s.files.Offered(pack)
 	if err != nil {
@@ -225,7 +226,7 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 // nothing and starts nothing.
 func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 	id := packID
-	if !c.chat.knowsTools(id) { // of a pack that was detached or went since, the id is enough
+	if !c.chat.knowsTools(id) { // for a pack that was detached or has gone since, the id is enough
 		pack, err := s.pack(c, packID)
 		if err != nil {
 			return nil, err
@@ -256,9 +257,10 @@ func (c *chat) disable(packID string) (had bool) {
 	return had
 }
 
-// inUse returns the enabled tools of a chat that are there now: those of attached
-// packs that still declare them, at most as many as clients bear. When attaching a
-// pack, or mending its file, brings back more, the ones that were enabled last stay.
+// inUse returns the enabled tools of a chat that exist now: those of attached packs
+// that still declare them, at most as many as clients can handle. If attaching a
+// pack, or repairing its file, brings back more, the tools that were enabled last
+// stay.
 func (s *Server) inUse(catalog *packs.Catalog, c *chat, offered func(*packs.Pack) *tools.Set) map[string]map[string]string {
 	type entry struct {
 		pack, tool, listed string
@@ -309,7 +311,7 @@ func (s *Server) enabledNow(cl *call) map[string]map[string]string {
 	})
 }
 
-// roomFor makes sure that a chat does not get more tools than clients bear.
+// roomFor makes sure that a chat does not get more tools than clients can handle.
 func (s *Server) roomFor(cl *call, packID string, names []string) error {
 	now := s.enabledNow(cl)
 	have, others := 0, []string{}
@@ -342,8 +344,7 @@ func (s *Server) roomFor(cl *call, packID string, names []string) error {
 	return toolerr.New(toolerr.CodeToolListTooLarge, strings.Join(hint, " "), "%d tools are enabled and %d more would pass the limit of %d", have, more, s.limits.EnabledTools)
 }
 
-// enable gives the chat the chosen tools, and tells its client when its list
-// differs.
+// enable gives the chat the chosen tools, and tells its client if its list changes.
 func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	c := cl.chat
@@ -367,7 +368,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		n := p.tools[t.Name]
 		if n == nil {
 			n = &enabledName{listed: toolname.OfPack(pack.ID, t.Name, taken)}
-			// In the map at once: the next name must differ from this one.
+			// Put it in the map now: the next name must differ from this one.
 			p.tools[t.Name], c.enabled[pack.ID] = n, p
 		}
 		if now[t.Name] == "" {
@@ -387,8 +388,8 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	return out
 }
 
-// moreThanSignature returns a schema that says more of an argument than its name, its
-// type and its default, and nil for any other.
+// moreThanSignature returns a schema if it says more about an argument than its name,
+// its type and its default, and nil otherwise.
 func moreThanSignature(schema json.RawMessage) json.RawMessage {
 	var s struct {
 		Properties map[string]map[string]any `json:"properties"`
@@ -410,7 +411,7 @@ func moreThanSignature(schema json.RawMessage) json.RawMessage {
 // the lock.
 func (c *chat) taken(folded string) bool {
 	if strings.HasPrefix(folded, toolname.Prefix) {
-		return true // looks like one of ours
+		return true // it looks like one of ours
 	}
 	for _, p := range c.enabled {
 		for _, n := range p.tools {
@@ -430,14 +431,14 @@ func (s *Server) enabledNames(cl *call, packID string) []string {
 	return slices.Sorted(maps.Values(s.enabledNow(cl)[packID]))
 }
 
-// knowsTools reports whether tools of a pack were enabled in this chat at some time.
+// knowsTools reports whether tools of a pack were ever enabled in this chat.
 func (c *chat) knowsTools(packID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.enabled[packID] != nil
 }
 
-// find returns the pack and the declared name behind a listed one.
+// find returns the pack and the declared name of a listed tool.
 func (c *chat) find(listed string) (packID, tool string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

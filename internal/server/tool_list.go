@@ -22,9 +22,9 @@ import (
 
 const toolList = toolname.Prefix + "list"
 
-// Bounds of a page. What a pack says of itself, and what is wrong with it, is cut,
-// so that a page has a bound, whatever packs there are. A person sees all of it:
-// packs-mcp show.
+// Bounds of a page. What a pack says about itself, and what is wrong with it, is cut,
+// so that the size of a page is bounded whatever packs there are. A person can see
+// all of it with packs-mcp show.
 const (
 	listPage        = 20  // packs
 	maxNotValid     = 20  // packs
@@ -32,7 +32,7 @@ const (
 	maxListLine     = 200 // characters of a problem, and of a name
 	maxListTags     = 10  // of a pack
 	maxListTag      = 50  // characters
-	maxListCopies   = 10  // of a pack that a query is about
+	maxListCopies   = 10  // of packs that match a query
 )
 
 type listParams struct {
@@ -43,10 +43,11 @@ type listParams struct {
 type listResult struct {
 	Packs      []listedPack `json:"packs"`
 	NextCursor string       `json:"next_cursor,omitempty"`
-	// NotValid are attached packs that cannot be used as they are now: on the first
-	// page, and of a query those whose id or name it has a word of.
+	// NotValid are attached packs that cannot be used as they are now. They are on
+	// the first page; for a query, they are those whose id or name contains one of
+	// its words.
 	NotValid []notValidPack `json:"not_valid,omitempty"`
-	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing, or not all packs were read yet
+	Hint     string         `json:"hint,omitempty"` // what to do if a query found nothing, or not all packs have been read yet
 }
 
 type notValidPack struct {
@@ -60,8 +61,8 @@ type listedPack struct {
 	Description  string   `json:"description"`
 	HasToolsJSON bool     `json:"has_tools_json"`
 	Source       string   `json:"source"`
-	From         string   `json:"from,omitempty"`       // "[rulebook]" or "[pak]": it was added from elsewhere
-	CreatedAt    string   `json:"created_at,omitempty"` // as its provider has it
+	From         string   `json:"from,omitempty"`       // "[rulebook]" or "[pak]": the pack was added from elsewhere
+	CreatedAt    string   `json:"created_at,omitempty"` // as its provider says
 	UpdatedAt    string   `json:"updated_at,omitempty"`
 	Tags         []string `json:"tags,omitempty"`
 	Version      string   `json:"version,omitempty"`
@@ -70,8 +71,8 @@ type listedPack struct {
 	AllowedTools string   `json:"allowed_tools,omitempty"`
 	Enabled      []string `json:"enabled,omitempty"`
 	Problems     []string `json:"problems,omitempty"`
-	// SameAs are other packs that a query is about and that say the same of
-	// themselves: one entry is enough for all of them.
+	// SameAs are other packs that match a query and describe themselves in the same
+	// way: one entry is enough for all of them.
 	SameAs []string `json:"same_as,omitempty"`
 }
 
@@ -129,7 +130,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 	}, nil
 }
 
-// matching lists the packs that a query is about, the best first.
+// matching lists the packs that match a query, best first.
 func (s *Server) matching(ctx context.Context, c *call, query string) listResult {
 	out := listResult{Packs: []listedPack{}}
 	shown := func(id string) *packs.Pack {
@@ -151,8 +152,8 @@ func (s *Server) matching(ctx context.Context, c *call, query string) listResult
 	return out
 }
 
-// unreadHint says how many attached packs were not read yet; empty for none. Which
-// they are is not said: some may be for persons only.
+// unreadHint says how many attached packs have not been read yet; empty for none. It
+// does not say which: some may be for persons only.
 func unreadHint(catalog *packs.Catalog) string {
 	n := 0
 	for _, p := range catalog.All() {
@@ -169,7 +170,7 @@ func unreadHint(catalog *packs.Catalog) string {
 	return fmt.Sprintf("%d more packs were not read yet. List again in a minute.", n)
 }
 
-// list lists all packs by id, from the one after an id on.
+// list lists all packs by id, starting after the id after.
 func (s *Server) list(c *call, after string) listResult {
 	out := listResult{Packs: []listedPack{}}
 	for _, p := range s.listedPacks(c.catalog) {
@@ -185,10 +186,10 @@ func (s *Server) list(c *call, after string) listResult {
 	return out
 }
 
-// notValid says of attached packs why they are not among the others: somebody who
-// used one a moment ago looks for it here. With a query, which may be empty, it is
-// about those that the query names. A pack that may be one for persons only, since
-// that cannot be read, is there when the chat has tools of it already.
+// notValid returns the attached packs that are not valid, and says why: somebody who
+// used one a moment ago looks for it here. With a query, it returns only those that
+// the query names. A pack that cannot be read may be for persons only, so it is
+// returned only if the chat already has tools of it.
 func (s *Server) notValid(c *call, query string) []notValidPack {
 	var all []notValidPack
 	names := search.Names(query)
@@ -229,8 +230,8 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	return l
 }
 
-// fewLines are the first of a pack's problems as a model gets them, those that make
-// something unusable before the others, and how many there are beside them.
+// fewLines returns the first of a pack's problems as a model gets them, and how many
+// more there are. Problems that make something unusable come first.
 func fewLines(id string, problems []diag.Diagnostic) []string {
 	worst := slices.Clone(problems)
 	slices.SortStableFunc(worst, func(a, b diag.Diagnostic) int { return rank(a) - rank(b) })
@@ -251,8 +252,8 @@ func rank(d diag.Diagnostic) int {
 	return 1
 }
 
-// inspect reports whether a pack has a tool that can be enabled, and what is wrong
-// with it and with its tools.
+// inspect reports whether a pack has a tool that can be enabled, and returns what is
+// wrong with the pack and its tools.
 func (s *Server) inspect(p *packs.Pack) (hasTools bool, problems []diag.Diagnostic) {
 	hasTools, more, err := s.files.Look(p)
 	problems = slices.Concat(p.Problems, more)
@@ -262,7 +263,7 @@ func (s *Server) inspect(p *packs.Pack) (hasTools bool, problems []diag.Diagnost
 	return hasTools, problems
 }
 
-// lines are diagnostics as they are shown, safely.
+// lines returns diagnostics as they are shown, escaped.
 func lines(problems []diag.Diagnostic) []string {
 	var all []string
 	for _, d := range problems {
@@ -271,8 +272,8 @@ func lines(problems []diag.Diagnostic) []string {
 	return all
 }
 
-// A cursor is the last id that was given, so that it stays right when packs come
-// and go. The byte before it tells it from other text.
+// A cursor is the last id that was given, so that it stays right when packs come and
+// go. The byte before it marks it as a cursor.
 func encodeCursor(last string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("\x00" + last))
 }
@@ -289,20 +290,20 @@ func decodeCursor(cursor string) (after string, err error) {
 	return last, nil
 }
 
-// offered are the packs that exist for a model: attached, and not reserved by
-// their author for a person to call on.
+// offered returns the packs that models may know about: attached, and not reserved by
+// their author for people.
 func offered(c *packs.Catalog) []*packs.Pack {
 	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return !address.IsOffered(p) })
 }
 
-// pack finds an attached pack for a call by its id, its name or its URI, or says
-// what to do instead.
+// pack finds an attached pack for a call by its id, its name or its URI, or returns
+// an error that says what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 	id = address.PackAt(c.catalog, id)
 	p, err := c.catalog.LookupAttached(id)
 	if err != nil {
-		// A pack that is there and not attached is worth saying to somebody who
-		// knows its id; it is never suggested.
+		// A caller that knows the id of a pack that is not attached is told about it,
+		// but such a pack is never suggested.
 		var other error
 		if p, other = c.catalog.Lookup(id); other != nil {
 			return nil, toolerr.NamingOnly(err, func(id string) bool {

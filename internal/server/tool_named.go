@@ -15,15 +15,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-// A toolRef is a tool of a pack that a name may mean.
+// A toolRef is a pack's tool that a name may mean.
 type toolRef struct {
 	pack string // id
 	tool string // as declared
-	name string // as listed, or as it would be
+	name string // as listed, or as it would be listed
 }
 
-// baseNamed returns the plain name of the base tool that a name means; empty for
-// none.
+// baseNamed returns the plain name of the base tool that a name means; empty if there
+// is none.
 func (s *Server) baseNamed(name string) string {
 	if s.base[toolname.Plain(name)] != nil {
 		return toolname.Plain(name)
@@ -36,10 +36,10 @@ func (s *Server) baseNamed(name string) string {
 	return ""
 }
 
-// toolsNamed returns the tools of packs that a name may mean in a chat: as it is
-// listed; as PACK__TOOL of an attached pack; either of them behind a client's
-// prefix; or as its pack declares it. The first of these that means anything
-// counts, and what it means may be several.
+// toolsNamed returns the tools of packs that a name may mean in a chat. It tries the
+// listed name, PACK__TOOL of an attached pack, either of these behind a client's
+// prefix, and the name that the pack declares. The first of these that matches
+// counts, and it may match several tools.
 func (s *Server) toolsNamed(catalog *packs.Catalog, c *chat, name string) []toolRef {
 	if ref, ok := c.listedAs(name); ok {
 		return []toolRef{ref}
@@ -72,7 +72,7 @@ func (s *Server) toolsNamed(catalog *packs.Catalog, c *chat, name string) []tool
 		return found
 	}
 	for rest, certain := range toolname.WithoutPrefix(name) {
-		// What is before any other "__" is the name of a pack that is not there.
+		// The part before any other "__" is the name of a pack that does not exist.
 		if certain && toolname.IsOurs(name) && len(found) == 0 {
 			add(s.declaredAs(catalog, c, rest)...)
 		}
@@ -80,14 +80,14 @@ func (s *Server) toolsNamed(catalog *packs.Catalog, c *chat, name string) []tool
 	return found
 }
 
-// listedAs returns the enabled tool with this name in lists.
+// listedAs returns the enabled tool with this listed name.
 func (c *chat) listedAs(name string) (toolRef, bool) {
 	pack, tool, ok := c.find(name)
 	return toolRef{pack, tool, name}, ok
 }
 
-// qualified returns the tools that PACK__TOOL may mean: PACK is an attached pack's
-// id, the end of it or its name, with "__" for "/".
+// qualified returns the tools that PACK__TOOL may mean. PACK is an attached pack's
+// id, the end of its id, or its name, with "__" for "/".
 func (s *Server) qualified(catalog *packs.Catalog, c *chat, name string) (found []toolRef) {
 	for at := 0; ; at++ {
 		i := strings.Index(name[at:], "__")
@@ -121,7 +121,7 @@ func (s *Server) qualified(catalog *packs.Catalog, c *chat, name string) (found 
 }
 
 // declaredAs returns the tools that packs declare under this name: those that are
-// enabled in the chat, or else those of attached packs.
+// enabled in the chat or, if there are none, those of attached packs.
 func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found []toolRef) {
 	all := s.listedPacks(catalog)
 	if len(all) > finder.MaxLoaded {
@@ -144,7 +144,7 @@ func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found
 	return found
 }
 
-// isForModels reports whether an attached pack is one that a model may hear of.
+// isForModels reports whether a model may know about an attached pack.
 func (s *Server) isForModels(p *packs.Pack) bool { return address.IsOffered(p) && !s.hides(p) }
 
 // refTo returns the tool that a pack declares under a name.
@@ -164,7 +164,7 @@ func (s *Server) refTo(c *chat, p *packs.Pack, name string) (toolRef, bool) {
 	return toolRef{p.ID, t.Name, listed}, true
 }
 
-// nameOf is the name in lists of an enabled tool; empty for others.
+// nameOf returns the listed name of an enabled tool; empty for others.
 func (c *chat) nameOf(packID, tool string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,8 +177,8 @@ func (c *chat) nameOf(packID, tool string) string {
 // maxNearTools is how many names an error offers.
 const maxNearTools = 5
 
-// nearTools are the names of a pack's tools that somebody may have meant; when none
-// is like it, some of what there is.
+// nearTools returns the names of a pack's tools that somebody may have meant. If none
+// is similar, it returns some of the pack's tools.
 func nearTools(name string, set *tools.Set) []string {
 	all := make([]string, len(set.Tools))
 	for i, t := range set.Tools {
@@ -190,8 +190,8 @@ func nearTools(name string, set *tools.Set) []string {
 	return all[:min(len(all), maxNearTools)]
 }
 
-// oneTool is the tool that a name means in a chat. Several are an error that lists
-// them: nothing is guessed.
+// oneTool returns the tool that a name means in a chat. If there are several, the
+// error lists them: nothing is guessed.
 func oneTool(name string, found []toolRef) (toolRef, error) {
 	switch len(found) {
 	case 0:

@@ -20,21 +20,21 @@ const toolOpenDocs = toolname.Prefix + "open_docs"
 
 type openDocsParams struct {
 	PackID string `json:"pack_id"`
-	// Arguments asks for the document as an invocation with these words; nil
-	// asks for it as it is.
+	// Arguments asks for the document as an invocation with these words; nil asks for
+	// the document itself.
 	Arguments *string `json:"arguments"`
-	// Offset is where the page begins, in bytes of the file; 0 is the beginning.
+	// Offset is where the page begins, in bytes of the file.
 	Offset int64 `json:"offset"`
 }
 
 type openDocsResult struct {
-	Folder         string     `json:"folder"` // absolute; what the document's paths are relative to
+	Folder         string     `json:"folder"` // absolute; the document's paths are relative to it
 	EntryDoc       document   `json:"entry_doc"`
 	AdditionalDocs []document `json:"additional_docs,omitempty"`
 
 	part     invocationPart
-	hidden   string // the invisible characters in them, in words; empty for none
-	compared bool   // all of it with what was digested; see [Server.sameAs]
+	hidden   string // how many invisible characters they have, in words; empty for none
+	compared bool   // all of it was compared with what was digested; see [Server.sameAs]
 }
 
 type document struct {
@@ -42,7 +42,7 @@ type document struct {
 	Content    string `json:"content"`
 	Truncated  bool   `json:"truncated,omitempty"`
 	NextOffset int64  `json:"next_offset,omitempty"`
-	Note       string `json:"note,omitempty"` // what is odd about the document
+	Note       string `json:"note,omitempty"` // what is unusual about the document
 }
 
 func openDocsTool() *baseTool {
@@ -86,13 +86,13 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 	if err != nil {
 		return nil, err
 	}
-	// Read before the question, so that the person hears of hidden characters.
+	// Read it before the question, so that the person learns about hidden characters.
 	docs, err := s.documents(pack, tree, p)
 	if err != nil {
 		return nil, err
 	}
 	if p.Arguments != nil {
-		// Each $ARGUMENTS is one more copy of the arguments.
+		// Each $ARGUMENTS is replaced by a copy of the arguments.
 		if n := len(docs.EntryDoc.Content) + (strings.Count(docs.EntryDoc.Content, argumentsPlaceholder)+1)*len(*p.Arguments); int64(n) > s.limits.ReadPageMax {
 			return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments, or open the document without any.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 		}
@@ -115,8 +115,8 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 	}, nil
 }
 
-// documents reads a page of the entry document, and with the first one what the
-// user configured beside it.
+// documents reads a page of the entry document and, with the first page, the
+// documents that the user configured in addition.
 func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParams) (out openDocsResult, _ error) {
 	dir, err := pack.OpenDir()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 		endBeforePlaceholder(page)
 		out.part = invocationPart{later: p.Offset > 0, truncated: page.Truncated}
 		if out.part.later && !page.Truncated && *p.Arguments != "" {
-			// Whether the arguments have a place decides about the end.
+			// The end depends on whether the document has a place for the arguments.
 			var verified bool
 			if out.part.placed, verified, err = s.hasPlaceholder(dir, pack, tree, page.Offset); err != nil {
 				return out, err
@@ -166,8 +166,8 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 	return out, nil
 }
 
-// bodyPage is a page of a pack's entry document without its frontmatter, of the
-// bytes that were digested. Each offset before the body means its beginning.
+// bodyPage returns a page of a pack's entry document without its frontmatter, from
+// the bytes that were digested. An offset before the body means the body's beginning.
 func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, offset, length int64) (*packfs.Page, error) {
 	if pack.Loose { // its document is made, not read
 		return pack.Body(offset, length)
@@ -181,7 +181,7 @@ func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, 
 	}
 	page, err := s.page(dir, tree, pack.Entry, offset, length)
 	if errors.Is(err, packfs.ErrOffset) && offset == begins {
-		err = &packfs.PathError{Path: pack.Entry, Reason: packfs.ErrChanged} // nobody named an offset
+		err = &packfs.PathError{Path: pack.Entry, Reason: packfs.ErrChanged} // the caller did not name an offset
 	}
 	return page, err
 }
@@ -191,7 +191,7 @@ func documentOf(p *packfs.Page) document {
 	return document{Path: p.Path, Content: string(text), Truncated: p.Truncated, NextOffset: p.NextOffset, Note: noteOf(p)}
 }
 
-// noteOf says what is odd about a page; empty for nothing.
+// noteOf says what is unusual about a page; empty for nothing.
 func noteOf(p *packfs.Page) string {
 	if p.Charset == charset.UTF8 {
 		return ""
@@ -207,11 +207,11 @@ func hiddenIn(text []byte) string {
 	return ""
 }
 
-// argumentsPlaceholder is what arguments are put in place of.
+// argumentsPlaceholder is replaced by the arguments.
 const argumentsPlaceholder = "$ARGUMENTS"
 
 // endBeforePlaceholder ends a page that is not the last before what may be the
-// beginning of a placeholder, so that each one is whole in some page.
+// beginning of a placeholder, so that no placeholder is split between pages.
 func endBeforePlaceholder(p *packfs.Page) {
 	for n := len(argumentsPlaceholder) - 1; n > 0 && p.Truncated; n-- {
 		if text, cut := strings.CutSuffix(string(p.Data), argumentsPlaceholder[:n]); cut && text != "" {
@@ -221,8 +221,8 @@ func endBeforePlaceholder(p *packfs.Page) {
 	}
 }
 
-// hasPlaceholder reports whether the document has a placeholder that begins before
-// an offset, and whether all that was read is what was digested.
+// hasPlaceholder reports whether the document has a placeholder that begins before an
+// offset, and whether all that was read was compared with what was digested.
 func (s *Server) hasPlaceholder(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, before int64) (has, verified bool, err error) {
 	verified = true
 	for offset := int64(0); ; {
@@ -243,16 +243,16 @@ func (s *Server) hasPlaceholder(dir *packfs.Dir, pack *packs.Pack, tree *packfs.
 }
 
 // An invocationPart is the part of a document that is filled in; the zero value is
-// all of it.
+// the whole document.
 type invocationPart struct {
-	later     bool // it is not the beginning
-	truncated bool // it is not the end
-	placed    bool // an earlier part has a place for the arguments
+	later     bool // it does not begin at the beginning
+	truncated bool // it does not reach the end
+	placed    bool // an earlier part has a placeholder for the arguments
 }
 
-// fill fills in a part of a document the way skillkit does: the base directory
-// first, every $ARGUMENTS replaced, and the arguments at the end when the document
-// has no place for them.
+// fill fills in a part of a document the way skillkit does: it puts the base
+// directory first, replaces every $ARGUMENTS, and appends the arguments if the
+// document has no placeholder.
 func (p invocationPart) fill(dir, body, arguments string) string {
 	text := ""
 	if !p.later {
@@ -267,8 +267,9 @@ func (p invocationPart) fill(dir, body, arguments string) string {
 	return text + body + "\n\nARGUMENTS: " + arguments
 }
 
-// toolsSentence names the tools of a pack behind its document, which may speak of them
-// as if they were there. It is empty while more of the document comes.
+// toolsSentence returns a sentence to put after a pack's document. It names the
+// pack's tools, since the document may refer to them. It is empty if there are more
+// pages.
 func (s *Server) toolsSentence(pack *packs.Pack, more bool) string {
 	set, _, err := s.files.Offered(pack)
 	if more || err != nil || set == nil {
@@ -286,7 +287,7 @@ func (s *Server) toolsSentence(pack *packs.Pack, more bool) string {
 	return fmt.Sprintf("\n\nTools of this pack, after %s(pack_id: %q): %s", s.exposed(toolEnable), pack.ID, strings.Join(names, ", "))
 }
 
-// fixed is a description that does not change.
+// fixed returns a function for a description that does not change.
 func fixed(text string) func(*Server, *packs.Catalog, *toolfiles.Once) string {
 	return func(*Server, *packs.Catalog, *toolfiles.Once) string { return text }
 }

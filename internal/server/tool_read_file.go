@@ -16,7 +16,7 @@ import (
 
 const toolReadFile = toolname.Prefix + "read_file"
 
-// workspaceID is the pack_id under which the chat's workspace is read.
+// workspaceID is the pack_id with which the chat's workspace is read.
 const workspaceID = "workspace"
 
 type readFileParams struct {
@@ -35,10 +35,10 @@ type readFileResult struct {
 	SizeBytes  *int64  `json:"size_bytes,omitempty"`
 	Truncated  bool    `json:"truncated"`
 	NextOffset int64   `json:"next_offset,omitempty"`
-	Note       string  `json:"note,omitempty"` // what is odd about the file
+	Note       string  `json:"note,omitempty"` // what is unusual about the file
 	Entries    []entry `json:"entries,omitempty"`
 
-	compared bool // the content with what was digested; see [Server.sameAs]
+	compared bool // the content was compared with what was digested; see [Server.sameAs]
 }
 
 type entry struct {
@@ -106,7 +106,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	req.Pack = facts
 	out, hidden, err := s.readPack(pack, tree, p)
 	if err != nil {
-		return nil, err // what cannot be read is not worth a question
+		return nil, err // do not ask a person about what cannot be read
 	}
 	req.Hidden = hidden
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
@@ -114,8 +114,8 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	}}, nil
 }
 
-// readPack reads a page of a pack's file, and says how many invisible
-// characters it holds.
+// readPack reads a page of a pack's file, and says how many invisible characters it
+// holds.
 func (s *Server) readPack(pack *packs.Pack, tree *packfs.Tree, p readFileParams) (*readFileResult, string, error) {
 	dir, err := pack.OpenDir()
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// traced begins the span of a request, if anybody collects it; ended is called
-// with the answer. Here is where the requests of every transport come by.
+// traced begins the span of a request, if spans are collected; ended is called with
+// the answer. The requests of every transport pass through here.
 //
-// The library has a hook for tracers. It does not see what is answered in front
-// of the library, makes two spans of a call, and puts the texts of errors, with
-// what the client wrote, into both.
+// The library has a hook for tracers. We do not use it: it does not see what is
+// answered before the library, it makes two spans of a call, and it puts error texts,
+// which hold what the client wrote, into both.
 func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context, ended func(mcp.JSONRPCMessage)) {
 	if s.opts.Spans == nil || m.ID == nil {
 		return ctx, untraced
@@ -30,7 +30,7 @@ func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context,
 		TraceState  string `json:"tracestate"`
 		Version     string `json:"io.modelcontextprotocol/protocolVersion"`
 	}
-	_ = json.Unmarshal(m.Params.Get("_meta"), &meta) // what is not as it should be is not there
+	_ = json.Unmarshal(m.Params.Get("_meta"), &meta) // ignore what is malformed
 	ctx, span := s.opts.Spans.Begin(ctx, spans.Request{
 		Method: m.Method, ID: string(m.ID), Session: m.Session.SessionID(),
 		TraceParent: meta.TraceParent, TraceState: meta.TraceState,
@@ -54,8 +54,8 @@ func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context,
 
 func untraced(mcp.JSONRPCMessage) {}
 
-// codeOf is our code of the error in a result or in the data of an error; empty
-// when there is none.
+// codeOf returns our code of the error in a result or in the data of an error; empty
+// if there is none.
 func codeOf(v any) string {
 	switch v := v.(type) {
 	case *envelope.Envelope:
@@ -68,7 +68,7 @@ func codeOf(v any) string {
 	return ""
 }
 
-// inform says on the span what a call was found to be.
+// inform adds to the span what the call turned out to be.
 func inform(ctx context.Context, req gate.Request) {
 	span := spans.From(ctx)
 	if span == nil {

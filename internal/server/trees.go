@@ -9,19 +9,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// maxTrees is how many lists of files are kept; maxListed is how many files one
-// may have: the gate tells what changed only of packs that are no larger.
+// maxTrees is how many lists of files are kept. maxListed is how many files a list
+// may have: the gate says what changed only for packs that are no larger.
 const (
 	maxTrees  = 64
 	maxListed = 2000
 )
 
-// trees gives requests the files of a pack, one list for all requests about the
-// same digest: many calls may wait at once. The zero value is ready. Safe for
-// concurrent use.
+// trees caches the files of packs, one list for all requests about the same digest:
+// many calls may wait at once. The zero value is ready. It is safe for concurrent
+// use.
 type trees struct {
 	mu    sync.Mutex
-	known map[string][]gate.File // :: digest of a tree → its files, which nobody changes
+	known map[string][]gate.File // :: digest of a tree → its files, never changed
 }
 
 func (t *trees) files(tree *packfs.Tree) []gate.File {
@@ -44,9 +44,8 @@ func (t *trees) files(tree *packfs.Tree) []gate.File {
 	return files
 }
 
-// asFound remembers which entry documents say of their packs what the Catalog has,
-// by the digests of their bytes: with the same bytes, they say the same. The zero
-// value is ready. Safe for concurrent use.
+// asFound remembers which entry documents agree with the Catalog, by the digests of
+// their bytes. The zero value is ready. It is safe for concurrent use.
 type asFound struct {
 	mu    sync.Mutex
 	known map[foundDocument]bool
@@ -57,7 +56,7 @@ type foundDocument struct {
 	says   frontmatter.Summary
 }
 
-// is reports [packs.Pack.IsAsFound] of a tree that was digested just now.
+// is reports [packs.Pack.IsAsFound] for a tree that was just digested.
 func (a *asFound) is(p *packs.Pack, dir *packfs.Dir, tree *packfs.Tree) bool {
 	file, ok := tree.Resolve(p.Entry)
 	if !ok || p.Loose {
