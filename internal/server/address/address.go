@@ -1,8 +1,8 @@
-// Package address reads and spells the URIs of resources: which file or folder of which
-// pack or workspace one names, and which packs are skills.
+// Package address parses and formats the URIs of resources. A URI names a file or
+// folder of a pack or workspace. The package also says which packs are skills.
 //
-// It opens nothing, and it does not decide what a client may read: a URI that is read here
-// need not lead anywhere.
+// It opens nothing, and it does not decide what a client may read: a URI that it
+// parses need not lead anywhere.
 package address
 
 import (
@@ -19,12 +19,12 @@ import (
 // The schemes of our resources.
 const (
 	SchemeSkill     = "skill"     // files of packs that are skills by the Skills extension
-	SchemePack      = "pack"      // files of the other packs
-	SchemeWorkspace = "workspace" // files that runs of the chat left behind
+	SchemePack      = "pack"      // files of all other packs
+	SchemeWorkspace = "workspace" // files that the chat's runs left behind
 )
 
-// maxURI is the longest URI that is looked at, in bytes: three for each byte of
-// the longest path of any system, and the scheme.
+// maxURI is the longest accepted URI, in bytes: three for each byte of the longest
+// path on any system, and the scheme.
 const maxURI = 16 << 10
 
 // A URI names a file or a folder: "skill://acme/refunds/docs/a.md". The
@@ -34,10 +34,10 @@ type URI struct {
 	Path   string // decoded, clean, with slashes
 }
 
-// Parse reads a URI of ours. Percent-encoding is decoded once. What the path
-// rules of packfs refuse, or would change, is none: neither "..", nor "//", nor
-// a slash at the end, nor a slash or backslash that was encoded. So is one with a
-// query or a fragment, and one of another scheme.
+// Parse reads one of our URIs. It decodes percent-encoding once. It refuses a path
+// that the rules of packfs refuse or would change: one with "..", "//", a slash at
+// the end, or an encoded slash or backslash. It also refuses a query, a fragment, and
+// other schemes.
 func Parse(text string) (u URI, ok bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	switch {
@@ -57,7 +57,7 @@ func Parse(text string) (u URI, ok bool) {
 	return u, err == nil && clean == u.Path && clean != "."
 }
 
-// unescape decodes a segment once; it is not ok when it cannot be one.
+// unescape decodes a segment once; ok is false if it is not a valid segment.
 func unescape(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -98,9 +98,9 @@ func unhex(c byte) (byte, bool) {
 	}
 }
 
-// String spells the URI in the one way in which we give it: every byte that RFC
-// 3986 does not call unreserved is encoded, so that a path means the same in
-// the place of an authority and behind it.
+// String returns the URI's canonical spelling: every byte that RFC 3986 does not call
+// unreserved is encoded, so that a segment means the same in the authority and in the
+// path.
 func (u URI) String() string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + "://")
@@ -119,7 +119,8 @@ func (u URI) String() string {
 	return b.String()
 }
 
-// OfPack returns the URI of a file or folder of a pack; name "." is the pack's own.
+// OfPack returns the URI of a file or folder of a pack; name "." is the pack's
+// folder.
 func OfPack(p *packs.Pack, name string) string {
 	scheme := SchemePack
 	if IsSkill(p) {
@@ -128,12 +129,12 @@ func OfPack(p *packs.Pack, name string) string {
 	return URI{scheme, path.Join(p.ID, name)}.String()
 }
 
-// SkillFile is how the entry document of a skill is called, in this letter case.
+// SkillFile is the name of a skill's entry document, in this letter case.
 const SkillFile = "SKILL.md"
 
-// IsSkill reports whether a pack is one by the Skills extension: its document is
-// a SKILL.md, the last segment of its id is the name in it, and what is written
-// there reads the same for everybody.
+// IsSkill reports whether a pack is a skill by the Skills extension: its document is
+// a SKILL.md, the last segment of its id is the name in that document, and every
+// reader understands the frontmatter alike.
 func IsSkill(p *packs.Pack) bool {
 	return !p.Loose && p.Entry == SkillFile && path.Base(p.ID) == p.Name && isSkillName(p.Name) && IsVerbatim(p.Problems)
 }
@@ -146,14 +147,14 @@ func isSkillName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// A Place is where a URI may lead to: a path inside a pack.
+// A Place is where a URI may lead: a path inside a pack.
 type Place struct {
 	Pack *packs.Pack
 	Path string // "." for the pack's folder
 }
 
-// Places returns where a URI of a pack may lead to, the pack with the longest
-// id first: a pack that lies in another one is a folder of that one as well.
+// Places returns where a URI of a pack may lead, the pack with the longest id first:
+// a pack inside another pack is also a folder of that one.
 func Places(catalog *packs.Catalog, u URI) []Place {
 	if u.Scheme != SchemeSkill && u.Scheme != SchemePack {
 		return nil
@@ -173,8 +174,8 @@ func Places(catalog *packs.Catalog, u URI) []Place {
 	return all
 }
 
-// IsVerbatim reports whether a frontmatter is to every reader of YAML what it is
-// to ours, given what ours found wrong with it.
+// IsVerbatim reports whether every YAML reader understands a frontmatter as ours
+// does, given the problems that ours found in it.
 func IsVerbatim(problems []diag.Diagnostic) bool {
 	return !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool {
 		switch d.Code {
@@ -186,12 +187,12 @@ func IsVerbatim(problems []diag.Diagnostic) bool {
 	})
 }
 
-// IsOffered reports whether an attached pack is there for models.
+// IsOffered reports whether models may know about an attached pack.
 func IsOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
 
-// PackAt returns the id in a URI of a pack, or of its entry document; any other text is
-// returned as it is. Unlike a resource's, the scheme may be in any letter case, as
-// a person writes it.
+// PackAt returns the pack's id in a URI of a pack or of its entry document, and
+// returns any other text unchanged. Unlike in a resource's URI, the scheme may be in
+// any letter case, since a person wrote it.
 func PackAt(catalog *packs.Catalog, text string) string {
 	given := text
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {

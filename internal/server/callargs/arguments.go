@@ -1,8 +1,8 @@
-// Package callargs reads the arguments of a call, once, where they arrive. Everything
-// after that works with the tree of what was read, and with its one canonical form.
+// Package callargs reads the arguments of a call once, where they arrive. All later
+// code works with the tree that was read, and with its canonical form.
 //
-// It does not know any tool: package tools checks arguments against a pack's schema. It
-// does not redact, and it does not log.
+// It does not know any tool: package tools checks arguments against a pack's schema.
+// It does not remove secrets, and it does not log.
 package callargs
 
 import (
@@ -18,16 +18,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Arguments are those of a call. They belong to one call, so they are not safe for
-// concurrent use.
+// Arguments are the arguments of one call. They are not safe for concurrent use.
 type Arguments struct {
 	Tree   *strictjson.Node // nil: see unread
-	unread *call.Arguments  // what cannot be read, with its problem; nil: all was read
-	form   *call.Arguments  // the canonical form of of; see [Arguments.Canonical]
+	unread *call.Arguments  // arguments that could not be read, with the problem; nil: all was read
+	form   *call.Arguments  // the canonical form of the node of; see [Arguments.Canonical]
 	of     *strictjson.Node
 }
 
-// Read reads arguments as the client wrote them. Some clients write null for
+// Read reads arguments as the client wrote them. Some clients write null if there are
 // none.
 func Read(raw json.RawMessage) *Arguments {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
@@ -45,11 +44,11 @@ func Text(key, value string) strictjson.Member {
 	return strictjson.Member{Key: key, Value: strictjson.NewText(value)}
 }
 
-// Of returns arguments that were read already, as this tree.
+// Of returns arguments that were already read as this tree.
 func Of(tree *strictjson.Node) *Arguments { return &Arguments{Tree: tree} }
 
-// Canonical returns n, which is the arguments or a part of them, as the gate gets
-// them. It is written once, however often the call is prepared.
+// Canonical returns n, which is the arguments or a part of them, in the form for the
+// gate. It makes that form once, however often the call is prepared.
 func (a *Arguments) Canonical(n *strictjson.Node) *call.Arguments {
 	if a.unread != nil {
 		return a.unread
@@ -63,8 +62,8 @@ func (a *Arguments) Canonical(n *strictjson.Node) *call.Arguments {
 // Whole is [Arguments.Canonical] of all the arguments.
 func (a *Arguments) Whole() *call.Arguments { return a.Canonical(a.Tree) }
 
-// Decode puts the arguments of a base tool into v, a pointer to a struct with a field
-// for each one and nothing else. Null is as if an argument was left out.
+// Decode decodes the arguments of a base tool into v, a pointer to a struct with a
+// field for each argument and no others. Null means that an argument was left out.
 func (a *Arguments) Decode(v any) (problem string) {
 	switch {
 	case a.unread != nil:
@@ -146,7 +145,7 @@ func set(field any, name string, n *strictjson.Node) (problem string) {
 	return problem
 }
 
-// count reads a whole number that is not negative. Some clients send 5 as 5.0.
+// count reads a non-negative integer. Some clients send 5 as 5.0.
 func count(name, number string) (n int64, problem string) {
 	text := number
 	if whole, frac, ok := strings.Cut(text, "."); ok && strings.Trim(frac, "0") == "" {

@@ -1,14 +1,14 @@
-// Package claims keeps runs of one server apart of which one may change what the
-// other's answer is bound to.
+// Package claims keeps two runs of one server apart if one of them may change what
+// the other's answer is bound to.
 //
-// The bytes that an answer is bound to are compared before a program starts, and
-// read by the program some time after that. Another run in the same folder could
-// change them in between: it even sees, by inotify, when they were compared. So
+// The bytes that an answer is bound to are compared before a program starts, and the
+// program reads them some time after that. Another run in the same folder could
+// change them in between: with inotify it can even see when they are compared. So
 // while a run goes on, no other run of this server may change what its answer is
-// bound to. Runs that would wait for each other's end.
+// bound to. Such runs wait for each other.
 //
-// It compares no bytes, and it knows nothing of the runs of other servers: those take
-// turns in folders, which is the runner's to keep.
+// It compares no bytes, and it does not know the runs of other servers: those take
+// turns in folders, which the runner arranges.
 package claims
 
 import (
@@ -24,7 +24,7 @@ import (
 // A Claim is what a run may change, and what must not change while it runs.
 type Claim struct {
 	writes []string // folders, without links
-	layers []string // folders that change when the run ends, and where it takes its turn
+	layers []string // folders that change when the run ends, in which it takes turns
 	bound  []string // files and folders, without links
 }
 
@@ -49,36 +49,36 @@ func Of(permit *gate.Permit, run *gate.Run) *Claim {
 	return own
 }
 
-// conflicts reports whether one of two runs may change what the other's answer is
+// conflicts reports whether one of the two runs may change what the other's answer is
 // bound to.
 func (c *Claim) conflicts(other *Claim) bool {
 	return c.changes(other) || other.changes(c)
 }
 
-// changes reports whether a run may change what other's answer is bound to. Where
-// both take their turn, that keeps them apart.
+// changes reports whether a run may change what other's answer is bound to. If both
+// take turns in a folder, that already keeps them apart.
 func (c *Claim) changes(other *Claim) bool {
 	apart := slices.DeleteFunc(slices.Clone(c.layers), func(dir string) bool { return slices.Contains(other.layers, dir) })
 	return reaches(c.writes, other.bound) || reaches(apart, other.bound)
 }
 
-// reaches reports whether a run that may change the folders of writes may change
-// one of bound, or something in it.
+// reaches reports whether a run that may change the folders in writes may change a
+// path in bound, or something in it.
 func reaches(writes, bound []string) bool {
 	return slices.ContainsFunc(bound, func(path string) bool {
 		return paths.Inside(writes, path) || slices.ContainsFunc(writes, func(dir string) bool { return paths.Inside([]string{path}, dir) })
 	})
 }
 
-// A Set is the claims of a server's runs. The zero value is ready.
+// A Set holds the claims of a server's runs. The zero value is ready.
 type Set struct {
 	mu      sync.Mutex
 	all     []*Claim      // in order of arrival
 	ended   int           // see Count
-	changed chan struct{} // closed when one is given back; nil: nobody waits
+	changed chan struct{} // closed when a claim is given back; nil: nobody waits
 }
 
-// Take waits until no run that came before conflicts with own, and returns what
+// Take waits until no earlier run conflicts with own, and returns the function that
 // ends the claim.
 func (c *Set) Take(ctx context.Context, own *Claim) (release func(), err error) {
 	c.mu.Lock()
@@ -99,8 +99,8 @@ func (c *Set) Take(ctx context.Context, own *Claim) (release func(), err error) 
 	}
 }
 
-// blocked returns a channel that is closed when it is time to look again; nil
-// when nothing is in own's way.
+// blocked returns a channel that is closed when it is time to look again, or nil if
+// own conflicts with no earlier claim.
 func (c *Set) blocked(own *Claim) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,15 +114,16 @@ func (c *Set) blocked(own *Claim) <-chan struct{} {
 	return c.changed
 }
 
-// Touch counts a run whose program has ended. Its claim is given back only when its
-// result is made. A call that goes on before that must notice what the run changed.
+// Touch counts a run whose program has ended. Its claim is given back later, when its
+// result is made, and a call that goes on before that must notice what the run
+// changed.
 func (c *Set) Touch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended++
 }
 
-// Count returns how often a run ended or a claim was given back so far.
+// Count returns how many times a run ended or a claim was given back so far.
 func (c *Set) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

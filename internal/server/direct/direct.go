@@ -1,9 +1,9 @@
 // Package direct is an MCP client for a person who calls a tool of a pack
 // themself, without a model.
 //
-// It talks to a server over a pair of streams like any other client. Every call
-// takes the server's one road and is decided by its gate. The client cannot show
-// questions, so the server asks elsewhere. It prints nothing.
+// It talks to a server over a pair of streams like any other client, and the server's
+// gate decides about every call. This client cannot show questions, so the server
+// asks elsewhere. It prints nothing.
 package direct
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// A Client is a connection, which is one chat with a workspace of its own. Make
-// one with [Connect], and close it.
+// A Client is a connection, which is one chat with a workspace of its own. Make one
+// with [Connect]; the caller closes it.
 type Client struct{ mcp *client.Client }
 
 // A Call is one call of a pack's tool.
@@ -29,7 +29,8 @@ type Call struct {
 	Tool string // as declared
 	// Arguments are a JSON object, passed on as they are.
 	Arguments json.RawMessage
-	// Context is what the client says that its user looks at; may be nil.
+	// Context is what the client tells the server about its user's context; it may be
+	// nil.
 	Context map[string]string
 }
 
@@ -44,7 +45,7 @@ type Result struct {
 	Error  Error // zero if the call was not refused
 }
 
-// Run is what a program did, as far as it ran.
+// A Run says what a program did, as far as it ran.
 type Run struct {
 	OK         bool        `json:"ok"`
 	ID         string      `json:"run_id"` // empty if nothing was started
@@ -52,7 +53,7 @@ type Run struct {
 	Signal     string      `json:"signal"`
 	Stdout     string      `json:"stdout"`
 	Stderr     string      `json:"stderr"`
-	Output     *string     `json:"output"` // what the tool makes of its output; nil if it makes nothing of it
+	Output     *string     `json:"output"` // what the tool makes of its standard output; nil if it does nothing with it
 	Truncated  bool        `json:"truncated"`
 	DurationMS int64       `json:"duration_ms"`
 	Notes      []string    `json:"notes"`
@@ -62,8 +63,8 @@ type Run struct {
 	Workspace  string      `json:"workspace"` // its handle
 }
 
-// Out returns what the tool returns as its output: what it makes of its standard
-// output, or else that.
+// Out returns what the tool returns as its output: Output, or else the program's
+// standard output.
 func (r *Run) Out() string {
 	if r.Output != nil {
 		return *r.Output

@@ -28,7 +28,7 @@ const (
 type caller struct {
 	person string
 	origin call.Origin
-	slots  wire.Slots // for its requests being processed
+	slots  wire.Slots // for its requests that are being processed
 	limit  int        // bytes of one request
 	most   int        // bytes of all
 	room   int        // bytes of large answers
@@ -39,7 +39,7 @@ type caller struct {
 	answers  int           // bytes of large answers made but not yet written
 	freed    chan struct{} // closed and replaced when answers decreases
 	sessions int
-	requests int // of a person whose tokens an identity provider issues
+	requests int // in progress, for a person whose tokens an identity provider issues
 	// chat is the chat of the newer era, which has no sessions; nil until
 	// needed. starting is held while it is created.
 	chat     wire.Chat

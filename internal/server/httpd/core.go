@@ -15,7 +15,7 @@ const (
 	pathSSE     = "/sse"
 	pathMessage = "/message"
 	pathHealth  = "/healthz"
-	// Below pathApprovals persons see and answer calls.
+	// Below pathApprovals people see and answer calls.
 	pathApprovals = "/approvals/"
 )
 

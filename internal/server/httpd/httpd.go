@@ -22,7 +22,8 @@ type Credential = guard.Credential
 // Options configure a [Server]. Credentials or Tokens is required.
 type Options struct {
 	Credentials []Credential
-	// Tokens reads the tokens that are not in Credentials; nil: there are no others.
+	// Tokens verifies the tokens that are not in Credentials; nil: there are no
+	// others.
 	Tokens *oidc.Verifier
 	// Local says that no other machine can reach the server: a token without a
 	// name is then the user's own.
@@ -35,8 +36,8 @@ type Options struct {
 	Issuer string
 	// Scopes are what clients are told to ask the issuer for.
 	Scopes []string
-	// Approvals answers a person's requests below /approvals; nil: there is nothing. The
-	// request's context ends with the person's token and with the server.
+	// Approvals answers a person's requests below /approvals; nil: that path does not
+	// exist. The request's context ends with the person's token and with the server.
 	Approvals func(http.ResponseWriter, *http.Request, guard.Person)
 	// Idle is how long an unused chat lasts; 0 is one hour.
 	Idle time.Duration
@@ -59,7 +60,7 @@ type Server struct {
 	conns    *conns.Bounds
 	fixed    map[string]*caller // :: a person's key → who has a fixed token
 	callers  []*caller          // the same, in the order of the options
-	people   *people            // nil: nobody has another token
+	people   *people            // nil: only fixed tokens are accepted
 	approves func(http.ResponseWriter, *http.Request, guard.Person)
 	sessions *sessions
 	sse      *sse
@@ -176,9 +177,9 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// approve passes on a request about the calls that wait. It counts as one of the
-// person's requests, and comes from the name that the person's calls have: who has
-// changed their name at the identity provider meanwhile is nobody else by that.
+// approve passes on a request about the waiting calls. It counts as one of the
+// person's requests, and is made under the name that the person's calls have: a person whose
+// name changed at the identity provider meanwhile is still the same person.
 func (h *Server) approve(w http.ResponseWriter, r *http.Request, who guard.Person, c *caller) {
 	if !c.admit(0) {
 		w.Header().Set("Retry-After", "1")
@@ -274,7 +275,7 @@ func (h *Server) expire(now time.Time) {
 	}
 }
 
-// callerOf returns a person's caller, and what to do when the request ends.
+// callerOf returns a person's caller, and a function to call when the request ends.
 func (h *Server) callerOf(who guard.Person) (c *caller, leave func(), err error) {
 	if c := h.fixed[who.Key]; c != nil {
 		return c, func() {}, nil
@@ -286,7 +287,7 @@ func (h *Server) callerOf(who guard.Person) (c *caller, leave func(), err error)
 	return c, c.leave, nil
 }
 
-// everybody returns the callers that there are now.
+// everybody returns all current callers.
 func (h *Server) everybody() []*caller {
 	if h.people == nil {
 		return h.callers

@@ -21,10 +21,11 @@ type people struct {
 	limit int // bytes of one request
 
 	mu sync.Mutex
-	of map[string]*caller // :: the person's key → their caller, as long as it has anything
+	of map[string]*caller // :: the person's key → their caller, as long as it has any state
 }
 
-// enter returns a person's caller, who has leave called when the request ends.
+// enter returns a person's caller. The caller's leave must be called when the request
+// ends.
 func (p *people) enter(id guard.Person) (*caller, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +60,7 @@ func (p *people) all() []*caller {
 	return all
 }
 
-// forget forgets people who have nothing here any more.
+// forget drops people who have no state here any more.
 func (p *people) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +74,7 @@ func (p *people) forget() {
 	}
 }
 
-// personKey is the key of a request's context under which its person is.
+// personKey is the context key of a request's person.
 type personKey struct{}
 
 // withPerson returns the request with its person.
@@ -87,8 +88,9 @@ func personOf(r *http.Request) guard.Person {
 	return who
 }
 
-// whileGood returns a request for a stream, which ends with its token: a person who may
-// no longer use the server learns nothing more. A call goes on until its answer.
+// whileGood returns a request for a stream that ends when its token does: a person
+// who may no longer use the server gets no more news. A call continues until it is
+// answered.
 func whileGood(r *http.Request) (_ *http.Request, stop func()) {
 	until := personOf(r).Until
 	if until.IsZero() {

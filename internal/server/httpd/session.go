@@ -17,8 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// maxUnused is how many messages a client posts if it begins a session and does
-// nothing with it: only that it is initialized.
+// maxUnused is how many messages a client has posted if it began a session and did
+// nothing with it: only the notification that it is initialized.
 const maxUnused = 1
 
 // errTooMany means that all sessions of a credential are in use.

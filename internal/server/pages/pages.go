@@ -1,9 +1,9 @@
-// Package pages gives sorted lists by pages, each with a cursor for the next one.
+// Package pages splits sorted lists into pages, each with a cursor for the next one.
 //
-// A cursor names its list and the last key that was given, so that it stays right when
-// entries come and go, and is not taken for one of another list. It holds no state of the
-// server, and it is not secret: a client that has one learns and gets nothing that they could
-// not ask for.
+// A cursor names its list and the last key on the page, so that it stays right when
+// entries come and go, and cannot be used for another list. The server keeps no state
+// for it. It is not secret: with a cursor, a client learns nothing that it could not
+// ask for.
 package pages
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// Size is how many entries a page of a list has: small enough for a message
-// that every client takes, and few enough pages for ten thousand packs.
+// Size is how many entries a page has: small enough for a message that every client
+// accepts, and large enough to list ten thousand packs in few pages.
 const Size = 100
 
 // Cursor returns the cursor of the page after the key last.
@@ -24,7 +24,7 @@ func Cursor(list, last string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(list + "\x00" + last))
 }
 
-// After returns the key after which a page begins; empty is the first.
+// After returns the key after which a page begins; empty for the first page.
 func After(list, cursor string) (last string, err error) {
 	if cursor == "" {
 		return "", nil
@@ -37,9 +37,9 @@ func After(list, cursor string) (last string, err error) {
 	return last, nil
 }
 
-// Of returns the entries of a page, and the cursor of the next one; empty
-// when there is none. The entries must be sorted by their keys, which are never
-// empty, and each key is there once.
+// Of returns the entries of a page, and the cursor of the next page; empty if there
+// is none. The entries must be sorted by their keys, which are unique and never
+// empty.
 func Of[T any](list, cursor string, all []T, key func(T) string) (page []T, next string, err error) {
 	after, err := After(list, cursor)
 	if err != nil {

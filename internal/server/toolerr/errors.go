@@ -1,8 +1,10 @@
-// Package toolerr says what a model or a client is told of an error: a code, what
-// happened, and what to do now. [Known] turns the errors of other packages into that.
+// Package toolerr defines what a model or a client is told about an error: a code,
+// what happened, and what to do now. [Known] turns the errors of other packages into
+// that.
 //
-// It does not log, and it does not find out what went wrong. What is not known here is
-// not for models: the server tells them a reference, and logs the cause.
+// It does not log, and it does not find out what went wrong. Models are told nothing
+// about errors that it does not know: the server gives them a reference, and logs the
+// cause.
 package toolerr
 
 import (
@@ -75,14 +77,14 @@ type Error struct {
 	// Reference finds the cause in the server's log.
 	Reference string `json:"reference,omitempty"`
 
-	// Folder is that of a pack that was not valid when it was last looked at, which
-	// may be mended by now.
+	// Folder is the folder of a pack that was not valid when it was last read. The
+	// pack may have been repaired since.
 	Folder string `json:"-"`
 }
 
-// Property is how the output schemas of tools declare an error. They require nothing at
-// the top, since an error comes alone: the official TypeScript client 1.x holds
-// the structured content of errors against the schema too, and throws.
+// Property declares an error in the output schemas of tools. The schemas require no
+// property, since an error comes alone: the official TypeScript client 1.x checks the
+// structured content of errors against the schema too, and throws.
 //
 // A note is what the model should know besides the result.
 const Property = `"note":{"type":"string"},"error":` + Schema
@@ -92,11 +94,11 @@ const Schema = `{"type":"object","properties":{"code":{"type":"string"},"message
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// An OutdatedError is a pack that says something else of itself by now than in the
-// Catalog of the call, or whose folder is another one.
+// An OutdatedError says that a pack now describes itself differently than in the
+// call's Catalog, or that its folder has been replaced.
 type OutdatedError struct {
 	Pack *packs.Pack
-	Err  error // nil: its entry document is another one
+	Err  error // nil: its entry document has changed
 }
 
 func (e *OutdatedError) Unwrap() error { return e.Err }
@@ -108,7 +110,7 @@ func (e *OutdatedError) Error() string {
 	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.Pack.ID)
 }
 
-// MaxQuoted is how many characters of what a client wrote an error repeats.
+// MaxQuoted is how many characters of a client's text an error repeats.
 const MaxQuoted = 200
 
 // New returns an error with a message whose text is safe to show.
@@ -116,8 +118,8 @@ func New(code, hint, format string, args ...any) *Error {
 	return &Error{Code: code, Message: safetext.Line(fmt.Sprintf(format, args...)), Hint: hint}
 }
 
-// Known is what a model may know of an error; nil for an error that is not known
-// here.
+// Known returns what a model may know about an error, or nil if the error is not
+// known here.
 func Known(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -133,7 +135,7 @@ func Known(err error) *Error {
 	return nil
 }
 
-// ExplainGate is [Known] for the errors of the gate alone.
+// ExplainGate is [Known] for the errors of the gate only.
 func ExplainGate(err error) *Error {
 	if e, ok := errors.AsType[*gate.DeniedError](err); ok {
 		code := CodeDenied
@@ -162,8 +164,7 @@ func ExplainGate(err error) *Error {
 	return nil
 }
 
-// onThisMachine ends a hint with where to find, or what is, the way to a better
-// sandbox.
+// onThisMachine appends to a hint how to get a better sandbox, or where to find that.
 func onThisMachine(hint string) string {
 	if hint == "" {
 		return " packs-mcp doctor tells the user more."
@@ -171,8 +172,8 @@ func onThisMachine(hint string) string {
 	return " For the user, what would help on this machine: " + safetext.Line(hint)
 }
 
-// NamingOnly takes those ids out of the error of a lookup that a client is not to
-// be told of: what is in no list is no hint either.
+// NamingOnly removes from a lookup error the ids that a client may not know: what is
+// in no list must not be in a hint either.
 func NamingOnly(err error, known func(id string) bool) error {
 	hidden := func(id string) bool { return !known(id) }
 	if e, ok := errors.AsType[*packs.NotFoundError](err); ok {
@@ -181,7 +182,7 @@ func NamingOnly(err error, known func(id string) bool) error {
 	if e, ok := errors.AsType[*packs.AmbiguousError](err); ok {
 		matches := slices.DeleteFunc(slices.Clone(e.Matches), hidden)
 		if len(matches) < 2 {
-			return &packs.NotFoundError{ID: e.ID, Near: matches} // as if there were no other
+			return &packs.NotFoundError{ID: e.ID, Near: matches} // as if no other pack existed
 		}
 		return &packs.AmbiguousError{ID: e.ID, Matches: matches}
 	}
@@ -234,7 +235,7 @@ func explainPacks(err error) *Error {
 func explainTools(err error) *Error {
 	if e, ok := errors.AsType[*tools.ArgumentError](err); ok {
 		t := New(CodeInvalidArguments, "Correct the arguments and call again.", "the arguments do not fit the tool: %s", strings.Join(e.Problems, "; "))
-		t.Schema = ReadableSchema(e.Schema) // as in lists: what is hidden in it is told of there
+		t.Schema = ReadableSchema(e.Schema) // as in lists, which say what is hidden in it
 		return t
 	}
 	if e, ok := errors.AsType[*tools.LeadingDashError](err); ok {
@@ -252,8 +253,8 @@ func explainTools(err error) *Error {
 	return nil
 }
 
-// contextHint says how the context can be given that a tool needs: by the
-// parameters that take it, or by the user's configuration.
+// contextHint says how to give the context that a tool needs: with the parameters
+// that take it, or in the user's configuration.
 func contextHint(e *tools.MissingContextError) string {
 	set := fmt.Sprintf("ask them to set %s under context: in the configuration.", strings.Join(e.Names, ", "))
 	if len(e.Params) == 0 {
@@ -298,7 +299,7 @@ func folderHint(p plan.FolderProblem) string {
 	return "Name a folder inside the workspace, the project or the pack."
 }
 
-// ExplainSandbox is [Known] for the errors of starting a program alone.
+// ExplainSandbox is [Known] for the errors of starting a program only.
 func ExplainSandbox(err error) *Error {
 	if e, ok := errors.AsType[*program.NotFoundError](err); ok {
 		hint := "Tell the user which program is missing; they can install it, or put it on PATH."
@@ -344,8 +345,8 @@ func ExplainSandbox(err error) *Error {
 	return nil
 }
 
-// IsMissing reports whether an error says that something is not there, or is
-// not a file of the pack.
+// IsMissing reports whether an error says that something does not exist, or is not a
+// file of the pack.
 func IsMissing(err error) bool {
 	return matchesAny(err, packfs.ErrNotFound, packfs.ErrOutside, packfs.ErrNotRegular, packfs.ErrIsDir, packfs.ErrNotDir, packfs.ErrHardLink)
 }

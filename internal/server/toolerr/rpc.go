@@ -9,12 +9,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// RPCNotGiven is the code of a request for something that is there and is not
-// given: denied, waiting for a person, or too large. It is outside of what
-// JSON-RPC and MCP reserve. The error's data has what a tool call would get.
+// RPCNotGiven is the code for a request about something that exists but is not given:
+// it was denied, waits for a person, or is too large. The code is outside the ranges
+// that JSON-RPC and MCP reserve. The error's data holds what a tool call would get.
 const RPCNotGiven = 403
 
-// An RPCError is the answer to a request that gets no result.
+// An RPCError is the answer to a request that fails.
 type RPCError struct {
 	Code    int
 	Message string
@@ -23,12 +23,12 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return fmt.Sprintf("%d: %s", e.Code, e.Message) }
 
-// Reply is the message that says so to the request with this id.
+// Reply returns the message that answers the request with this id with the error.
 func Reply(id json.RawMessage, e *RPCError) mcp.JSONRPCError {
 	return mcp.NewJSONRPCError(mcp.NewRequestId(id), e.Code, e.Message, e.Data)
 }
 
-// BadParams is the error for parameters of another type than the protocol's.
+// BadParams returns the error for parameters that do not have the protocol's types.
 func BadParams(method string) *RPCError {
 	return &RPCError{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// ReadableSchema escapes the prose in a schema (titles, descriptions, comments), which
-// is metadata like a tool's own description. Values that a call is checked
-// against stay as they are. What would have clients copy an argument into an HTTP
-// header, where proxies and their logs see it, is left out: a pack has no say in
-// that.
+// ReadableSchema escapes the prose in a schema (titles, descriptions, comments),
+// which is metadata like a tool's own description. Values that a call is checked
+// against stay as they are. It removes what would make clients copy an argument into
+// an HTTP header, where proxies and their logs see it: a pack must not decide that.
 func ReadableSchema(schema json.RawMessage) json.RawMessage {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(schema))

@@ -2,9 +2,9 @@
 // a person at a terminal can watch: names and descriptions first, then a
 // document, a file, the tools, and a run.
 //
-// It talks to a server over a pair of streams like any other client, and every
-// call is approved like any other. It decides nothing and prints nothing; a
-// [Guide] does.
+// It talks to a server over a pair of streams like any other client, and every call
+// is approved like any other. It decides nothing and prints nothing; a [Guide] does
+// both.
 package tour
 
 import (
@@ -27,20 +27,19 @@ import (
 type Guide interface {
 	// Stage begins one of the five stages.
 	Stage(number int, title string)
-	// Met says what a model has from the start.
+	// Met shows what a model has from the start.
 	Met(protocol string, tools []string, instructions string)
 	// Tell says something about what happens.
 	Tell(text string)
 	// Calling shows a call that is about to be made, or asked about.
 	Calling(tool string, arguments map[string]any)
-	// Result shows what came of it: the result's JSON, decoded.
+	// Result shows the result of a call: its JSON, decoded.
 	Result(result map[string]any, failed bool)
-	// Ask puts a question of the server to the person and returns the value of
-	// the choice they made; empty when there is nobody to ask. Anything that is
-	// no choice is a denial.
+	// Ask puts a question of the server to the person and returns the value of the
+	// choice they made; empty if there is nobody to ask. Any other value is a denial.
 	Ask(ctx context.Context, question string, choices []Choice) string
-	// Value asks for a required argument of a tool; ok is false when there is
-	// nobody to say.
+	// Value asks for a required argument of a tool; ok is false if there is nobody to
+	// ask.
 	Value(ctx context.Context, name, about string) (value string, ok bool)
 }
 
@@ -68,12 +67,12 @@ type visitor struct {
 	client   *client.Client
 	guide    Guide
 	opts     Options
-	announce func() // shows the call under way, the first time
+	announce func() // shows the current call, the first time it is called
 }
 
-// Take visits a server over its streams: in is what the server writes, out is
-// what it reads. It closes out. An error is a failure of the tour itself;
-// calls that the server or the person refused are shown and are none.
+// Take visits a server over its streams: in is what the server writes, out is what it
+// reads. It closes out. An error is a failure of the tour itself; calls that the
+// server or the person refused are shown, and are not errors.
 func Take(ctx context.Context, in io.Reader, out io.WriteCloser, guide Guide, o Options) (err error) {
 	v := &visitor{guide: guide, opts: o, announce: func() {}}
 	c := client.NewClient(
@@ -92,7 +91,7 @@ func Take(ctx context.Context, in io.Reader, out io.WriteCloser, guide Guide, o 
 	return v.visit(ctx, pack)
 }
 
-// meet connects and lists: all that a model has before it asks for anything.
+// meet connects and lists what a model has before it asks for anything.
 func (v *visitor) meet(ctx context.Context) (map[string]any, error) {
 	v.guide.Stage(1, "Metadata: what the model knows from the start")
 	init, err := v.client.Initialize(ctx, mcp.InitializeRequest{Params: mcp.InitializeParams{
@@ -133,7 +132,7 @@ func (v *visitor) meet(ctx context.Context) (map[string]any, error) {
 	return all[0], nil
 }
 
-// visit opens, reads, enables and runs.
+// visit opens a pack, reads a file, enables tools and runs them.
 func (v *visitor) visit(ctx context.Context, pack map[string]any) error {
 	id, _ := pack["pack_id"].(string)
 	v.guide.Stage(2, "Documents: the model opens the pack it finds relevant")
@@ -175,7 +174,7 @@ func (v *visitor) visit(ctx context.Context, pack map[string]any) error {
 	return v.run(ctx, objects(enabled["tools"]))
 }
 
-// mentioned finds what looks like the path of a file in a document.
+// mentioned finds texts in a document that look like paths of files.
 var mentioned = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./-]*\.[A-Za-z0-9]+`)
 })
@@ -231,8 +230,8 @@ func (v *visitor) run(ctx context.Context, enabled []map[string]any) error {
 	return nil
 }
 
-// firstMade is the path of the first file that a program made itself; empty when
-// there is none. Output that was too long for the result is kept in one, too.
+// firstMade returns the path of the first file that a program made itself; empty if
+// there is none. Output that was too long for the result is also kept in a file.
 func firstMade(artifacts []map[string]any) string {
 	for _, a := range artifacts {
 		if path, _ := a["path"].(string); !strings.HasPrefix(path, ".packs-mcp/") {
@@ -268,8 +267,8 @@ func (v *visitor) choose(enabled []map[string]any, listed []mcp.Tool) []string {
 	return nil
 }
 
-// arguments asks for the required arguments of a tool. Values that read as
-// JSON of another type than text are passed as that.
+// arguments asks for the required arguments of a tool. A value that is JSON of
+// another type than text is passed as that type.
 func (v *visitor) arguments(ctx context.Context, t mcp.Tool) (map[string]any, bool) {
 	args := make(map[string]any)
 	for _, name := range t.InputSchema.Required {
@@ -290,7 +289,7 @@ func (v *visitor) arguments(ctx context.Context, t mcp.Tool) (map[string]any, bo
 	return args, true
 }
 
-// call calls a tool and shows what came of it.
+// call calls a tool and shows the result.
 func (v *visitor) call(ctx context.Context, name string, args map[string]any) (map[string]any, bool, error) {
 	return v.try(ctx, name, args, "")
 }
@@ -341,7 +340,7 @@ func objects(v any) []map[string]any {
 	return out
 }
 
-// asker is how the client asks: it hands the form to the guide.
+// asker answers elicitations: it passes the form to the guide.
 type asker struct{ *visitor }
 
 func (a asker) Elicit(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {

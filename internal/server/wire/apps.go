@@ -8,13 +8,15 @@ const (
 	AppsMIME      = "text/html;profile=mcp-app"
 )
 
-// appsSupport is what a client declared of MCP Apps. The zero value is nothing.
+// appsSupport is what a client declared about MCP Apps. The zero value means no
+// support.
 type appsSupport struct {
 	cards bool // it shows documents of the media type AppsMIME
 	forms bool // also in place of its own form for a question
 }
 
-// readApps reads what a client declared. What is not as the extension says is nothing.
+// readApps reads what a client declared. It ignores what does not follow the
+// extension.
 func readApps(declared any) appsSupport {
 	settings, _ := declared.(map[string]any)
 	types, _ := settings["mimeTypes"].([]any)

@@ -222,8 +222,9 @@ func (c *Conn) workOn(ctx context.Context, r *request, m Message) {
 	c.handle(ctx, m, func() { c.answered(id, r) })
 }
 
-// deepen makes a new goroutine's stack as large as most calls need. It would grow in steps
-// otherwise, each of which copies all that is on it: a twentieth of the time of a call.
+// deepen makes a new goroutine's stack as large as most calls need. Otherwise the
+// stack would grow in steps, and each step copies it: a twentieth of the time of a
+// call.
 //
 //go:noinline
 func deepen(at byte) byte {

@@ -39,21 +39,21 @@ func Encode(message any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const names = `{"jsonrpc":,"id":,"result":,"structuredContent":}` + "\n" // the line break is for who ends the line
+	const names = `{"jsonrpc":,"id":,"result":,"structuredContent":}` + "\n" // encodeLine adds the line break
 	b := make([]byte, 0, len(names)+len(version)+len(id)+len(result)+len(structured))
 	b = append(append(b, `{"jsonrpc":`...), version...)
 	b = append(append(b, `,"id":`...), id...)
 	b = append(append(b, `,"result":`...), result...)
 	if structured != nil {
-		// There is always something before it: the content, if only an empty list.
+		// The content always comes before it, if only as an empty list.
 		b = append(append(b[:len(b)-1], `,"structuredContent":`...), structured...)
 		b = append(b, '}')
 	}
 	return append(b, '}'), nil
 }
 
-// encodeResult is the JSON of a result, without its structured content where that is
-// raw.
+// encodeResult returns the JSON of a result. If its structured content is raw JSON,
+// that is returned separately.
 func encodeResult(result any) (rest, structured []byte, err error) {
 	var call mcp.CallToolResult
 	switch r := result.(type) {
@@ -69,9 +69,9 @@ func encodeResult(result any) (rest, structured []byte, err error) {
 		rest, err = json.Marshal(result)
 		return rest, nil, err
 	}
-	// What is raw was made by [encode]: it is JSON, and on one line.
+	// Raw content was made by [encode]: it is JSON, and on one line.
 	structured = call.RawStructuredContent
-	if len(structured) == 0 || bytes.IndexByte(structured, '\n') >= 0 || bytes.IndexByte(structured, '\r') >= 0 { // each a tenth of the time of ContainsAny
+	if len(structured) == 0 || bytes.IndexByte(structured, '\n') >= 0 || bytes.IndexByte(structured, '\r') >= 0 { // each call takes a tenth of the time of ContainsAny
 		structured = nil
 	} else {
 		call.RawStructuredContent, call.StructuredContent = nil, nil

@@ -25,7 +25,8 @@ type Problem struct {
 	Message string
 }
 
-// notAMessage is the problem of JSON that is none of the three kinds of message.
+// notAMessage is the problem of JSON that is not a request, a notification or a
+// response.
 var notAMessage = &Problem{CodeInvalidRequest, "the message is not a JSON-RPC request, notification or response"}
 
 // parse reads the top level of a message. Each name must be exact and occur
@@ -79,13 +80,13 @@ func parse(data []byte) (e Envelope, _ *Problem) {
 // a decoder, it copies no value.
 type members struct {
 	b   []byte
-	at  int    // at first where the object begins; then where the member's value begins, or what follows it
+	at  int    // where the object begins, at first; then where the member's value begins, or what follows it
 	key string // of the member
 	in  bool   // the walk has begun
 }
 
-// next goes to the next member. If there is none, it reports false, and at is where
-// the object ends. Before it is called again, at must be behind the member's value.
+// next moves to the next member. If there is none, it reports false, and at is where
+// the object ends. The value must have been passed before next is called again.
 func (m *members) next() bool {
 	if !m.in {
 		m.in = true
@@ -111,7 +112,7 @@ func (m *members) pass(skip string) {
 	}
 }
 
-// skip returns the member's value, as written, and goes behind it.
+// skip returns the member's value, as written, and moves past it.
 func (m *members) skip() json.RawMessage {
 	end := valueEnd(m.b, m.at)
 	value := json.RawMessage(m.b[m.at:end:end])

@@ -13,7 +13,7 @@ import (
 // read the others: the arguments of a call may be most of a message.
 type Params struct {
 	raw     json.RawMessage // a slice of the message; nil: there are none
-	members []param         // in their order, and no more than maxParams and one
+	members []param         // in their order, at most maxParams and one more
 }
 
 // A param is one member of parameters.
@@ -26,8 +26,7 @@ type param struct {
 // times as many as any method needs.
 const maxParams = 64
 
-// ReadParams returns the parameters that raw, which must be valid JSON, are. It keeps
-// raw.
+// ReadParams returns the parameters in raw, which must be valid JSON. It keeps raw.
 func ReadParams(raw json.RawMessage) Params {
 	if len(raw) == 0 {
 		return Params{}

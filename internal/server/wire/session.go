@@ -164,9 +164,9 @@ func (p *Peer) GetClientInfo() mcp.Implementation {
 	return p.info
 }
 
-// SetClientInfo keeps the client's name and version, cut to what a person reads:
-// they live as long as the session, are shown with each question, and are in
-// each line of the audit log. A token in them is removed completely.
+// SetClientInfo keeps the client's name and version, cut to a readable length: they
+// live as long as the session, are shown with each question, and are in each line of
+// the audit log. A token in them is removed completely.
 func (s *Session) SetClientInfo(i mcp.Implementation) {
 	kept := mcp.Implementation{Name: cutName(s.host.Redact(i.Name)), Version: cutName(s.host.Redact(i.Version))}
 	s.Peer.mu.Lock()

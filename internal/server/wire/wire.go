@@ -50,7 +50,7 @@ type Host interface {
 type Client struct {
 	Transport string      // a short word; the chat's id begins with it
 	Ends      string      // when the chat ends, in words: "until this client closes"
-	Person    string      // whose credential it has; empty: nobody in particular
+	Person    string      // whose credential it has; empty: no particular person
 	Origin    call.Origin // the zero value trusts least
 }
 
