@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// folder is where a tool runs.
+// folder returns the folder in which a tool runs.
 func (p *Planner) folder(c *Call, cwd string) (string, error) {
 	switch cwd {
 	case "", tools.CwdWorkspace:
@@ -27,7 +27,7 @@ func (p *Planner) folder(c *Call, cwd string) (string, error) {
 		}
 		return p.opts.Project, nil
 	}
-	// A placeholder gave it, and the caller's values must not choose freely.
+	// It came from a placeholder, and the caller's values must not choose any folder.
 	clean := filepath.Clean(cwd)
 	for _, root := range []string{c.Workspace, p.opts.Project, c.Pack.Dir} {
 		if root == "" {
@@ -48,8 +48,8 @@ func (p *Planner) folder(c *Call, cwd string) (string, error) {
 // within reports whether path is dir or below it.
 func within(path, dir string) bool { return paths.Inside([]string{dir}, path) }
 
-// command finds the program and gives it its environment. A program of another pack is
-// refused, and so is a command that names a denied file of the pack.
+// command finds the program and sets its environment. It refuses a program of another
+// pack, and a command that names a denied file of the pack.
 func (p *Planner) command(ctx context.Context, c *Call, at Elsewhere, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
 	exclude := []string{c.Pack.Dir, c.Workspace}
 	home := cmp.Or(may.granted.Home, c.Workspace)
@@ -73,13 +73,13 @@ func (p *Planner) command(ctx context.Context, c *Call, at Elsewhere, inv *tools
 		Env:       sandbox.MergeEnv(putFirst(base, program.PathDirs()), inv.Env, may.env, ours),
 		Workspace: c.Workspace, DirID: folder, WorkspaceID: c.Folder,
 	}
-	if at == nil { // elsewhere, PATH is the one of the look-up
+	if at == nil { // elsewhere, lookup already used the PATH of that place
 		if err := command.CheckSearch(); err != nil {
 			return sandbox.Command{}, err
 		}
 	}
-	// What a pack's digest denies is in no private copy of the pack, so a command that
-	// names it cannot work.
+	// A file that the pack's digest denies is in no private copy of the pack, so a
+	// command that names it cannot work.
 	named := slices.Concat(programFiles(program), []string{program.Resolved}, command.Args, command.Env)
 	if err := toolfiles.DeniedIn(c.Pack, c.Tree, dir, named); err != nil {
 		return sandbox.Command{}, err
@@ -87,7 +87,8 @@ func (p *Planner) command(ctx context.Context, c *Call, at Elsewhere, inv *tools
 	return command, nil
 }
 
-// lookup finds a program where it runs, and the variables that every program has there.
+// lookup finds a program in the place where it will run, and the variables that every
+// program has there.
 func (p *Planner) lookup(ctx context.Context, c *Call, at Elsewhere, name, home string, exclude []string) (program.Program, []string, error) {
 	if at == nil {
 		found, err := p.opts.Programs.Lookup(name, program.LookupOptions{
@@ -100,7 +101,7 @@ func (p *Planner) lookup(ctx context.Context, c *Call, at Elsewhere, name, home 
 	if err != nil {
 		return program.Program{}, nil, err
 	}
-	digest := "" // of a loose tool's folder it says too little
+	digest := "" // the digest of a loose tool does not cover its whole folder
 	if c.Tree != nil && !c.Pack.Loose {
 		digest = c.Tree.Digest
 	}

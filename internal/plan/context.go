@@ -14,9 +14,9 @@ import (
 // fieldPrefix begins the name of a field that asks for a context value.
 const fieldPrefix = "context_"
 
-// Expand fills the values into the tool's command. What the tool needs to know
-// of the user's context, and nobody has said, is asked for in the question: as
-// long as nobody has answered, a stand-in is in its place.
+// Expand fills the values into the tool's command. If the tool needs something from
+// the user's context that is not known, the question asks for it. Until it is
+// answered, a stand-in takes the value's place.
 func (p *Planner) Expand(c *Call, tool *tools.Tool, values tools.Values) (*Expanded, error) {
 	known := p.contextFor(c)
 	inv, err := tool.Expand(values, known)
@@ -33,19 +33,19 @@ func (p *Planner) Expand(c *Call, tool *tools.Tool, values tools.Values) (*Expan
 		fields = append(fields, field)
 		known[name] = call.StandIn(field.Name)
 		if strings.Contains(fmt.Sprint(values), known[name]) {
-			return nil, err // nobody could tell the two apart
+			return nil, err // the two could not be told apart
 		}
 	}
 	inv, again := tool.Expand(values, known)
 	if again != nil {
-		return nil, err // no text will do; the caller can give a parameter
+		return nil, err // no text would fit; the caller can pass a parameter
 	}
 	return &Expanded{Invocation: inv, Fields: fields, Missing: missing}, nil
 }
 
-// contextFor is what context.* placeholders stand for: what the client says
-// with the call, before what the user configured. The working folder is ours to
-// say.
+// contextFor returns the values of context.* placeholders. What the client says with
+// the call takes precedence over what the user configured. The working folder always
+// comes from this program.
 func (p *Planner) contextFor(c *Call) tools.Context {
 	ctx := make(tools.Context)
 	maps.Copy(ctx, p.opts.Context)

@@ -13,29 +13,30 @@ import (
 	"slices"
 )
 
-// Bounds of the folders that are bound to an answer: a workspace with a few
-// scripts and their output, hashed twice for each call.
+// Bounds of the folders that an answer is bound to: enough for a workspace with a few
+// scripts and their output, which is hashed twice for each call.
 const (
 	maxReads     = 512 // files, folders and links
 	maxReadBytes = 16 << 20
 )
 
-// A readBudget is how much more may be looked at.
+// A readBudget is how much more may be read.
 type readBudget struct {
 	entries int
 	bytes   int64
 }
 
-// digest returns the digest of everything in a folder, or of a file, or why there
-// is none. Links are bound as they are, and not followed: where they lead is bound
-// by itself, or cannot be read.
+// digest returns the digest of everything in a folder, or of a file, or says why
+// there is none. Links are hashed as links and not followed: their targets are bound
+// separately, or cannot be read.
 func (r *readBudget) digest(path string) (digest, why string) {
 	h := sha256.New()
 	why = r.add(h, path, ".")
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), why
 }
 
-// add writes what is at path, which is called name, to h. It says why it cannot.
+// add writes what is at path, under the name name, to h. It returns why it could not,
+// or "".
 func (r *readBudget) add(h hash.Hash, path, name string) (why string) {
 	const unreadable = "cannot be read whole"
 	if r.entries--; r.entries < 0 {
@@ -75,8 +76,8 @@ func (r *readBudget) add(h hash.Hash, path, name string) (why string) {
 	return ""
 }
 
-// list returns the names in a folder, sorted, and of a large one no more than
-// there is room for and one.
+// list returns the names in a folder, sorted. From a large folder it returns at most
+// one more than the budget allows.
 func (r *readBudget) list(path string) ([]string, error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -91,12 +92,13 @@ func (r *readBudget) list(path string) ([]string, error) {
 	return names, nil
 }
 
-// digestFile returns the digest of a regular file, and its size; of one with
-// more than max bytes, the size alone counts. No digest: it is another thing.
+// digestFile returns the digest of a regular file, and its size. A file of more than
+// max bytes is not read; only its size counts. For anything else, the digest is
+// empty.
 func digestFile(path string, max int64) (digest string, size int64, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return "", 0, err // opening a pipe or a device would wait, or do something
+		return "", 0, err // opening a pipe or a device could block or have effects
 	}
 	f, err := os.Open(path)
 	if err != nil {

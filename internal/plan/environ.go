@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// putFirst returns env with dirs before the others of its PATH.
+// putFirst returns env with dirs in front of its PATH.
 func putFirst(env, dirs []string) []string {
 	if len(dirs) == 0 {
 		return env
@@ -23,7 +23,8 @@ func putFirst(env, dirs []string) []string {
 	return sandbox.MergeEnv(env, []string{"PATH=" + path})
 }
 
-// skillEnv is what specs/skill-md-tools section 5.2 promises to tools.
+// skillEnv returns the variables that specs/skill-md-tools section 5.2 promises to
+// tools.
 func (p *Planner) skillEnv(pack *packs.Pack) []string {
 	return []string{
 		"GIBBERISH_SKILL_NAME=" + strings.ReplaceAll(pack.Name, "\x00", ""),
@@ -32,7 +33,7 @@ func (p *Planner) skillEnv(pack *packs.Pack) []string {
 	}
 }
 
-// variable is the value of a variable, empty when there is none.
+// variable returns the value of a variable; empty if it is not set.
 func variable(environ []string, name string) string {
 	value, _ := findVariable(environ, name)
 	return value
@@ -47,7 +48,7 @@ func findVariable(environ []string, name string) (value string, ok bool) {
 	return "", false
 }
 
-// sameVariable compares names as the system does.
+// sameVariable compares names of variables as the system does.
 func sameVariable(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }

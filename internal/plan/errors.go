@@ -9,16 +9,16 @@ var ErrManyInputs = fmt.Errorf("the arguments name more than %d files, or more t
 type FolderProblem int
 
 const (
-	FolderOutside      FolderProblem = iota // it is in no folder of the call's
-	FolderHoldsHome                         // the user's whole home is in it
-	FolderHoldsPrivate                      // keys or tokens of this program are in it
-	FolderUnusable                          // it is gone, or cannot be read
+	FolderOutside      FolderProblem = iota // it is outside all of the call's folders
+	FolderHoldsHome                         // it contains the user's whole home
+	FolderHoldsPrivate                      // it contains keys or tokens of this program
+	FolderUnusable                          // it does not exist, or cannot be read
 )
 
 // A FolderError says that a run may not have a folder.
 type FolderError struct {
 	Folder  string
-	Pack    string // whose folder it is; empty: the run works in it
+	Pack    string // the pack to which it belongs; empty: the run works in it
 	Problem FolderProblem
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// A call is about one pack: its trust, its bytes, its rules. What another pack
-// brings is not run in its name. So a program, an interpreter or a file that an
-// argument names is refused when it lies in another pack's folder, attached or
-// not; the other pack has calls of its own.
+// A call is about one pack: its trust, its bytes, its rules. It must not run what
+// belongs to another pack. So a program, an interpreter or a file that an argument
+// names is refused if it is in another pack's folder, attached or not. The other pack
+// has calls of its own.
 
 // An owner finds the packs that files belong to.
 type owner struct {
@@ -24,7 +24,7 @@ type owner struct {
 
 func (c *Call) owner() *owner { return &owner{own: c.Pack, hides: c.Hides, all: c.All} }
 
-// index makes byDir, which most calls can do without.
+// index makes byDir, which most calls do not need.
 func (o *owner) index() {
 	if o.byDir != nil {
 		return
@@ -36,8 +36,8 @@ func (o *owner) index() {
 	}
 }
 
-// refuse is the error for a path that leads into another pack; nil when it does
-// not. Each place on the way counts, and of packs in each other the innermost.
+// refuse returns the error for a path that leads into another pack, or nil. Each step
+// on the way counts. If packs are nested, the innermost counts.
 func (o *owner) refuse(path string) error {
 	for _, place := range paths.Places(path) {
 		if p := o.holds(place); p != nil {
@@ -56,7 +56,7 @@ func (o *owner) holds(path string) *packs.Pack {
 		}
 		for _, p := range o.byDir[strings.ToLower(dir)] {
 			if !sameFolder(p.Dir, dir) {
-				continue // another one, where letter case counts
+				continue // a different folder, if letter case counts
 			}
 			if p.Dir == o.own.Dir {
 				return nil
@@ -69,7 +69,7 @@ func (o *owner) holds(path string) *packs.Pack {
 	}
 }
 
-// sameFolder reports whether two paths lead to one folder.
+// sameFolder reports whether two paths lead to the same folder.
 func sameFolder(a, b string) bool {
 	if a == b {
 		return true
@@ -82,7 +82,7 @@ func sameFolder(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// denial is the error for a path that is in another pack.
+// denial returns the error for a path that is in another pack.
 func (o *owner) denial(path string, p *packs.Pack) error {
 	switch {
 	case o.hides != nil && o.hides(p):
@@ -93,8 +93,8 @@ func (o *owner) denial(path string, p *packs.Pack) error {
 	return &ForeignError{Path: path, Own: o.own.ID, Other: p.ID, Attached: true}
 }
 
-// looksLikePack returns the folder around path that looks like a pack and is
-// none here; empty when there is none.
+// looksLikePack returns the folder around path that looks like a pack but is not one
+// of ours; empty if there is none.
 func (o *owner) looksLikePack(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if within(dir, o.own.Dir) || paths.IsSystem(dir) || dir == filepath.Dir(dir) {

@@ -11,17 +11,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// maxGitLink is how much is read of a file by which git names a folder.
+// maxGitLink is how much is read of a file that names a git folder.
 const maxGitLink = 4 << 10
 
 // outerGit returns the folder outside of dir that git needs there, and where its
-// files are in it: the common folder of the repository of which dir is a worktree,
-// or the module's of which dir is the submodule. It is empty when .git is a
-// folder, or none.
+// files are in it. If dir is a worktree, that is the common folder of its repository;
+// if dir is a submodule, it is the module's folder. It is empty if .git is a folder,
+// or does not exist.
 //
-// A project says where that is in its .git file, and could name any folder. It
-// counts only if it is a git folder that names dir in turn, which takes somebody
-// who may write to it.
+// A project says where that is in its .git file, and could name any folder. It is
+// accepted only if it is a git folder that names dir in turn, which only somebody
+// with write access to it can arrange.
 func outerGit(dir string) (outer string, git changes.GitFolder) {
 	named, ok := gitLink(filepath.Join(dir, ".git"), "gitdir:")
 	if !ok {
@@ -32,7 +32,7 @@ func outerGit(dir string) (outer string, git changes.GitFolder) {
 		return "", git
 	}
 	if common := commonOf(own); common != "" && isGitFolder(common) && pointsBack(own, dir) {
-		// commonOf has seen that own is COMMON/worktrees/NAME.
+		// commonOf has made sure that own is COMMON/worktrees/NAME.
 		return common, changes.GitFolder{Dir: path.Join("worktrees", filepath.Base(own)), Common: "."}
 	}
 	if isGitFolder(own) && isModule(own) && worktreeOf(own) != "" {
@@ -43,8 +43,8 @@ func outerGit(dir string) (outer string, git changes.GitFolder) {
 	return "", git
 }
 
-// commonOf is the folder of the repository whose worktree has its own folder here:
-// COMMON/worktrees/NAME. It is empty for any other.
+// commonOf returns the common folder of the repository to which a worktree's own
+// folder, COMMON/worktrees/NAME, belongs; empty for any other folder.
 func commonOf(own string) string {
 	named, ok := gitLink(filepath.Join(own, "commondir"), "")
 	if !ok || filepath.Base(filepath.Dir(own)) != "worktrees" {
@@ -69,8 +69,8 @@ func pointsBack(own, dir string) bool {
 	return filepath.Base(named) == ".git" && sameFolder(filepath.Dir(named), dir)
 }
 
-// isModule reports whether a git folder is below the modules of another one, or of
-// a worktree.
+// isModule reports whether a git folder is in the modules folder of another one, or
+// of a worktree.
 func isModule(own string) bool {
 	for at := own; filepath.Dir(at) != at; at = filepath.Dir(at) {
 		if filepath.Base(at) != "modules" || at == own {
@@ -83,7 +83,7 @@ func isModule(own string) bool {
 	return false
 }
 
-// isGitFolder reports whether dir has what git takes for a repository.
+// isGitFolder reports whether dir has the files by which git recognizes a repository.
 func isGitFolder(dir string) bool {
 	head, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	if err != nil || !head.Mode().IsRegular() {
@@ -97,7 +97,7 @@ func isGitFolder(dir string) bool {
 	return true
 }
 
-// worktreeOf is core.worktree of a git folder's config; empty when there is none.
+// worktreeOf returns core.worktree of a git folder's config; empty if there is none.
 func worktreeOf(own string) string {
 	f, err := openRegular(filepath.Join(own, "config"))
 	if err != nil {
@@ -120,7 +120,7 @@ func worktreeOf(own string) string {
 	return found
 }
 
-// gitLink is the path in a file of one line; ok is false for any other file.
+// gitLink returns the path in a file of one line; ok is false for any other file.
 func gitLink(file, prefix string) (path string, ok bool) {
 	f, err := openRegular(file)
 	if err != nil {
@@ -136,7 +136,7 @@ func gitLink(file, prefix string) (path string, ok bool) {
 	return filepath.FromSlash(text), true
 }
 
-// openRegular opens a regular file, and waits for nothing else.
+// openRegular opens a regular file. It never blocks on anything else.
 func openRegular(file string) (*os.File, error) {
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
 		return nil, os.ErrInvalid
@@ -144,7 +144,7 @@ func openRegular(file string) (*os.File, error) {
 	return os.Open(file)
 }
 
-// folderAt is the folder that a path relative to dir leads to, without links.
+// folderAt returns the folder, without links, to which a path relative to dir leads.
 func folderAt(dir, path string) (string, bool) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)

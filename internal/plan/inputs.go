@@ -16,26 +16,26 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// An answer for more than one call must not cover files that nobody looked at.
-// What a program reads cannot be told from its arguments: make(1) reads a file
-// that no argument names, and "-fFILE" means a file to one program and not to
-// another. So it is not tried. Files that an argument may name in any spelling
-// are bound to the answer, and so is everything else that the run can read and
-// that runs or other programs may change: the folders of its policy. What is too
-// much to be bound takes the answer for more than one call away.
+// An answer for more than one call must not cover files that nobody looked at. What a
+// program reads cannot be told from its arguments: make(1) reads a file that no
+// argument names, and "-fFILE" names a file for one program and not for another. So
+// we do not try. The answer is bound to the files that an argument may name in any
+// spelling, and to everything else that the run can read and that runs or other
+// programs may change: the folders of its policy. If that is too much, only an answer
+// for one call is offered.
 
-// Bounds of what is looked at of the files that a command's arguments name.
+// Bounds for the files that a command's arguments name.
 const (
 	maxInputs     = 64
 	maxInputBytes = 64 << 20 // of all of them
-	maxLookups    = 20_000   // paths that the arguments may spell
+	maxLookups    = 20_000   // paths that the arguments may mean
 )
 
-// inputs are what a run can read besides what is in its pack and the system's.
+// inputs are what a run can read besides its pack and the system's files.
 type inputs struct {
 	files []call.File // that arguments name
-	reads []call.File // folders
-	once  string      // why an answer can only hold for one call
+	reads []call.File // folders, with the digest of everything in them
+	once  string      // why an answer can hold for one call only
 }
 
 // same reports whether both are the same files with the same bytes.
@@ -43,20 +43,21 @@ func (i inputs) same(other inputs) bool {
 	return i.once == other.once && slices.Equal(i.files, other.files) && slices.Equal(i.reads, other.reads)
 }
 
-// An inputFinder looks for files that texts name.
+// An inputFinder looks for files that arguments name.
 type inputFinder struct {
 	pack      *packs.Pack
 	owner     *owner
 	dir       string
-	shown     []string // folders that the question names anyhow
+	shown     []string // folders that the question names anyway
 	bytesLeft int64
 	lookups   int
-	folders   []string // that texts name
+	folders   []string // folders that the arguments name
 	inputs
 }
 
-// ownInputs are the inputs of a command that the model wrote itself: with lasting,
-// also the folders that an answer for more than one call is bound to.
+// ownInputs returns the inputs of a command that the model wrote itself. With
+// lasting, they include the folders that an answer for more than one call is bound
+// to.
 func (p *Planner) ownInputs(c *Call, may *permissions, command *sandbox.Command, lasting bool) (inputs, error) {
 	f := p.inputFinder(c, may, command)
 	texts := slices.Clone(command.Args)
@@ -74,9 +75,9 @@ func (p *Planner) ownInputs(c *Call, may *permissions, command *sandbox.Command,
 	return f.inputs, nil
 }
 
-// toolInputs are the inputs of a declared tool: what its command names by itself
-// and by the user's context. What a caller passes is covered by "any valid
-// arguments", and the folders that the question names are what the tool is for.
+// toolInputs returns the inputs of a declared tool: what its command names by itself
+// and through the user's context. What a caller passes is covered by "any valid
+// arguments". The folders that the question names are what the tool works on.
 func (p *Planner) toolInputs(c *Call, may *permissions, command *sandbox.Command, inv *tools.Invocation) (inputs, error) {
 	f := p.inputFinder(c, may, command)
 	if err := f.find(slices.Concat(inv.Fixed, interpreterArgs(command))); err != nil {
@@ -103,7 +104,7 @@ func (p *Planner) inputFinder(c *Call, may *permissions, command *sandbox.Comman
 	return f
 }
 
-// programFiles are the files of a program and of what runs it.
+// programFiles returns the files of a program and of its interpreters.
 func programFiles(p program.Program) []string {
 	files := []string{p.Path}
 	for _, i := range p.Interpreters {
@@ -112,12 +113,12 @@ func programFiles(p program.Program) []string {
 	return files
 }
 
-// interpreterArgs are the arguments that first lines give.
+// interpreterArgs returns the arguments in first lines of scripts.
 func interpreterArgs(c *sandbox.Command) []string {
 	var args []string
 	for _, i := range c.Program.Interpreters {
 		if i.IsEnv {
-			continue // it is what it starts, and that one's arguments
+			continue // that is the interpreter itself, and its arguments
 		}
 		for _, arg := range i.Args {
 			args = append(args, arg)
@@ -127,16 +128,16 @@ func interpreterArgs(c *sandbox.Command) []string {
 	return args
 }
 
-// only says why an answer can only hold for one call. The first reason counts.
+// only records why an answer can hold for one call only. The first reason counts.
 func (f *inputFinder) only(format string, args ...any) {
 	if f.once == "" {
 		f.once = fmt.Sprintf(format, args...)
 	}
 }
 
-// find looks for the files that the texts may name: by all of a text, or by its
-// end, as in "-fFILE", "--file=FILE" and "@FILE", or by the end of what is before
-// a separator.
+// find looks for the files that the texts may name: with the whole text, with the end
+// of a text, as in "-fFILE", "--file=FILE" and "@FILE", or with the end of the part
+// before a separator.
 func (f *inputFinder) find(texts []string) error {
 	for _, text := range texts {
 		parts := []string{text}
@@ -154,7 +155,7 @@ func (f *inputFinder) find(texts []string) error {
 	return nil
 }
 
-// maxPath is how long a path can be, in bytes, on the systems that we know.
+// maxPath is the longest path, in bytes, on the systems that we know.
 const maxPath = 4096
 
 func (f *inputFinder) suffixes(text string) error {
@@ -163,7 +164,7 @@ func (f *inputFinder) suffixes(text string) error {
 		if !utf8.RuneStart(name[0]) {
 			continue
 		}
-		// "src/" does not end in the top of the file system.
+		// In "src/", the trailing slash does not mean the root directory.
 		if i > 0 && strings.Trim(name, "./") == "" && text[0] != '-' && strings.IndexByte("=:,;@", text[i-1]) < 0 {
 			continue
 		}
@@ -173,7 +174,7 @@ func (f *inputFinder) suffixes(text string) error {
 		}
 		path := name
 		if !filepath.IsAbs(path) {
-			path = f.dir + string(filepath.Separator) + name // not joined: a ".." behind a link is another folder
+			path = f.dir + string(filepath.Separator) + name // not joined: a ".." after a link leads to another folder
 		}
 		path = f.throughProc(path)
 		if _, err := os.Lstat(path); err != nil {
@@ -186,9 +187,9 @@ func (f *inputFinder) suffixes(text string) error {
 	return nil
 }
 
-// throughProc returns what a path means to the program, as far as it leads through
-// the folders that /proc has of a process: its working folder and the top. What
-// else is in /proc cannot be told beforehand.
+// throughProc returns what a path means to the program if it leads through a
+// process's folders in /proc: its working folder and its root. Other paths in /proc
+// cannot be resolved beforehand.
 func (f *inputFinder) throughProc(path string) string {
 	for range 8 {
 		rest, ok := strings.CutPrefix(path, "/proc/")
@@ -209,8 +210,8 @@ func (f *inputFinder) throughProc(path string) string {
 	return path
 }
 
-// add binds what is at path. whole: it is what an argument says, and not only
-// what one may mean.
+// add binds what is at path. whole says that an argument names exactly this path;
+// otherwise it may only mean it.
 func (f *inputFinder) add(path string, whole bool) error {
 	if err := f.owner.refuse(path); err != nil {
 		return err
@@ -253,16 +254,16 @@ func (f *inputFinder) add(path string, whole bool) error {
 	return nil
 }
 
-// bound reports whether a file, without links, is bound to every answer: by the
-// pack's digest, or because the user cannot change it. What is in /proc is
-// another at each look.
+// bound reports whether a file, without links, needs no digest of its own: the pack's
+// digest covers it, or the user cannot change it. Files in /proc cannot be bound,
+// since they differ each time they are read.
 func (f *inputFinder) bound(path string) bool {
 	return within(path, f.pack.Dir) && !f.pack.Loose || paths.IsSystem(path) || paths.Inside([]string{"/proc", "/sys", "/dev"}, path)
 }
 
-// readable are the folders that a command can read code from, and that are not
-// bound already: those of its policy, those that its arguments name or that have
-// a file they name, and installations in the project.
+// readable returns the folders from which a command can read code and which are not
+// bound already: those of its policy, those that its arguments name or that hold a
+// file they name, and installations in the project.
 func (p *Planner) readable(may *permissions, command *sandbox.Command, f *inputFinder) []string {
 	all := slices.Concat(may.folders(), []string{command.Dir}, f.folders)
 	for _, file := range f.files {
@@ -285,7 +286,7 @@ func (p *Planner) readable(may *permissions, command *sandbox.Command, f *inputF
 			dirs = append(dirs, dir)
 		}
 	}
-	// What is inside of another is bound with that.
+	// The digest of a folder covers the folders in it.
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		return slices.ContainsFunc(dirs, func(other string) bool { return other != dir && within(dir, other) })
 	})
@@ -294,7 +295,7 @@ func (p *Planner) readable(may *permissions, command *sandbox.Command, f *inputF
 // bind binds folders with everything in them.
 func (f *inputFinder) bind(dirs []string) {
 	if f.once != "" {
-		return // nobody needs it
+		return // it is not needed
 	}
 	room := &readBudget{entries: maxReads, bytes: maxReadBytes}
 	for _, dir := range dirs {
@@ -308,11 +309,11 @@ func (f *inputFinder) bind(dirs []string) {
 	}
 }
 
-// isPlain reports whether a program is one of the system's that only print what
-// they read: they start no other program and load no code, whatever their
-// arguments and the folder they are in. Others are not on the list because they
-// do (find, sort, tar, sed), because a file of the folder decides what they do (git,
-// make), or because they write a file that an argument names (uniq).
+// isPlain reports whether a program is one of the system's that only print what they
+// read: they start no other program and load no code, whatever their arguments and
+// their folder. Other programs are not on the list because they do (find, sort, tar,
+// sed), because a file in the folder controls what they do (git, make), or because
+// they write a file that an argument names (uniq).
 func isPlain(p program.Program) bool {
 	if p.Shim != "" || len(p.Interpreters) > 0 || slices.ContainsFunc(paths.Places(p.Path), func(place string) bool { return !paths.IsSystem(place) }) {
 		return false

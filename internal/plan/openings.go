@@ -15,27 +15,27 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// An Opening opens something of the user's own to tools that would not get it
-// otherwise. It is the user's word: a pack has no part in it.
+// An Opening gives tools access to something of the user's own that they would not
+// get otherwise. Only the user can make one, not a pack.
 type Opening struct {
-	// Pack and Tool are patterns, as path.Match has them, of a pack's id and of a
-	// tool's declared name; "*" alone matches everything.
+	// Pack and Tool are patterns, in the syntax of path.Match, for a pack's id and a
+	// tool's declared name. "*" alone matches everything.
 	Pack, Tool string
 	// Kinds are "run" for declared tools and "exec" for commands that the model
-	// writes itself, which Tool says nothing about. Empty is run.
+	// writes itself, for which Tool does not count. Empty means run.
 	Kinds []string
 
 	Env   []string // names of variables that get the server's own value
 	Read  []string // absolute files and folders
 	Write []string // absolute folders
 	Home  bool     // HOME is the user's own
-	Git   bool     // commits that a run made come back, as git's data
+	Git   bool     // commits that a run made are applied, as git's data
 
 	Review bool // no change is applied before the user has seen it; holds for untrusted packs too
 }
 
-// covers reports whether o is about a tool of a pack, or about the commands that
-// the model writes for it.
+// covers reports whether o applies to a tool of a pack, or to the commands that the
+// model writes for it.
 func (o *Opening) covers(pack string, kind call.Kind, tool string) bool {
 	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == call.KindRun
 	return named && globs(o.Pack, pack) && (kind == call.KindExec || globs(o.Tool, tool))
@@ -46,7 +46,7 @@ func (o *Opening) opens() bool {
 	return len(o.Env)+len(o.Read)+len(o.Write) > 0 || o.Home || o.Git
 }
 
-// globs reports whether name is what a pattern of an opening means.
+// globs reports whether name matches a pattern of an opening.
 func globs(pattern, name string) bool {
 	if pattern == "*" {
 		return true
@@ -66,7 +66,7 @@ func (p *Planner) grant(m *permissions, pack *packs.Pack, kind call.Kind, tool s
 			continue
 		}
 		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {
-			// Whoever made it chose its name too.
+			// The author of the pack also chose its name.
 			m.leaveOut("sandbox.grants", "do not hold for a pack that is not trusted")
 			continue
 		}
@@ -87,7 +87,7 @@ func (p *Planner) grant(m *permissions, pack *packs.Pack, kind call.Kind, tool s
 			m.leaveOut("home", "is not known: HOME is not set")
 		}
 	}
-	// What may be changed may be read, whichever opening came first.
+	// A folder that may be changed may be read, whichever opening came first.
 	m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool {
 		return slices.Contains(m.granted.Folders, path) && slices.Contains(m.changes, path)
 	})
@@ -115,8 +115,8 @@ func (p *Planner) grantVariable(m *permissions, name string) {
 	m.env = append(m.env, name+"="+value)
 }
 
-// grantPath adds a file or folder as it is now: where a link leads is what a
-// person is shown, and what the run gets.
+// grantPath adds a file or folder, with links resolved as they are now. A person is
+// shown where a link leads, and the run gets exactly that.
 func (p *Planner) grantPath(m *permissions, pack *packs.Pack, path string, write bool) {
 	resolved, err := filepath.EvalSymlinks(path)
 	var info os.FileInfo
@@ -151,7 +151,7 @@ func (p *Planner) grantPath(m *permissions, pack *packs.Pack, path string, write
 	}
 }
 
-// refuses says why what a grant leads to is not given; empty when it is.
+// refuses returns why the target of a grant is not given; empty if it is.
 func (p *Planner) refuses(pack *packs.Pack, path string, info os.FileInfo, write bool) string {
 	switch {
 	case holdsHome(p.homes, path):

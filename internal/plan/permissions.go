@@ -14,20 +14,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// permissions are what one run may touch.
+// permissions say what one run may access.
 type permissions struct {
 	policy  sandbox.Policy
 	changes []string // folders of the user's that the run may change, in layers
-	project string   // the project's folder, when policy has it or a part of it
+	project string   // the project's folder, if the policy holds it or a part of it
 	granted call.Granted
 	layers  func(ctx context.Context, folders []string) []sandbox.Layer
 	env     []string // granted variables as K=V
 }
 
-// permissions finds out what a run may touch: its pack, the workspace, the
-// folder it runs in, which it may change unless it says that it only reads, and
-// what the user grants it. What of that is the user's is changed in layers. at is where
-// it runs; nil: here.
+// permissions finds out what a run may access: its pack, the workspace, the folder it
+// runs in, which it may change unless it declares that it only reads, and what the
+// user grants it. The user's own folders are changed in layers. at is where it runs;
+// nil: here.
 func (p *Planner) permissions(ctx context.Context, c *Call, at Elsewhere, kind call.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
 	pack := c.Pack
 	if holdsHome(p.homes, pack.Dir) {
@@ -52,12 +52,12 @@ func (p *Planner) permissions(ctx context.Context, c *Call, at Elsewhere, kind c
 		m.layers = at.Layers
 	}
 	if c.OwnFolder {
-		m.policy.Writable = []string{c.Workspace} // made for this chat, and nobody else's
+		m.policy.Writable = []string{c.Workspace} // made for this chat alone
 		m.policy.Private = m.policy.Writable
 	} else {
 		m.changes = []string{c.Workspace}
 	}
-	// An unknown word is no network, the zero value.
+	// An unknown word means no network, the zero value.
 	m.policy.Network, _ = sandbox.ParseNetwork(string(policy.Network))
 	m.policy.Hosts = policy.Hosts
 
@@ -76,7 +76,7 @@ func (p *Planner) permissions(ctx context.Context, c *Call, at Elsewhere, kind c
 	m.policy.Layers = m.layers(ctx, m.changes)
 	for i := range m.policy.Layers {
 		l := &m.policy.Layers[i]
-		// A granted folder is another repository's, or has some in it.
+		// A granted folder belongs to another repository, or contains some.
 		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.Workspace)}, l.Folder)
 		if m.policy.GitWrite && elsewhere && !policy.ReadOnly && l.Folder != filepath.Clean(dir) && within(dir, l.Folder) && isGitFolder(filepath.Join(dir, ".git")) {
 			m.leaveOut("git: write", "does not hold for "+safetext.Quote(dir)+": it is in a folder that is granted as a whole, so its commits wait for you")
@@ -96,7 +96,7 @@ func (p *Planner) outerGit(ctx context.Context, m *permissions, dir string, read
 	if outer == "" || within(outer, dir) || p.HoldsPrivate(outer) || holdsHome(p.homes, outer) {
 		return
 	}
-	// No layer is in another.
+	// Layers cannot be nested.
 	apart := !slices.ContainsFunc(m.changes, func(dir string) bool { return within(dir, outer) || within(outer, dir) })
 	if m.policy.GitWrite && !readOnly && !apart {
 		m.leaveOut("git: write", "does not hold for "+safetext.Quote(outer)+", the project's git folder: it is in a folder that is granted as a whole, and stays as it is")
@@ -113,7 +113,8 @@ func (p *Planner) outerGit(ctx context.Context, m *permissions, dir string, read
 	m.policy.ReadOnly = append(m.policy.ReadOnly, outer)
 }
 
-// folders are all that the run may read or change besides the system's own.
+// folders returns everything that the run may read or change besides the system's own
+// files.
 func (m *permissions) folders() []string {
 	all := slices.Concat(m.policy.ReadOnly, m.policy.Writable)
 	for _, l := range m.policy.Layers {
@@ -122,9 +123,9 @@ func (m *permissions) folders() []string {
 	return all
 }
 
-// unmoved returns what reports whether the paths that the run may read, but for the
-// pack, lead where they do now. Granted ones were shown to a person as they are here,
-// so a link must not come in their way.
+// unmoved returns a function that reports whether the paths that the run may read,
+// except the pack, still lead where they do now. A person was shown where granted
+// paths lead, so a link must not redirect them.
 func (m *permissions) unmoved() func() bool {
 	leads := make(map[string]string)
 	for _, path := range m.policy.ReadOnly[1:] {
@@ -143,7 +144,7 @@ func (m *permissions) unmoved() func() bool {
 	}
 }
 
-// secrets are the values that must not be in results and logs.
+// secrets returns the values that must not be in results and logs.
 func (m *permissions) secrets() []string {
 	var values []string
 	for _, kv := range m.env {
@@ -153,8 +154,8 @@ func (m *permissions) secrets() []string {
 	return values
 }
 
-// shown returns the variables that a tool sets, without those of which the
-// user's own value counts.
+// shown returns the variables that a tool sets, without those that the user's own
+// value replaces.
 func (m *permissions) shown(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

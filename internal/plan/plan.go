@@ -3,10 +3,11 @@
 // environment and folders, what it may read and change, the files that an answer
 // will be bound to, and the secrets in it.
 //
-// It decides nothing and runs nothing: it asks nobody, records nothing, and starts
-// no program. Package gate decides about a plan, and runs it. It knows neither MCP
-// nor chats; what one call has is a [Call]. It looks at files and changes none. A
-// plan is about the world as it was: after a wait, make another.
+// It decides nothing and runs nothing: it asks nobody, records nothing, and starts no
+// program. Package gate decides about a plan, and runs it. The package knows neither
+// MCP nor chats; a [Call] holds what it needs of one call. It reads files and changes
+// none. A plan describes the files as they were when it was made: after a wait, make
+// another.
 package plan
 
 import (
@@ -34,64 +35,66 @@ type Planner struct {
 	homes  []string       // the user's home folder, as it is spelled and without links; empty: not known
 }
 
-// Options are what a Planner is made of: what holds for every call.
+// Options configure a Planner: what holds for every call.
 type Options struct {
 	// Layers says how runs can change folders without writing to them, as the runner
-	// does. With nil, no run gets a folder of the user's that it may change.
+	// does. If it is nil, no run may change a folder of the user's.
 	Layers func(ctx context.Context, folders []string) []sandbox.Layer
-	// Elsewhere returns where the programs of a tool run, or commands of the model's own
-	// for a pack, when that is not this machine; nil: here. With nil, all run here.
+	// Elsewhere returns where the programs of a tool, or the model's own commands for
+	// a pack, run, if not on this machine; nil: here. If Elsewhere is nil, all run
+	// here.
 	Elsewhere Elsewheres
-	// Programs finds programs; nil: one of the planner's own.
+	// Programs finds programs; nil: the planner makes its own.
 	Programs *program.Lookuper
 	// Workspace is the one workspace of every chat; empty: each has its own.
 	Workspace string
 	// Project is the folder that tools with cwd "project" work in; empty: the
 	// workspace.
 	Project string
-	// Dir is where the server was started: what version managers choose a
-	// version for when there is no project.
+	// Dir is where the server was started. Version managers choose a version by it if
+	// there is no project.
 	Dir string
-	// Environ is the environment that a run's own is picked from.
+	// Environ is the environment from which a run's own is chosen.
 	Environ []string
 	// Openings are what the user's configuration opens to tools.
 	Openings []Opening
-	// Own are the absolute files and folders that this program goes by, and AuditLog
-	// is its log: nothing that is opened for changes holds them.
+	// Own are the absolute files and folders on which this program depends, and
+	// AuditLog is its log. No folder that is opened for changes may contain them.
 	Own      []string
 	AuditLog string
-	// Private are the absolute folders and files with keys, tokens and the like: no
-	// run may read them, nor a folder that holds one.
+	// Private are the absolute folders and files with keys, tokens and the like. No
+	// run may read them, or a folder that holds one.
 	Private []string
-	// Mode is what a tool is told of the mode it runs in; empty: "Global".
+	// Mode is what tools are told about the mode they run in; empty: "Global".
 	Mode string
 	// Context holds the user's values for context.* placeholders.
 	Context map[string]string
-	// Secrets are in no result and no record of any run; nil: none.
+	// Secrets are removed from the result and the record of every run; nil: none.
 	Secrets *redact.Secrets
-	// Limits are those of a run; without CPU, that is the run's timeout.
+	// Limits are the limits of a run. If CPU is 0, it is the run's timeout.
 	Limits sandbox.Limits
-	// TimeoutMax is the longest timeout that a tool can have; 0: the one it asks for.
+	// TimeoutMax is the longest timeout that a tool can have; 0: no bound on what it
+	// asks for.
 	TimeoutMax time.Duration
 }
 
-// Elsewheres is a choice of places; see [Options].
+// Elsewheres chooses the place of a run; see [Options].
 type Elsewheres func(pack string, kind call.Kind, tool string) Elsewhere
 
-// An Elsewhere is another place for runs than this machine, with programs of its own.
+// An Elsewhere is a place for runs other than this machine, with programs of its own.
 type Elsewhere interface {
-	// Place says where it is, as answers are bound to it. An error says why no program
-	// can run there, and is a [*sandbox.ConfineError].
+	// Place identifies the place, as answers are bound to it. An error says why no
+	// program can run there, and is a [*sandbox.ConfineError].
 	Place(context.Context) (sandbox.Place, error)
 	// Layers is as in Options.
 	Layers(ctx context.Context, folders []string) []sandbox.Layer
-	// Lookup finds a program there. The pack's folder is there too, with the digest.
+	// Lookup finds a program there. The pack's folder is there too, with its digest.
 	Lookup(ctx context.Context, name, packDir, packDigest string) (program.Program, error)
-	// Environ are the variables that every program has there.
+	// Environ returns the variables that every program has there.
 	Environ(context.Context) ([]string, error)
 }
 
-// elsewhere returns where a run happens and how it is named; nil: here.
+// elsewhere returns where a run happens and how that is named; nil: here.
 func (p *Planner) elsewhere(ctx context.Context, c *Call, kind call.Kind, tool string) (Elsewhere, sandbox.Place, error) {
 	if p.opts.Elsewhere == nil {
 		return nil, sandbox.Place{}, nil
@@ -104,8 +107,8 @@ func (p *Planner) elsewhere(ctx context.Context, c *Call, kind call.Kind, tool s
 	return at, place, err
 }
 
-// New returns a planner. It is an error when the project, the workspace or
-// what is private lies where runs would read more than they may.
+// New returns a planner. It fails if the project, the workspace or a private path is
+// in a place where runs would read more than they may.
 func New(o Options) (*Planner, error) {
 	if o.Layers == nil {
 		o.Layers = func(context.Context, []string) []sandbox.Layer { return nil }
@@ -147,19 +150,19 @@ func New(o Options) (*Planner, error) {
 	return &Planner{opts: o, limits: o.Limits.WithDefaults(), homes: homes}, nil
 }
 
-// A Call is what a plan needs to know of one call.
+// A Call is what a plan needs to know about one call.
 type Call struct {
-	Pack *packs.Pack  // whose tool it is, or for which the command is
-	Tree *packfs.Tree // the pack's files, as they were digested; [Planner.Expand] needs none
-	// All are the packs there are, and Hides reports whether one must not be named.
+	Pack *packs.Pack  // the pack of the tool, or for which the command runs
+	Tree *packfs.Tree // the pack's files, as they were digested; [Planner.Expand] does not need it
+	// All are all packs, and Hides reports whether one must not be named.
 	All   []*packs.Pack
 	Hides func(*packs.Pack) bool
-	// Workspace is the chat's folder, Folder what it was when the chat began.
-	// OwnFolder says that it was made for this chat.
+	// Workspace is the chat's folder, and Folder describes it as it was when the chat
+	// began. OwnFolder says that it was made for this chat.
 	Workspace string
 	Folder    fs.FileInfo
 	OwnFolder bool
-	// Context is what the client says of its user's context, and Filled what a
+	// Context is what the client says about its user's context. Filled is what a
 	// person filled in, by the names of fields; nil: nobody was asked.
 	Context, Filled map[string]string
 }
@@ -168,7 +171,7 @@ type Call struct {
 // returns it.
 type Expanded struct {
 	Invocation *tools.Invocation
-	// Fields ask for what nobody has said; Missing says the same as an error.
+	// Fields ask for what is not known yet; Missing says the same as an error.
 	Fields  []call.Field
 	Missing *tools.MissingContextError
 }
@@ -184,14 +187,15 @@ type Plan struct {
 }
 
 // Unchanged reports whether the files that an answer is bound to are as they were
-// when the run was planned. With byGrant they are those of an answer for more than
-// this call. It finds them again, as for the plan. It also reports whether the paths
-// that the run may read lead where they did, and looks at nothing else.
+// when the run was planned. With byGrant, these are the files of an answer for more
+// than this call. It looks for the files again, as planning did. It also reports
+// whether the paths that the run may read still lead to the same places. It checks
+// nothing else.
 func (p *Plan) Unchanged(byGrant bool) bool { return p.unmoved() && p.unchanged(byGrant) }
 
 // Tool plans the run of a declared tool. Its errors are about what the call says or
-// what it would use: [*FolderError], [*ForeignError], [ErrManyInputs], and those of
-// packages program, packfs and sandbox.
+// would use: [*FolderError], [*ForeignError], [ErrManyInputs], and those of packages
+// program, packfs and sandbox.
 func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *Expanded) (*Plan, error) {
 	inv := filled.Invocation
 	dir, err := p.folder(c, inv.Cwd)
@@ -231,7 +235,8 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 		command.Env = sandbox.MergeEnv(command.Env, p.skillEnv(c.Pack))
 	}
 	secrets := p.opts.Secrets.With(slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets())...)
-	// The log leaves out more than the result: also what only has the name of a secret.
+	// The log leaves out more than the result does: also values that are secrets by
+	// their names alone.
 	unlogged := secrets.With(tool.SecretValues(inv.Values)...)
 	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, unmoved: may.unmoved(), Run: call.Run{
 		Place: place, Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
@@ -240,8 +245,8 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	}}, nil
 }
 
-// Program plans the run of a program that the model chose, with its arguments. Cwd
-// is one of the words for folders; empty is the workspace. Its errors are those of
+// Program plans the run of a program that the model chose, with its arguments. cwd is
+// one of the words for folders; empty means the workspace. Its errors are those of
 // [Planner.Tool].
 func (p *Planner) Program(ctx context.Context, c *Call, name string, args []string, cwd string) (*Plan, error) {
 	dir, err := p.folder(c, cwd)

@@ -1,6 +1,6 @@
 package plan
 
-// What no run may have: the whole of the user's home folder, and the keys and tokens
+// What no run may get: the whole of the user's home folder, and the keys and tokens
 // of this program.
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// homeFolders returns the user's home folder as it is spelled and as it is
-// without links, or nothing when it is not known.
+// homeFolders returns the user's home folder, as it is spelled and without links;
+// empty if it is not known.
 func homeFolders(environ []string) []string {
 	name := "HOME"
 	if runtime.GOOS == "windows" {
@@ -27,23 +27,22 @@ func homeFolders(environ []string) []string {
 	return slices.Compact(paths.Spellings([]string{home}))
 }
 
-// holdsHome reports whether dir is a home folder or has it in it, or is the top
-// of a file system.
+// holdsHome reports whether dir is or contains a home folder, or is the root of a
+// file system.
 func holdsHome(homes []string, dir string) bool {
 	dir = filepath.Clean(dir)
 	return filepath.Dir(dir) == dir || slices.ContainsFunc(homes, func(home string) bool { return within(home, dir) })
 }
 
-// HoldsPrivate reports whether path is in a folder with the keys by which calls
-// are approved, or has one in it.
+// HoldsPrivate reports whether path is in, or contains, a folder with the keys with
+// which calls are approved.
 func (p *Planner) HoldsPrivate(path string) bool {
 	return slices.ContainsFunc(p.opts.Private, func(own string) bool {
 		return own != "" && (within(own, path) || within(path, own))
 	})
 }
 
-// checkPrivate makes sure that no run reads what is private because it lies where
-// every run reads.
+// checkPrivate makes sure that no private path is in a place that every run can read.
 func checkPrivate(private []string) error {
 	for _, path := range private {
 		if everyRunReads(path) {
@@ -53,8 +52,8 @@ func checkPrivate(private []string) error {
 	return nil
 }
 
-// everyRunReads reports whether a path is in a folder of the system's that runs
-// are shown. Of /etc, runs of root's get only what everybody may read.
+// everyRunReads reports whether a path is in a system folder that runs can see. In
+// /etc, root's runs see only what everybody may read.
 func everyRunReads(path string) bool {
 	if path == "" || !paths.IsSystem(path) {
 		return false
