@@ -67,7 +67,7 @@ func (e *PendingError) Is(target error) bool { return target == ErrDenied }
 // A WeakSandboxError denies a run because programs cannot be confined here as
 // strongly as the run or the configuration requires.
 type WeakSandboxError struct {
-	Place         sandbox.Place // where it is to run
+	Place         sandbox.Place // where it would run
 	Have, Require sandbox.Level
 	// Network is what cannot be confined at level Have. It is none if the
 	// configuration requires a stronger level.
@@ -91,7 +91,8 @@ func (e *WeakSandboxError) Is(target error) bool { return target == ErrDenied }
 
 // A Runner starts one program under one policy. It is [runner.Runner].
 type Runner interface {
-	// Probe says how programs are confined here. The first call tries it out.
+	// Probe says how programs are confined here. The first call finds that out by
+	// trying.
 	Probe(context.Context) sandbox.Report
 	// Layers says how runs can change these folders without writing to them.
 	Layers(ctx context.Context, folders []string) []sandbox.Layer
@@ -113,8 +114,8 @@ type Recorder interface {
 // Options configure a gate.
 type Options struct {
 	Runner Runner // of this machine
-	// Elsewhere returns the runner of another place; nil: there is none. With nil, all
-	// programs run here.
+	// Elsewhere returns the runner of another place; nil: there is none. If Elsewhere
+	// is nil, all programs run here.
 	Elsewhere func(sandbox.Place) Runner
 	Log       Recorder
 	Logger    *slog.Logger // nil discards
@@ -127,13 +128,13 @@ type Options struct {
 	Policy string
 	// Rules are the user's rules.
 	Rules []rules.Rule
-	// Approvers say who may allow which calls. Calls that none is about are allowed by
-	// the person who asks, and by the operator of the server.
+	// Approvers say who may allow which calls. A call that no rule covers may be
+	// allowed by the person who asks, and by the operator of the server.
 	Approvers []approvers.Rule
 	// Users are who may make calls; empty: everybody who can reach the server.
 	Users []approvers.Who
-	// Remote says that persons other than the operator can be asked, at the page or the
-	// terminal.
+	// Remote says that people other than the operator can be asked, on the page or in
+	// the terminal.
 	Remote bool
 	// Prompts is PromptsAuto, PromptsAllow or PromptsAsk; empty means PromptsAuto.
 	Prompts string
@@ -148,9 +149,9 @@ type Options struct {
 	// Channels are the ways to ask a person: ChannelElicitation, ChannelPage,
 	// ChannelTerminal, ChannelApp. Nil means elicitation alone.
 	Channels []string
-	// Scan says what a scan of a pack finds, for the question about a call. If nil,
-	// questions say nothing of it. No answer is bound to what it returns: a change of
-	// the pack ends an answer, and a new rule of the scan does not.
+	// Scan returns what a scan of a pack finds, for the question about a call. If
+	// nil, questions do not mention a scan. No answer is bound to the result: a
+	// change of the pack ends an answer, but a new rule of the scan does not.
 	Scan func(*call.Pack) prompt.Scan
 	// Wait is how long a call waits for its answer. 0 means as long as its client
 	// is known to wait, or 45 seconds if that is unknown.
@@ -186,7 +187,7 @@ type Gate struct {
 	store   grants.Store // nil: no grant holds in every chat
 	copies  Copier       // nil: packs are not copied
 	caches  *caches.Store
-	scan    func(*call.Pack) prompt.Scan // nil: nobody scans
+	scan    func(*call.Pack) prompt.Scan // nil: there is no scan
 	ask     []string                     // the channels
 	wait    time.Duration                // 0: as long as the client of a call is known to wait
 	pending time.Duration
@@ -256,7 +257,7 @@ func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
 	return g.runner.Probe(context.WithoutCancel(ctx))
 }
 
-// at returns the runner of a place. It is nil when there is none: nothing runs then.
+// at returns the runner of a place, or nil if there is none; then nothing runs.
 func (g *Gate) at(p sandbox.Place) Runner {
 	switch {
 	case p.Local():
@@ -347,11 +348,11 @@ func (c *check) tooWeak() *WeakSandboxError {
 	case have < c.require:
 		return &WeakSandboxError{Have: have, Require: c.require, Hint: c.box.Hint}
 	case have > sandbox.LevelNone && !c.box.Loopback && network == sandbox.NetworkLoopback:
-		// Only a network namespace tells the run's processes from all others.
+		// Only a network namespace separates the run's processes from all others.
 		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
 	case !c.box.Loopback && network == sandbox.NetworkHosts:
-		// Where a program has the machine's network, no list of hosts holds, so there is no
-		// weaker run to ask for either.
+		// If a program has the machine's network, no list of hosts can be enforced,
+		// so there is no weaker run to ask for.
 		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Network: sandbox.NetworkHosts, Hint: c.box.Hint}
 	}
 	return nil

@@ -8,23 +8,24 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// maxWrong is how many wrong answers a chat may give on its cards. Then they decide
-// about nothing any more.
+// maxWrong is how many wrong answers a chat may give on its cards. After that, its
+// cards decide nothing.
 const maxWrong = 3
 
-// noteWrong says how a question was denied that somebody answered without its secret.
+// noteWrong is the log's note for a question that was denied because somebody
+// answered it without its secret.
 const noteWrong = "an answer came with a wrong code, as a model would send it"
 
 // A ChatQuestion is an open question as the card in its chat shows it.
 type ChatQuestion struct {
-	queue.Pending        // Choices are those of the card: once, if at all, and deny
-	See           string // how a person can see all of it elsewhere; empty: nowhere
-	Secret        string // what an answer has to bring; see [Gate.DecideInChat]
+	queue.Pending        // Choices are those of the card: once, if it may be allowed there, and deny
+	See           string // how a person can see all of it elsewhere; empty: they cannot
+	Secret        string // an answer must contain it; see [Gate.DecideInChat]
 }
 
 // ShowsInChat reports whether a caller's person is asked on cards in the chat: the
-// user configured it, the client shows cards and cannot ask by itself, and nobody gave
-// wrong answers there.
+// user configured it, the client shows cards and cannot ask by itself, and the chat
+// has not given too many wrong answers.
 func (g *Gate) ShowsInChat(c call.Caller) bool {
 	if !c.Cards || !slices.Contains(g.ask, queue.ChannelApp) || c.CanAsk && slices.Contains(g.ask, queue.ChannelElicitation) {
 		return false
@@ -35,7 +36,7 @@ func (g *Gate) ShowsInChat(c call.Caller) bool {
 }
 
 // InChat returns the open questions of a caller's chat for its card, oldest first.
-// Each has a secret, which must reach the card and no model.
+// Each has a secret that must reach the card but no model.
 func (g *Gate) InChat(c call.Caller) []ChatQuestion {
 	if !g.ShowsInChat(c) {
 		return nil
@@ -51,8 +52,8 @@ func (g *Gate) InChat(c call.Caller) []ChatQuestion {
 	return all
 }
 
-// onCard returns the answers that the card in a chat takes. That a person pressed it
-// is the client's word alone, so it allows nothing for more than one call.
+// onCard returns the answers that the card in a chat accepts. Only the client says
+// that a person pressed it, so it allows nothing beyond one call.
 func onCard(p queue.Pending) []queue.Choice {
 	var choices []queue.Choice
 	for _, c := range p.Choices {
@@ -69,9 +70,10 @@ func onCard(p queue.Pending) []queue.Choice {
 // DecideInChat answers a question of a caller's chat, as its card does. secret is the
 // question's, from [Gate.InChat]. It reports whether the answer counts.
 //
-// Nothing tells the card's answer from a model's but the secret. Without it the answer
-// denies every call of the chat that waits, the log says so, and after three of these
-// the chat has no cards any more. What the card does not offer is a denial.
+// Only the secret distinguishes the card's answer from a model's. An answer without
+// it denies every waiting call of the chat, and the log says so. After three such
+// answers the chat gets no more cards. A choice that the card does not offer is a
+// denial.
 func (g *Gate) DecideInChat(c call.Caller, secret, decision string) bool {
 	if !g.ShowsInChat(c) {
 		return false
@@ -94,10 +96,10 @@ func (g *Gate) DecideInChat(c call.Caller, secret, decision string) bool {
 		_, err := g.Decide(code, v)
 		return err == nil && !v.Nobody
 	}
-	return false // it was answered, or is over
+	return false // it was already answered, or has ended
 }
 
-// wrongInChat denies what waits in a chat, after an answer without a secret.
+// wrongInChat denies all waiting calls of a chat, after an answer without a secret.
 func (g *Gate) wrongInChat(c call.Caller) {
 	g.mu.Lock()
 	g.wrong[c.Chat]++
@@ -106,8 +108,8 @@ func (g *Gate) wrongInChat(c call.Caller) {
 	by := askerOf(&c)
 	for _, p := range g.queue.Pending() {
 		if p.Chat == c.Chat && !p.Carried {
-			// An error is a question that has ended meanwhile, or a log that cannot be
-			// written: then nothing is allowed either.
+			// An error means that the question has ended meanwhile, or that the log
+			// cannot be written. Nothing is allowed in either case.
 			_, _ = g.Decide(p.Code, queue.Verdict{Decision: queue.Deny, Channel: queue.ChannelApp, By: &by, Nobody: true, Note: noteWrong})
 		}
 	}
@@ -120,7 +122,7 @@ func (c *check) showsCard() bool { return !c.elicits() && c.ShowsInChat(c.call.C
 // does not wait: the client shows the card when the model asks for it.
 func (c *check) byCard() bool { return c.showsCard() && c.limit() == "" }
 
-// limit says why the card in a chat cannot allow the request; empty: it can.
+// limit returns why the card in a chat cannot allow the request, or "" if it can.
 func (c *check) limit() string {
 	r := c.call
 	switch {
@@ -143,7 +145,7 @@ func plainOnce() queue.Choice {
 	return queue.Choice{Value: string(queue.Once), Title: "Once: this exact call", Means: "Once: this exact call, one time."}
 }
 
-// unaskedInChat is the denial of a request that only the card could show, which it
+// unaskedInChat returns the denial of a request that only the card could show but
 // cannot allow.
 func (c *check) unaskedInChat() error {
 	return unasked(c.deny("the card in the chat cannot allow this, and nobody could be asked elsewhere: "+c.limit(),

@@ -63,12 +63,11 @@ func (g *Gate) Ended() []queue.CodeError { return g.queue.Ended() }
 // or the history. Take it before you read them, so that no change is missed.
 func (g *Gate) Changes() <-chan struct{} { return g.queue.Changes() }
 
-// Decide answers the pending call with this code. The caller must have made sure
-// that the user is asking. Decide returns the call as it was decided about. The
-// first answer counts; only a denial can take back another answer, and only until
-// the call has gone on. Who v is by must be one of those who may decide about the
-// call. An error is a [*queue.CodeError], or a denial because the
-// answer could not be recorded.
+// Decide answers the pending call with this code. The caller must have made sure that
+// the user is asking. Decide returns the call as it was decided about. The first
+// answer counts; only a denial can take back another answer, and only until the call
+// has gone on. The person in v must be one who may decide about the call. An error is
+// a [*queue.CodeError], or a denial because the answer could not be recorded.
 func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	// Decide and record one at a time: a denial must not overtake what it takes
 	// back.

@@ -174,8 +174,8 @@ func (c *check) counts(g grants.Grant) bool {
 	return c.everywhere()
 }
 
-// reachesNetwork reports whether the run can send data to other machines. That a list
-// names them does not make them the user's.
+// reachesNetwork reports whether the run can send data to other machines. Machines on
+// a list of hosts count too: they are not the user's.
 func reachesNetwork(r *call.Call) bool {
 	return r.Run != nil && (r.Run.Policy.Network == sandbox.NetworkFull || r.Run.Policy.Network == sandbox.NetworkHosts)
 }

@@ -21,7 +21,7 @@ type Question struct {
 	// Form is the card as text for a client's own form.
 	Form    string
 	Choices []queue.Choice
-	Fields  []call.Field // for the person who allows the call to fill in
+	Fields  []call.Field // to be filled in by the person who allows the call
 	// Code names the question for a person, on the page and in the terminal.
 	Code string
 	// Elicit says that the client is to ask. Otherwise the person is asked only
@@ -30,7 +30,8 @@ type Question struct {
 	// InChat says that the person is asked on a card in the chat, which the client
 	// shows when the model asks for it; see [Gate.InChat].
 	InChat bool
-	// See is how the person can see all of it outside the client; empty: nowhere.
+	// See says how the person can see all of it outside the client; empty: they
+	// cannot.
 	See string
 	// Decided is closed when a person has answered on the page or in the terminal;
 	// see [Gate.Answered].
@@ -84,8 +85,8 @@ func ReadForm(state, action string, content any) *Answer {
 	return a
 }
 
-// Over returns the answer as one that came over another channel: the client had the
-// card to show in place of its own form.
+// Over returns the answer as one that came over another channel: the client could
+// show the card in place of its own form.
 func (a *Answer) Over(channel string) *Answer {
 	a.Channel = channel
 	if a.Verdict != nil {
@@ -127,8 +128,8 @@ func readForm(action string, content any) (v *queue.Verdict, reason string) {
 	return v, ""
 }
 
-// The reasons for a denial that a person chose, and for one that came of a wrong
-// answer on the card in a chat.
+// The reasons for a denial that a person chose, and for one caused by a wrong answer
+// on the card in a chat.
 const (
 	choseToDeny   = "the person chose to deny"
 	nobodyDecided = "an answer came that the card in the chat did not give, so it is denied; no person decided this"

@@ -111,8 +111,9 @@ func spare(e audit.Entry) audit.Entry {
 	return e
 }
 
-// shorter writes an entry without arguments that are too long. If the entry is still too long, it writes it without any arguments or lists. So no
-// call can keep itself out of the log.
+// shorter writes an entry without arguments that are too long. If the entry is still
+// too long, it writes it without any arguments or lists, so that no call can keep
+// itself out of the log.
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	e = spare(e)
 	err := write(e)

@@ -51,5 +51,5 @@ const (
 // ParseArguments reads the arguments of a call; see [call.ParseArguments].
 func ParseArguments(raw json.RawMessage) *call.Arguments { return call.ParseArguments(raw) }
 
-// NewArguments returns arguments that were read; see [call.NewArguments].
+// NewArguments returns arguments that were already read; see [call.NewArguments].
 func NewArguments(tree *strictjson.Node) *call.Arguments { return call.NewArguments(tree) }

@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// askerOf returns who makes calls as a caller.
+// askerOf returns the person for whom a caller makes calls.
 func askerOf(c *call.Caller) approvers.Person {
 	return approvers.Person{Name: c.Person, Groups: c.Groups, Operator: c.Person == "" && c.Origin != call.OriginNetwork}
 }
@@ -32,7 +32,8 @@ func (c *check) selfDecides() bool {
 	return !n.Any() || n.May(c.asker(), c.asker())
 }
 
-// nobodyMay says why nobody who may allow the call can be asked; empty if somebody can.
+// nobodyMay returns why nobody who may allow the call can be asked, or "" if somebody
+// can.
 func (c *check) nobodyMay() string {
 	n := c.need()
 	switch {
@@ -63,7 +64,7 @@ func (c *check) authorised(g grants.Grant) bool {
 func (g *Gate) mayDecide(code string, v queue.Verdict) error {
 	asked := g.queue.CallOf(code)
 	if asked == nil {
-		return nil // the queue says what became of it
+		return nil // the queue says what happened to it
 	}
 	by, asker := approvers.Person{Operator: true}, askerOf(&asked.Caller)
 	if v.By != nil {
@@ -74,7 +75,7 @@ func (g *Gate) mayDecide(code string, v queue.Verdict) error {
 	case n.May(by, asker), v.Decision == queue.Deny && (approvers.Need{}).May(by, asker):
 		return nil
 	case v.Channel == queue.ChannelApp && (!n.Any() || v.Decision == queue.Deny):
-		return nil // the caller's own card, of its own chat
+		return nil // the card in the caller's own chat
 	}
 	why := "another person's call"
 	if n.Any() {
@@ -83,7 +84,7 @@ func (g *Gate) mayDecide(code string, v queue.Verdict) error {
 	return &queue.CodeError{Code: safetext.Line(code), Problem: queue.CodeForbidden, Detail: "you may not decide about it: " + why}
 }
 
-// answeredBy returns who gave the answer that is applied.
+// answeredBy returns the person who gave the answer that is being applied.
 func (c *check) answeredBy() approvers.Person {
 	switch {
 	case c.answer.by != nil:
@@ -94,8 +95,8 @@ func (c *check) answeredBy() approvers.Person {
 	return c.asker()
 }
 
-// approver returns who answered, for the log, as far as the line does not say it
-// otherwise: empty for a decision of nobody.
+// approver returns who answered, for the log. It is empty if the line already says
+// so, or if nobody decided.
 func (c *check) approver(decision string) string {
 	switch {
 	case c.answer == nil || decision == pendingWord:
@@ -116,8 +117,8 @@ func (c *check) waitingFor(code string) string {
 	return "waiting for others: it may be allowed by " + c.need().String() + " (code " + code + ")"
 }
 
-// A View is the queue as one person may see and answer it: the calls that the person may
-// decide about, and the person's own.
+// A View is the queue as one person may see and answer it: the calls that they may
+// decide about, and their own.
 type View struct {
 	gate   *Gate
 	person approvers.Person
@@ -138,8 +139,8 @@ func (v *View) Pending() []queue.Pending { return v.gate.queue.PendingOf(v.sees)
 // Changes is [Gate.Changes].
 func (v *View) Changes() <-chan struct{} { return v.gate.Changes() }
 
-// Decide is [Gate.Decide] for the person. A code of a call that the person may not see
-// is unknown.
+// Decide is [Gate.Decide] for the person. The code of a call that the person may not
+// see is treated as unknown.
 func (v *View) Decide(code string, verdict queue.Verdict) (queue.Pending, error) {
 	if c := v.gate.queue.CallOf(code); c == nil || !v.sees(c) {
 		return queue.Pending{}, &queue.CodeError{Code: safetext.Line(code), Problem: queue.CodeUnknown}

@@ -8,18 +8,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Arguments are the arguments of a call in one canonical form, which is written once.
-// They never change. A nil *Arguments is a call without any.
+// Arguments are the arguments of a call in one canonical form, which is made once.
+// They never change. A nil *Arguments means a call without arguments.
 type Arguments struct {
-	canonical strictjson.Compact // zero: see problem
-	unread    string             // what cannot be read, as it came
-	problem   string             // why; empty: it was read
+	canonical strictjson.Compact // zero if problem is set
+	unread    string             // arguments that cannot be read, as they came
+	problem   string             // why they cannot be used; empty: they can
 	digest    string
 	members   []Member
 	object    bool
 }
 
-// A Member is one member of the object that arguments are.
+// A Member is one member of the arguments' object.
 type Member = strictjson.Written
 
 // NewArguments returns the arguments that were read as this tree; nil for nil.
@@ -37,8 +37,8 @@ func NewArguments(tree *strictjson.Node) *Arguments {
 	return a
 }
 
-// ParseArguments reads raw, which may be anything a client sends; see
-// [Arguments.Problem]. Without any bytes it returns nil.
+// ParseArguments reads raw, which may be anything that a client sends; see
+// [Arguments.Problem]. It returns nil if raw is empty.
 func ParseArguments(raw json.RawMessage) *Arguments {
 	if len(raw) == 0 {
 		return nil
@@ -50,9 +50,9 @@ func ParseArguments(raw json.RawMessage) *Arguments {
 	return NewArguments(tree)
 }
 
-// Canonical is the arguments in one spelling: object keys sorted, no spaces,
+// Canonical returns the arguments in one spelling: object keys sorted, no spaces,
 // numbers as they were written (1 and 1.0 differ). A client may spell a retry
-// differently. Arguments with a problem are as they came.
+// differently. Arguments with a problem are returned as they came.
 func (a *Arguments) Canonical() string {
 	if a == nil {
 		return ""
@@ -63,7 +63,8 @@ func (a *Arguments) Canonical() string {
 	return a.canonical.String()
 }
 
-// Compact is Canonical as JSON; zero without arguments, and when they have a problem.
+// Compact returns the same as JSON. It is zero if there are no arguments, or if they
+// have a problem.
 func (a *Arguments) Compact() strictjson.Compact {
 	if a == nil {
 		return strictjson.Compact{}
@@ -71,8 +72,8 @@ func (a *Arguments) Compact() strictjson.Compact {
 	return a.canonical
 }
 
-// Digest is the SHA-256 digest of the canonical form in hex; empty without
-// arguments.
+// Digest returns the SHA-256 digest of the canonical form in hex; empty if there are
+// no arguments.
 func (a *Arguments) Digest() string {
 	if a == nil {
 		return ""
@@ -80,7 +81,7 @@ func (a *Arguments) Digest() string {
 	return a.digest
 }
 
-// Problem says why the arguments cannot be those of a call; empty when they can.
+// Problem returns why these cannot be the arguments of a call; empty if they can.
 func (a *Arguments) Problem() string {
 	if a == nil {
 		return ""
@@ -88,8 +89,8 @@ func (a *Arguments) Problem() string {
 	return a.problem
 }
 
-// Members returns the members of the object that the arguments are, by name. It
-// reports false when they are no object.
+// Members returns the members of the arguments' object, by name. It reports false if
+// the arguments are not an object.
 func (a *Arguments) Members() ([]Member, bool) {
 	if a == nil {
 		return nil, false
@@ -97,12 +98,12 @@ func (a *Arguments) Members() ([]Member, bool) {
 	return a.members, a.object
 }
 
-// Beginning is as much of a text of the client's as a reason has: reasons are
+// Beginning cuts a client's text to the length that a reason may quote: reasons are
 // kept for the history and written to the log.
 func Beginning(s string) string { return Cut(s, 100) }
 
-// Cut shortens s to about most bytes. The log takes a token out whose beginning is
-// all that is left: it knows the "…".
+// Cut shortens s to about most bytes. It ends with "…", by which the log recognizes
+// and removes a token that was cut.
 func Cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -9,33 +9,33 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// A Call is a request as it is decided about: a copy that shares nothing that could
-// be changed. Nobody changes it either, so it is passed on and kept without copying
-// it again.
+// A Call is a frozen copy of a request, which the gate decides about. It shares
+// nothing that could be changed, and nobody changes it, so it can be passed on and
+// kept without copying it again.
 type Call struct {
 	Request
 	level  sandbox.Level
 	digest string
 }
 
-// Freeze returns the call of a request, confined as programs are at this level. It
-// copies and digests the request, once.
+// Freeze returns the call of a request, for programs that are confined at this level.
+// It copies and digests the request, once.
 func Freeze(r Request, level sandbox.Level) *Call {
 	c := &Call{Request: r.clone(), level: level}
 	c.digest = c.Request.digest(level)
 	return c
 }
 
-// Digest names this exact call: what a state is bound to.
+// Digest identifies this exact call. States are bound to it.
 func (c *Call) Digest() string { return c.digest }
 
-// Level is how the call's program is confined.
+// Level returns how the call's program is confined.
 func (c *Call) Level() sandbox.Level { return c.level }
 
-// Is reports whether r, confined as at this level, is exactly the call.
+// Is reports whether r, confined at this level, is exactly the call.
 func (c *Call) Is(r *Request, level sandbox.Level) bool { return r.digest(level) == c.digest }
 
-// IsLike reports whether r, confined as at this level, has the facts of the call,
+// IsLike reports whether r, confined at this level, has the same facts as the call,
 // so that an answer for more than one call covers both or neither.
 func (c *Call) IsLike(r *Request, level sandbox.Level) bool {
 	return DigestOf(r.facts(level)) == DigestOf(c.Facts())

@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// digest names this exact call: what a state is bound to. It covers every field of
-// r that the comment of [Request] does not except.
+// digest identifies this exact call. It covers every field of r that the comment of
+// [Request] does not exempt.
 func (r *Request) digest(level sandbox.Level) string {
 	s := newSum("call")
 	r.addSubject(s)
@@ -55,7 +55,7 @@ func (r *Request) addSubject(s *sum) {
 }
 
 // addPlan adds what is started and under which rules, without the arguments.
-// What is added here is a fact of grants too; see [Call.Facts].
+// Everything added here must be a fact of grants too; see [Call.Facts].
 func (r *Run) addPlan(s *sum, level sandbox.Level) {
 	c, p := r.Command, r.Policy
 	s.add("tool", r.Tool, r.Definition)
@@ -98,12 +98,12 @@ func (r *Run) addPlan(s *sum, level sandbox.Level) {
 	s.add("place", place(r.Place)...)
 }
 
-// A sum digests facts byte for byte. Every value has its length before it and
-// every fact its name and count, so that different facts are never the same
-// bytes. (JSON would not do: it writes every byte that is not UTF-8 the same.)
+// A sum digests facts byte for byte. It writes the length before each value, and the
+// name and count before each fact, so that different facts never give the same bytes.
+// (JSON would not do: it writes all bytes that are not UTF-8 the same.)
 type sum struct {
 	hash.Hash
-	b []byte // what add writes next, so that not each fact allocates
+	b []byte // buffer for add, so that it need not allocate for each fact
 }
 
 // newSum begins a digest. domain keeps digests for different purposes apart.
@@ -128,7 +128,7 @@ func (s *sum) add(name string, values ...string) {
 
 func (s *sum) String() string { return hex.EncodeToString(s.Sum(nil)) }
 
-// hexSum is the SHA-256 digest of b in hex.
+// hexSum returns the SHA-256 digest of b in hex.
 func hexSum(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

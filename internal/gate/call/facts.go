@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// The facts by whose names others are found.
+// The names of facts that are looked up by name.
 const (
 	FactPerson      = "person"
 	FactKind        = "kind"
@@ -28,15 +28,15 @@ const (
 	FactPlace       = "runner"
 )
 
-// A Fact is one thing that a person was shown and that a grant depends on.
+// A Fact is one thing that a person was shown and that a grant is bound to.
 type Fact struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
 }
 
-// Facts are what an answer for more than this call is bound to: the pack for
-// open and enable, the pack's files for read, the tool with any valid arguments
-// for a run, and the exact argv and folder for a command that the model wrote.
+// Facts returns what an answer for more than this call is bound to: the pack for open
+// and enable, the pack's files for read, the tool with any valid arguments for a run,
+// and the exact argv and folder for a command that the model wrote.
 func (c *Call) Facts() []Fact { return c.facts(c.level) }
 
 func (r *Request) facts(level sandbox.Level) []Fact {
@@ -47,7 +47,7 @@ func (r *Request) facts(level sandbox.Level) []Fact {
 	return append(f, r.runFacts(level)...)
 }
 
-// packFacts are whose answer it is, for calls of which kinds, and the pack.
+// packFacts returns whose answer it is, for calls of which kinds, and the pack.
 func (r *Request) packFacts(kinds ...string) []Fact {
 	return []Fact{
 		{FactPerson, r.Caller.who()},
@@ -59,7 +59,7 @@ func (r *Request) packFacts(kinds ...string) []Fact {
 	}
 }
 
-// UseFacts are what an answer of [KindUse] about the request's pack is bound to.
+// UseFacts returns what an answer of [KindUse] about the request's pack is bound to.
 func (r *Request) UseFacts() []Fact { return r.packFacts(useKinds()...) }
 
 func (r *Request) runFacts(level sandbox.Level) []Fact {
@@ -93,7 +93,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"limits", []string{fmt.Sprintf("%+v", p.Limits)}}, // numbers only
 		{"sandbox", []string{level.String()}},
 	}
-	if !run.Place.Local() { // an answer from before there were other places holds here
+	if !run.Place.Local() { // an answer from before other places existed holds here
 		f = append(f, Fact{FactPlace, place(run.Place)})
 	}
 	if run.Tool == "" {
@@ -102,11 +102,11 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 	return append(f, Fact{"variables", EnvNames(c.Env)})
 }
 
-// place is where a program runs, of which image, and in which terms.
+// place returns where a program runs, with which image, and under which terms.
 func place(p sandbox.Place) []string { return []string{p.Runner, p.Image, p.Name, p.Runtime, p.Terms} }
 
-// who is whose answer it is. A token that no name belongs to, and that other
-// machines can use, is not the user at this one, who has no name either.
+// who returns whose answer it is. The user at this machine has no name. A token
+// without a name that other machines can use must not be taken for that user.
 func (c *Caller) who() []string {
 	if c.Person == "" && c.Origin == OriginNetwork {
 		return []string{"", "whoever has the token"}
@@ -114,12 +114,12 @@ func (c *Caller) who() []string {
 	return []string{c.Person}
 }
 
-// ownWorkspace stands for a workspace that was made for the chat. No path
-// begins like it.
+// ownWorkspace stands for a workspace that was made for the chat. No path begins with
+// it.
 const ownWorkspace = "the chat's workspace"
 
-// masked returns paths, with the same word for a workspace that is another one
-// in each chat.
+// masked returns paths, with a fixed word in place of a workspace that differs from
+// chat to chat.
 func (r *Request) masked(paths ...string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -142,8 +142,8 @@ func (r *Request) mask(path string) string {
 	return path
 }
 
-// hashed returns variables as "NAME=" and a digest of the value, which may be
-// a secret: facts are kept in a file.
+// hashed returns variables as "NAME=" and a digest of the value: facts are kept in a
+// file, and the value may be a secret.
 func (r *Request) hashed(env []string) []string {
 	out := make([]string, len(env))
 	for i, kv := range env {
@@ -153,7 +153,7 @@ func (r *Request) hashed(env []string) []string {
 	return out
 }
 
-// EnvNames are the names of variables that are written as K=V.
+// EnvNames returns the names of variables that are written as K=V.
 func EnvNames(env []string) []string {
 	names := make([]string, len(env))
 	for i, kv := range env {
@@ -162,7 +162,8 @@ func EnvNames(env []string) []string {
 	return names
 }
 
-// InterpreterValues is how many values the fact of interpreters has for each.
+// InterpreterValues is how many values the fact of interpreters has for each
+// interpreter.
 const InterpreterValues = 4
 
 // interpreters returns, for each program that runs a script, its path, where that
@@ -183,8 +184,8 @@ func links(all []paths.Link) []string {
 	return out
 }
 
-// layers are the folders with what they are for the run, one text each. Why a
-// kind is no better one may be said differently tomorrow.
+// layers returns the folders with their kinds of layers, one text each. It leaves out
+// why a kind is no better one, because that text may change.
 func layers(all []sandbox.Layer) []string {
 	var out []string
 	for _, l := range all {
@@ -200,7 +201,7 @@ func layers(all []sandbox.Layer) []string {
 	return out
 }
 
-// changeRules say what else is decided of a run's changes.
+// changeRules returns what else is decided about a run's changes.
 func changeRules(p *sandbox.Policy) []string {
 	var out []string
 	if p.Review {
@@ -241,7 +242,7 @@ func missing(all []Missing) []string {
 	return out
 }
 
-// FactOf returns the values of the fact with this name; nil when it is not there.
+// FactOf returns the values of the fact with this name, or nil if there is none.
 func FactOf(facts []Fact, name string) []string {
 	i := slices.IndexFunc(facts, func(f Fact) bool { return f.Name == name })
 	if i < 0 {
@@ -250,7 +251,8 @@ func FactOf(facts []Fact, name string) []string {
 	return facts[i].Values
 }
 
-// DigestOf names facts: those of a grant, and those of a call it may cover.
+// DigestOf returns a digest by which the facts of a grant and those of a call are
+// compared.
 func DigestOf(facts []Fact) string {
 	s := newSum("grant")
 	for _, f := range facts {
@@ -259,7 +261,7 @@ func DigestOf(facts []Fact) string {
 	return s.String()
 }
 
-// Subject names what a grant is about, whatever becomes of it: whose answer,
+// Subject identifies what a grant is about, even if that changes: whose answer it is,
 // which pack in which folder, and which tool or command.
 func (r *Request) Subject() string {
 	s := r.packSubject(r.Kind)
@@ -277,7 +279,7 @@ func (r *Request) Subject() string {
 	return s.String()
 }
 
-// UseSubject names what an answer of [KindUse] about the request's pack is about.
+// UseSubject returns the subject of an answer of [KindUse] about the request's pack.
 func (r *Request) UseSubject() string { return r.packSubject(KindUse).String() }
 
 func (r *Request) packSubject(kind Kind) *sum {

@@ -23,17 +23,17 @@ const (
 	KindEnable Kind = "enable"
 	// KindRun starts the program of a tool that a pack declares.
 	KindRun Kind = "run"
-	// KindExec starts a program that the model named itself. It is a kind of its
-	// own, so that no tool's name can be taken for it.
+	// KindExec starts a program that the model named itself. It is a separate kind so
+	// that it cannot be confused with a tool of some name.
 	KindExec Kind = "exec"
-	// KindAttach makes one pack exist in a chat, and KindDetach takes it away
-	// again. Neither is a model's to call for; see [Caller].Act.
+	// KindAttach makes one pack available in a chat, and KindDetach takes it away
+	// again. Models cannot ask for either; see [Caller].Act.
 	KindAttach Kind = "attach"
 	KindDetach Kind = "detach"
 )
 
-// KindUse is the kind of an answer, and of no call: opening, reading and enabling
-// one pack. See [Request.IsUse].
+// KindUse is a kind of answer, and no call has it: it covers opening, reading and
+// enabling one pack. See [Request.IsUse].
 const KindUse Kind = "use"
 
 // Starts reports whether a request of the kind starts a program.
@@ -49,17 +49,17 @@ const (
 	TrustUntrusted Trust = "untrusted" // from a project's folder, or from elsewhere
 )
 
-// An Origin is where calls can come from. The zero Origin is the widest, whose
-// calls are taken least for the user's own.
+// An Origin is where calls can come from. The zero Origin is the widest and is
+// trusted least.
 type Origin int
 
 const (
-	OriginNetwork Origin = iota // whoever has the token, on any machine
-	OriginMachine               // whoever has the token, on this machine
-	OriginClient                // the client that started this program, and nobody else
+	OriginNetwork Origin = iota // anybody with the token, on any machine
+	OriginMachine               // anybody with the token, on this machine
+	OriginClient                // only the client that started this program
 )
 
-// Words say where a pack comes from, as people are told.
+// Words says where a pack comes from, for people.
 func (t Trust) Words() string {
 	switch t {
 	case TrustBundled:
@@ -71,82 +71,82 @@ func (t Trust) Words() string {
 	}
 }
 
-// A Caller is whoever makes a request. Everything in it that a client said of
-// itself is shown and logged as such, never trusted.
+// A Caller says who makes a request. What a client said about itself is shown and
+// logged as such, and never trusted.
 type Caller struct {
 	Chat   string // opaque id of the chat; grants and states belong to it
-	Person string // the name of the credential, where there is one
-	// Groups are those of the person, as the token says with which the call came.
+	Person string // the name of the credential, if it has one
+	// Groups are the person's, according to the token that came with the call.
 	Groups  []string
 	Origin  Origin
 	Client  string // the client's own name and version
 	Call    string // id of this call, for the audit log
 	CanAsk  bool   // the client declared that it can show a form
 	Cards   bool   // the client declared that it shows cards beside the results of tools
-	Carries bool   // a question goes to the client as the call's result, and comes back with another call
+	Carries bool   // a question goes to the client as the call's result, and the answer comes with another call
 	ChatEnd string // when the chat ends, in words: "until this client closes"
 	// Wait is how long the client is known to wait for a call; 0: not known.
 	Wait time.Duration
-	// Act says that the call is a person's own act by the protocol, as choosing a
-	// prompt is. It opens, attaches and detaches, and nothing else. That it is one
-	// is the client's word, which may be enough to do it without a question.
+	// Act says that by the protocol the call is a person's own act, such as choosing
+	// a prompt. Only calls that open, attach or detach can be one. Only the client
+	// vouches for it, which may be enough to do it without a question.
 	Act bool
 }
 
-// A Pack is what a person needs to know of the pack a request is about.
+// A Pack is what a person needs to know about the pack of a request.
 type Pack struct {
 	ID     string
 	Dir    string // absolute
 	Trust  Trust
 	Digest string // of the pack's tree, "sha256:" and hex; empty for the workspace
 	About  string // the pack's own description; shown as a quotation only
-	From   From   // where it was added from; zero for a pack that lies there by itself
-	// Loose says that Digest covers one file of Dir, and not what else is there.
+	From   From   // where it was added from; zero for a pack that was not added
+	// Loose says that Digest covers only one file of Dir.
 	Loose bool
-	// Partial says that Digest leaves out the content of some files. They are in no
-	// private copy, and without one nothing of the pack runs.
+	// Partial says that Digest leaves out the content of some files. Private copies
+	// do not hold these files, and without a private copy nothing of the pack runs.
 	Partial bool
-	// Files are what Digest covers, so that a person can be told what changed.
-	// They may be left out, and are shared by all requests about the same pack:
+	// Files are the files that Digest covers, so that a person can be told what
+	// changed. They may be left out. All requests about the same pack share them, and
 	// nobody changes them.
 	Files []File
-	// Attached tells one attachment from a later one of the same pack: a grant
-	// ends when the pack is detached, and attaching it again does not bring it
-	// back.
+	// Attached distinguishes one attachment of a pack from a later one: a grant ends
+	// when the pack is detached, and attaching it again does not restore the grant.
 	Attached string
 }
 
-// From is where a pack was added from, as the lock file says that keeps it.
+// From says where a pack was added from, according to the lock file that records it.
 type From struct {
-	Source  string // the address, with the state that it stood for
-	Signer  string // who signed that; "nobody"
+	Source  string // the address, with the version that it stood for
+	Signer  string // who signed that version; "nobody"
 	Differs bool   // the pack has other bytes than the lock file says
-	// Updated is what the last update changed, a line each, with texts of the pack's: its
-	// tools, its files, and then lines of these.
-	// It is shown, and is not bound by an answer: the digest is.
+	// Updated says what the last update changed, one line each: tools, files, and
+	// then lines in these. It quotes the pack. It is shown, but answers are not bound
+	// to it: they are bound to the digest.
 	Updated []string
 }
 
-// A Request is one call, described by facts. Everything in it except Logged,
-// Pack's Files and From's Updated, Run's Reads and OnceOnly, and Caller's Groups, Client, Call, CanAsk and Cards is bound by the approval:
-// when any of it differs the next time, it is another question.
+// A Request is one call, described by facts. The approval binds every field except
+// Logged, Pack's Files and From's Updated, Run's Reads and OnceOnly, and Caller's
+// Groups, Client, Call, CanAsk and Cards. If a bound field differs the next time,
+// that is another question.
 type Request struct {
 	Caller Caller
 	Kind   Kind
-	Method string // the base tool that was called, as capability_packs_open_docs
+	Method string // the base tool that was called, such as capability_packs_open_docs
 	Pack   Pack
 
 	// Path is the file or directory to read, relative to the pack or workspace.
 	Path string
-	// Workspace is the absolute folder of the workspace that is read, or that a
-	// run writes to; empty when the call touches none.
+	// Workspace is the absolute folder of the workspace that is read, or that a run
+	// writes to; empty if the call uses none.
 	Workspace string
-	// Scratch says that Workspace was made for this chat and is another folder in
-	// the next. A grant for every chat is then about "the workspace", wherever
+	// Scratch says that Workspace was made for this chat, so the next chat has
+	// another folder. A grant for every chat is then about "the workspace", wherever
 	// that is.
 	Scratch bool
-	// Hidden tells how many invisible characters a document has, in words;
-	// empty for none.
+	// Hidden says how many invisible characters a document has, in words; empty for
+	// none.
 	Hidden string
 	// Tools are the declared names of the tools to enable.
 	Tools []string
@@ -155,11 +155,11 @@ type Request struct {
 	// Logged is what the audit log keeps of the arguments: Arguments with
 	// secret values taken out. The zero value keeps nothing.
 	Logged strictjson.Compact
-	// Fields are values that the call needs and nobody has given: the person is
-	// asked for them, and in their places the request has stand-ins. See
-	// Permit.Fill in package gate.
+	// Fields are values that the call needs and nobody has given. The person is asked
+	// for them, and the request has stand-ins in their places. See Permit.Fill in
+	// package gate.
 	Fields []Field
-	// AlwaysAsk offers only "once" and "deny", as a pack can demand.
+	// AlwaysAsk offers only "once" and "deny". A pack can demand that.
 	AlwaysAsk bool
 	// Run is what a request of KindRun or KindExec would start.
 	Run *Run
@@ -167,9 +167,9 @@ type Request struct {
 
 // A Run is one program as it would be started.
 type Run struct {
-	// Tool is the declared name of the pack's tool, for KindRun; empty for
-	// KindExec. A grant for a tool covers any valid arguments; without a tool it
-	// covers this exact argv and folder.
+	// Tool is the declared name of the pack's tool, for KindRun; empty for KindExec.
+	// A grant for a tool covers any valid arguments. A grant without a tool covers
+	// this exact argv and folder.
 	Tool string
 	// Place is where the program runs.
 	Place sandbox.Place
@@ -178,33 +178,33 @@ type Run struct {
 	// About is the tool's own description; shown as a quotation only.
 	About   string
 	Command sandbox.Command
-	// UsualDir says that Command.Dir is where a tool of its format, or a command,
-	// runs when it names no folder.
+	// UsualDir says that Command.Dir is the folder in which a tool of this format, or
+	// a command, runs if it names none.
 	UsualDir bool
 	// Policy has no Cache: the gate's permit sets it.
 	Policy sandbox.Policy
-	// Cache is what the tool calls the folder that it keeps between its runs; empty:
-	// it keeps none. The folder is a part of what an answer is bound to, so runs that
-	// differ in any fact of a grant have different ones.
+	// Cache is the tool's name for the folder that it keeps between its runs; empty:
+	// it keeps none. The folder depends on all facts of a grant, so runs that differ
+	// in any of them have different folders.
 	Cache string
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
-	// Inputs are the files outside of the pack that the arguments of a command of
-	// the model's own name, such as a script: what the command does is up to them.
+	// Inputs are the files outside of the pack that the arguments of a model's own
+	// command name, such as a script. They determine what the command does.
 	Inputs []File
-	// Reads are the folders that a command of the model's own can read besides its
-	// pack and the system's, each with a digest of everything in it, or the files
-	// that a tool's declaration names: an answer for more than this call holds while
-	// none of them changes. An answer for this call
-	// alone is not bound to them, since runs of one chat write to one workspace.
+	// Reads are the folders that a model's own command can read besides its pack and
+	// the system's, each with a digest of everything in it, or the files that a
+	// tool's declaration names. An answer for more than this call holds as long as
+	// none of them changes. An answer for this call only is not bound to them, since
+	// the runs of a chat write to one workspace.
 	Reads []File
 	// OnceOnly says why an answer for more than this call would cover what nobody
-	// looked at, such as the files of a large folder; empty when it would not. Then
-	// only "once" and "deny" are offered, and earlier answers do not count. A rule
-	// of the user's that allows the run still does.
+	// looked at, such as the files of a large folder; empty if it would not. If it is
+	// set, only "once" and "deny" are offered, and earlier answers do not count. A
+	// rule of the user's that allows the run still does.
 	OnceOnly string
-	// Project is the user's project, when Policy has it or a part of it; empty
+	// Project is the user's project, if Policy holds it or a part of it; empty
 	// otherwise.
 	Project string
 	// Granted is what the user's own configuration adds to Command and Policy.
@@ -214,31 +214,31 @@ type Run struct {
 	// bound by the approval.
 	Logged []string
 	// ReadOnly is the pack's word that the tool changes nothing. DeclaresReadOnly
-	// says that its author wrote that down. Otherwise the tool's format assumes it.
+	// says that its author wrote that. Otherwise the tool's format assumes it.
 	ReadOnly, DeclaresReadOnly bool
-	// ReviewRule is where the rule is written because of which Policy has Review;
-	// empty: the tool or a grant says so, or nothing does. The gate sets it.
+	// ReviewRule says where the rule is written that makes Policy have Review; empty:
+	// a tool or a grant does, or Policy has no Review. The gate sets it.
 	ReviewRule string
 }
 
-// Granted is what the user's configuration opens to a run beyond what it would
-// get, as a person is shown it. The values of variables are secrets, and only in
-// the run's Command.
+// Granted is what the user's configuration opens to a run beyond the usual, as it is
+// shown to a person. The values of the variables are secrets, and only the run's
+// Command has them.
 type Granted struct {
-	Env     []string // names of variables that have the user's own value
-	Unset   []string // names of granted variables that the user does not have
-	Folders []string // those of Policy.ReadOnly, Writable and Layers that were granted; files too
+	Env     []string // names of variables that are set to the user's own values
+	Unset   []string // names of granted variables that are not set in the user's environment
+	Folders []string // folders and files of Policy.ReadOnly, Writable and Layers that were granted
 	LeftOut []Missing
-	Home    string // the user's home folder, when HOME is that; empty otherwise
+	Home    string // the user's home folder, if HOME is set to it; empty otherwise
 }
 
-// Missing is something that was granted and is not given.
+// Missing is something that was granted but is not available.
 type Missing struct {
-	What string // as the configuration has it
+	What string // as it is written in the configuration
 	Why  string // "is not there"
 }
 
-// Problem says why r cannot be asked about at all; empty when it can.
+// Problem returns why nobody can be asked about r at all; empty if they can.
 func (r *Request) Problem() string {
 	const incomplete = "the request is incomplete"
 	switch r.Kind {
@@ -272,23 +272,23 @@ func (r *Request) Problem() string {
 	return r.Arguments.Problem()
 }
 
-// SameCall reports whether r and other are the same call by what the client
-// says. What is found out about it may differ.
+// SameCall reports whether r and other are the same call according to the client.
+// What this program found out about them may differ.
 func (r *Request) SameCall(other *Request) bool {
 	return r.Caller.Chat == other.Caller.Chat && r.Caller.Person == other.Caller.Person && r.Caller.Act == other.Caller.Act &&
 		r.Kind == other.Kind && r.Method == other.Method && r.Arguments.Canonical() == other.Arguments.Canonical()
 }
 
-// OnceOnly reports whether only this exact call can be approved, never the
-// like of it. Values that the person fills in are for one call.
+// OnceOnly reports whether only this exact call can be approved, and not others like
+// it. Values that the person fills in are for one call.
 func (r *Request) OnceOnly() bool { return r.AlwaysAsk || !r.Pack.Trusted() || len(r.Fields) > 0 }
 
 // Lasting reports whether an answer may hold for more than this call.
 func (r *Request) Lasting() bool { return !r.OnceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
 
-// IsUse reports whether an answer of [KindUse] covers the request: it opens, reads
-// or enables a pack, and the model gets no text that hides something. Such text is
-// asked about by itself.
+// IsUse reports whether an answer of [KindUse] covers the request: it opens, reads or
+// enables a pack, and the model gets no text with hidden characters. Such text is
+// asked about separately.
 func (r *Request) IsUse() bool {
 	return slices.Contains(useKinds(), string(r.Kind)) && r.Pack.Dir != "" && r.Workspace == "" && !r.Scratch && r.Hidden == ""
 }
@@ -296,8 +296,8 @@ func (r *Request) IsUse() bool {
 // useKinds are the kinds of calls that an answer of [KindUse] covers.
 func useKinds() []string { return []string{string(KindOpen), string(KindRead), string(KindEnable)} }
 
-// Trusted reports whether a person vouched for the pack. A word that is not
-// known is no trust.
+// Trusted reports whether a person vouched for the pack. An unknown word is not
+// trusted.
 func (p *Pack) Trusted() bool { return p.Trust == TrustBundled || p.Trust == TrustUser }
 
 // clone returns a copy that shares nothing that could be changed.
@@ -331,12 +331,11 @@ func (r Request) clone() Request {
 	return r
 }
 
-// StandIn is what a request has in the place of a value that the person is to
-// fill in.
+// StandIn returns the text that stands for a value that the person has to fill in.
 func StandIn(field string) string { return "<" + field + ">" }
 
 // WithReview returns the request with all of its changes held because of the rule
-// that is written at where; an empty one changes nothing.
+// that is written at where. If where is empty, it returns r unchanged.
 func (r Request) WithReview(where string) Request {
 	if where != "" && r.Run != nil {
 		run := *r.Run
@@ -346,7 +345,7 @@ func (r Request) WithReview(where string) Request {
 	return r
 }
 
-// A Field is a value that a tool needs and nobody has given.
+// A Field is a value that a tool needs and that nobody has given.
 type Field struct {
 	Name  string // letters, digits and "_"
 	Title string // for the person, one line

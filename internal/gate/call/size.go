@@ -2,9 +2,8 @@ package call
 
 import "reflect"
 
-// Size is how many bytes the texts and the lists in v take up: of all its fields,
-// also of one that is added. What an interface holds is not counted; of what a
-// client sends, none holds anything.
+// Size returns how many bytes the texts and lists in all fields of v take up. It does
+// not count what an interface holds; nothing from a client is in one.
 func Size(v any) int { return size(reflect.ValueOf(v)) }
 
 func size(v reflect.Value) (n int) {

@@ -10,16 +10,16 @@ import (
 )
 
 // A Card is a question as facts: what a person decides about. The client's form, the
-// terminal and the page are renderings of it. Everything in it is escaped, so
-// that it can be shown as text, and holds none of the characters by which renderings
+// terminal and the page are renderings of it. Everything in it is escaped, so that it
+// can be shown as text, and contains none of the characters with which renderings
 // mark their own lines. It is not safe as markup.
 type Card struct {
 	// Title says what happens in one line: "Run tool changelog of pack git-helper?"
 	Title string `json:"title"`
-	// Command is what would be started, complete, as it would be typed in a POSIX
-	// shell; see [typed]. It is empty for what starts nothing.
+	// Command is what would be started, complete, as one would type it in a POSIX
+	// shell; see [typed]. It is empty if nothing is started.
 	Command string `json:"command,omitempty"`
-	// Marks are the few things that matter, the weightiest first.
+	// Marks are the few things that matter, most important first.
 	Marks []Mark `json:"marks,omitempty"`
 	// Facts are complete, and ordered by section.
 	Facts []Fact `json:"facts"`
@@ -29,7 +29,7 @@ type Card struct {
 
 // A Mark is something that matters, in a few words: "changes the project".
 type Mark struct {
-	Role   Role   `json:"role"` // of the facts that say more
+	Role   Role   `json:"role"` // of the facts with the details
 	Text   string `json:"text"`
 	Weight Weight `json:"weight"`
 }
@@ -38,12 +38,12 @@ type Mark struct {
 type Fact struct {
 	Role    Role    `json:"role"`
 	Section Section `json:"section"`
-	Label   string  `json:"label"` // what a person sees beside the value: "may read"
-	Value   string  `json:"value"` // one line; what others chose in it is in quotes, where that can be told apart
+	Label   string  `json:"label"` // what is shown beside the value: "may read"
+	Value   string  `json:"value"` // one line; parts that others chose are in quotes, if they can be told apart
 	Weight  Weight  `json:"weight"`
 }
 
-// A Quote is what a pack says of something, in one or more lines.
+// A Quote is what a pack says about something, in one or more lines.
 type Quote struct {
 	Who  string `json:"who"` // "The pack says of this tool"
 	Text string `json:"text"`
@@ -55,7 +55,7 @@ type Weight string
 // The weights.
 const (
 	Danger Weight = "danger" // untrusted, no sandbox, the whole network, changed, hidden text
-	Notice Weight = "notice" // changes what is the user's, gets what is the user's, loopback
+	Notice Weight = "notice" // changes or gets what is the user's, loopback
 	Plain  Weight = "plain"
 )
 
@@ -65,14 +65,14 @@ type Section string
 // The sections, in the order of a card's facts.
 const (
 	SectionChange Section = "change" // what changed since an earlier answer
-	SectionCall   Section = "call"   // what was asked for, by whom, and what comes of it
+	SectionCall   Section = "call"   // what was asked for, by whom, and its effects
 	SectionAccess Section = "access" // what it may read, change and reach
 	SectionRun    Section = "run"    // exactly what runs
 	SectionPack   Section = "pack"   // the pack, and how far it is trusted
 )
 
-// sections returns the facts by section, each with its heading. None is left out: what
-// is of no section that is known comes last.
+// sections returns the facts by section, each with its heading. None is left out:
+// facts of unknown sections come last.
 func (c *Card) sections() iter.Seq2[string, []Fact] {
 	headings := map[Section]string{
 		SectionChange: "What changed",
@@ -141,7 +141,7 @@ const (
 	RoleScan        Role = "scan"        // what a scan of the pack finds
 )
 
-// Size is how many bytes the texts of c have.
+// Size returns how many bytes the texts of c have.
 func (c *Card) Size() int {
 	n := len(c.Title) + len(c.Command)
 	for _, m := range c.Marks {
@@ -156,8 +156,8 @@ func (c *Card) Size() int {
 	return n
 }
 
-// characters is how much of c a person has to read, but for the command, which the
-// facts say as well.
+// characters returns how much of c a person has to read. It does not count the
+// command, which the facts repeat.
 func (c *Card) characters() int {
 	n := utf8.RuneCountInString(c.Title)
 	for _, f := range c.Facts {
@@ -169,8 +169,8 @@ func (c *Card) characters() int {
 	return n
 }
 
-// Safe returns c with everything escaped once more, for what shows the cards of
-// another program. A card that [New] made stays as it is.
+// Safe returns c with everything escaped once more, for showing the cards of another
+// program. It does not change a card that [New] made.
 func (c *Card) Safe() Card {
 	safe := Card{Title: line(c.Title), Command: line(c.Command), Marks: slices.Clone(c.Marks), Facts: slices.Clone(c.Facts), Quotes: slices.Clone(c.Quotes)}
 	for i, m := range safe.Marks {

@@ -11,17 +11,17 @@ import (
 // maxChanges is how many changes a question names.
 const maxChanges = 12
 
-// Changes says what differs between what was approved and a call about the same,
-// one line each, escaped. What the call may do comes before files, and files that
-// changed before those that came or went, so that many of these hide nothing. The
-// lists of files may be empty: then they are not compared.
+// Changes returns the differences between what was approved and a new call about the
+// same subject, one line each, escaped. What the call may do comes before files, and
+// files that changed before those that were added or removed, so that many of these
+// hide nothing. The lists of files may be empty: then they are not compared.
 func Changes(then, now []call.Fact, filesThen, filesNow []call.File) []string {
 	files := fileChanges(filesThen, filesNow)
 	var lines []string
 	for _, f := range now {
 		before := call.FactOf(then, f.Name)
 		if slices.Equal(before, f.Values) || f.Name == call.FactPack && len(files) > 0 {
-			continue // its files say more
+			continue // the lines about its files say more
 		}
 		lines = append(lines, factChange(f.Name, before, f.Values)...)
 	}
@@ -32,8 +32,8 @@ func Changes(then, now []call.Fact, filesThen, filesNow []call.File) []string {
 	return lines
 }
 
-// fileChanges names the files that differ. Both lists are empty when there
-// were too many.
+// fileChanges returns the files that differ. Both lists are empty if there were too
+// many files.
 func fileChanges(then, now []call.File) []string {
 	if len(then) == 0 || len(now) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func fileChanges(then, now []call.File) []string {
 	return lines
 }
 
-// factChange says how one fact differs.
+// factChange returns how one fact differs.
 func factChange(fact string, then, now []string) []string {
 	value := func(values []string) string {
 		if len(values) == 0 {
@@ -106,7 +106,7 @@ func factChange(fact string, then, now []string) []string {
 		return []string{fmt.Sprintf("network was %s, is %s", reach(then), reach(now))}
 	case "folder":
 		if value(then) == value(now) {
-			return nil // the rest of it is a fact of its own, the workspace
+			return nil // the rest is a fact of its own, the workspace
 		}
 		fallthrough
 	case "workspace", "sandbox", "project", "home", "trust", "person":
@@ -133,15 +133,15 @@ func factChange(fact string, then, now []string) []string {
 		lines = append(lines, fmt.Sprintf("%s: no longer %s", fact, names(fewer)))
 	}
 	if lines == nil {
-		lines = []string{fact + " changed"} // their order, or how often one is there
+		lines = []string{fact + " changed"} // in another order, or another number of times
 	}
 	return lines
 }
 
-// programChange says how a program differs: its path, where that leads, its
-// bytes, the name it was asked for by, or the shim that chose it.
+// programChange returns how a program differs: its path, where that leads, its bytes,
+// the name by which it was called, or the shim that chose it.
 func programChange(then, now []string) []string {
-	const values = 5 // as runFacts has them
+	const values = 5 // as in runFacts
 	if len(then) != values || len(now) != values {
 		return []string{"the program changed"}
 	}
@@ -159,7 +159,7 @@ func programChange(then, now []string) []string {
 	return lines
 }
 
-// interpreterChange says how the programs that run a script differ.
+// interpreterChange returns how the programs that run a script differ.
 func interpreterChange(then, now []string) []string {
 	one := func(values []string, i int) []string {
 		return values[i*call.InterpreterValues : (i+1)*call.InterpreterValues]
@@ -194,7 +194,7 @@ func interpreterChange(then, now []string) []string {
 	return []string{fmt.Sprintf("the interpreter was %s, is %s", last(then), last(now))}
 }
 
-// orNone shows a name that may be empty.
+// orNone returns a name, or a word for an empty one.
 func orNone(s string) string {
 	if s == "" {
 		return "none"
@@ -207,7 +207,7 @@ func differing(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return slices.Contains(b, v) })
 }
 
-// names shows a few values.
+// names lists a few values.
 func names(values []string) string {
 	const enough = 4
 	var shown []string
@@ -221,7 +221,7 @@ func names(values []string) string {
 	return text
 }
 
-// reach is what of the network a run had: the hosts, where it had only some.
+// reach describes the network that a run had: the hosts, if it had only some.
 func reach(values []string) string {
 	if len(values) > 1 {
 		values = values[1:]

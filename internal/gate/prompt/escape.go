@@ -8,23 +8,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// marker begins the lines of a form that are ours. No text of a card has it, so
-// wherever a client breaks a line, what others chose never looks like the next
-// fact.
+// marker begins our own lines in a form. No text in a card contains it, so wherever a
+// client breaks a line, text from others never looks like the next fact.
 const marker = "▸"
 
-// unmarked returns a text that is escaped already without [marker].
+// unmarked returns an escaped text with every [marker] escaped.
 func unmarked(s string) string { return strings.ReplaceAll(s, marker, `\u25b8`) }
 
 // line returns s for one line of a card that is not in quotes: escaped, without
-// marker, and with long runs of spaces as their length.
+// marker, and with long runs of spaces replaced by their length.
 func line(s string) string { return counted(unmarked(safetext.Line(s))) }
 
-// maxBlank is how many spaces in a row a value may have. More would put what
-// follows out of sight.
+// maxBlank is how many spaces in a row a value may have. More could push the rest out
+// of sight.
 const maxBlank = 8
 
-// counted returns s with each run of more than maxBlank spaces as its length.
+// counted returns s with each run of more than maxBlank spaces replaced by its
+// length.
 func counted(s string) string {
 	var b strings.Builder
 	for {
@@ -38,8 +38,9 @@ func counted(s string) string {
 	return b.String() + s
 }
 
-// quoted is a value in quotes, in ASCII. A long run of spaces stands outside of
-// the quotes, as its length: nothing is left out, and nothing is pushed away.
+// quoted returns a value in quotes, in ASCII. It shows a long run of spaces as its
+// length, outside of the quotes: nothing is left out, and nothing is pushed out of
+// sight.
 func quoted(s string) string {
 	var parts []string
 	for s != "" {
@@ -74,8 +75,9 @@ func longBlank(s string) (begin, n int) {
 	return 0, 0
 }
 
-// words returns what a pack says, in lines. Nothing in it is as a form marks its
-// own lines, and no run of blanks or empty lines pushes its end away.
+// words returns a pack's text, in lines. It contains nothing with which a form marks
+// its own lines, and no run of blanks or empty lines that pushes its end out of
+// sight.
 func words(s string) string {
 	s = unmarked(strings.ReplaceAll(safetext.Text(s), "\t", "    "))
 	var lines []string
@@ -89,9 +91,9 @@ func words(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// input is what a program reads. Tools get a JSON object, which is readable as it is
-// when all of it is visible ASCII. What begins with a brace cannot be taken for the
-// quoted form of something else. Its last newline is not shown.
+// input returns what a program reads. Tools get a JSON object, which is readable as
+// it is if all of it is visible ASCII. A text that begins with a brace cannot be
+// confused with the quoted form of another text. The last newline is not shown.
 func input(b []byte) string {
 	text := strings.TrimSuffix(string(b), "\n")
 	invisible := func(r rune) bool { return r < ' ' || r > '~' }
@@ -103,8 +105,8 @@ func input(b []byte) string {
 	return quoted(string(b))
 }
 
-// Name shows a name as it is when nothing in it could deceive, and quoted in
-// ASCII otherwise.
+// Name returns a name unchanged if nothing in it could deceive, and quoted in ASCII
+// otherwise.
 func Name(s string) string {
 	if isPlain(s) {
 		return s
@@ -112,8 +114,8 @@ func Name(s string) string {
 	return quoted(s)
 }
 
-// isPlain reports whether s needs no quoting: letters, digits and what names
-// and paths have between them, all ASCII.
+// isPlain reports whether s needs no quoting: it has only ASCII letters, digits, and
+// the punctuation that is usual in names and paths.
 func isPlain(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		switch {
@@ -124,10 +126,10 @@ func isPlain(s string) bool {
 	})
 }
 
-// shellWord returns s as one word of a shell: as it is where no shell would take it
-// for more, in single quotes where it has only visible ASCII, and in $'…' otherwise,
-// with everything else escaped. Different words are never the same. A long run of
-// spaces stands outside of the quotes as its length, which no shell would take:
+// shellWord returns s as one word of a shell: unchanged if no shell gives it another
+// meaning, in single quotes if it has only visible ASCII, and otherwise in $'…' with
+// everything else escaped. Different words never give the same text. A long run of
+// spaces is shown as its length outside of the quotes, which no shell would accept:
 // 'a'(41 spaces)'b'.
 func shellWord(s string) string {
 	if s == "" {
@@ -172,7 +174,7 @@ func shellQuoted(s string) string {
 		case r == '\r':
 			b.WriteString(`\r`)
 		case size == 1 && (r < ' ' || r > '~'): // a control character, or a byte that is not UTF-8
-			fmt.Fprintf(&b, `\%03o`, s[0]) // three digits: the next character is never one more
+			fmt.Fprintf(&b, `\%03o`, s[0]) // three digits: the next character never becomes part of the number
 		case r <= '~':
 			b.WriteByte(s[0])
 		case r <= 0xffff:

@@ -6,27 +6,28 @@ import (
 	"strings"
 )
 
-// formWidth is how many columns each of a form's first three lines has at most.
-// Some clients show three rows of a message and nothing else, and a terminal of 80
-// columns has a frame around them.
+// formWidth is how many columns each of a form's first three lines has at most. Some
+// clients show only three rows of a message, and a terminal of 80 columns has a frame
+// around them.
 const formWidth = 72
 
 // A Form is the question as a client's own form shows it.
 type Form struct {
 	Card
 	Pack    string   // as [Name] gives it
-	See     string   // how to see all of it elsewhere: "packs-mcp approvals show K7QM-2F9X"; empty: nowhere
+	See     string   // how to see all of it elsewhere: "packs-mcp approvals show K7QM-2F9X"; empty: nothing shows it
 	Answers []string // a sentence for each choice
 }
 
-// Text is the form's message. Its first three lines are for the smallest windows:
-// what happens, what matters of it, and where to see all of it. They say what they
-// leave out. The answers and all facts follow.
+// Text returns the form's message. Its first three lines are for the smallest
+// windows: what happens, what matters about it, and where to see all of it. They say
+// what they leave out. The answers and all facts follow.
 //
-// A fact is one line, however long, since clients wrap lines themselves. Every line
-// of ours but the first begins with [marker], which no text of others has. So
-// wherever a client breaks a line, the rest cannot pass for another fact. Clients that
-// read Markdown show the command and everything below the three lines as code.
+// A fact is one line, however long, since clients wrap lines themselves. All our
+// lines except the first begin with [marker], which no text from others contains. So
+// wherever a client breaks a line, the rest cannot look like another fact. Clients
+// that render Markdown show the command, and everything below the three lines, as
+// code.
 func (f *Form) Text() string {
 	var b strings.Builder
 	put := func(indent, text string) { fmt.Fprintf(&b, "%s%s %s\n", indent, marker, text) }
@@ -34,7 +35,7 @@ func (f *Form) Text() string {
 	put("", f.matters())
 	put("", f.where())
 	b.WriteByte('\n')
-	const margin = "    " // makes it code in Markdown
+	const margin = "    " // makes the lines code in Markdown
 	put(margin, f.Title)
 	for _, a := range f.Answers {
 		put(margin, a)
@@ -53,7 +54,7 @@ func (f *Form) Text() string {
 	return b.String()
 }
 
-// first is what happens: the command in a code span, or the title.
+// first returns what happens: the command in a code span, or the title.
 func (f *Form) first() string {
 	if f.Command == "" {
 		return cut(f.Title, formWidth)
@@ -64,14 +65,14 @@ func (f *Form) first() string {
 		fence += "`"
 	}
 	const most = 3
-	if len(fence) > most { // longer ones would leave no room for the command
+	if len(fence) > most { // a longer fence would leave no room for the command
 		fence, command = "`", strings.ReplaceAll(command, "`", `\140`)
 	}
 	return fence + cut(command, formWidth-2*len(fence)) + fence
 }
 
-// matters are the marks: those of danger in capitals, and of the others as many as
-// fit. It says when some do not.
+// matters returns the marks: those of danger in capitals, and as many of the others
+// as fit. It says if some do not.
 func (f *Form) matters() string {
 	room := formWidth - columns(marker+" ")
 	texts := f.markTexts(false)
@@ -86,8 +87,8 @@ func (f *Form) matters() string {
 	return cut(all, room)
 }
 
-// markTexts are the marks as a form has them. With short, those of danger always fit
-// into a line, and those about variables are one, which counts them.
+// markTexts returns the marks as a form shows them. With short, those of danger
+// always fit into a line, and those about variables become one, with their number.
 func (f *Form) markTexts(short bool) []string {
 	var texts []string
 	variables := 0
@@ -101,7 +102,7 @@ func (f *Form) markTexts(short bool) []string {
 		case m.Role == RoleChange && short:
 			texts = append(texts, "CHANGED")
 		case m.Role == RoleChange:
-			texts = append(texts, "CHANGED since your answer") // of which one is a fact
+			texts = append(texts, "CHANGED since your answer") // a fact says which answer
 		case m.Weight == Danger:
 			texts = append(texts, strings.ToUpper(m.Text))
 		case short && m.Role == RoleVariable:
@@ -113,7 +114,7 @@ func (f *Form) markTexts(short bool) []string {
 	return slices.Compact(texts)
 }
 
-// where says of which pack it is, and where to see all of it.
+// where returns the pack and where to see the whole question.
 func (f *Form) where() string {
 	see := "All of it is below."
 	if f.See != "" {
@@ -121,15 +122,14 @@ func (f *Form) where() string {
 	}
 	pack := f.Pack
 	if room := formWidth - columns(marker+" Pack . "+see); columns(pack) > room {
-		pack = pack[:room-columns("…")] + "…" // the title has all of it, and names are ASCII
+		pack = pack[:room-columns("…")] + "…" // the title has the whole name, and names are ASCII
 	}
 	return "Pack " + pack + ". " + see
 }
 
-// cut returns s in at most width columns, with its length where some of it is left
-// out.
+// cut returns s in at most width columns, with its length if some of it is left out.
 func cut(s string, width int) string {
-	if len(s) <= width { // of ASCII, nearly always
+	if len(s) <= width { // ASCII, in nearly all cases
 		return s
 	}
 	if columns(s) <= width {

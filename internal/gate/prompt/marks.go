@@ -13,7 +13,7 @@ func (b *builder) mark(w Weight, role Role, text string) {
 	b.Marks = append(b.Marks, Mark{Role: role, Text: text, Weight: w})
 }
 
-// marks adds what matters of a call, the weightiest first.
+// marks adds what matters about a call, most important first.
 func (b *builder) marks(r *call.Request, ask Ask) {
 	if r.Pack.Dir != "" && !r.Pack.Trusted() {
 		b.mark(Danger, RoleTrust, "not trusted")
@@ -41,10 +41,10 @@ func (b *builder) marks(r *call.Request, ask Ask) {
 	slices.SortStableFunc(b.Marks, func(a, b Mark) int { return rank(a.Weight) - rank(b.Weight) })
 }
 
-// rank orders weights.
+// rank returns the order of a weight.
 func rank(w Weight) int { return slices.Index([]Weight{Danger, Notice, Plain}, w) }
 
-// runMarks adds what matters of a run.
+// runMarks adds what matters about a run.
 func (b *builder) runMarks(r *call.Request, box sandbox.Report) {
 	run := r.Run
 	if box.Level == sandbox.LevelNone {
@@ -85,12 +85,12 @@ func (b *builder) networkMark(p *sandbox.Policy, enforced bool) {
 	b.mark(networkWeight(n, enforced), RoleNetwork, text)
 }
 
-// writeMark says what of the user's a run may change.
+// writeMark adds which of the user's folders a run may change.
 func (b *builder) writeMark(r *call.Request) {
 	p := r.Run.Policy
 	var places []string // in words
-	var others []string // folders that have no word
-	own := false        // it has a folder that was made for the chat
+	var others []string // folders that have no usual word
+	own := false        // it may change a folder that was made for the chat
 	add := func(folder string) {
 		switch why := reason(r, folder); why {
 		case " (the workspace)":
@@ -130,7 +130,7 @@ func (b *builder) writeMark(r *call.Request) {
 	}
 }
 
-// few names one thing, when that is short, and otherwise counts.
+// few names the one thing if its name is short, and otherwise counts them.
 func few(names []string, thing string) string {
 	const shortest = 24
 	if len(names) == 1 && isPlain(names[0]) && len(names[0]) <= shortest {

@@ -20,10 +20,10 @@ const maxPrompt = 16_000
 // ErrTooLong is the error for a call that cannot be shown in full.
 var ErrTooLong = errors.New("the call is too long to be shown in full, so it cannot be approved")
 
-// Chosen is all that is known of a prompt that was got.
+// Chosen says all that is known about a prompt that a client got.
 const Chosen = "the client says that a person chose it"
 
-// Until says when the chat ends.
+// Until returns when the chat ends, in words.
 func Until(r *call.Request) string {
 	if until := line(r.Caller.ChatEnd); until != "" {
 		return until
@@ -31,8 +31,8 @@ func Until(r *call.Request) string {
 	return "until this chat ends"
 }
 
-// Scope says what an answer of a kind covers that is for more than this call: the
-// call's own kind, or [call.KindUse].
+// Scope returns what an answer for more than this call covers. kind is the call's own
+// kind, or [call.KindUse].
 func Scope(r *call.Request, kind call.Kind) string {
 	switch kind {
 	case call.KindUse:
@@ -64,7 +64,7 @@ func Scope(r *call.Request, kind call.Kind) string {
 	}
 }
 
-// ShortScope is what Scope says, in at most 32 characters, for the label of a choice.
+// ShortScope is Scope in at most 32 characters, for the label of a choice.
 func ShortScope(r *call.Request, kind call.Kind) string {
 	switch kind {
 	case call.KindUse:
@@ -90,7 +90,7 @@ func ShortScope(r *call.Request, kind call.Kind) string {
 	}
 }
 
-// Title says the essential in one line.
+// Title returns the essential in one line.
 func Title(r *call.Request) string {
 	pack := Name(r.Pack.ID)
 	switch r.Kind {
@@ -114,7 +114,7 @@ func Title(r *call.Request) string {
 	case call.KindRun, call.KindExec:
 		switch {
 		case r.Run == nil:
-			return fmt.Sprintf("Run something of pack %s?", pack) // refused; told in the history
+			return fmt.Sprintf("Run something of pack %s?", pack) // refused before anybody is asked; shown in the history
 		case r.Kind == call.KindRun:
 			return fmt.Sprintf("Run tool %s of pack %s?", Name(r.Run.Tool), pack)
 		}
@@ -124,13 +124,13 @@ func Title(r *call.Request) string {
 	}
 }
 
-// maxInTitle is how many characters of a path or a command a title takes up;
-// what is longer stands below it only.
+// maxInTitle is how many characters of a path or a command a title shows; a longer
+// one is only shown below it.
 const maxInTitle = 40
 
-// titlePath is the file to read as the title has it, and whether that is all of it,
-// as it is. A path with characters that a client could take for Markdown is not
-// named: where it is shown then, it is a fact.
+// titlePath returns the file to read as the title shows it, and whether that is all
+// of it, unchanged. It does not return a path with characters that a client could
+// take for Markdown: a fact shows it instead.
 func titlePath(r *call.Request) (file string, all bool) {
 	markdown := func(c rune) bool { return c != ' ' && c <= '~' && !isPlain(string(c)) }
 	if r.Path == "" || strings.ContainsFunc(r.Path, markdown) {
@@ -141,14 +141,14 @@ func titlePath(r *call.Request) (file string, all bool) {
 	return file, file == r.Path
 }
 
-// commandLine is the command as a title has it: when it is short and needs no
+// commandLine returns the command as a title shows it, if it is short and needs no
 // quoting.
 func commandLine(r *call.Run) string {
 	c := r.Command
 	line := strings.Join(append([]string{c.Program.Name}, c.Args...), " ")
 	switch {
 	case !isPlain(c.Program.Name) || len(c.Program.Name) > maxInTitle, strings.EqualFold(c.Program.Name, "tool"):
-		return "a program" // "Run tool x" is how the title of a pack's tool begins
+		return "a program" // a title that begins with "Run tool x" is of a pack's tool
 	case len(line) <= maxInTitle && !slices.ContainsFunc(c.Args, func(a string) bool { return !isPlain(a) }):
 		return line
 	default:
@@ -156,29 +156,30 @@ func commandLine(r *call.Run) string {
 	}
 }
 
-// An Ask is what a question is about besides the request.
+// An Ask holds what a question is about besides the request.
 type Ask struct {
 	Box     sandbox.Report // how a program would be confined
-	Since   string         // of which answer Changed tells: "since your answer of …"
-	Changed []string       // the differences to what was answered then; see [Changes]
+	Since   string         // the answer that Changed compares with: "since your answer of …"
+	Changed []string       // the differences from that answer; see [Changes]
 	Rule    string         // which rule nearly allows the call
 	Scan    Scan           // what a scan of the pack finds
-	// Approvers says who may allow the call, where the configuration does.
+	// Approvers says who may allow the call, if the configuration restricts that.
 	Approvers string
 }
 
-// A Scan is what a scan of a pack finds. The zero value says that there was none.
+// A Scan is what a scan of a pack found. The zero value means that there was none.
 type Scan struct {
 	Found  string // how much: "1 high, 2 medium"; or why that is not known
-	Worst  string // the highest severity in it: "high"; empty for nothing
-	Failed bool   // it is not known
+	Worst  string // the highest severity found: "high"; empty for nothing
+	Failed bool   // the result is not known
 }
 
-// New makes the card of a question. It is complete, or the error is [ErrTooLong].
+// New makes the card of a question. The card is complete, or the error is
+// [ErrTooLong].
 func New(r *call.Request, ask Ask) (Card, error) {
 	b := &builder{Card: Card{Title: Title(r)}}
 	if len(ask.Changed) > 0 {
-		// What a person must not miss among many.
+		// A person must not miss it among many questions.
 		b.Title += " (changed)"
 	}
 	b.changes(ask)
@@ -207,7 +208,7 @@ type builder struct {
 	section Section // of the facts that follow
 }
 
-// fact adds a fact whose value is escaped already.
+// fact adds a fact whose value is already escaped.
 func (b *builder) fact(role Role, label, value string) { b.weighty(Plain, role, label, value) }
 
 // weighty adds a fact that matters.
@@ -222,7 +223,7 @@ func (b *builder) quote(who, text string) {
 	}
 }
 
-// changes adds what differs from what was answered before.
+// changes adds the differences from an earlier answer.
 func (b *builder) changes(ask Ask) {
 	b.section = SectionChange
 	if len(ask.Changed) > 0 {
@@ -233,7 +234,7 @@ func (b *builder) changes(ask Ask) {
 	}
 }
 
-// call adds what was asked for, by whom, and what comes of it.
+// call adds what was asked for, by whom, and its effects.
 func (b *builder) call(r *call.Request, ask Ask) {
 	b.section = SectionCall
 	if ask.Rule != "" {
@@ -288,7 +289,7 @@ func (b *builder) call(r *call.Request, ask Ask) {
 	}
 }
 
-// asked adds the arguments of the call, except those that the title says anyway.
+// asked adds the arguments of the call, except those that the title already shows.
 func (b *builder) asked(r *call.Request) {
 	args, ok := r.Arguments.Members()
 	if !ok {
@@ -303,7 +304,7 @@ func (b *builder) asked(r *call.Request) {
 	}
 }
 
-// jsonValue shows JSON as it is, but quoted when it has a long run of spaces.
+// jsonValue returns JSON unchanged, or quoted if it has a long run of spaces.
 func jsonValue(s string) string {
 	s = unmarked(safetext.Line(s))
 	if _, n := longBlank(s); n > 0 {
@@ -312,7 +313,7 @@ func jsonValue(s string) string {
 	return s
 }
 
-// pack adds which pack it is.
+// pack adds the facts about the pack.
 func (b *builder) pack(p *call.Pack) {
 	b.section = SectionPack
 	if p.Dir == "" {
@@ -356,7 +357,7 @@ func (b *builder) scan(s Scan) {
 	}
 }
 
-// weight is how much it matters. A severity that is not known here matters most.
+// weight returns how much the result matters. An unknown severity matters most.
 func (s Scan) weight() Weight {
 	switch {
 	case s.Failed, s.Worst == "medium":
@@ -367,15 +368,15 @@ func (s Scan) weight() Weight {
 	return Danger
 }
 
-// Of what the last update of a pack changed, a question shows this many lines, this
-// many bytes of each, and this many of all.
+// A question shows this many lines of what the last update of a pack changed, this
+// many bytes of each line, and this many bytes in total.
 const (
 	maxUpdated      = 40
 	maxUpdatedLine  = 300
 	maxUpdatedBytes = 16 * maxUpdatedLine
 )
 
-// short is enough of a digest to compare by eye.
+// short cuts a digest to a length that people can compare by eye.
 func short(digest string) string {
 	const enough = 16
 	digest = strings.TrimPrefix(digest, "sha256:")

@@ -67,7 +67,7 @@ func (b *builder) confined(req *call.Request, box sandbox.Report) {
 	}
 	for _, path := range policy.Writable {
 		w := Notice
-		if path == req.Workspace { // made for the chat
+		if path == req.Workspace { // it was made for the chat
 			w = Plain
 		}
 		b.weighty(w, RoleWrites, change, quoted(path)+reason(req, path))
@@ -83,7 +83,7 @@ func (b *builder) confined(req *call.Request, box sandbox.Report) {
 	}
 }
 
-// place adds where the program runs, when that is not this machine's own system.
+// place adds where the program runs, if not on this machine's own system.
 func (b *builder) place(p sandbox.Place) {
 	if p.Local() {
 		return
@@ -95,8 +95,8 @@ func (b *builder) place(p sandbox.Place) {
 	b.fact(RoleSandbox, "runs in", fmt.Sprintf("a container of the image %s (id %s)%s", quoted(p.Name), line(p.Image), runtime))
 }
 
-// unenforcedLayers adds which folders a run is given a copy of, where nothing
-// keeps it from the folders themselves.
+// unenforcedLayers adds the folders of which a run gets a copy, if nothing keeps it
+// from changing the folders themselves.
 func (b *builder) unenforcedLayers(req *call.Request) {
 	for _, l := range req.Run.Policy.Layers {
 		says := layerWords(l, &req.Run.Policy) + "; nothing keeps it from changing the folder itself"
@@ -113,7 +113,7 @@ func (b *builder) run(r *call.Run) {
 	b.Command = typed(r)
 	b.program(r.Command.Program)
 	for i, a := range r.Command.Args {
-		// Numbered, so that none can pass for part of another.
+		// Numbered, so that none can look like part of another.
 		b.fact(RoleArgument, fmt.Sprintf("argument %d", i+1), quoted(a))
 	}
 	if len(r.Command.Args) == 0 {
@@ -126,14 +126,14 @@ func (b *builder) run(r *call.Run) {
 	b.variables(r)
 }
 
-// typed is what would be started as it would be typed in a shell: the program by
-// the name that it was asked for by, its arguments, and after "<<<" what it reads.
-// The last newline of that is not shown, as shells add one.
+// typed returns what would be started as one would type it in a shell: the program by
+// the name with which it was called, its arguments, and after "<<<" its input. The
+// last newline of the input is not shown, since shells add one.
 func typed(r *call.Run) string {
 	c := r.Command
 	name := shellWord(c.Program.Name)
 	if name == c.Program.Name && strings.Contains(name, "=") {
-		name = "'" + name + "'" // or it would set a variable
+		name = "'" + name + "'" // otherwise it would set a variable
 	}
 	all := []string{name}
 	for _, a := range c.Args {
@@ -145,7 +145,7 @@ func typed(r *call.Run) string {
 	return strings.Join(all, " ")
 }
 
-// program adds which file is started, and how it was come by.
+// program adds which file is started, and how it was found.
 func (b *builder) program(p program.Program) {
 	value := quoted(p.Path)
 	if p.Resolved != "" && p.Resolved != p.Path {
@@ -158,7 +158,7 @@ func (b *builder) program(p program.Program) {
 	finds := ""
 	for _, i := range p.Interpreters {
 		if i.IsEnv {
-			finds = i.Path // the next program is shown together with it
+			finds = i.Path // the next program is shown together with this one
 			continue
 		}
 		parts := []string{quoted(i.Path)}
@@ -166,7 +166,7 @@ func (b *builder) program(p program.Program) {
 			parts = append(parts, "started by "+quoted(finds))
 			finds = ""
 		}
-		// Where links of the system's own lead is the system's own business.
+		// Where the system's own links lead does not matter.
 		if i.Resolved != i.Path && !(paths.IsSystem(i.Path) && paths.IsSystem(i.Resolved)) {
 			parts = append(parts, "which is "+quoted(i.Resolved))
 		}
@@ -180,8 +180,9 @@ func (b *builder) program(p program.Program) {
 	}
 }
 
-// variables adds what the tool sets and, by their names alone, what the user
-// grants. What the tool sets is in quotes, so that it cannot pass for a grant.
+// variables adds the variables that the tool sets and the names of those that the
+// user grants. Values that the tool sets are in quotes, so that they cannot look like
+// a grant.
 func (b *builder) variables(r *call.Run) {
 	const label = "variable"
 	for _, kv := range r.Env {
@@ -195,8 +196,7 @@ func (b *builder) variables(r *call.Run) {
 	}
 }
 
-// granted adds what else the user's configuration opens, and what it was meant to
-// open.
+// granted adds what else the user's configuration opens, and what it could not open.
 func (b *builder) granted(g call.Granted, level sandbox.Level) {
 	if g.Home != "" {
 		only := ", with what is named here"
@@ -210,7 +210,7 @@ func (b *builder) granted(g call.Granted, level sandbox.Level) {
 	}
 }
 
-// layerWords says what becomes of what a run changes in a layer.
+// layerWords returns what happens to a run's changes in a layer.
 func layerWords(l sandbox.Layer, policy *sandbox.Policy) string {
 	words := "applied when it ends; protected names wait for you"
 	switch {
@@ -227,7 +227,7 @@ func layerWords(l sandbox.Layer, policy *sandbox.Policy) string {
 	return words
 }
 
-// below is path relative to the first of dirs that it is in.
+// below returns path relative to the first of dirs that contains it.
 func below(dirs []string, path string) string {
 	for _, dir := range dirs {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
@@ -237,13 +237,13 @@ func below(dirs []string, path string) string {
 	return path
 }
 
-// reason says, in brackets, why a run may read or change path.
+// reason returns, in brackets, why a run may read or change path.
 func reason(r *call.Request, path string) string {
 	switch {
 	case slices.Contains(r.Run.Granted.Folders, path):
 		for _, l := range r.Run.Policy.Links {
 			if l.Target == path {
-				// What was granted is a link, and may lead elsewhere by now.
+				// The granted path is a link, and may lead elsewhere by now.
 				return " (by your configuration, where " + quoted(l.Path) + " leads)"
 			}
 		}
@@ -262,7 +262,7 @@ func reason(r *call.Request, path string) string {
 	return ""
 }
 
-// gaps are what the level in use does not cover here.
+// gaps returns what the level in use does not confine here.
 func gaps(box sandbox.Report) []string {
 	for _, t := range box.Trials {
 		if t.Level == box.Level && t.Problem == "" {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Sentences is the card for somebody who hears it: a sentence or a fact a line, each
-// with what it is about, and nothing that is drawn or set in columns. Without whole it
-// is what a person needs at first, as in [Card.Summary]; with it, everything.
+// Sentences returns the card for somebody who uses a screen reader: one sentence or
+// fact on each line, each with its label, without drawings or columns. If whole is
+// false, it returns only what a person needs at first, as [Card.Summary] does.
 func (c *Card) Sentences(whole bool) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, c.Title)

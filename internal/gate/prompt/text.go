@@ -6,23 +6,23 @@ import (
 	"unicode"
 )
 
-// How a card is laid out in a terminal. Lines are broken here, so that values never
-// reach the column of the labels, and none can pass for the next fact.
+// The layout of a card in a terminal. Lines are broken here, so that values never
+// reach the column of the labels, and none can look like the next fact.
 const (
 	labelWidth = 12
 	quoteMark  = "> "
 	hanging    = "  " // before the second and later lines of one value
-	narrowest  = 40   // columns; where there are fewer, the terminal breaks the lines
+	narrowest  = 40   // columns; in a narrower terminal, the terminal breaks the lines
 )
 
-// Text is the whole card for a terminal of this many columns.
+// Text returns the whole card for a terminal of this many columns.
 func (c *Card) Text(width int) string {
 	return c.Title + "\n" + c.Summary(width, 0) + "\n" + c.Details(width)
 }
 
-// Summary is what a person needs at first sight below the title: the command and the
-// marks. A command that takes more than so many lines is cut, and says so; 0 cuts
-// nothing.
+// Summary returns what a person needs at first below the title: the command and the
+// marks. A command of more than this many lines is cut, and the summary says so; 0
+// means no limit.
 func (c *Card) Summary(width, lines int) string {
 	width = max(width, narrowest)
 	var b strings.Builder
@@ -61,7 +61,7 @@ func (c *Card) Summary(width, lines int) string {
 	return b.String()
 }
 
-// Details are all facts by section, and what the pack says.
+// Details returns all facts by section, and what the pack says.
 func (c *Card) Details(width int) string {
 	width = max(width, narrowest)
 	var b strings.Builder
@@ -77,7 +77,7 @@ func (c *Card) Details(width int) string {
 		for _, f := range facts {
 			shown := f.Label
 			if shown == label {
-				shown = "" // the same as above it
+				shown = "" // the same as on the line above
 			} else {
 				label = f.Label
 			}
@@ -87,7 +87,7 @@ func (c *Card) Details(width int) string {
 				if i > 0 {
 					begin = indent + hanging
 				}
-				fmt.Fprintln(&b, begin+l) // a space at its end is the value's
+				fmt.Fprintln(&b, begin+l) // a space at its end belongs to the value
 			}
 		}
 	}
@@ -103,14 +103,14 @@ func (c *Card) Details(width int) string {
 	return b.String()
 }
 
-// wrap breaks s into lines of at most so many columns, after a space where
-// there is one in the last third of a line. The lines together are s: nothing
-// is added, dropped or cut off. There is at least one line.
+// wrap breaks s into lines of at most this many columns, after a space if there is
+// one in the last third of a line. The lines together equal s: nothing is added,
+// dropped or cut off. It returns at least one line.
 func wrap(s string, firstWidth, width int) []string {
 	var lines []string
 	limit := firstWidth
-	start, columns := 0, 0 // of the line that is being filled
-	space := -1            // where it could be broken: after its last space
+	start, columns := 0, 0 // of the current line
+	space := -1            // where the line could be broken: after its last space
 	for i, r := range s {
 		w := columnsOf(r)
 		if columns+w > limit {
@@ -133,7 +133,7 @@ func wrap(s string, firstWidth, width int) []string {
 	return append(lines, s[start:])
 }
 
-// columns is how wide a text is at most in a terminal.
+// columns returns how many columns a text takes at most in a terminal.
 func columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -142,8 +142,9 @@ func columns(s string) int {
 	return n
 }
 
-// columnsOf is how wide a character is at most in a terminal. Marks and
-// selectors have no width, so that wrap never parts them from what they sit on.
+// columnsOf returns how many columns a character takes at most in a terminal.
+// Combining marks and selectors take none, so that wrap never separates them from
+// their character.
 func columnsOf(r rune) int {
 	const hangulJamo = 0x1100 // where wide characters begin
 	switch {

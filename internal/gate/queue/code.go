@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// codeAlphabet has no letters or digits that are read or heard as others.
+// codeAlphabet leaves out letters and digits that look or sound like others.
 const codeAlphabet = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// newCode returns eight characters with a dash in the middle: 39 bits, which
-// are worth something only to somebody whom the page or the terminal lets in.
+// newCode returns eight characters with a dash in the middle: 39 bits. A code is
+// useful only to somebody with access to the page or the terminal.
 func newCode() string {
 	var b strings.Builder
 	for b.Len() < 9 {
@@ -25,7 +25,7 @@ func newCode() string {
 	return b.String()
 }
 
-// canonicalCode is a code as it was made, from what a person typed.
+// canonicalCode returns a code as it was made, given what a person typed.
 func canonicalCode(typed string) string {
 	code := strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' {

@@ -11,11 +11,11 @@ import (
 // A Pending is a call that waits for a person, as every channel shows it. All
 // its texts are safe to show.
 type Pending struct {
-	// Code names the call for a person, as in "K7QM-2F9X". It works once.
+	// Code identifies the call for a person: "K7QM-2F9X". It works once.
 	Code    string
 	Chat    string // opaque id
 	Client  string // name and version that the client gave; may be empty
-	Person  string // the name of the credential, where there is one
+	Person  string // the name of the credential, if it has one
 	Kind    call.Kind
 	Pack    string      // pack id
 	Title   string      // the essential, one line
@@ -24,24 +24,25 @@ type Pending struct {
 	Fields  []call.Field // what the person has to fill in to allow the call
 
 	Asked time.Time
-	// Waits is until when the call waits for the answer; zero when it has
-	// returned without one: then the answer holds for the same call, made again.
+	// Waits is the time until which the call waits for the answer. It is zero if the
+	// call has returned without one: then the answer holds for the same call, made
+	// again.
 	Waits time.Time
-	// Expires is until when the question can be answered.
+	// Expires is the time until which the question can be answered.
 	Expires time.Time
-	// Note is what else there is to know, a sentence: that the client declined,
-	// or that the call was allowed already and has not come again yet.
+	// Note is one more sentence to show: that the client declined, or that the call
+	// was already allowed and has not been made again yet.
 	Note string
-	// Gone says that the client's connection has ended while the call waits, so
-	// that nothing may take the result. Allowing it needs [Verdict].Gone.
+	// Gone says that the client's connection has ended while the call waits, so that
+	// perhaps nobody will receive the result. Allowing it needs [Verdict].Gone.
 	Gone bool
-	// Carried says that the client shows the question, and goes on only when its
-	// user answers there, too.
+	// Carried says that the client shows the question, and continues only when its
+	// user also answers there.
 	Carried bool
 	// Limit says why a card in the chat can only deny the call; empty: it can allow it.
 	Limit string
-	// Answered is the decision that holds for the call when it is made again;
-	// [Deny], the zero value, when there is none.
+	// Answered is the decision that holds for the call when it is made again; [Deny],
+	// the zero value, if there is none.
 	Answered Decision
 }
 
@@ -50,18 +51,18 @@ type Pending struct {
 type Past struct {
 	Time     time.Time
 	Chat     string
-	Call     string // ties the lines of one call together
+	Call     string // the same on all lines about one call
 	Kind     call.Kind
 	Pack     string
 	Title    string // the essential, one line
 	Decision string // once, chat, always, deny or pending
 	Channel  string // may be empty
 	Reason   string // may be empty
-	Run      string // the run's id; empty when no program was started
+	Run      string // the run's id; empty if no program was started
 	Outcome  string // of the run, in words: "exit code 0"; empty while it runs
 }
 
-// A CodeError says why a code decides about nothing.
+// A CodeError says why a code cannot be used for a decision.
 type CodeError struct {
 	Code string
 	// Problem is one of the Code constants.
@@ -69,18 +70,18 @@ type CodeError struct {
 	Detail  string // how and when it ended, in words; may be empty
 }
 
-// A CodeProblem is why a code decides about nothing.
+// A CodeProblem is why a code cannot be used for a decision.
 type CodeProblem string
 
 // The problems of a code.
 const (
-	CodeUnknown   CodeProblem = "unknown"     // no call of this server has it
-	CodeAnswered  CodeProblem = "answered"    // the call was decided about before
+	CodeUnknown   CodeProblem = "unknown"     // no call of this server has this code
+	CodeAnswered  CodeProblem = "answered"    // the call was already decided
 	CodeExpired   CodeProblem = "expired"     // nobody answered in time
 	CodeWithdrawn CodeProblem = "withdrawn"   // the call was cancelled, or its chat ended
-	CodeGone      CodeProblem = "client_gone" // the client is gone, and the decision does not say that it counts all the same
+	CodeGone      CodeProblem = "client_gone" // the client is gone, and the decision does not say that it counts anyway
 	CodeForbidden CodeProblem = "not_yours"   // this person may not decide about the call
-	CodeInvalid   CodeProblem = "invalid"     // the decision is none that was offered, or a field is missing
+	CodeInvalid   CodeProblem = "invalid"     // the decision was not offered, or a field is missing
 )
 
 func (e *CodeError) Error() string {

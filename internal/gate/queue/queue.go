@@ -1,10 +1,10 @@
-// Package queue holds the questions about calls that wait for a person: the code
-// that names each to people, the state that carries it through a client, until when
-// it can be answered, what was answered, and how many there may be.
+// Package queue holds the questions about calls that wait for a person: the code by
+// which people refer to each, the state that carries it through a client, how long it
+// can be answered, what was answered, and how many questions there may be.
 //
-// It does not decide whether a call happens, and it writes nothing into the log:
-// package gate does. It does not put calls into words; see package prompt. Nothing
-// in it outlives the process.
+// It does not decide whether a call happens, and it writes nothing to the log:
+// package gate does. It does not put calls into words; see package prompt. Nothing in
+// it outlives the process.
 package queue
 
 import (
@@ -22,74 +22,74 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// An Entry is a question that is open, or that was answered and whose call has
-// not been made again. Its exported fields are set before [Queue.Add] and never
-// change.
+// An Entry is a question that is open, or that was answered and whose call has not
+// been made again. Its exported fields are set before [Queue.Add] and never change.
 type Entry struct {
 	Call    *call.Call
 	Box     sandbox.Report // how the call's program is confined, as the question says
-	Changed []string       // what the question says has changed
+	Changed []string       // what has changed, as the question says
 
-	size    Size          // what it takes up of the queue's room; never changes
+	size    Size          // how much of the queue's room it uses; never changes
 	decided chan struct{} // closed with the first ruling
 
 	// Guarded by the queue's lock.
 	shown  Pending
-	nonce  string        // of the state that carries the question; it works as long as the entry is there
+	nonce  string        // of the state that carries the question; valid as long as the entry is in the queue
 	asked  time.Time     // when that state was made
 	taken  chan struct{} // closed when another call takes the question
 	holder Holder
 	ruling *Ruling // what a person decided on the page or in the terminal; nil until then
 }
 
-// A Holder says who has a question.
+// A Holder says who has the question.
 type Holder int
 
 const (
 	HeldByNobody Holder = iota // its call has returned without an answer
-	HeldByCall                 // a call of this process waits for the answer
-	HeldByForm                 // the same, and the client shows the question
-	HeldByClient               // the client shows it, and brings the answer with another call
+	HeldByCall                 // a call in this process waits for the answer
+	HeldByForm                 // the same, and the client also shows the question
+	HeldByClient               // the client shows it, and will return the answer with another call
 )
 
 // waits reports whether a call of this process waits for the answer.
 func (h Holder) waits() bool { return h == HeldByCall || h == HeldByForm }
 
-// A Ticket is a question as a call takes it to a person.
+// A Ticket is a question in the form in which a call takes it to a person.
 type Ticket struct {
 	Shown   Pending         // the question with its code
 	State   string          // comes back with the answer, unchanged; see [Queue.Redeem]
-	Nonce   string          // of the state: names the question to the queue
+	Nonce   string          // of the state: identifies the question to the queue
 	Decided <-chan struct{} // closed when a person answered on the page or in the terminal
 	Taken   <-chan struct{} // closed when the same call, made again, takes the question
 }
 
-// Options are what a queue is made of.
+// Options configure a queue.
 type Options struct {
 	Now    func() time.Time // nil is time.Now
-	People int              // how many persons have an equal part of the room; 0 is one
-	Most   Size             // of all questions together; what is 0 has a default
+	People int              // how many people share the room equally; 0 is one
+	Most   Size             // of all questions together; fields that are 0 have defaults
 }
 
-// A Queue holds the questions of a gate: what the page and the terminal show.
-// Its room is divided among people in equal parts, which nobody can lend or take:
-// what is full is so for one. It is safe for concurrent use. Make one with [New].
+// A Queue holds the questions of a gate, which the page and the terminal show. Its
+// room is divided equally among people, and shares cannot be lent: if one person's
+// share is full, the others' are not affected. It is safe for concurrent use. Make
+// one with [New].
 type Queue struct {
 	now    func() time.Time
 	states *states
-	most   Size // of all together
+	most   Size // of all questions together
 	share  Size // of one person
 
 	mu      sync.Mutex
 	entries map[string]*Entry // :: code → question
-	all     Size              // what entries take up
-	ended   []CodeError       // codes that came to an end, newest last
+	all     Size              // what the entries take up
+	ended   []CodeError       // codes of questions that have ended, newest last
 	past    []Past            // newest last
 	gone    map[string]bool   // :: chat → its client's connection has ended, and its calls have not
 	changed chan struct{}     // closed at the next change
 }
 
-// New returns an empty queue. An error means that the system has no randomness.
+// New returns an empty queue. An error means that the system provides no randomness.
 func New(o Options) (*Queue, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -108,7 +108,7 @@ func New(o Options) (*Queue, error) {
 	}, nil
 }
 
-// lock locks the queue, and drops what is too old.
+// lock locks the queue, and drops what has expired.
 func (q *Queue) lock() (unlock func()) {
 	q.mu.Lock()
 	now := q.now()
@@ -124,8 +124,8 @@ func (q *Queue) lock() (unlock func()) {
 	return q.mu.Unlock
 }
 
-// end drops a question with its state, and remembers its code. The caller holds
-// the lock.
+// end drops a question and its state, and remembers its code. The caller holds the
+// lock.
 func (q *Queue) end(code string, problem CodeProblem, detail string) {
 	if e := q.entries[code]; e != nil {
 		q.states.spend(e.nonce)
@@ -137,13 +137,13 @@ func (q *Queue) end(code string, problem CodeProblem, detail string) {
 	q.change()
 }
 
-// change wakes up whoever shows the queue. The caller holds the lock.
+// change wakes up everybody who shows the queue. The caller holds the lock.
 func (q *Queue) change() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
-// mint makes a state for a question about a call, until when it can be answered.
+// mint makes a state for a question about a call. It is valid until expires.
 func (q *Queue) mint(c *call.Call, expires time.Time) (state, nonce string, err error) {
 	state, nonce, err = q.states.mint(c.Caller.Person, c.Caller.Chat, c.Digest(), expires)
 	if err != nil {
@@ -152,14 +152,15 @@ func (q *Queue) mint(c *call.Call, expires time.Time) (state, nonce string, err 
 	return state, nonce, nil
 }
 
-// ticket is a question as a call takes it. The caller holds the lock.
+// ticket returns a question in the form in which a call takes it. The caller holds
+// the lock.
 func (e *Entry) ticket(state string) *Ticket {
 	return &Ticket{Shown: e.shown, State: state, Nonce: e.nonce, Decided: e.decided, Taken: e.taken}
 }
 
-// Add puts a question into the queue, which becomes its owner. shown is what people
-// see of it, but for its code. When its person has no room left, older questions of
-// the same person make room; with an error, which may be [ErrFull] or [ErrTooLong],
+// Add puts a question into the queue, which then owns it. shown is what people see of
+// it; Add sets its code. If its person has no room left, older questions of the same
+// person are dropped. If there is an error, which may be [ErrFull] or [ErrTooLong],
 // nothing was asked.
 func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 	state, nonce, err := q.mint(e.Call, shown.Expires)
@@ -186,7 +187,7 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 }
 
 // justAdded returns an open question about the call of e that another call waits for.
-// It is nil if a client shows either of them. The caller holds the lock.
+// It returns nil if a client shows either of the two. The caller holds the lock.
 func (q *Queue) justAdded(e *Entry) *Entry {
 	if e.holder != HeldByCall {
 		return nil
@@ -199,12 +200,12 @@ func (q *Queue) justAdded(e *Entry) *Entry {
 	return nil
 }
 
-// ErrEnded is a question that came to an end meanwhile.
+// ErrEnded says that a question has ended meanwhile.
 var ErrEnded = errors.New("the question is no longer open")
 
-// Renew asks a question once more: one that an earlier call left behind, and that
-// [Queue.Again] found, or one that its client does not show after all. Another state
-// carries it, and it is waited for anew.
+// Renew asks a question again: one that an earlier call left behind and that
+// [Queue.Again] found, or one that its client turned out not to show. It gets a new
+// state, and the wait starts anew.
 func (q *Queue) Renew(e *Entry, holder Holder, waits, expires time.Time, note string) (*Ticket, error) {
 	state, nonce, err := q.mint(e.Call, expires)
 	if err != nil {
@@ -225,9 +226,10 @@ func (q *Queue) Renew(e *Entry, holder Holder, waits, expires time.Time, note st
 }
 
 // Redeem spends the state that came with an answer to a question about the call.
-// nonce names the question, also where only the call differs; it is empty when the
-// state is none of the caller's. An authentic state cannot be used again, whatever
-// is returned, unless it is another's: who that is can still answer.
+// nonce identifies the question, even if only the call differs. It is empty if the
+// state does not belong to the caller. An authentic state cannot be used again,
+// whatever Redeem returns, unless it belongs to somebody else, who can then still
+// answer.
 func (q *Queue) Redeem(state string, c *call.Call) (nonce string, err error) {
 	nonce, err = q.states.redeem(state, c.Caller.Person, c.Caller.Chat, c.Digest())
 	if err == nil && !q.has(nonce) {
@@ -236,12 +238,12 @@ func (q *Queue) Redeem(state string, c *call.Call) (nonce string, err error) {
 	return nonce, err
 }
 
-// Again finds the question about this very call that an earlier call of the
-// chat left behind, and what was decided about it: a denial before anything
-// else, then an answer, and otherwise the question that is open for longest. An
-// answer is spent by that. An open question is the caller's from now on, also if
-// the earlier call still waits: its client may have given it up without a word. A
-// question that a client shows stays with the call that it is shown for.
+// Again finds the question about exactly this call that an earlier call of the chat
+// left behind, and what was decided about it. A denial takes precedence, then any
+// other answer, and otherwise the question that has been open longest. Finding an
+// answer spends it. The caller takes over an open question, even if the earlier call
+// still waits: its client may have given it up without saying so. A question that a
+// client shows stays with the call for which it is shown.
 func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, answer *Ruling) {
 	defer q.lock()()
 	rank := func(e *Entry) int {
@@ -258,7 +260,7 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 		switch {
 		case other.Call.Caller.Chat != asked.Caller.Chat, other.Call.Digest() != asked.Digest(), other.holder == HeldByForm:
 		case other.ruling != nil && other.holder == HeldByCall: // the call that waits applies it
-		case other.ruling == nil && other.holder == HeldByClient: // another call's
+		case other.ruling == nil && other.holder == HeldByClient: // it belongs to another call
 		case e == nil, rank(other) < rank(e), rank(other) == rank(e) && other.shown.Asked.Before(e.shown.Asked):
 			e = other
 		}
@@ -274,36 +276,36 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 	return e, nil
 }
 
-// take tells the call that waits for the question that another has it now. It is done
-// together with the new state: several calls may have found the question before.
+// take tells the call that waits for the question that another call has taken it. It
+// is called together with making the new state, since several calls may have found
+// the question before.
 func (e *Entry) take() {
 	close(e.taken)
 	e.taken = make(chan struct{})
 }
 
-// noteCarried is said of a question that the client shows by itself.
+// noteCarried is the note on a question that the client shows too.
 const noteCarried = "The client shows this question, too."
 
-// noteStillShown is said of such a question that was allowed elsewhere.
+// noteStillShown is the note on such a question once it was allowed elsewhere.
 const noteStillShown = "Allowed. The client still shows its form, and goes on when it is answered there, too. A denial there takes this back."
 
-// carry marks a question as one that its client shows and brings back, if it is one.
+// carry sets the note on a question that its client shows and returns, if it is one.
 func (e *Entry) carry() {
 	if e.shown.Carried = e.holder == HeldByClient; e.shown.Carried {
 		e.shown.Note = noteCarried
 	}
 }
 
-// mark marks a question as one whose client is gone, if a call waits for it.
+// mark marks a question whose client is gone, if a call waits for it.
 func (e *Entry) mark(gone bool) {
 	if gone && e.holder.waits() {
 		e.shown.Gone, e.shown.Note = true, noteGone
 	}
 }
 
-// Leave marks a question as one that nobody holds any more, unless it was
-// answered in this very moment. It returns the question as it is then shown, and
-// that answer.
+// Leave marks a question as one that nobody holds any more, unless it was answered
+// just now. It returns the question as it is then shown, and that answer.
 func (q *Queue) Leave(nonce, note string) (e *Entry, shown Pending, answer *Ruling) {
 	defer q.lock()()
 	e = q.find(nonce)
@@ -312,13 +314,13 @@ func (q *Queue) Leave(nonce, note string) (e *Entry, shown Pending, answer *Ruli
 	}
 	if e.ruling == nil {
 		e.holder, e.shown.Waits, e.shown.Note = HeldByNobody, time.Time{}, note
-		e.shown.Gone, e.shown.Carried = false, false // nothing starts by an answer
+		e.shown.Gone, e.shown.Carried = false, false // an answer starts nothing
 		q.change()
 	}
 	return e, e.shown, e.ruling
 }
 
-// find returns the question that a state carries. The caller holds the lock.
+// find returns the question for a state's nonce. The caller holds the lock.
 func (q *Queue) find(nonce string) *Entry {
 	for _, e := range q.entries {
 		if nonce != "" && e.nonce == nonce {
@@ -328,14 +330,14 @@ func (q *Queue) find(nonce string) *Entry {
 	return nil
 }
 
-// has reports whether a question is there for a state.
+// has reports whether there is a question for a state's nonce.
 func (q *Queue) has(nonce string) bool {
 	defer q.lock()()
 	return q.find(nonce) != nil
 }
 
-// Finish takes the question that a state carries out of the queue, with the ruling
-// that was given on it meanwhile. Either is nil when there is none.
+// Finish removes the question with this nonce from the queue, and returns it with the
+// ruling that was made on it meanwhile. Each is nil if there is none.
 func (q *Queue) Finish(nonce string, problem CodeProblem, detail string) (*Entry, *Ruling) {
 	defer q.lock()()
 	e := q.find(nonce)
@@ -346,8 +348,8 @@ func (q *Queue) Finish(nonce string, problem CodeProblem, detail string) (*Entry
 	return e, e.ruling
 }
 
-// Asked returns the question that a state carries, and when it was asked with that
-// state; nil if there is none.
+// Asked returns the question with this nonce, and when it was asked with that state;
+// nil if there is none.
 func (q *Queue) Asked(nonce string) (*Entry, time.Time) {
 	defer q.lock()()
 	if e := q.find(nonce); e != nil {
@@ -356,7 +358,7 @@ func (q *Queue) Asked(nonce string) (*Entry, time.Time) {
 	return nil, time.Time{}
 }
 
-// RulingOn returns what was decided about a question on another channel.
+// RulingOn returns what was decided about a question over another channel.
 func (q *Queue) RulingOn(nonce string) *Ruling {
 	defer q.lock()()
 	if e := q.find(nonce); e != nil {
@@ -365,11 +367,11 @@ func (q *Queue) RulingOn(nonce string) *Ruling {
 	return nil
 }
 
-// noteGone is said of a question whose client is gone.
+// noteGone is the note on a question whose client is gone.
 const noteGone = "The client is gone, so nobody may take the result, and its server ends within seconds."
 
-// Abandon marks the questions of a chat whose client is gone, those that are still
-// to come among them, when a call waits for the answer. The others end.
+// Abandon marks the questions of a chat whose client is gone, including questions
+// still to come, if a call waits for the answer. The others end.
 func (q *Queue) Abandon(chat string) {
 	defer q.lock()()
 	q.gone[chat] = true
@@ -418,16 +420,16 @@ func (q *Queue) Outcome(run, text string) {
 	}
 }
 
-// Pending returns the calls that wait for a person, and those whose answer
-// waits for the call, oldest first.
+// Pending returns the calls that wait for a person, and those whose answer waits for
+// the call, oldest first.
 func (q *Queue) Pending() []Pending { return q.PendingOf(func(*call.Call) bool { return true }) }
 
-// PendingOf is [Queue.Pending] for the calls that a function chooses.
+// PendingOf is [Queue.Pending] for the calls for which choose returns true.
 func (q *Queue) PendingOf(choose func(*call.Call) bool) []Pending {
 	defer q.lock()()
 	var all []Pending
 	for _, e := range q.entries {
-		// A denial is kept for the call that is made again; nobody has to look at it.
+		// A denial is kept for when the call is made again; nobody needs to see it.
 		if (e.ruling == nil || e.ruling.Decision != Deny) && choose(e.Call) {
 			all = append(all, e.shown)
 		}
@@ -438,7 +440,7 @@ func (q *Queue) PendingOf(choose func(*call.Call) bool) []Pending {
 	return all
 }
 
-// History returns the newest decisions, the newest first, at most 200.
+// History returns the latest decisions, newest first, at most 200.
 func (q *Queue) History() []Past {
 	defer q.lock()()
 	past := slices.Clone(q.past)
@@ -446,22 +448,21 @@ func (q *Queue) History() []Past {
 	return past
 }
 
-// Ended returns the newest questions that came to an end, and how; the newest
-// last, at most 200.
+// Ended returns the questions that ended last, and how, newest last, at most 200.
 func (q *Queue) Ended() []CodeError {
 	defer q.lock()()
 	return slices.Clone(q.ended)
 }
 
-// Changes returns a channel that is closed when the queue or the history
-// changes next. Taking it before reading misses nothing.
+// Changes returns a channel that is closed at the next change of the queue or the
+// history. Take it before you read them, so that no change is missed.
 func (q *Queue) Changes() <-chan struct{} {
 	defer q.lock()()
 	return q.changed
 }
 
-// CallOf returns the call that a question is about, by its code as a person typed it;
-// nil if no question has it.
+// CallOf returns the call of a question, by its code as a person typed it; nil if no
+// question has that code.
 func (q *Queue) CallOf(typed string) *call.Call {
 	defer q.lock()()
 	if e := q.entries[canonicalCode(typed)]; e != nil {
@@ -470,9 +471,9 @@ func (q *Queue) CallOf(typed string) *call.Call {
 	return nil
 }
 
-// Rule puts a verdict on the question with this code, as a person typed it. Where no
-// call waits for it, it can be used for as long as lasts. The first verdict counts;
-// only a denial takes another back. An error is a [*CodeError].
+// Rule puts a verdict on the question with this code, as a person typed it. If no
+// call waits for it, it can be used for the time lasts. The first verdict counts;
+// only a denial can take back another. An error is a [*CodeError].
 func (q *Queue) Rule(typed string, v Verdict, lasts time.Duration) (*Ruling, error) {
 	code := canonicalCode(typed)
 	defer q.lock()()
@@ -514,7 +515,7 @@ func (q *Queue) Rule(typed string, v Verdict, lasts time.Duration) (*Ruling, err
 	return r, nil
 }
 
-// Drop takes a question out of the queue.
+// Drop removes a question from the queue.
 func (q *Queue) Drop(e *Entry, detail string) {
 	defer q.lock()()
 	if q.entries[e.shown.Code] == e {
@@ -522,8 +523,8 @@ func (q *Queue) Drop(e *Entry, detail string) {
 	}
 }
 
-// Withdraw takes a question out of the queue that nobody has answered. It
-// reports false when somebody has.
+// Withdraw removes a question that nobody has answered from the queue. It reports
+// false if somebody has.
 func (q *Queue) Withdraw(e *Entry, detail string) bool {
 	defer q.lock()()
 	if e.ruling != nil {
@@ -535,8 +536,8 @@ func (q *Queue) Withdraw(e *Entry, detail string) bool {
 	return true
 }
 
-// refuses says why a verdict cannot be given on a question; nil when it can.
-// The caller holds the queue's lock.
+// refuses returns why a verdict cannot be given on a question, or nil if it can. The
+// caller holds the queue's lock.
 func (e *Entry) refuses(v Verdict) *CodeError {
 	code := e.shown.Code
 	if e.ruling != nil && (v.Decision != Deny || e.ruling.Decision == Deny) {

@@ -10,16 +10,16 @@ import (
 // Bounds of a queue.
 const (
 	maxPending = 2048     // questions at one time
-	maxText    = 4 << 20  // bytes of their texts: what shows them all has to be sent and read
-	maxKept    = 32 << 20 // bytes of all that they keep, which is more than is shown
-	maxPast    = 200      // decisions remembered, and as many codes that came to an end
+	maxText    = 4 << 20  // bytes of their texts, since whoever shows them must send and read them all
+	maxKept    = 32 << 20 // bytes of everything that they keep, which is more than is shown
+	maxPast    = 200      // remembered decisions, and as many codes of questions that have ended
 )
 
-// A Size is how much of a queue is used, or may be.
+// A Size is how much of a queue is used, or may be used.
 type Size struct {
 	Questions int
 	Text      int // bytes that are shown
-	Kept      int // bytes, those of Text among them
+	Kept      int // bytes, including those of Text
 }
 
 func (s Size) plus(b Size) Size {
@@ -35,12 +35,12 @@ func (s Size) within(most Size) bool {
 	return s.Questions <= most.Questions && s.Text <= most.Text && s.Kept <= most.Kept
 }
 
-// part is what one of so many people has of s.
+// part returns the share of s for one of this many people.
 func (s Size) part(people int) Size {
 	return Size{max(1, s.Questions/people), s.Text / people, s.Kept / people}
 }
 
-// measure is what a question takes up, from the moment it is asked.
+// measure returns how much room a question takes up.
 func (e *Entry) measure() Size {
 	req := e.Call.Request
 	req.Pack.Files = nil // shared by all requests about the pack
@@ -48,18 +48,18 @@ func (e *Entry) measure() Size {
 	return Size{1, text, text + call.Size(req)}
 }
 
-// person is whose room the question takes up.
+// person returns the person whose room the question takes up.
 func (e *Entry) person() string { return e.Call.Caller.Person }
 
-// Why there is no room for a question.
+// Errors for a question that the queue has no room for.
 var (
 	ErrFull    = errors.New("too many calls wait for an answer")
 	ErrTooLong = errors.New("the call, or the question about it, is longer than the room that one of so many people has")
 )
 
-// put gives a question a code and a place. When its person has no room left, older
-// questions of the same person make room; with an error it has no place. The caller
-// holds the lock.
+// put gives a question a code and a place. If its person has no room left, older
+// questions of the same person are dropped. If there is an error, the question has no
+// place. The caller holds the lock.
 func (q *Queue) put(e *Entry) error {
 	e.size = e.measure()
 	if !e.size.within(q.share) {
@@ -70,7 +70,7 @@ func (q *Queue) put(e *Entry) error {
 			return ErrFull
 		}
 	}
-	// More people than were announced: nobody loses anything to them.
+	// There are more people than expected: nobody loses their questions to them.
 	if !q.all.plus(e.size).within(q.most) {
 		return ErrFull
 	}
@@ -82,7 +82,7 @@ func (q *Queue) put(e *Entry) error {
 	return nil
 }
 
-// used is how much of the queue a person uses. The caller holds the lock.
+// used returns how much of the queue a person uses. The caller holds the lock.
 func (q *Queue) used(person string) (s Size) {
 	for _, e := range q.entries {
 		if e.person() == person {
@@ -92,10 +92,10 @@ func (q *Queue) used(person string) (s Size) {
 	return s
 }
 
-// makeRoom drops the oldest question of a person that no call of this process
-// waits for, of the chat of theirs that has the most of them. Those that somebody
-// allowed go only when there are no others, and a denial stays for its time: the
-// call that is made again must not be asked about. The caller holds the lock.
+// makeRoom drops the oldest question of a person that no call of this process waits
+// for, from the chat of theirs that has most such questions. It drops questions that
+// were allowed only if there are no others. It keeps denials until they expire: a
+// call that is made again must not be asked about again. The caller holds the lock.
 func (q *Queue) makeRoom(person string) bool {
 	open := make(map[string][]*Entry) // :: chat → its questions
 	var allowed []*Entry

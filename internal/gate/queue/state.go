@@ -18,20 +18,20 @@ import (
 type states struct {
 	key   [32]byte
 	now   func() time.Time
-	share int // how many questions of one person may wait
+	share int // how many open questions one person may have
 
 	mu   sync.Mutex
-	open map[string]waiting // :: nonce → its question; an entry is redeemed at most once
+	open map[string]waiting // :: nonce → its question; each is redeemed at most once
 }
 
-// waiting is a question that may still be answered.
+// waiting is a question that can still be answered.
 type waiting struct {
 	person, chat string
 	expires      time.Time
 }
 
-// maxOpen bounds the questions that may wait at once, so that a client which
-// never answers cannot fill the memory. Each person has an equal share of it.
+// maxOpen bounds the number of open questions, so that a client that never answers
+// cannot fill the memory. Each person has an equal share of it.
 const maxOpen = 4096
 
 type token struct {
@@ -40,20 +40,20 @@ type token struct {
 	Expires int64  `json:"e"` // Unix seconds
 }
 
-// Why a state does not carry an answer to a question about the call.
+// Errors for a state that does not carry an answer to a question about the call.
 var (
 	ErrNoState = errors.New("an answer came that nobody asked for")
 	ErrForged  = errors.New("the state is not one this server made")
 	ErrSpent   = errors.New("the state was used before, or is too old")
 	ErrOther   = errors.New("the state belongs to another call, or something about the call changed since the question")
-	// ErrTheirs says no more than ErrOther: whose it is, is nobody else's business.
+	// ErrTheirs has the same text as ErrOther: it must not reveal whose state it is.
 	ErrTheirs = errors.New(ErrOther.Error())
 )
 
-// errTooManyStates keeps a question from being made.
+// errTooManyStates says that no more questions can be made now.
 var errTooManyStates = errors.New("too many questions are open")
 
-// newStates makes states for so many people.
+// newStates returns states for this many people.
 func newStates(now func() time.Time, people int) (*states, error) {
 	s := &states{now: now, share: max(1, maxOpen/people), open: make(map[string]waiting)}
 	if _, err := rand.Read(s.key[:]); err != nil {
@@ -62,8 +62,8 @@ func newStates(now func() time.Time, people int) (*states, error) {
 	return s, nil
 }
 
-// mint returns a state for the call with this digest of a person's chat, good
-// until expires, and what names its question.
+// mint returns a state for the call with this digest in a person's chat, valid until
+// expires, and the nonce that identifies its question.
 func (s *states) mint(person, chat, call string, expires time.Time) (state, nonce string, err error) {
 	nonce = rand.Text()
 	raw, err := json.Marshal(token{Nonce: nonce, Call: call, Expires: expires.Unix()})
@@ -81,9 +81,9 @@ func (s *states) mint(person, chat, call string, expires time.Time) (state, nonc
 	return body + "." + s.mac(body), nonce, nil
 }
 
-// makeRoom drops what is too old, and when a person still has their share, the
-// oldest question of that person's chat that has the most: whoever never answers
-// harms themselves only. The caller holds the lock.
+// makeRoom drops what has expired. If the person still has their full share, it drops
+// the oldest question in that person's chat with the most questions: somebody who
+// never answers harms only themselves. The caller holds the lock.
 func (s *states) makeRoom(person string) {
 	if len(s.open) < s.share {
 		return
@@ -129,16 +129,17 @@ func (s *states) forget(chat string) {
 	}
 }
 
-// redeem spends a state that a person's chat brings for the call with this
-// digest. Whatever it returns, an authentic state cannot be used again, unless it
-// is another's: who that is can still answer. nonce names its question, and is
-// empty when it is not authentic, was spent or is another's.
+// redeem spends a state that a person's chat returns for the call with this digest.
+// An authentic state cannot be used again, whatever redeem returns, unless it belongs
+// to somebody else, who can then still answer. nonce identifies its question. It is
+// empty if the state is not authentic, was already spent, or belongs to somebody
+// else.
 func (s *states) redeem(state, person, chat, call string) (nonce string, err error) {
 	if state == "" {
 		return "", ErrNoState
 	}
-	// The text is authenticated, not what it decodes to: base64 has several
-	// texts for the same bytes.
+	// Authenticate the text and not what it decodes to: base64 has several texts for
+	// the same bytes.
 	body, mac, ok := strings.Cut(state, ".")
 	if !ok || !hmac.Equal([]byte(mac), []byte(s.mac(body))) {
 		return "", ErrForged
@@ -161,8 +162,8 @@ func (s *states) redeem(state, person, chat, call string) (nonce string, err err
 	if theirs {
 		return "", ErrTheirs
 	}
-	// Both clocks count: the monotonic one, in w.expires, does not go back when
-	// somebody sets the time, and the other does not stop while the machine
+	// Check both clocks: the monotonic one, in w.expires, does not go back when
+	// somebody sets the time, and the wall clock does not stop while the machine
 	// sleeps.
 	now := s.now()
 	switch {

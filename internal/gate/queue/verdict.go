@@ -17,8 +17,8 @@ type Decision string
 const (
 	Deny Decision = ""     // this call does not happen
 	Once Decision = "once" // this exact call, one time
-	Chat Decision = "chat" // and the like of it, until the chat ends
-	// Always is the like of it in every chat, until anything about it changes.
+	Chat Decision = "chat" // and calls like it, until the chat ends
+	// Always allows calls like it in every chat, until anything about it changes.
 	Always Decision = "always"
 )
 
@@ -32,8 +32,8 @@ func (d Decision) String() string {
 	return string(d)
 }
 
-// ParseDecision returns the decision that String spells as word, and reports
-// whether there is one.
+// ParseDecision returns the decision that String spells as word. ok is false if there
+// is none.
 func ParseDecision(word string) (d Decision, ok bool) {
 	switch word {
 	case denyWord:
@@ -44,21 +44,21 @@ func ParseDecision(word string) (d Decision, ok bool) {
 	return Deny, false
 }
 
-// The channels by which a decision comes about, as the audit log has them.
+// The channels over which decisions are made, as the audit log names them.
 const (
 	ChannelElicitation = "elicitation" // the client's own form
 	// ChannelCard is elicitation by a client that said that it can show our card in
-	// place of its form. Which of them the person saw, only the client knows.
+	// place of its form. Only the client knows which of them the person saw.
 	ChannelCard = "elicitation+app"
 	// ChannelApp is a card beside the result of a tool, in a client that cannot ask.
 	ChannelApp      = "app"
 	ChannelPage     = "page"     // the approval page
 	ChannelTerminal = "terminal" // packs-mcp approvals, call and test
-	ChannelCommand  = "command"  // the command line itself, as with packs-mcp call --yes
+	ChannelCommand  = "command"  // the command line itself, such as packs-mcp call --yes
 	ChannelGrant    = "grant"    // a person's earlier answer
 	ChannelRule     = "rule"     // a rule of the user's
 	ChannelPolicy   = "policy"   // the policy the user chose
-	ChannelPrompt   = "prompt"   // a prompt that, the client says, a person chose in it
+	ChannelPrompt   = "prompt"   // a prompt that a person chose in the client, as the client says
 )
 
 // A Verdict is what a person decided about a pending call.
@@ -67,16 +67,17 @@ type Verdict struct {
 	Values   map[string]string // :: a field's name → what the person filled in
 	Channel  string            // how the person was asked: one of the channels above
 	Note     string            // how it was given, for the log; may be empty
-	// By is who decided; nil is the operator, at the server's own page or terminal.
+	// By is the person who decided; nil is the operator, at the server's own page or
+	// terminal.
 	By *approvers.Person
-	// Gone says that the person allows the call though its client is gone.
+	// Gone says that the person allows the call although its client is gone.
 	Gone bool
-	// Nobody says that no person decided this: it is a denial that came of a wrong
-	// answer, and Note says of which.
+	// Nobody says that no person decided this: it is a denial caused by a wrong
+	// answer, which Note describes.
 	Nobody bool
 }
 
-// A Choice is one answer a person may give, in the words shown with it.
+// A Choice is one answer that a person may give, in the words shown with it.
 type Choice struct {
 	Value string // "once", "chat", "always" or "deny"
 	// Title has at most 40 characters, the first of which say how far the answer
@@ -84,12 +85,12 @@ type Choice struct {
 	Title string
 	// Means is a sentence: what the answer covers, and until when.
 	Means string
-	// Lasts says that "once" holds for later calls as well, as Title tells.
+	// Lasts says that "once" holds for later calls too, as Title says.
 	Lasts bool
 }
 
-// Offers reports whether a decision is one of the choices. [Deny] is the only
-// denial: the word for it, taken for a Decision, would not compare equal to it.
+// Offers reports whether a decision is one of the choices. [Deny] is the only denial:
+// a Decision made from the word "deny" does not equal it.
 func Offers(choices []Choice, d Decision) bool {
 	return d != denyWord && slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == d.String() })
 }
@@ -97,8 +98,8 @@ func Offers(choices []Choice, d Decision) bool {
 // maxValue bounds what a person fills in, in bytes.
 const maxValue = 16 << 10
 
-// MissingValue says what is wrong with the values that were filled in; empty
-// for nothing.
+// MissingValue returns what is wrong with the values that were filled in; empty for
+// nothing.
 func MissingValue(fields []call.Field, values map[string]string) string {
 	for _, f := range fields {
 		switch v := values[f.Name]; {
@@ -118,32 +119,33 @@ func MissingValue(fields []call.Field, values map[string]string) string {
 	return ""
 }
 
-// A Ruling is a verdict on an entry of the queue. When no call of this process
-// waits for it, whoever decided records it at once and calls [Ruling.Settle].
+// A Ruling is a verdict on an entry of the queue. If no call of this process waits
+// for it, the code that made the decision records it at once and calls
+// [Ruling.Settle].
 type Ruling struct {
 	Verdict
 	At     time.Time
 	Entry  *Entry
 	Shown  Pending // the question with the verdict
-	Before *Ruling // the one that it takes back; nil when it is the first
+	Before *Ruling // the ruling that this one takes back; nil if it is the first
 
 	settled chan struct{} // closed by Settle; nil when a call of this process waits
-	err     error         // of recording it; read it when settled is closed
-	kept    string        // digest of the grant that it made, to be read likewise
+	err     error         // from recording it; read it only after settled is closed
+	kept    string        // digest of the grant that it made; read like err
 }
 
 // Late reports whether no call of this process waits for the ruling.
 func (r *Ruling) Late() bool { return r.settled != nil }
 
 // Settle says that a late ruling was recorded, or why it was not, and the digest of
-// the grant that it made, if it made one. It is called once.
+// the grant that it made, if any. It is called once.
 func (r *Ruling) Settle(kept string, err error) {
 	r.kept, r.err = kept, err
 	close(r.settled)
 }
 
-// Settled waits until a late ruling is recorded, and returns what [Ruling.Settle]
-// was told. Of any other it returns nothing at once.
+// Settled waits until a late ruling is recorded, and returns the arguments of
+// [Ruling.Settle]. For any other ruling it returns zero values at once.
 func (r *Ruling) Settled() (kept string, err error) {
 	if r.settled == nil {
 		return "", nil
@@ -152,7 +154,7 @@ func (r *Ruling) Settled() (kept string, err error) {
 	return r.kept, r.err
 }
 
-// Answered says how and when a call was decided about, for people.
+// Answered returns how and when a call was decided about, for people.
 func Answered(d Decision, channel string, at time.Time) string {
 	done := "allowed"
 	if d == Deny {
@@ -176,5 +178,5 @@ func spokenChannel(channel string) string {
 	}
 }
 
-// Clock is a time of day as people read it.
+// Clock formats a time of day for people.
 func Clock(t time.Time) string { return t.Local().Format("15:04:05") }
