@@ -59,7 +59,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 				return false
 			}
 			if needsTools(at, name) && !d.Tools && len(v.toolFiles()) == 0 {
-				continue // a note or some other page: many have frontmatter
+				continue // a note or another page: many have frontmatter
 			}
 			if !d.Doc.IsZero() && !diag.HasErrors(d.Problems) {
 				entry, doc, problems = name, d.Doc, slices.Clone(d.Problems)

@@ -33,7 +33,7 @@ func (s *scanner) holdsTools(at string) bool {
 	return s.root.Tools || at == "." || path.Base(at) == "tools" || slices.Contains(strings.Split(at, "/"), "tools.d")
 }
 
-// loose adds each tool file of a directory as a pack.
+// loose adds each tool file in a directory as a pack.
 func (s *scanner) loose(v *visit) {
 	if v.isPack || v.place.inPack || !s.holdsTools(v.place.at) {
 		return
@@ -42,7 +42,7 @@ func (s *scanner) loose(v *visit) {
 		if !isToolPack(e) {
 			continue
 		}
-		if s.dirs++; s.dirs > s.bounds.dirs { // each is a pack, as a directory may be
+		if s.dirs++; s.dirs > s.bounds.dirs { // each counts like a directory, which may be a pack
 			s.isFull(v.place.below(e.Name, v.path(e.Name)))
 			return
 		}
@@ -55,10 +55,10 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 	v.vanished = false
 	if e.Mode&fs.ModeSymlink != 0 {
 		v.now.Always = true
-		if !s.mayFollow(v.place) { // which it is as a directory, too
+		if !s.mayFollow(v.place) { // the walk follows it too, since it may lead to a directory
 			return
 		}
-		// What a pack's digest covers is a file, not a link to one.
+		// A pack's digest covers a file, but not a link to one.
 		target, err := filepath.EvalSymlinks(file)
 		if err != nil {
 			s.note(err)
@@ -71,7 +71,7 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 		file = target
 	}
 	if s.visited.has(file) {
-		return // by a link, or by its own name
+		return // it was already found, through a link or directly
 	}
 	s.visited.add(file)
 	file, at := s.keepPlace(file, v.place.below(e.Name, v.path(e.Name)).at)
@@ -112,8 +112,8 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 	}
 }
 
-// source returns the bytes of a loose tool's file, and what the system said of
-// it before they were read.
+// source returns the bytes of a loose tool's file, and its file information from
+// before they were read.
 func (p *Pack) source() ([]byte, os.FileInfo, error) {
 	dir, err := p.OpenDir()
 	if err != nil {
@@ -181,12 +181,12 @@ func document(t *tools.Tool, max int) []byte {
 	return cut
 }
 
-// inline is text on one line.
+// inline returns text on one line.
 func inline(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text)
 }
 
-// looseBody is Body of a loose tool: the whole document at once, cut to length.
+// looseBody is Body for a loose tool: the whole document, cut to length.
 func (p *Pack) looseBody(offset, length int64) (*packfs.Page, error) {
 	dir, err := p.OpenDir()
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *Pack) looseBody(offset, length int64) (*packfs.Page, error) {
 		return nil, err
 	}
 	t, _ := ParseLoose(p.Entry, src, tools.Limits{})
-	if t == nil { // no longer what it was when it was found
+	if t == nil { // it is no longer the tool that was found
 		return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.ToolsFile})
 	}
 	page := &packfs.Page{Path: p.Entry, UTF8: true, MIME: "text/markdown"}

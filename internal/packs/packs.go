@@ -142,9 +142,9 @@ type Options struct {
 	Attached attach.Set // what a person attached and detached
 	Attach   []string   // ids, whole and in any letter case, attached whatever Attached says; "all" for every pack
 	Limits   Limits
-	Patient  bool         // every document is read, however long that takes; of [Scan] only
+	Patient  bool         // read every document, however long that takes; for [Scan] only
 	Logger   *slog.Logger // nil: no log
-	Index    memo.Index   // of a Library only; the zero value keeps nothing on disk
+	Index    memo.Index   // for a Library only; the zero value keeps nothing on disk
 
 	clock  func() time.Time // nil: time.Now; tests only
 	bounds bounds           // of the walk; zero: the usual ones; others in tests only
@@ -161,7 +161,7 @@ type Pack struct {
 	// Dir is the pack's directory, or the file of a loose tool: absolute, symlinks
 	// resolved, and unique in a Catalog.
 	Dir       string
-	*Origin            // what it has in common with all packs of its root; nil of none that was found
+	*Origin            // what all packs of its root have in common; nil only before the pack is found
 	Trust     Trust    // never empty
 	Entry     string   // path of the entry document inside the pack, with slashes
 	ToolFiles []string // paths of its tools.json and *.tool.json, with slashes; the entry document may declare tools too
@@ -178,9 +178,9 @@ type Pack struct {
 	Frontmatter frontmatter.Summary
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
-	folder packfs.Which // what was at Dir when it was found
-	state  uint64       // of the stamps of its entry document and files with tools
-	path   string       // relative to the root, with slashes; by the way it was found
+	folder packfs.Which // identifies the directory at Dir when it was found
+	state  uint64       // derived from the stamps of its entry document and tool files
+	path   string       // relative to the root, with slashes; the path by which it was found
 }
 
 // An Origin says where packs come from. All packs of a root share one.
@@ -196,20 +196,20 @@ type Origin struct {
 // [Library.ReadOn].
 func (p *Pack) IsUnread() bool { return isUnread(p.Problems) }
 
-// Tags are those of the frontmatter.
+// Tags returns the tags in the frontmatter.
 func (p *Pack) Tags() []string { return p.Frontmatter.Tags() }
 
-// Modes are those of the frontmatter.
+// Modes returns the modes in the frontmatter.
 func (p *Pack) Modes() []string { return p.Frontmatter.Modes() }
 
-// Docs are the paths of the additional documents that the configuration names
-// for this pack.
+// Docs returns the paths of the additional documents that the configuration names for
+// this pack.
 func (p *Pack) Docs() []string { return p.docs[p.path] }
 
 // Limits returns the bounds under which the pack is read.
 func (p *Pack) Limits() Limits { return p.limits }
 
-// State returns a number that differs when the entry document or a file with tools was
+// State returns a number that changes if the entry document or a tool file was
 // written between two scans.
 func (p *Pack) State() uint64 { return p.state }
 
@@ -233,8 +233,8 @@ func (p *Pack) openDir() (*packfs.Dir, error) {
 	return packfs.OpenWhich(p.Dir, p.folder)
 }
 
-// Folder returns the pack's directory; of a loose tool, the one that its file
-// is in.
+// Folder returns the pack's directory. For a loose tool, it is the directory that
+// holds its file.
 func (p *Pack) Folder() string {
 	if p.Loose {
 		return filepath.Dir(p.Dir)

@@ -71,42 +71,42 @@ func rescan(ctx context.Context, opts Options, before []*memo.Memo, touched map[
 
 // scanner walks one root.
 type scanner struct {
-	ctx       context.Context // of the one call of Scan that made this
+	ctx       context.Context // of the call of Scan that made this scanner
 	root      *Root
 	origin    *Origin
 	bounds    bounds
 	clock     func() time.Time
-	before    *memo.Memo      // of the scan before; nil: none
-	old       *memo.Memo      // before, if it is of dir; otherwise an empty one
+	before    *memo.Memo      // of the previous scan; nil: none
+	old       *memo.Memo      // before, if it is for dir; otherwise an empty one
 	touched   map[string]bool // see rescan
 	dir       string          // the root's directory, absolute, symlinks resolved
 	stamps    memo.Stamper
 	dirs      int
 	reads     int      // directories and documents that were opened
-	steps     int      // that documents took to read
-	linkSteps int      // of these, taken by documents that are links
-	unread    int      // documents for which there were no steps left
-	fullAt    *place   // the first directory for which there was no room; nil: there was for all
-	deep      int      // directories that hold others which are too deep
+	steps     int      // steps that reading the documents took
+	linkSteps int      // the part of these for documents that are links
+	unread    int      // documents that were not read for lack of steps
+	fullAt    *place   // the first directory that exceeded the bound; nil: none did
+	deep      int      // directories whose subdirectories are too deep
 	deepAt    place    // the first of them
 	visited   seen     // directories relative to dir, and absolute paths of loose tools, symlinks resolved
-	links     []place  // symlinks met on the way, which may lead to directories
-	follows   int      // how many symlinks were followed, or are in links
-	hints     []string // why documents of the root's own directory do not count
-	head      []byte   // of the document that is read; what is made of it shares nothing with it
+	links     []place  // symlinks met so far, which may lead to directories
+	follows   int      // how many symlinks were followed, or wait in links
+	hints     []string // why documents in the root's own directory do not count
+	head      []byte   // of the current document; what is made from it does not share its memory
 	whole     bool     // see [Options]
-	starved   error    // the first that was one of those
+	starved   error    // the first error that says the process ran out of something
 
 	found    []*Pack
 	problems []diag.Diagnostic
-	out      memo.Writer       // of the tree that is remembered
-	names    map[string]string // those that many packs have, once
+	out      memo.Writer       // writes the tree to remember
+	names    map[string]string // one copy of each name that many packs have
 	places   arena             // absolute paths of packs
 	texts    arena             // of documents
 	free     []Pack            // see newPack
 }
 
-// remember returns what to remember for the next scan, and nothing else of s.
+// remember returns what to remember for the next scan. It keeps nothing else of s.
 func (s *scanner) remember() *memo.Memo {
 	m := s.out.Memo(s.dir)
 	m.Reads, m.Steps, m.Unread = s.reads, s.steps, s.unread
@@ -114,24 +114,24 @@ func (s *scanner) remember() *memo.Memo {
 	return m
 }
 
-// wasTouched reports whether something in a directory, or in the folder tools of
-// it, may have changed.
+// wasTouched reports whether something in a directory, or in its folder tools, may
+// have changed.
 func (s *scanner) wasTouched(dir string) bool {
 	return s.touched == nil || s.touched[dir] || s.touched[dir+string(filepath.Separator)+"tools"]
 }
 
-// place is where a directory is.
+// A place says where a directory is.
 type place struct {
-	at     string // relative to the root, by the way it was found; its id comes from this
+	at     string // relative to the root, by the path under which it was found; the id comes from this
 	actual string // the same, symlinks resolved (of a link: all but the last)
 	depth  int
 	inPack bool    // below a pack
-	aside  bool    // in a folder of a plugin that is for other things than packs
+	aside  bool    // in a folder of a plugin that does not hold packs
 	budget *budget // nil outside of packs
 }
 
-// below returns the place of what is called name in p, and whose absolute path is
-// full, symlinks resolved.
+// below returns the place of the entry called name in p. full is its absolute path,
+// symlinks resolved.
 func (p place) below(name, full string) place {
 	p.depth++
 	same := p.at == p.actual
@@ -139,7 +139,7 @@ func (p place) below(name, full string) place {
 	if p.actual != "." {
 		length += len(p.actual) + 1
 	}
-	p.actual = filepath.ToSlash(full[len(full)-length:]) // the same text, once
+	p.actual = filepath.ToSlash(full[len(full)-length:]) // shares memory with full
 	if same {
 		p.at = p.actual
 	} else {
@@ -148,7 +148,7 @@ func (p place) below(name, full string) place {
 	return p
 }
 
-// join is path.Join of a clean path and a name.
+// join is path.Join for a clean path and a name.
 func join(dir, name string) string {
 	if dir == "." {
 		return name
@@ -197,7 +197,7 @@ func (s *scanner) scan() error {
 		top.remember(0)
 	}
 	if err := s.walk(top); err != nil || s.out.Size() == 0 {
-		return err // or it said why
+		return err // it was already reported, or err says it
 	}
 	// Links are followed last, so that a pack that is also reachable without a link
 	// gets its id from that path.
@@ -273,8 +273,8 @@ func (s *scanner) missing(err error) {
 	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+packfs.Cause(err), "check that it is a directory and that you may read it")
 }
 
-// walk looks at one directory and those below, and remembers them, if it can be
-// read. The error is that of ended.
+// walk looks at one directory and those below it, and remembers them if they can be
+// read. Its error is that of ended.
 func (s *scanner) walk(v *visit) error {
 	if err := s.ended(); err != nil {
 		return err
@@ -297,7 +297,7 @@ func (s *scanner) walk(v *visit) error {
 		case strangeName(path.Base(p.at)):
 			s.reportDir(p, CodeRootUnreadable, fmt.Sprintf("no path can have the name %q on every system, so nothing in this directory was looked at", path.Base(p.at)),
 				"rename it: no colon, no backslash, and on Windows no space or dot at the end")
-		case !errors.Is(err, packfs.ErrNotFound): // otherwise gone since
+		case !errors.Is(err, packfs.ErrNotFound): // otherwise it was removed meanwhile
 			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+packfs.Cause(err), "check that you may read it")
 		}
 		return nil
@@ -307,7 +307,7 @@ func (s *scanner) walk(v *visit) error {
 	}
 	if v.isPack {
 		p.inPack = true
-		if p.depth > 0 && p.budget == nil { // packs inside of packs share it
+		if p.depth > 0 && p.budget == nil { // nested packs share the budget
 			p.budget = &budget{s.bounds.packDirs, s.bounds.packLinks, s.bounds.packSteps}
 		}
 	}
@@ -326,7 +326,7 @@ func (s *scanner) walk(v *visit) error {
 	return nil
 }
 
-// below walks the directories in the one of v, whose place is p.
+// below walks the directories in the one that v visits, whose place is p.
 func (s *scanner) below(v *visit, p place) error {
 	isPlugin := haveManifest(v.now.Entries)
 	for e := range v.now.Entries.All() {
@@ -367,8 +367,8 @@ func (s *scanner) below(v *visit, p place) error {
 	return nil
 }
 
-// follow walks the directory that a link leads to, when it is inside the root
-// and was not walked before.
+// follow walks the directory to which a link leads, if it is inside the root and was
+// not walked before.
 func (s *scanner) follow(top *visit, l place) error {
 	target, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
 	if err != nil {
@@ -404,8 +404,8 @@ func (s *scanner) follow(top *visit, l place) error {
 	return nil
 }
 
-// strangeName reports whether the rules of packfs refuse every path with that name
-// in it.
+// strangeName reports whether the rules of packfs refuse every path that contains
+// this name.
 func strangeName(name string) bool {
 	_, err := packfs.Clean(name)
 	return err != nil

@@ -23,21 +23,21 @@ type visit struct {
 	name  string // below up, with slashes
 	place place
 	full  string     // absolute path
-	old   *memo.Node // what is remembered; nil for nothing
-	subs  memo.Subs  // what is remembered of the directories in it, those that were not asked for yet
-	// quiet says that nothing here was touched since the last scan: what is
-	// remembered is used without checking, however recent it is.
+	old   *memo.Node // what is remembered; nil: nothing
+	subs  memo.Subs  // the remembered subdirectories that were not asked for yet
+	// quiet says that nothing here was touched since the last scan. What is
+	// remembered is then used without checking it, however recent it is.
 	quiet bool
-	// loud says that this directory, or one above it, is not the one remembered
-	// under its name, so nothing below it is quiet.
+	// loud says that this directory, or one above it, is not the one that is
+	// remembered under its name. Nothing below it is quiet.
 	loud   bool
 	isPack bool
-	// vanished says that a document was gone when it was to be read, although the
-	// directory had just listed it: the pack is probably being removed.
+	// vanished says that a document no longer existed when it was to be read,
+	// although the directory had just listed it: the pack is probably being removed.
 	vanished bool
-	dir      *packfs.Dir // nil when it was not opened
-	// seen is what the system said of the plain file seenName, whose record counts,
-	// when it was last looked at; nil for none.
+	dir      *packfs.Dir // nil if it was not opened
+	// seen is the information about the plain file seenName, whose record counts,
+	// from the last look at it; nil: none.
 	seen     os.FileInfo
 	seenName string
 	now      memo.Node
@@ -46,8 +46,8 @@ type visit struct {
 	next *visit    // reused for the directories below, since there are so many
 }
 
-// below returns a visit of a directory in this one, or of one that a link in it
-// leads to. It is valid until the next call.
+// below returns a visit of a directory in this one, or of the target of a link in it.
+// It is valid until the next call.
 func (v *visit) below(name string, at place, full string) *visit {
 	if v.next == nil {
 		v.next = new(visit)
@@ -67,7 +67,7 @@ func (v *visit) remember(at int) {
 	}
 }
 
-// open opens the directory, through the one above.
+// open opens the directory through its parent.
 func (v *visit) open() (*packfs.Dir, error) {
 	if v.dir != nil {
 		return v.dir, nil
@@ -134,9 +134,9 @@ func (v *visit) look() error {
 	return nil
 }
 
-// read returns what parse makes of a file in the directory, which is remembered
-// when it is a plain one. parse returns what the system said of the file before
-// it was read; nil when nothing was read.
+// read returns the result of parse for a file in the directory. It remembers that
+// result if the file is a plain one. parse returns the file's information from before
+// it was read, or nil if nothing was read.
 func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (memo.Record, os.FileInfo)) memo.Record {
 	if plain {
 		if old := v.old.Document(name); old != nil && (v.quiet || v.unchanged(name, old)) {
@@ -150,7 +150,7 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (memo.
 	dir, err := v.open()
 	if err != nil {
 		v.s.note(err)
-		v.vanished = v.vanished || plain && errors.Is(err, packfs.ErrNotFound) // with its folder
+		v.vanished = v.vanished || plain && errors.Is(err, packfs.ErrNotFound) // together with its folder
 		return memo.Record{Name: name, Problems: []diag.Diagnostic{unreadable(name, err)}}
 	}
 	var d memo.Record
@@ -200,7 +200,7 @@ func (v *visit) unchanged(name string, old *memo.Record) bool {
 	return true
 }
 
-// toolFiles returns the files that declare tools of the pack that is here.
+// toolFiles returns the files that declare tools of the pack in this directory.
 func (v *visit) toolFiles() []string {
 	files := toolFilesHere(v.now.Entries)
 	e, ok := v.now.Entries.Find("tools")
@@ -234,7 +234,8 @@ func (v *visit) toolFiles() []string {
 	return files
 }
 
-// listTools reads the folder tools of a pack. Next to an error, it is empty.
+// listTools reads the folder tools of a pack. If there is an error, the listing is
+// empty.
 func listTools(dir *packfs.Dir, st memo.Stamper) (memo.Listing, error) {
 	sub, err := dir.Sub("tools")
 	if err != nil {
@@ -277,7 +278,7 @@ func holdDirs(l memo.Entries) bool {
 	return false
 }
 
-// haveManifest reports whether one of the entries says that the directory is a plugin.
+// haveManifest reports whether one of the entries marks the directory as a plugin.
 func haveManifest(l memo.Entries) bool {
 	for e := range l.All() {
 		if isManifest(e.Name) {
@@ -295,16 +296,16 @@ func matters(name string, mode fs.FileMode) bool {
 	return isDocument(name) || isToolFile(name) || isManifest(name)
 }
 
-// Matters reports whether a file, whose path has slashes, can change what [Scan] finds
-// where the configuration names no documents. Other files need not be there. inPack says
-// that a folder above that of the file has a SKILL.md.
+// Matters reports whether a file, whose path has slashes, can change what [Scan]
+// finds, unless the configuration names documents. Other files need not exist. inPack
+// says that a folder above the file's folder has a SKILL.md.
 func Matters(name string, inPack bool) bool {
 	dir, base := path.Split(name)
 	return isDocument(base) && (!inPack || IsSkill(base)) || isToolFile(base) || isManifest(base) || slices.ContainsFunc(strings.Split(dir, "/"), isManifest)
 }
 
-// IsSkill reports whether a document with this name makes its folder a pack whatever is
-// in it.
+// IsSkill reports whether a document with this name makes its folder a pack, whatever
+// the document says.
 func IsSkill(name string) bool { return strings.EqualFold(name, "SKILL.md") }
 
 func isDocument(name string) bool {

@@ -27,7 +27,7 @@ type Entry struct {
 // maps; see [Set.Clone].
 type Set struct {
 	Attached map[string]Entry     `json:"attached,omitempty"` // :: pack id → entry
-	Detached map[string]time.Time `json:"detached,omitempty"` // :: pack id → since when; wins over a root that attaches all
+	Detached map[string]time.Time `json:"detached,omitempty"` // :: pack id → when it was detached; overrides a root that attaches all
 }
 
 // Attach adds the pack and replaces what was recorded for its id before.

@@ -108,7 +108,7 @@ func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string
 	return folder, sync.OnceFunc(func() { s.release(held) }), nil
 }
 
-// said explains the most common reason why a copy cannot be written.
+// said adds to err the most common reason why a copy cannot be written.
 func said(err error) error {
 	if private.DiskFull(err) {
 		return fmt.Errorf("the disk with the private copies is full; free some space and call again: %w", err)

@@ -57,7 +57,7 @@ func (x Index) file(dir string) private.File {
 	sum := sha256.Sum256([]byte(dir))
 	return private.File{
 		Path: filepath.Join(x.Dir, "packs-"+hex.EncodeToString(sum[:8])+".index"), What: "the index of packs", Max: maxIndex,
-		Guarded: true, // whoever can replace it controls the descriptions of packs
+		Guarded: true, // anybody who can replace it controls the descriptions of packs
 		Remade:  true, // no fsync: it has a checksum, and edits wait while it is written
 	}
 }

@@ -37,10 +37,10 @@ type Memo struct {
 	Steps  int    // taken by the documents
 	Unread int    // documents for which there were no steps left
 
-	tree  string                // the directories, the root at offset 0; empty: nothing is remembered
-	links map[string]int        // :: directory that a link led to, relative to Dir → where it is in tree
-	docs  []frontmatter.Summary // of documents, by their number in tree
-	other map[int]packfs.Which  // :: where a directory is in tree → which it is, when no inode says so
+	tree  string                // the directories, with the root at offset 0; empty: nothing is remembered
+	links map[string]int        // :: directory that a link led to, relative to Dir → its offset in tree
+	docs  []frontmatter.Summary // the documents, by their numbers in tree
+	other map[int]packfs.Which  // :: offset of a directory in tree → its identity, if it has no inode
 }
 
 // MaxDepth is how many directories below each other are looked at: enough for nearly
@@ -73,9 +73,9 @@ type Node struct {
 	Stamp   packfs.Stamp // zero when it cannot be relied on
 	Which   packfs.Which
 	Entries Entries  // those that matter
-	Cut     bool     // there are more entries than were looked at
-	Docs    []Record // those that were read, sorted by name
-	Tools   *Listing // of the folder tools of a pack; nil when there is none
+	Cut     bool     // there were more entries than were looked at
+	Docs    []Record // the documents that were read, sorted by name
+	Tools   *Listing // of the pack's folder tools; nil if there is none
 
 	// Always says that the content can change without changing the stamp of the
 	// directory or of its documents: it has symlinks, or the configuration names
@@ -95,7 +95,7 @@ type Record struct {
 	Name     string
 	Stamp    packfs.Stamp        // zero when it cannot be relied on
 	Doc      frontmatter.Summary // zero when nothing could be read
-	number   int                 // of doc, in the memo that it was read from
+	number   int                 // of the document, in the memo that it was read from
 	Tools    bool                // it may declare tools; known only for documents that make a pack only with tools
 	Problems []diag.Diagnostic   // never appended to
 }
@@ -196,7 +196,8 @@ func (m *Memo) Dirs() iter.Seq[string] {
 	}
 }
 
-// below yields dir, which is at that place in the tree, and those below it.
+// below yields dir, whose node is at this offset in the tree, and the directories
+// below it.
 func (m *Memo) below(dir string, at int, yield func(string) bool) bool {
 	if !yield(dir) {
 		return false

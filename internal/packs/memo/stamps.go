@@ -10,11 +10,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// A Stamper says which stamps can be relied on: those of files on the root's own device,
-// if it is a local one, that did not change within the last seconds.
+// A Stamper says which stamps can be relied on: those of files on the root's own
+// device, if that is local, which did not change within the last seconds.
 type Stamper struct {
-	device uint64    // of the root; 0: none, since its file system keeps no good ones
-	now    time.Time // before anything was read
+	device uint64    // of the root; 0: its file system has no reliable stamps
+	now    time.Time // taken before anything was read
 }
 
 // NewStamper returns the Stamper of the root dir, whose scan begins now.
@@ -29,8 +29,8 @@ func NewStamper(dir string, now time.Time) Stamper {
 // Last reports whether stamps that can be relied on mean the same in another process.
 func (st Stamper) Last() bool { return st.device != 0 }
 
-// Of returns the stamp of info, which was taken before what it describes is
-// read; zero when it cannot be relied on later.
+// Of returns the stamp for info, which was taken before the file was read. It is zero
+// if the stamp cannot be relied on later.
 func (st Stamper) Of(info fs.FileInfo) packfs.Stamp {
 	stamp := packfs.StampOf(info)
 	if stamp.IsZero() || stamp.Device() != st.device || !stamp.Settled(st.now) {
@@ -39,24 +39,24 @@ func (st Stamper) Of(info fs.FileInfo) packfs.Stamp {
 	return stamp
 }
 
-// Same reports whether info describes what had the stamp.
+// Same reports whether info still matches the stamp.
 func (st Stamper) Same(stamp packfs.Stamp, info fs.FileInfo) bool {
 	return !stamp.IsZero() && stamp == packfs.StampOf(info) && stamp.Device() == st.device
 }
 
-// A Fingerprint tells two states of some files apart.
+// A Fingerprint identifies the state of some files.
 type Fingerprint struct {
 	sum    uint64
 	st     Stamper
 	doubt  bool // a file changes too fast for its stamp
-	Linked bool // one is a link, so that it can change where nobody looks
+	Linked bool // a file is a link, so it can change unnoticed
 }
 
 // NewFingerprint returns the fingerprint of no files. st says which stamps it relies on.
 func NewFingerprint(st Stamper) Fingerprint { return Fingerprint{st: st} }
 
-// Add takes the file at path as it is now; one that is not there counts as well,
-// and of a link, what it leads to.
+// Add adds the file at path as it is now. A missing file counts too. If it is a link,
+// its target is added as well.
 func (f *Fingerprint) Add(path string) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *Fingerprint) Add(path string) {
 	}
 }
 
-// AddInfo takes a file of which info was said; nil: it is not there.
+// AddInfo adds a file by its information; nil: it does not exist.
 func (f *Fingerprint) AddInfo(info os.FileInfo) {
 	h := fnv.New64a()
 	var b [8]byte
@@ -94,8 +94,8 @@ func (f *Fingerprint) AddInfo(info os.FileInfo) {
 	f.sum = h.Sum64()
 }
 
-// Value returns a number for the state. If a stamp is in doubt, every scan gets
-// another number, even if the stamps are the same.
+// Value returns a number for the state. If a stamp is in doubt, every scan gets a
+// different number, even if the stamps are the same.
 func (f *Fingerprint) Value() uint64 {
 	if f.doubt {
 		return f.sum ^ uint64(f.st.now.UnixNano())

@@ -16,18 +16,18 @@ import (
 const (
 	nodeAlways = 1 << iota
 	nodeCut
-	nodeStamp // it has a stamp, and otherwise a device and an inode, which are 0 for none
+	nodeStamp // the node has a stamp; otherwise it has a device and an inode, 0 for none
 	nodeState
 	nodeTools
-	nodeFlags // behind the last one
+	nodeFlags // one more than all flags
 )
 
 // A Writer makes the tree of a memo. It copies nothing as long as the output equals
 // old, since most scans find the same as the one before.
 type Writer struct {
 	before  *Memo  // nil: none
-	old     string // the tree before, which the new one may equal
-	same    int    // old[:same] is the first part of the output, and not in b
+	old     string // the previous tree, which the new one may equal
+	same    int    // old[:same] is the beginning of the output, and is not in b
 	differs bool   // the output differs from old; then same is 0
 	b       []byte // the output after old[:same]
 	docs    []frontmatter.Summary
@@ -112,7 +112,7 @@ func (w *Writer) Begin(n *Node) (at int) {
 	if !w.differs && at+4 <= len(w.old) { // what end will say if nothing changed
 		w.b = append(w.b, w.old[at:at+4]...)
 	} else {
-		w.b = append(w.b, 0, 0, 0, 0) // for how many bytes are behind them
+		w.b = append(w.b, 0, 0, 0, 0) // room for the node's size
 	}
 	device, inode, ok := n.Which.Inode()
 	if !ok && n.Which != (packfs.Which{}) {
@@ -157,7 +157,7 @@ func (w *Writer) End(at int) {
 	var size [4]byte
 	binary.LittleEndian.PutUint32(size[:], uint32(w.Size()-at-4))
 	if !w.differs {
-		if w.old[at:at+4] == string(size[:]) { // Begin compared them, whatever they say
+		if w.old[at:at+4] == string(size[:]) { // Begin already compared them
 			return
 		}
 		w.diverge()
@@ -187,7 +187,7 @@ func (w *Writer) record(r *Record) {
 // Subs are the nodes below a node, in the order of their names.
 type Subs struct {
 	tree    string
-	at, end int // of those that are left
+	at, end int // of the nodes that are left
 }
 
 // Next returns the name and the place of the next node. ok is false after the last one.
@@ -270,7 +270,7 @@ func (m *Memo) record(r *packed.Reader) Record {
 		var p diag.Diagnostic
 		var severity string
 		for _, s := range []*string{&p.Code, &severity, &p.File, &p.Pointer, &p.Message, &p.Hint} {
-			*s = strings.Clone(r.Text()) // packs have it, which stay longer than the tree
+			*s = strings.Clone(r.Text()) // packs keep it, and outlive the tree
 		}
 		p.Severity, p.Line, p.Column = diag.Severity(severity), int(r.Number()), int(r.Number())
 		d.Problems = append(d.Problems, p)
@@ -278,8 +278,8 @@ func (m *Memo) record(r *packed.Reader) Record {
 	return d
 }
 
-// Find returns the places in the tree of the directory rel and of those above it, the
-// root first, or nil if it is not there. rel is relative to the root.
+// Find returns the offsets in the tree of the directory rel and of those above it,
+// the root first, or nil if rel is not in the tree. rel is relative to the root.
 func (m *Memo) Find(rel string) []int {
 	at := []int{0}
 	n := new(Node)
@@ -350,7 +350,7 @@ func (m *Memo) isWhole() bool {
 	return len(starts) == 0
 }
 
-// isNode is isWhole of one node and those below it. It uses n.
+// isNode is isWhole for one node and those below it. It uses n.
 func (m *Memo) isNode(at int, n *Node, depth int) bool {
 	below, ok := m.Read(at, n)
 	if !ok || depth > MaxDepth || !n.Entries.isWhole() {

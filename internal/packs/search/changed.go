@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Changed makes the Index that [New] makes of len(old) documents, most of which x is
-// made of: document i is the one that was old[i] in x, or, where that is negative,
-// what fresh returns for it. Of those that are in x, the order must be the same. It
-// takes a small part of the time that New does.
+// Changed returns the Index that [New] would make of len(old) documents, most of
+// which are in x. Document i is document old[i] of x or, if old[i] is negative, what
+// fresh returns for it. Documents from x must be in the same order as in x. Changed
+// takes a small part of the time that New takes.
 func (x *Index) Changed(old []int, fresh func(i int) Document) *Index {
 	now := make([]int, len(x.lengths)) // :: document of x → its index, or -1
 	for i := range now {
@@ -29,7 +29,7 @@ func (x *Index) Changed(old []int, fresh func(i int) Document) *Index {
 	p := newPacker(len(x.words)+len(added.words), len(x.postings)+len(added.postings))
 	var kept, more, all []uint32 // of one word
 	for i, j := 0, 0; i < len(x.words) || j < len(added.words); {
-		order := -1 // which of the two has the next word
+		order := -1 // which of the two indexes has the next word
 		if i == len(x.words) {
 			order = 1
 		} else if j < len(added.words) {
@@ -65,7 +65,7 @@ func (x *Index) Changed(old []int, fresh func(i int) Document) *Index {
 	return p.index(lengths)
 }
 
-// appendPostings appends where a word stands: documents << fieldBits | fields.
+// appendPostings appends where a word occurs: documents << fieldBits | fields.
 func (x *Index) appendPostings(to []uint32, word int) []uint32 {
 	packed := x.postings[x.starts[word]:x.starts[word+1]]
 	_, size := binary.Uvarint(packed)

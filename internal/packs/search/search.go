@@ -1,15 +1,15 @@
 // Package search finds packs by what people and models type: sentences, words of a
-// name, a tag, a tool's name or a description, other forms of such words, their
-// beginnings, and words with one letter wrong.
+// name, a tag, a tool's name or a description. It also finds other forms of these
+// words, words that begin with them, and words with one letter wrong.
 //
-// The ranking is BM25 over fields: a document's score is the sum over the words of a
-// query of how rare the word is, times how well it stands in the document. Nothing
-// in it knows a pack or a subject.
+// The ranking is BM25 over fields: a document's score is the sum, over the words of a
+// query, of how rare the word is, times how well it occurs in the document. The
+// package does not depend on particular packs or subjects.
 //
-// It knows no packs and no catalog, only texts and the order they were given
-// in. It is this small because the libraries for it are made for millions of
-// documents: of ten thousand packs, the best known one makes an index in 16
-// seconds of processor, holds it in 350 MiB, and answers in 8 to 23 ms.
+// It knows no packs and no catalog, only texts and the order in which they were
+// given. It has its own small index because the libraries for it are made for
+// millions of documents: for ten thousand packs, the best known one uses 16 seconds
+// of processor time to make an index, holds it in 350 MiB, and answers in 8 to 23 ms.
 package search
 
 import (
@@ -23,10 +23,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Document is what can be found of one pack. Each list, and each text, counts
-// as far as its bound only.
+// A Document is the text by which one pack can be found. Each list and text counts
+// only up to its bound.
 type Document struct {
-	Name        string   // and its id, with what parts them: 512 bytes
+	Name        string   // and its id, with a separator: 512 bytes
 	Tags        []string // 64
 	Tools       []string // names: 256
 	Description string   // 4 KiB
@@ -36,20 +36,21 @@ type Document struct {
 type Hit struct {
 	Index  int     // of the document, in the order they were given
 	Score  float64 // comparable within one search
-	Copies []int   // other documents that were found and are the same, by index
+	Copies []int   // other documents that were found and are copies of it, by index
 }
 
-// A Filter says which documents a search is about.
+// A Filter restricts a search.
 type Filter struct {
-	// Keep reports whether a document may be found; nil: each may.
+	// Keep reports whether a document may be found; nil: every document may.
 	Keep func(doc int) bool
-	// Mark is the same for documents that are copies of each other, of which the
-	// best is a hit and the others are in its Copies; nil: there are none.
+	// Mark returns the same number for documents that are copies of each other. The
+	// best of them is a hit, and the others are in its Copies. nil: there are no
+	// copies.
 	Mark func(doc int) uint64
 }
 
-// Bounds of a document and of a query. A pack that says more is found by what it
-// says first.
+// Bounds of a document and of a query. If a pack's text is longer, only the beginning
+// can be found.
 const (
 	maxName        = 512
 	maxTags        = 64
@@ -60,7 +61,7 @@ const (
 	maxQueryText   = 4 << 10
 )
 
-// A field is one bit for each kind of text a word may stand in.
+// A field has one bit for each kind of text in which a word may occur.
 type field = uint32
 
 const (
@@ -71,19 +72,20 @@ const (
 	fieldBits = 4
 )
 
-// An Index holds what can be found. It never changes, and is safe for
-// concurrent use. Making one takes a few microseconds a document; about a
-// hundred bytes of each are kept.
+// An Index holds what can be found. It never changes, and is safe for concurrent use.
+// Making one takes a few microseconds for each document, and it keeps about a hundred
+// bytes of each.
 type Index struct {
 	words []string // sorted
-	// starts[i] is where the postings of words[i] begin, and those of the word
-	// before end; there is one more than words.
+	// starts[i] is where the postings of words[i] begin and those of words[i-1] end.
+	// It has one element more than words.
 	starts []uint32
-	// postings are varints: of a word, how many there are, and then for each the
-	// index of a document, less that of the one before, << fieldBits | fields.
+	// postings are varints. For each word they hold how many documents have it, and
+	// for each document its index, less that of the document before, << fieldBits |
+	// fields.
 	postings []byte
 	lengths  []uint16 // :: document → words of its description
-	mean     float32  // of lengths
+	mean     float32  // mean of lengths
 }
 
 // New makes an Index of documents. It keeps none of them.
@@ -104,24 +106,24 @@ type builder struct {
 	lengths []uint16 // of documents, in the order they came
 }
 
-// An entry is where a word stands. Its postings are kept as an [Index] has them,
-// without their number: they are most of what a builder holds.
+// An entry says where a word occurs. Its postings are encoded as in an [Index],
+// without the count, since they are most of what a builder holds.
 type entry struct {
-	packed []byte // all but the last
-	before uint32 // the document of the last but one; 0: none
-	last   uint32 // the document of the last << fieldBits | fields
+	packed []byte // all postings except the last
+	before uint32 // the document of the posting before the last; 0: none
+	last   uint32 // the last posting: document << fieldBits | fields
 	count  uint32
 }
 
-// pack makes room for the next posting.
+// pack packs the last posting, to make room for the next.
 func (e *entry) pack() {
 	if e.count > 0 {
 		e.packed, e.before = appendPosting(e.packed, e.before, e.last)
 	}
 }
 
-// appendPosting appends a posting to those of a word, of which the last is of the
-// document before. It returns the document of the new one.
+// appendPosting appends a posting to those of a word, the last of which is for the
+// document before. It returns the new posting's document.
 func appendPosting(to []byte, before, posting uint32) ([]byte, uint32) {
 	doc := posting >> fieldBits
 	return binary.AppendUvarint(to, uint64(doc-before)<<fieldBits|uint64(posting&(1<<fieldBits-1))), doc
@@ -149,7 +151,7 @@ func (b *builder) add(doc uint32, word string, f field) {
 	id, known := b.ids[word]
 	if !known {
 		id = uint32(len(b.words))
-		word = strings.Clone(word) // and not the document's text
+		word = strings.Clone(word) // do not keep the document's text in memory
 		b.ids[word] = id
 		b.words = append(b.words, word)
 		b.entries = append(b.entries, entry{})
@@ -164,7 +166,7 @@ func (b *builder) add(doc uint32, word string, f field) {
 	e.count++
 }
 
-// index sorts the words. The builder is of no use afterwards.
+// index sorts the words. The builder must not be used afterwards.
 func (b *builder) index() *packer {
 	order := make([]uint32, len(b.words))
 	for i := range order {
@@ -201,7 +203,7 @@ func newPacker(words, bytes int) *packer {
 	return &packer{words: make([]string, 0, words), starts: make([]uint32, 1, words+1), postings: make([]byte, 0, bytes)}
 }
 
-// begin takes the next word, which stands in so many documents. Its postings follow.
+// begin adds the next word, which occurs in count documents. Its postings follow.
 func (p *packer) begin(word string, count uint32) {
 	p.words = append(p.words, word)
 	p.text += len(word)
@@ -210,7 +212,7 @@ func (p *packer) begin(word string, count uint32) {
 
 func (p *packer) end() { p.starts = append(p.starts, uint32(len(p.postings))) }
 
-// add takes the next word, and where it stands.
+// add adds the next word with its postings.
 func (p *packer) add(word string, postings []uint32) {
 	p.begin(word, uint32(len(postings)))
 	before := uint32(0)
@@ -220,10 +222,10 @@ func (p *packer) add(word string, postings []uint32) {
 	p.end()
 }
 
-// index returns the Index of documents with so many words.
+// index returns the Index of documents with these lengths.
 func (p *packer) index(lengths []uint16) *Index {
-	// All words in one piece: each on its own would keep a page of what is thrown
-	// away in memory.
+	// Put all words into one string: separate strings would keep pages of discarded
+	// data in memory.
 	text := make([]byte, 0, p.text)
 	for _, w := range p.words {
 		text = append(text, w...)
@@ -232,7 +234,7 @@ func (p *packer) index(lengths []uint16) *Index {
 	for i, w := range p.words {
 		p.words[i], all = all[:len(w)], all[len(w):]
 	}
-	// Without what is left over.
+	// Clone drops spare capacity.
 	x := &Index{words: slices.Clone(p.words), starts: slices.Clone(p.starts), postings: slices.Clone(p.postings), lengths: append([]uint16(nil), lengths...)}
 	sum := 0
 	for _, n := range lengths {
@@ -246,25 +248,25 @@ func (p *packer) index(lengths []uint16) *Index {
 const (
 	exact    = 1.0
 	sameStem = 0.9
-	// A beginning counts the more, the more of the word it is.
+	// A beginning counts more the larger the part of the word it is.
 	beginning = 0.7
 	typo      = 0.45
 	initials  = 0.5 // "PR" for "pull request"
 )
 
-// Constants of BM25. The first says how soon it no longer matters how well a word
-// stands in a document; the second, how much a word of a long description counts less
-// than one of a short.
+// Constants of BM25. The first says how soon it stops mattering how well a word
+// occurs in a document. The second says how much less a word of a long description
+// counts than one of a short one.
 const (
 	saturation = 1.2
 	lengthPart = 0.4
 )
 
-// weights are what a word counts for, by where it stands.
+// weights say how much a word counts in each field.
 var weights = [...]float64{inName: 3, inTags: 2.2, inTools: 1.8, inDescription: 1} // never modified
 
-// weight returns what a word counts for that stands in these fields: what the
-// best of them counts, and a part of each other.
+// weight returns how much a word counts that occurs in these fields: the weight of
+// the best field, and a part of each other's.
 func weight(fields uint32) float64 {
 	best, sum := 0.0, 0.0
 	for f := inName; f <= inDescription; f <<= 1 {
@@ -275,11 +277,11 @@ func weight(fields uint32) float64 {
 	return best + (sum-best)/4
 }
 
-// Search returns the documents that the query is about, the best first, at most
-// limit; of equals, those that were given first. Of a query, its first 16 words
-// within 4 KiB count, those that hold a sentence together only when there are no
-// others. A query without a word finds nothing. A document that has one of the words
-// counts more if it abbreviates others of them by their initials.
+// Search returns the documents that match the query, best first, at most limit.
+// Equally good ones stay in the order in which they were given. Only the first 16
+// words of the query within 4 KiB count. Common English words count only if there are
+// no others. A query without a word finds nothing. A document that has one of the
+// words scores higher if it also has the initials of others as an abbreviation.
 func (x *Index) Search(query string, limit int, only Filter) []Hit {
 	asked := wordsOf(query)
 	if len(asked) == 0 || len(x.lengths) == 0 || limit <= 0 {
@@ -291,12 +293,12 @@ func (x *Index) Search(query string, limit int, only Filter) []Hit {
 	}
 	docs := float64(len(x.lengths))
 	total := make([]float32, len(x.lengths))
-	best := make([]float32, len(x.lengths)) // of one word of the query
+	best := make([]float32, len(x.lengths)) // for the current word of the query
 	var found []uint32
 	short := abbreviations(query)
 	for i, w := range append(asked, short...) {
 		found = found[:0]
-		meant := 0 // how many documents have this very word, or another form of it
+		meant := 0 // how many documents have this word, or another form of it
 		matches := x.matches
 		if i >= len(asked) {
 			matches = x.abbreviated
@@ -318,14 +320,15 @@ func (x *Index) Search(query string, limit int, only Filter) []Hit {
 				best[doc] = max(best[doc], float32(quality*byField[p&(1<<fieldBits-1)]))
 			}
 		})
-		// What is rare counts more: the word that was asked for, and not those that
-		// begin like it. Else a rare ending would be better than the word itself.
+		// Rare words count more. Rarity is that of the word that was asked for, not
+		// of words that only begin with it; otherwise a rare longer word would beat
+		// the word itself.
 		having := float64(cmp.Or(meant, len(found)))
 		rarity := float32(math.Log(1 + (docs-having+0.5)/(having+0.5)))
 		for _, doc := range found {
 			if i >= len(asked) && total[doc] == 0 {
 				best[doc] = 0
-				continue // letters alone are no reason
+				continue // an abbreviation alone is not enough
 			}
 			long := 1 - lengthPart + lengthPart*float32(x.lengths[doc])/x.mean
 			total[doc] += rarity * best[doc] / (best[doc] + saturation*long)
@@ -335,7 +338,7 @@ func (x *Index) Search(query string, limit int, only Filter) []Hit {
 	return top(total, limit, only)
 }
 
-// wordsOf are the words of a query that count.
+// wordsOf returns the words of a query that count.
 func wordsOf(query string) []string {
 	var asked, common []string
 	for w := range words(cut(query, maxQueryText)) {
@@ -353,9 +356,8 @@ func wordsOf(query string) []string {
 	return asked
 }
 
-// abbreviations returns what people make of the words of a query that stand beside
-// each other, by their initials: "pr" of "pull request". Words that hold a sentence
-// together part them.
+// abbreviations returns the usual abbreviations of adjacent words in a query: "pr"
+// for "pull request". Common words separate such groups.
 func abbreviations(query string) []string {
 	const most = 4 // words
 	var all []string
@@ -379,16 +381,16 @@ func abbreviations(query string) []string {
 	return all
 }
 
-// abbreviated calls yield with the word of the index that an abbreviation is.
+// abbreviated calls yield with the word of the index that equals the abbreviation.
 func (x *Index) abbreviated(short string, yield func(word int, quality float64)) {
 	if i, ok := slices.BinarySearch(x.words, short); ok {
 		yield(i, initials)
 	}
 }
 
-// Names returns what reports whether a text, which counts as a [Document]'s name,
-// has a word that begins as one of the query's does, without a letter wrong. It is
-// for the few texts that are in no Index.
+// Names returns a function that reports whether a text, which is treated as a
+// [Document]'s name, has a word that begins with a word of the query, with no letter
+// wrong. It is for the few texts that are not in an Index.
 func Names(query string) func(text string) bool {
 	asked := wordsOf(query)
 	return func(text string) bool {
@@ -403,8 +405,8 @@ func Names(query string) func(text string) bool {
 	}
 }
 
-// begins reports whether a word begins with what was asked for: one letter is a
-// word, and no beginning.
+// begins reports whether a word begins with what was asked for. A single letter only
+// matches itself.
 func begins(word, asked string) bool {
 	return strings.HasPrefix(word, asked) && (!isASCII(asked) || len(asked) > 1)
 }
@@ -419,11 +421,11 @@ func top(total []float32, limit int, only Filter) []Hit {
 	}
 	heap.Init(&left)
 	var hits []Hit
-	at := make(map[uint64]int) // :: mark → the hit that has it
+	at := make(map[uint64]int) // :: mark → index of its hit
 	for len(left) > 0 && len(hits) < limit {
 		s := heap.Pop(&left).(scored)
 		doc := int(s.doc)
-		if only.Keep != nil && !only.Keep(doc) { // asked last: most are not good enough
+		if only.Keep != nil && !only.Keep(doc) { // called last, since most documents are not good enough
 			continue
 		}
 		if only.Mark != nil {
@@ -471,8 +473,8 @@ func (r *ranking) Pop() any {
 }
 
 // matches calls yield with each word of the index that a word of a query may mean,
-// and how well it does: the word and other forms of it first, then those that it is
-// the beginning of, and, only when there is none of these, those with a letter wrong.
+// and with how well it matches: first the word and its other forms, then words that
+// begin with it and, only if there are none of these, words with one letter wrong.
 func (x *Index) matches(asked string, yield func(word int, quality float64)) {
 	from, _ := slices.BinarySearch(x.words, asked)
 	none := true
@@ -483,8 +485,8 @@ func (x *Index) matches(asked string, yield func(word int, quality float64)) {
 	if from < len(x.words) && x.words[from] == asked {
 		give(from, exact)
 	}
-	// Forms of a word begin alike, but for the last letters of what they have in
-	// common: "policy" and "policies".
+	// The forms of a word begin alike, except for the last letters of their common
+	// stem: "policy" and "policies".
 	root := stem(asked)
 	begin := root[:max(min(len(root), 3), len(root)-2)]
 	first, _ := slices.BinarySearch(x.words, begin)
@@ -511,6 +513,6 @@ func (x *Index) matches(asked string, yield func(word int, quality float64)) {
 	}
 }
 
-// minTypo is how many letters a word has, at least, in which one may be wrong:
-// shorter ones are near to too many others.
+// minTypo is the least number of letters of a word in which one letter may be wrong:
+// shorter words are similar to too many others.
 const minTypo = 4

@@ -2,10 +2,10 @@ package search
 
 import "strings"
 
-// stem returns what a word has in common with the other forms of it: of "deploy",
-// "deploys", "deployed" and "deployment", "deploy". It is for words in English, in
-// lower case, and by M. F. Porter's rules (An algorithm for suffix stripping, 1980);
-// any other word is returned as it is.
+// stem returns the part that a word shares with its other forms: "deploy" for
+// "deploy", "deploys", "deployed" and "deployment". It handles English words in lower
+// case, by M. F. Porter's rules (An algorithm for suffix stripping, 1980), and
+// returns any other word unchanged.
 func stem(word string) string {
 	if len(word) < 3 {
 		return word
@@ -18,7 +18,7 @@ func stem(word string) string {
 	s := plural(word)
 	s = pastOrRunning(s)
 	if n := len(s); n > 2 && s[n-1] == 'y' && !isVowel(s, n-2) {
-		s = s[:n-1] + "i" // but for that of "deploy", unlike Porter
+		s = s[:n-1] + "i" // except in words like "deploy", unlike Porter
 	}
 	for _, rules := range [][]ending{longEndings, endings} {
 		for _, e := range rules {
@@ -42,8 +42,8 @@ func stem(word string) string {
 	return s
 }
 
-// An ending becomes another one when there is a syllable before it. Of several that
-// fit, the first counts.
+// An ending is replaced by another if there is a syllable before it. If several
+// endings fit, the first counts.
 type ending struct{ is, becomes string }
 
 var ( // never modified
@@ -110,7 +110,7 @@ func lastEnding(s string) string {
 	return t
 }
 
-// isVowel reports whether the letter at i is one; y is when no vowel is before it.
+// isVowel reports whether the letter at i is a vowel. A y is one after a consonant.
 func isVowel(s string, i int) bool {
 	switch s[i] {
 	case 'a', 'e', 'i', 'o', 'u':
@@ -130,7 +130,7 @@ func hasVowel(s string) bool {
 	return false
 }
 
-// measure is how many times consonants follow vowels.
+// measure returns how many times consonants follow vowels.
 func measure(s string) int {
 	n, before := 0, false
 	for i := range len(s) {
@@ -149,8 +149,8 @@ func endsDouble(s string) bool {
 	return n > 1 && s[n-1] == s[n-2] && !isVowel(s, n-1)
 }
 
-// endsShort reports whether s ends in consonant, vowel, consonant, as "hop" does,
-// the last of which is none of w, x and y.
+// endsShort reports whether s ends in consonant, vowel, consonant, as "hop" does, and
+// the last of these is not w, x or y.
 func endsShort(s string) bool {
 	n := len(s)
 	return n > 2 && !isVowel(s, n-1) && isVowel(s, n-2) && !isVowel(s, n-3) && !strings.ContainsRune("wxy", rune(s[n-1]))

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// words yields the words of a text as they are compared: in lower case, without
-// accents. What is neither letter nor digit parts them, and so does an upper-case
-// letter behind a lower-case one, beside which the whole is a word too. In scripts
-// that are written without spaces, each character is one. C# and C++ are words.
+// words yields the words of a text in the form in which they are compared: in lower
+// case, without accents. Characters other than letters and digits separate words. So
+// does an upper-case letter after a lower-case one; then the whole is yielded as a
+// word too. In scripts that are written without spaces, each character is a word. C#
+// and C++ are words.
 func words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !isASCII(text) {
@@ -51,8 +52,8 @@ func words(text string) iter.Seq[string] {
 	}
 }
 
-// languageSign returns what follows a single letter and makes it the name of a
-// programming language: the sign of C# or C++. It is empty for anything else.
+// languageSign returns what follows a single letter to make the name of a programming
+// language: the sign of C# or C++. It is empty for anything else.
 func languageSign(rest string) string {
 	for _, sign := range []string{"#", "++"} {
 		if strings.HasPrefix(rest, sign) {
@@ -77,7 +78,7 @@ func unspaced(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// fold takes accents from their letters.
+// fold removes accents from letters.
 func fold(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {
@@ -96,7 +97,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// cut returns the first bytes of s, at most max, as whole characters.
+// cut returns the beginning of s, in whole characters and at most max bytes.
 func cut(s string, max int) string {
 	if len(s) <= max {
 		return s
@@ -107,9 +108,9 @@ func cut(s string, max int) string {
 	return s[:max]
 }
 
-// near reports whether b is a with one letter added, removed or replaced, or
-// with two beside each other swapped. It compares bytes: of letters outside of
-// ASCII, one in two or three bytes may be wrong.
+// near reports whether b is a with one letter added, removed or replaced, or with two
+// adjacent letters swapped. It compares bytes: in letters outside of ASCII, one of
+// two or three bytes may be wrong.
 func near(a, b string) bool {
 	if d := len(a) - len(b); d < -1 || d > 1 {
 		return false
@@ -125,7 +126,7 @@ func near(a, b string) bool {
 	case len(x) > len(y):
 		return x[1:] == y
 	case len(x) == 0:
-		return false // the same
+		return false // they are equal
 	}
 	return x[1:] == y[1:] || len(x) > 1 && x[0] == y[1] && x[1] == y[0] && x[2:] == y[2:]
 }

@@ -2,10 +2,11 @@ package watch
 
 import "os"
 
-// files are how the library's files looked last. Each is put in place whole.
-type files map[string]os.FileInfo // :: path → nil for none there
+// files is the state of the library's files when they were last looked at. Each file
+// is always replaced as a whole.
+type files map[string]os.FileInfo // :: path → nil if there is no file
 
-// filesOf looks at them for the first time.
+// filesOf looks at the files for the first time.
 func filesOf(lib Library) files {
 	f := make(files)
 	for _, path := range lib.Files() {
@@ -15,7 +16,7 @@ func filesOf(lib Library) files {
 	return f
 }
 
-// changed looks again, and reports whether one is another than before.
+// changed looks again, and reports whether a file was replaced.
 func (f files) changed() bool {
 	differs := false
 	for path, was := range f {

@@ -1,6 +1,6 @@
 package watch
 
-// Which directories the system watches.
+// This file decides which directories the system watches.
 
 import (
 	"context"
@@ -26,10 +26,11 @@ func (n *notified) follow(ctx context.Context, lib Library, took time.Duration) 
 	return fresh, err
 }
 
-// change makes what is watched what is to be.
+// change starts and stops watching directories until those of lib are watched. It
+// returns the new ones.
 func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err error) {
 	for path := range n.watched {
-		// What has another name now is not to be watched under this one.
+		// A path that was renamed must not be watched under its old name.
 		if n.lost || isOrBelow(path, n.moved) {
 			n.unwatch(path)
 		}
@@ -41,7 +42,7 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 		n.files = filesOf(lib)
 	}
 
-	// There may be very many directories, so no second map is made of them.
+	// There may be very many directories, so do not make a second map of them.
 	n.round ^= round
 	var added []string
 	count := 0
@@ -97,9 +98,9 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 			}
 		}
 	}
-	// A look at what is fresh may find more.
+	// A look at the new directories may find more.
 	n.came = len(fresh) > 0
-	// Between the look and the events:
+	// This may have changed between the look and the events.
 	n.all = n.rootsMoved() || n.all
 	n.file = n.files.changed() || n.file
 	for path, was := range n.spots {
@@ -110,9 +111,9 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 	return fresh, nil
 }
 
-// watch reports whether a directory is watched now. That it is not there any more,
-// or something else is, or it may not be read, is not an error: an event above says so.
-// The error is that the system watches no more.
+// watch reports whether a directory is now watched. It is not an error if the
+// directory is gone, was replaced, or may not be read: an event above it says so. An
+// error means that the system can watch no more directories.
 func (n *notified) watch(path string, why use) (bool, error) {
 	err := n.watcher.Add(path)
 	switch {
@@ -126,13 +127,14 @@ func (n *notified) watch(path string, why use) (bool, error) {
 	return err == nil, nil
 }
 
-// isNoMore reports whether an error says that the system watches no more.
+// isNoMore reports whether an error says that the system can watch no more
+// directories.
 func isNoMore(err error) bool {
 	return packfs.IsStarved(err) || errors.Is(err, syscall.ENOSPC) // of inotify: too many watches
 }
 
 func (n *notified) unwatch(path string) {
-	// That it is not watched any more, since it is gone, is not an error.
+	// It is not an error if the directory is gone, and so no longer watched.
 	_ = n.watcher.Remove(path)
 	delete(n.watched, path)
 }

@@ -14,55 +14,55 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// opensFiles says that watching a directory opens every file in it, which a
-// user's home is too large, and too private, for. Where roots come is then seen
-// by looking.
+// opensFiles says that watching a directory opens every file in it. A user's home is
+// too large and too private for that, so there we find new roots by looking.
 const opensFiles = runtime.GOOS != "linux" && runtime.GOOS != "windows"
 
-// maxOpen is how many directories are watched where that costs an open file for
-// each file in them, or a buffer for each: on all systems but Linux.
+// maxOpen is how many directories are watched on systems where that costs an open
+// file for each file in them, or a buffer for each directory: all systems except
+// Linux.
 const maxOpen = 1_000
 
 // A use says why a directory is watched.
 type use uint8
 
 const (
-	forPacks use = 1 << iota // the library has it
-	forPath                  // a root, or a file of the library, is in it, or may come into it
-	// round tells those that the library still has from those that it had: each
-	// change has the other value of it.
+	forPacks use = 1 << iota // it is a directory of the library
+	forPath                  // it contains a root or a file of the library, or may come to contain it
+	// round separates the current directories of the library from earlier ones: its
+	// value alternates with each change.
 	round
 )
 
-// A notified eye is told by the system.
+// notified is the eye that gets events from the system.
 type notified struct {
 	opts    Options
 	watcher *fsnotify.Watcher
 	local   func(dir string) bool // packfs.Local
 	ticker  *time.Ticker          // of looks at the roots and files
 	recheck *time.Timer           // of the next look at everything
-	settle  *time.Timer           // runs while there are events that were not passed on
+	settle  *time.Timer           // runs while events wait to be passed on
 
-	roots   map[string]packfs.Which // :: root, as it was given → what was there; zero for nothing
-	spots   map[string]string       // :: root, or file → path of which an event is about it
+	roots   map[string]packfs.Which // :: root, as it was given → the directory that was there; zero: none
+	spots   map[string]string       // :: root or file → the path whose events concern it
 	rootAt  map[string]bool         // :: such a path of a root → true
-	fileAt  map[string]bool         // :: such a path of a file → it is the file's own
+	fileAt  map[string]bool         // :: such a path of a file → whether it is the file's own path
 	files   files
 	watched map[string]use  // nil before the first follow
 	round   use             // of the last change
-	remote  map[string]bool // :: root on a file system without events → true; the log says so of each once
-	next    time.Time       // when these are looked at next, if there are any
+	remote  map[string]bool // :: root on a file system without events → true, once that was logged
+	next    time.Time       // when the remote roots are looked at next, if there are any
 
 	touched map[string]bool // :: directory → something happened in it
-	moved   map[string]bool // :: path → what had this name may have another, or is new
+	moved   map[string]bool // :: path → true if it was renamed, or is new
 	all     bool            // something may have happened anywhere
-	file    bool            // a file of the library may be another
+	file    bool            // a file of the library may have changed
 	lost    bool            // so many events came that the system dropped some
-	first   time.Time       // when the first event came that was not passed on; zero for none
-	taken   time.Time       // when something was passed on that is being looked at; zero for nothing
-	rest    time.Time       // before that, events are not passed on
-	came    bool            // something that may be a directory is new
-	most    int             // directories that are watched; 0: as many as the system allows
+	first   time.Time       // when the first event that still waits came; zero: none waits
+	taken   time.Time       // when the last events were passed on, until the look at them has ended; zero: no look is going on
+	rest    time.Time       // until then, events are not passed on
+	came    bool            // something new may be a directory
+	most    int             // the most directories to watch; 0: as many as the system allows
 	lib     Library         // nil before the first follow
 }
 
@@ -89,8 +89,9 @@ func (n *notified) close() {
 	n.beside(func() { n.watcher.Close() }) // waits for its goroutine
 }
 
-// beside has f change the watcher on a goroutine that ends before it does, and
-// returns the errors that came meanwhile: see [Watcher] for why.
+// beside runs f, which changes the watcher, on a goroutine that ends before beside
+// returns. It returns the errors that came meanwhile. [Watcher] says why this is
+// needed.
 func (n *notified) beside(f func()) (errs []error) {
 	done := make(chan struct{})
 	go func() {
@@ -149,14 +150,14 @@ func (n *notified) wait(ctx context.Context) (_ news, ok bool) {
 	}
 }
 
-// tick looks at what there may be no events of.
+// tick looks at what may change without events.
 func (n *notified) tick() {
 	n.file = n.file || n.files.changed()
 	n.all = n.all || n.rootsMoved() || n.anyRemote() && !time.Now().Before(n.next)
 }
 
-// maxWaiting is how many events are looked at, to see whether one is waiting that
-// concerns a pack: more than come in a moment.
+// maxWaiting is how many waiting events are checked for one that concerns a pack:
+// more than come in a moment.
 const maxWaiting = 10_000
 
 func (n *notified) waiting() bool {
@@ -186,13 +187,13 @@ func (n *notified) waiting() bool {
 	return false
 }
 
-// restAfter is how long nothing is looked at after a look that took so long, so
-// that whoever writes all the time takes no more than a fifth of one processor. An
-// edit after that much peace waits for nothing.
+// restAfter returns how long to rest after a look that took this long. A program that
+// writes all the time then costs at most a fifth of a processor. An edit after a rest
+// is not delayed.
 func restAfter(took time.Duration) time.Duration { return min(4*took, time.Second) }
 
-// failed keeps what an error says: unless it is known to mean nothing, events
-// are missing.
+// failed handles an error of the watcher. Unless the error is known to be harmless,
+// events have been lost.
 func (n *notified) failed(err error) {
 	n.opts.Logger.Debug("watching the folders of packs", "err", err)
 	if !errors.Is(err, syscall.EINVAL) { // a directory that was moved, and removed before fsnotify heard of it
@@ -200,7 +201,7 @@ func (n *notified) failed(err error) {
 	}
 }
 
-// take returns what is to be looked at, and begins anew.
+// take returns what to look at, and starts collecting again.
 func (n *notified) take() news {
 	seen := news{file: n.file}
 	if !n.all {
@@ -215,7 +216,7 @@ func (n *notified) take() news {
 	return seen
 }
 
-// note keeps what an event says.
+// note records an event.
 func (n *notified) note(ev fsnotify.Event) {
 	dir := filepath.Dir(ev.Name)
 	whole, ofFile := n.fileAt[ev.Name]
@@ -227,19 +228,19 @@ func (n *notified) note(ev fsnotify.Event) {
 		n.all = true
 	case whole:
 		return
-	case ofFile: // a folder on the way to it
+	case ofFile: // a folder on the way to the file
 	case n.watched[dir]&forPacks == 0 && n.watched[ev.Name]&forPacks == 0:
-		return // a neighbour
+		return // another file in the same folder
 	case ev.Op&^(fsnotify.Write|fsnotify.Chmod) == 0 && n.watched[ev.Name] == 0 && !n.lib.Concerns(filepath.Base(ev.Name)):
 		if !ev.Has(fsnotify.Chmod) || !mayHoldMore(ev.Name) {
-			return // a log, or what a program makes
+			return // a log, or a file that a program writes
 		}
-		n.touched[dir], n.touched[ev.Name], n.came = true, true, true // it may be open now
+		n.touched[dir], n.touched[ev.Name], n.came = true, true, true // it may have become readable
 	default:
 		n.touched[dir] = true
-		n.touched[ev.Name] = true // when it is a directory
+		n.touched[ev.Name] = true // in case it is a directory
 	}
-	// Of a file, nothing is to be watched in another way.
+	// An event about a file does not change what is watched.
 	switch {
 	case n.rootAt[ev.Name] || ofFile || n.watched[ev.Name] != 0:
 		if ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) {
@@ -250,8 +251,8 @@ func (n *notified) note(ev fsnotify.Event) {
 	}
 }
 
-// mayHoldMore reports whether there is, or was, something at path that is no
-// regular file.
+// mayHoldMore reports whether there is, or was, something other than a regular file
+// at path.
 func mayHoldMore(path string) bool {
 	info, err := os.Lstat(path)
 	return err != nil || !info.Mode().IsRegular()

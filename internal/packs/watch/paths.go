@@ -1,7 +1,7 @@
 package watch
 
-// Where the roots are, and the files of the library, and which directories tell when
-// that changes.
+// This file finds out where the roots and the library's files are, and which
+// directories to watch for changes of that.
 
 import (
 	"path/filepath"
@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// rootsMoved reports whether another directory is where a root was.
+// rootsMoved reports whether a root's path now leads to another directory.
 func (n *notified) rootsMoved() bool {
 	for root, was := range n.roots {
 		if is := which(root); is != was && !is.Same(was) {
@@ -21,7 +21,7 @@ func (n *notified) rootsMoved() bool {
 	return false
 }
 
-// which says which directory is at path; zero for none.
+// which identifies the directory at path; zero: there is none.
 func which(path string) packfs.Which {
 	d, err := packfs.Open(path)
 	if err != nil {
@@ -35,8 +35,8 @@ func which(path string) packfs.Which {
 	return w
 }
 
-// findPaths finds out where the roots and files are, and which directories tell
-// when that changes.
+// findPaths finds out where the roots and files are, and which directories to watch
+// for changes of that.
 func (n *notified) findPaths(lib Library, want map[string]use) {
 	n.spots, n.rootAt, n.fileAt = make(map[string]string), make(map[string]bool), make(map[string]bool)
 	add := func(path string) (at string, whole bool) {
@@ -52,7 +52,7 @@ func (n *notified) findPaths(lib Library, want map[string]use) {
 		n.rootAt[at] = true
 		is := which(root)
 		if was, known := n.roots[root]; known && is != was && !is.Same(was) {
-			n.all = true // perhaps since it was looked at
+			n.all = true // it may have changed since the last look
 		}
 		n.roots[root] = is
 		remote := is != packfs.Which{} && !n.local(root)
@@ -79,9 +79,9 @@ func (n *notified) anyRemote() bool {
 	return false
 }
 
-// spot returns the path that comes, or goes, when what is at path does: the same
-// without symlinks above it, and then it is whole; or the first directory on the
-// way to it that is missing.
+// spot returns the path whose creation or removal shows that path was created or
+// removed. If path exists, that is the path itself with symlinks above it resolved,
+// and whole is true. Otherwise it is the first missing directory on the way to it.
 func spot(path string) (at string, whole bool) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -99,7 +99,7 @@ func spot(path string) (at string, whole bool) {
 	}
 }
 
-// isOrBelow reports whether a path, or a directory above it, is one of all.
+// isOrBelow reports whether a path, or a directory above it, is in all.
 func isOrBelow(path string, all map[string]bool) bool {
 	for len(all) > 0 {
 		if all[path] {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A poller sees nothing but the library's files: of the rest it says that
-// anything may have changed, from time to time.
+// A poller watches only the library's files. From time to time it says that anything
+// else may have changed.
 type poller struct {
-	every  time.Duration // and never less than 20 times of what a look takes
+	every  time.Duration // and at least 20 times as long as a look takes
 	timer  *time.Timer
 	ticker *time.Ticker // of looks at the files
 	files  files
-	due    bool // a look at everything is
-	file   bool // one of the files is another
+	due    bool // it is time to look at everything
+	file   bool // one of the files has changed
 }
 
 func newPoller(o Options) *poller {

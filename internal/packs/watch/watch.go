@@ -1,10 +1,10 @@
-// Package watch sees to it that a library of packs follows what people do to
-// the folders while the program runs: by the system's own notifications, and by
-// looking again and again where these are not to be had.
+// Package watch keeps a library of packs up to date with the folders while the
+// program runs: it uses the system's notifications, and looks at regular intervals
+// where there are none.
 //
-// It knows directories and no packs: what a change means is found out by the
-// [Library], which reads only what changed. It tells no client anything; it
-// calls [Options.Changed].
+// It knows directories and no packs. The [Library] finds out what a change means, and
+// reads only what changed. The package does not notify clients; it calls
+// [Options.Changed].
 package watch
 
 import (
@@ -17,58 +17,58 @@ import (
 
 // A Library is what is watched; [packs.Library] is one.
 type Library interface {
-	// Roots are the folders that were configured, those that are not there too.
+	// Roots returns the configured folders, including missing ones.
 	Roots() []string
-	// Files are what Refresh looks at besides, absolute: each may come and go.
+	// Files returns the other inputs of Refresh, absolute. Each may exist or not.
 	Files() []string
-	// Dirs are the directories in which a change may concern a pack, absolute,
-	// with symlinks resolved.
+	// Dirs yields the directories in which a change may affect a pack, absolute, with
+	// symlinks resolved.
 	Dirs() iter.Seq[string]
-	// Concerns reports whether what is written to a file of this name may concern a
-	// pack. It does not wait for Refresh.
+	// Concerns reports whether writing a file of this name may affect a pack. It does
+	// not wait for Refresh.
 	Concerns(name string) bool
-	// Refresh looks again at some of them, nil for all, and reports whether
-	// something of a pack is different now.
+	// Refresh looks at some directories again, nil for all, and reports whether a
+	// pack has changed.
 	Refresh(ctx context.Context, dirs []string) (changed bool, err error)
 }
 
 // Options say how to watch. A field that is 0 has its default.
 type Options struct {
-	// Changed is called each time when something of a pack is different, or one of
-	// the library's files, and nothing is looked at until it returns. It runs on the
-	// watcher's goroutine, and must not call [Watcher.Close], which ends its context
-	// and waits for it.
+	// Changed is called each time a pack or one of the library's files has changed.
+	// The watcher does not look at anything until it returns. It runs on the
+	// watcher's goroutine, and must not call [Watcher.Close], which cancels its
+	// context and waits for it.
 	Changed func(context.Context)
-	// Unchanged is called after a look that found nothing different, in the same way.
-	// Between two looks, the folders may have been different for a moment: one was
-	// moved away and back. What was read then may be wrong now.
+	// Unchanged is called in the same way after a look that found no change. Between
+	// two looks, the folders may still have been different for a moment, for example
+	// if one was moved away and back. What was read in that moment may be wrong.
 	Unchanged func(context.Context)
-	// Idle is called when nothing happened for IdleAfter since the last look that
-	// an event, or the start, was the reason of, and when something happened all the
-	// time for a minute. It is the time for work that can wait, of which it does one
-	// step, and reports whether there are more. Between two steps, what happened
-	// meanwhile is looked at; then the next waits as the first did. So no edit waits
-	// for more than one step. Like Changed, it runs on the watcher's goroutine, and
-	// Close ends its context and waits for it.
+	// Idle does one step of work that can wait, and reports whether there is more. It
+	// is called when nothing has happened for IdleAfter since the last look that was
+	// caused by an event or the start, or when things kept happening for a minute.
+	// Between two steps, the watcher looks at what changed meanwhile; then the next
+	// step waits like the first. So no edit waits for more than one step. Like
+	// Changed, it runs on the watcher's goroutine, and Close cancels its context and
+	// waits for it.
 	Idle      func(context.Context) (more bool)
 	IdleAfter time.Duration // 5 s
 
-	// Poll looks again and again also where events are to be had.
+	// Poll looks at regular intervals even if there are events.
 	Poll bool
-	// Every is the time between two looks when there are no events; 2 s, and
-	// never less than twenty times of what a look takes.
+	// Every is the time between two looks if there are no events: 2 s, and at least
+	// twenty times as long as a look takes.
 	Every time.Duration
-	// Recheck is the time between two looks at everything when there are events:
-	// no system promises that it has one for each change; 30 s, and never less than
-	// a hundred times of what a look takes.
+	// Recheck is the time between two looks at everything if there are events, since
+	// no system promises an event for each change: 30 s, and at least a hundred times
+	// as long as a look takes.
 	Recheck time.Duration
-	// Quiet is how long there must be no event before what came is looked at: who
-	// saves a file makes several; 25 ms. Longest is how long the first event waits
-	// at most; 75 ms.
+	// Quiet is how long there must be no event before the watcher looks, since saving
+	// a file causes several: 25 ms. Longest is how long the first event can wait: 75
+	// ms.
 	Quiet, Longest time.Duration
 	Logger         *slog.Logger // nil: no log
 
-	mostBusy time.Duration // how long what can wait does wait, at most; a minute, but in tests
+	mostBusy time.Duration // how long deferred work waits at most if things keep happening; a minute, except in tests
 }
 
 func (o Options) withDefaults() Options {
@@ -93,41 +93,40 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// lookEvery is the time between two looks at the library's files, and at where
-// the roots are. Events tell of most that can happen to either, and not when a
-// folder far above it is renamed, or another file system is mounted there.
+// lookEvery is the time between two looks at the library's files, and at where the
+// roots are. Most of what can happen to them causes events, but not when a folder far
+// above is renamed, or another file system is mounted there.
 const lookEvery = time.Second
 
-// An eye says where something may have changed. It is used by one goroutine.
+// An eye notices where something may have changed. Only one goroutine uses it.
 type eye interface {
-	// wait returns when something may have changed. When ctx ends first, ok is
-	// false, and nothing is lost: the next wait goes on.
+	// wait returns when something may have changed. If ctx ends first, ok is false,
+	// and nothing is lost: the next wait continues.
 	wait(ctx context.Context) (_ news, ok bool)
-	// waiting reports whether something is there by now that the next wait returns,
-	// without waiting for more of it than belongs together.
+	// waiting reports whether the next wait would return something now. It does not
+	// wait for further events that belong to it.
 	waiting() bool
-	// follow makes the directories that the library has by now those that are
-	// watched, and returns those that were not before: what happened in them
-	// meanwhile was not seen. The first time it returns none, though that is so of
-	// all. took is how long it took to look at everything, if that was done just
-	// before; otherwise 0. When ctx ends, it leaves off. The error is that it cannot
-	// watch so many.
+	// follow makes the watched directories those that the library has now, and
+	// returns the ones that are new: changes in them until now were not noticed. The
+	// first time it returns none, although all are new. took is how long the look at
+	// everything just before took; 0 if there was none. It stops early if ctx ends.
+	// An error means that so many directories cannot be watched.
 	follow(ctx context.Context, lib Library, took time.Duration) (fresh []string, err error)
 	close()
 }
 
-// news are what an eye has seen.
+// news is what an eye has noticed.
 type news struct {
 	dirs []string // in which something may have changed; nil: anywhere
 	file bool     // one of the library's files changed
 }
 
-// A Watcher is one library that is watched. It has two goroutines at most: one
-// of its own, which looks and calls everybody, and where there are events, one
-// of the library fsnotify, which reads them. There is a third for no longer than it takes
-// to change which directories are watched, or to end: fsnotify can hold the lock that either
-// needs until somebody reads an error of its own, and who waits for the lock cannot.
-// Close ends all of them.
+// A Watcher keeps one library up to date. It has at most two goroutines: its own,
+// which looks and calls the callbacks, and, if there are events, one of the library
+// fsnotify, which reads them. A third exists only while the watched directories
+// change, or while the Watcher ends: fsnotify can hold the lock that both need until
+// somebody reads its errors, and the goroutine that waits for the lock cannot read
+// them. Close ends all of them.
 type Watcher struct {
 	lib    Library
 	opts   Options
@@ -136,11 +135,11 @@ type Watcher struct {
 	done   chan struct{} // closed when the goroutine has ended
 }
 
-// Start begins to watch lib, which it looks through once more: something may
-// have changed since it was made. It returns at once.
+// Start begins to watch lib, and returns at once. It looks at everything once more,
+// since something may have changed since lib was made.
 func Start(lib Library, opts Options) *Watcher { return start(lib, opts, newNotified) }
 
-// start is Start with the eye to begin with.
+// start is Start with a given kind of eye.
 func start(lib Library, opts Options, events func(Options) (eye, error)) *Watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watcher{lib: lib, opts: opts.withDefaults(), events: events, cancel: cancel, done: make(chan struct{})}
@@ -148,8 +147,8 @@ func start(lib Library, opts Options, events func(Options) (eye, error)) *Watche
 	return w
 }
 
-// Close stops watching, whatever it is at. When it returns, nothing is called any
-// more, and no goroutine is left.
+// Close stops watching, whatever the Watcher is doing. After it returns, no callback
+// runs, and no goroutine is left.
 func (w *Watcher) Close() {
 	w.cancel()
 	<-w.done
@@ -161,13 +160,13 @@ func (w *Watcher) run(ctx context.Context) {
 	defer func() { e.close() }()
 
 	e, _ = w.follow(ctx, e, 0)
-	// What happened since the library was made, before there were events, is seen now.
+	// Notice what happened after the library was made and before there were events.
 	took, _ := w.look(ctx, news{file: true})
 	e, _ = w.follow(ctx, e, took)
 	now := time.Now()
-	last := now.Add(w.opts.mostBusy)                 // when to be idle whatever happens
-	idle := earlier(now.Add(w.opts.IdleAfter), last) // when to be idle; zero when it was
-	more := false                                    // it is, and did a step of some
+	last := now.Add(w.opts.mostBusy)                 // when to call Idle at the latest
+	idle := earlier(now.Add(w.opts.IdleAfter), last) // when to call Idle next; zero: Idle has nothing left to do
+	more := false                                    // Idle did a step, and has more to do
 	for ctx.Err() == nil {
 		until := idle
 		if more && e.waiting() {
@@ -204,7 +203,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// wait is that of the eye, until the time when to be idle, unless that is zero.
+// wait is e.wait, but ends at the time idle, unless that is zero.
 func wait(ctx context.Context, e eye, idle time.Time) (_ news, ok bool) {
 	if !idle.IsZero() {
 		var cancel context.CancelFunc
@@ -214,7 +213,7 @@ func wait(ctx context.Context, e eye, idle time.Time) (_ news, ok bool) {
 	return e.wait(ctx)
 }
 
-// open returns events where they are to be had.
+// open returns an eye with events, if the system has them.
 func (w *Watcher) open() eye {
 	if w.opts.Poll {
 		return newPoller(w.opts)
@@ -226,14 +225,14 @@ func (w *Watcher) open() eye {
 	return e
 }
 
-// poll says, once, that there are no events, and returns what there is instead.
+// poll logs that there are no events, and returns an eye that polls.
 func (w *Watcher) poll(err error) eye {
 	w.opts.Logger.Warn("the folders of packs are looked at from time to time, since the system tells of no changes in them", "every", w.opts.Every, "err", err)
 	return newPoller(w.opts)
 }
 
-// look looks at what an eye saw, and tells of what is different. took is how long
-// a look at everything took; of any other it is 0.
+// look looks at what an eye noticed, and reports what changed. took is how long a
+// look at everything took, or 0 for any other look.
 func (w *Watcher) look(ctx context.Context, seen news) (took time.Duration, changed bool) {
 	begin := time.Now()
 	changed, err := w.lib.Refresh(ctx, seen.dirs)
@@ -246,8 +245,8 @@ func (w *Watcher) look(ctx context.Context, seen news) (took time.Duration, chan
 		}
 		return took, false
 	}
-	// Who uses the library makes it look at its files too, and then this was not the
-	// first to see what is in them.
+	// Other users of the library also make it look at its files. Then this look is
+	// not the first to see what is in them.
 	if changed || seen.file {
 		w.opts.Changed(ctx)
 	} else {
@@ -256,17 +255,18 @@ func (w *Watcher) look(ctx context.Context, seen news) (took time.Duration, chan
 	return took, changed
 }
 
-// follow makes the eye see what is there now, and looks at what it did not see.
-// The eye may be another one afterwards. changed is whether something was found.
+// follow makes the eye watch what is there now, and looks at what the eye did not see
+// before. It returns the eye to use from now on. changed reports whether it found a
+// change.
 func (w *Watcher) follow(ctx context.Context, e eye, took time.Duration) (now eye, changed bool) {
-	// A directory can come with others in it, which come with others: as deep as
-	// a library looks, and some more for those that come meanwhile.
+	// A new directory can hold directories, which hold others: as deep as a library
+	// looks, and some more for those that are created meanwhile.
 	for range 16 {
 		fresh, err := e.follow(ctx, w.lib, took)
 		if err != nil {
 			e.close()
 			e = w.poll(err)
-			_, _ = e.follow(ctx, w.lib, 0) // of a poller, it cannot fail
+			_, _ = e.follow(ctx, w.lib, 0) // a poller's follow cannot fail
 			took, changed = w.look(ctx, news{file: true})
 			_, _ = e.follow(ctx, w.lib, took)
 			return e, changed
