@@ -21,7 +21,7 @@ import (
 // approval is how a person or a script wants to answer a call.
 type approval struct {
 	decision string   // the value of a choice
-	set      []string // NAME=VALUE
+	set      []string // NAME=VALUE pairs
 	yes      bool     // do not ask again
 	gone     bool     // even if its client is gone
 	json     bool

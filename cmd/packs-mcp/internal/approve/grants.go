@@ -44,10 +44,10 @@ type listedGrant struct {
 	Person  string       `json:"person,omitempty"`
 	Void    *grants.Void `json:"void,omitempty"`
 	Facts   []call.Fact  `json:"facts,omitempty"` // with --verbose; not of a chat's
-	Chat    *listedChat  `json:"chat,omitempty"`  // in which alone it holds; absent: in every chat
+	Chat    *listedChat  `json:"chat,omitempty"`  // the chat in which alone it holds; absent: it holds in every chat
 }
 
-// listedChat is the chat of a grant, of a server that runs.
+// listedChat is the chat of a grant on a running server.
 type listedChat struct {
 	ID      string `json:"id"`
 	Client  string `json:"client,omitempty"`
@@ -265,7 +265,7 @@ type revokedGrant struct {
 	Kind call.Kind `json:"kind"`
 	Pack string    `json:"pack"`
 	Tool string    `json:"tool,omitempty"`
-	Chat bool      `json:"chat"` // it held in a chat alone
+	Chat bool      `json:"chat"` // it held in one chat only
 }
 
 // A revocation is one run of revoke.
@@ -366,7 +366,7 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 		fmt.Fprintln(r.Screen(r.Stderr), "No grants: there was nothing to revoke.")
 	}
 	if len(ids) > 0 {
-		s.silent = 0 // what was named is known
+		s.silent = 0 // the named grants are known
 	}
 	err = r.revokeInChats(ctx, goneInChats, s)
 	gone = append(gone, grantsOf(goneInChats)...)
@@ -410,7 +410,7 @@ func (r *revocation) startOver(cfg *config.Config, log *audit.Log, refused *priv
 	return nil
 }
 
-// chosenGrants returns the grants that a person means: by id, of a pack, or all.
+// chosenGrants returns the grants that a person selected: by id, by pack, or all.
 func chosenGrants(given []grants.Grant, ids []string, pack string) ([]grants.Grant, error) {
 	const hint = "packs-mcp approvals grants lists the grants and their IDs"
 	if len(ids) == 0 {

@@ -22,8 +22,8 @@ type chatGrant struct {
 }
 
 // chatGrants returns what holds in the chats of this user's servers, by server. It
-// reports those that do not tell it on standard error, and counts them as silent:
-// what holds in every chat is known and can be revoked without them.
+// reports servers that do not say on standard error, and counts them as silent:
+// grants that hold in every chat are known and can be revoked without them.
 func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers) {
 	s, err := a.running(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s servers) mayHold() error {
 	return cli.WithHint(errors.New(what), "the warnings say why; try again, or close the client: what holds in a chat ends with it")
 }
 
-// revokeInChats takes grants of chats back, each through its server, which records
-// it. What a server did not take back is an error, and so are silent servers.
+// revokeInChats takes back grants of chats, each through its server, which records
+// it. It is an error if a server did not take one back, or is silent.
 func (r *revocation) revokeInChats(ctx context.Context, gone []chatGrant, s servers) error {
 	var errs []error
 	for _, g := range gone {

@@ -6,16 +6,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// A Key is what a person types for an answer. Every command that asks about calls has
-// the same keys.
+// A Key is what a person types for an answer. It is the same in every command that
+// asks about calls.
 type Key struct {
 	Letter string
 	Label  string // in the prompt, with the letter in brackets
 	word   string
 }
 
-// KeyOf returns the key for the value of a choice; ok is false for a value that this
-// program does not know.
+// KeyOf returns the key for the value of a choice; ok is false if this program does
+// not know the value.
 func KeyOf(value string) (_ Key, ok bool) {
 	switch value {
 	case string(queue.Once):
@@ -38,7 +38,7 @@ func KeyOf(value string) (_ Key, ok bool) {
 // Typed reports whether the person typed the key, or its word.
 func (k Key) Typed(text string) bool { return isWord(text, k.Letter, k.word) }
 
-// NoneOf says that what the person typed is none of these keys.
+// NoneOf returns the message for input that is none of these keys.
 func NoneOf(keys []Key) string {
 	letters := make([]string, len(keys))
 	for i, k := range keys {

@@ -10,13 +10,13 @@ import (
 type look struct {
 	bold, plain string // switch bold type on and off; empty if not wanted
 	moves       bool   // the cursor can be moved
-	sentences   bool   // for a screen reader: nothing is drawn, and nothing broken
+	sentences   bool   // for a screen reader: no drawing, and no line breaks
 	width       func() int
 }
 
 const (
 	usualWidth = 80
-	// unbroken is a width that no text has.
+	// unbroken is wider than any text.
 	unbroken = 1 << 20
 	// widest keeps lines readable in a wide window.
 	widest = 100
@@ -50,7 +50,7 @@ const ruleWidth = 60
 // it.
 const summaryLines = 4
 
-// printSummary prints what a person needs at first sight of a call.
+// printSummary prints what a person needs at first about a call.
 func (l look) printSummary(out io.Writer, w waiting) {
 	l.printTitle(out, w)
 	if l.sentences {
@@ -60,7 +60,7 @@ func (l look) printSummary(out io.Writer, w waiting) {
 	fmt.Fprint(out, w.Card.Summary(l.width(), summaryLines))
 }
 
-// printAll prints everything that there is to decide about.
+// printAll prints everything that the decision is about.
 func (l look) printAll(out io.Writer, w waiting) {
 	l.printTitle(out, w)
 	if l.sentences {
@@ -71,7 +71,7 @@ func (l look) printAll(out io.Writer, w waiting) {
 	fmt.Fprintln(out, strings.Repeat("-", min(l.width(), ruleWidth)))
 }
 
-// gap separates what is printed, by an empty line.
+// gap prints an empty line between two parts.
 func (l look) gap(out io.Writer) {
 	if !l.sentences {
 		fmt.Fprintln(out)

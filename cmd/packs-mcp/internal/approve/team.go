@@ -14,10 +14,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 )
 
-// tokenVariable has a person's token for a team's server.
+// tokenVariable holds a person's token for a team's server.
 const tokenVariable = "PACKS_MCP_TOKEN"
 
-// A team is a team's server over HTTP, as flags name it.
+// A team is a team's server over HTTP, as the flags name it.
 type team struct {
 	url       string // empty: this user's own servers
 	tokenFile string
@@ -43,7 +43,7 @@ func (t team) server(environ []string) (*terminal.Server, error) {
 	return s, nil
 }
 
-// maxTokenFile is how long a file with a token may be, in bytes.
+// maxTokenFile is the largest size of a token file, in bytes.
 const maxTokenFile = 64 << 10
 
 // token reads the person's token.

@@ -11,16 +11,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// A Terminal asks the person who started this very program about its calls. It
-// looks and works like the command approvals.
+// A Terminal asks the person who started this program about its calls. It looks and
+// works like the command approvals.
 type Terminal struct {
 	out  io.Writer
 	look look
 	keys *cli.Keyboard
 }
 
-// NewTerminal returns a terminal that prints on standard error, where no result of a
-// command goes, and reads standard input until ctx ends.
+// NewTerminal returns a terminal that prints on standard error, since standard output
+// is for results, and reads standard input until ctx ends.
 func NewTerminal(ctx context.Context, e *cli.Env) *Terminal {
 	a := &app{Env: e}
 	return &Terminal{out: e.Stderr, look: a.lookOf(e.Stderr), keys: cli.NewKeyboard(ctx, e.Stdin)}
@@ -58,8 +58,8 @@ func (t *Terminal) Ask(ctx context.Context, p queue.Pending) (queue.Verdict, err
 	return v, nil
 }
 
-// AskAll shows several questions, in short, and returns whether the person allows all
-// of these calls once.
+// AskAll shows summaries of several questions, and returns whether the person allows
+// all of these calls once.
 func (t *Terminal) AskAll(ctx context.Context, title string, all []queue.Pending) (bool, error) {
 	t.title(title)
 	for i, p := range all {
@@ -72,7 +72,7 @@ func (t *Terminal) AskAll(ctx context.Context, title string, all []queue.Pending
 	})
 }
 
-// short prints what a person needs at first sight of a call.
+// short prints what a person needs at first about a call.
 func (t *Terminal) short(number string, p queue.Pending) {
 	if t.look.sentences {
 		fmt.Fprint(t.out, number+p.Card.Sentences(false))
@@ -101,8 +101,8 @@ func (t *Terminal) whole(number string, p queue.Pending) {
 	fmt.Fprintf(t.out, "%s\n%s", p.Card.Summary(t.look.width(), 0), p.Card.Details(t.look.width()))
 }
 
-// confirm returns whether the person chose once. Enter shows everything. about is what the
-// question begins with.
+// confirm returns whether the person chose once. Enter shows everything. about is the
+// beginning of the question.
 func (t *Terminal) confirm(ctx context.Context, about string, everything func()) (bool, error) {
 	once, _ := KeyOf(string(queue.Once))
 	deny, _ := KeyOf(queue.Deny.String())

@@ -117,7 +117,7 @@ func (a *app) completeEntries(value func(audit.Entry) string) cobra.CompletionFu
 		at := make(map[string]int64) // :: value → number of its last event
 		for line, err := range audit.Read(path) {
 			if err != nil {
-				continue // what is readable is offered
+				continue // offer the values that can be read
 			}
 			if v := value(line.Entry); v != "" {
 				at[safetext.Line(v)] = line.Entry.Seq

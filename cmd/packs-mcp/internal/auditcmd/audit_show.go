@@ -134,8 +134,7 @@ func (a *app) printEntry(s *cli.Screen, e audit.Entry, asJSON bool) error {
 // PrintEntry prints one event in words.
 func PrintEntry(s *cli.Screen, e audit.Entry) error { return printNoted(s, e, "") }
 
-// styleOf returns how an event is shown: what was refused and what went wrong stands
-// out.
+// styleOf returns the style of an event. Refusals and errors stand out.
 func styleOf(e audit.Entry) cli.Style {
 	switch {
 	case e.Event == audit.EventRunEnd && failed(e), e.Error != "", e.Recovered != nil:
@@ -229,7 +228,7 @@ func summary(e audit.Entry) string {
 	return strings.Join(parts, " ")
 }
 
-// shownArgs are the first of a program's arguments, as they are in the log.
+// shownArgs returns the first of a program's arguments, as they are in the log.
 func shownArgs(argv []string) []string {
 	const enough = 8
 	var shown []string

@@ -25,7 +25,7 @@ type verdict struct {
 	Hash     string         `json:"hash"`
 	Problems []auditProblem `json:"problems"`
 	More     int            `json:"more,omitempty"`
-	Runs     []auditRun     `json:"runs"` // without a start or an end
+	Runs     []auditRun     `json:"runs"` // runs without a start or an end
 }
 
 type auditProblem struct {
@@ -43,7 +43,7 @@ type auditRun struct {
 	File    string    `json:"file"`
 	Line    int       `json:"line"`
 	Time    time.Time `json:"time"`
-	Missing string    `json:"missing"` // start or end
+	Missing string    `json:"missing"` // "start" or "end"
 	Message string    `json:"message"`
 }
 
@@ -95,7 +95,8 @@ func (a *app) auditVerify(asJSON bool) error {
 	return nil
 }
 
-// printVerdict says in words what was found. What is whole begins with "ok".
+// printVerdict prints the result in words. The text for an intact log begins with
+// "ok".
 func (a *app) printVerdict(r *audit.Report) {
 	out := a.Screen(a.Stdout)
 	say := func(format string, args ...any) {

@@ -59,7 +59,7 @@ its program wrote about. A program can write what it likes, and need not write a
 	return cmd
 }
 
-// A refusedRun is what is known of a run, and what it was refused.
+// A refusedRun is what is known about a run, and what it was refused.
 type refusedRun struct {
 	Run      string        `json:"run"`
 	Kind     string        `json:"kind"` // run or exec
@@ -70,17 +70,17 @@ type refusedRun struct {
 	Ended    string        `json:"ended"`
 	Reads    []string      `json:"reads"`
 	Writes   []string      `json:"writes"`
-	Review   string        `json:"review,omitempty"` // who says that all of its changes wait
+	Review   string        `json:"review,omitempty"` // what demands that all of its changes wait
 	Limits   *audit.Limits `json:"limits,omitempty"`
 	Findings []refusal     `json:"findings"`
 }
 
-// A refusal is one thing that a run was refused.
+// A refusal is one thing that the sandbox refused to a run.
 type refusal struct {
-	What  string `json:"what"`            // what the program met
-	Path  string `json:"path,omitempty"`  // the one that it named
-	Why   string `json:"why"`             // the rule of the sandbox, or why it is none
-	Allow string `json:"allow,omitempty"` // YAML that allows it; empty: nothing may, or it is not the sandbox
+	What  string `json:"what"`            // what happened to the program
+	Path  string `json:"path,omitempty"`  // the path that the program named
+	Why   string `json:"why"`             // the sandbox's rule, or why no rule is involved
+	Allow string `json:"allow,omitempty"` // YAML that allows it; empty: nothing can, or the sandbox is not the cause
 	Where string `json:"where,omitempty"` // where Allow belongs
 }
 
@@ -108,12 +108,12 @@ func (a *app) explainRun(id string, asJSON bool) error {
 	return nil
 }
 
-// findRun returns the two lines of a run: the one whose id is or begins with id, or
-// the last that failed.
+// findRun returns the two log lines of a run: the run whose id is id or begins with
+// it or, without an id, the last that failed.
 func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 	starts := make(map[string]audit.Entry)
-	var found []audit.Entry // ends, of one run each
-	var runs []string       // that ended
+	var found []audit.Entry // the last lines of runs
+	var runs []string       // their ids
 	for line, err := range audit.Read(path) {
 		if e, ok := errors.AsType[*audit.LineError](err); ok {
 			a.warnLine(e)
@@ -190,7 +190,7 @@ func (x *explainer) explain() refusedRun {
 	return r
 }
 
-// limit is a refusal about a limit of a run.
+// limit returns the refusal for a limit of a run.
 func (x *explainer) limit(what, name, of, value, more string) (refusal, bool) {
 	why := fmt.Sprintf("The limit of %s is %s.", of, cmp.Or(value, "not in the log"))
 	return refusal{What: what, Why: why, Allow: "limits:\n  " + name + ": " + more, Where: inConfig}, true
@@ -203,7 +203,7 @@ func (x *explainer) limits() audit.Limits {
 	return *x.start.Limits
 }
 
-// ended explains an end that the sandbox, or a limit of the system, made.
+// ended explains a run that the sandbox, or a limit of the system, ended.
 func (x *explainer) ended() (refusal, bool) {
 	l := x.limits()
 	switch cause := sandbox.Cause(x.end.Cause); {
@@ -255,7 +255,7 @@ func (x *explainer) complaint(text, tool string) (refusal, bool) {
 	return refusal{}, false
 }
 
-// network explains that the network could not be reached.
+// network explains why the network could not be reached.
 func (x *explainer) network() refusal {
 	had := cmp.Or(x.end.Network, x.start.Network)
 	f := refusal{What: "the network could not be reached", Why: fmt.Sprintf("The run had the network %q.", had)}
@@ -340,7 +340,7 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	case x.home != "" && paths.Inside([]string{folder}, x.home):
 		f.Why = "This is, or holds, your whole home folder, which is granted to no run. Grant a folder in it."
 	case errno == sandbox.ErrorMissing && !exists(map[string]string{"read": full, "write": folder}[key]):
-		return f, false // it is not there for anybody
+		return f, false // it does not exist for anybody
 	default:
 		f.Why = "The run could not see this: it has its pack, the workspace, what it is granted, and parts of the system."
 		allow()
@@ -348,8 +348,8 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	return f, true
 }
 
-// unfit says why no grant of a path is proposed: the program named it, which can
-// write what it likes.
+// unfit returns why no grant for a path is proposed: the program named the path, and
+// it can write anything.
 func (x *explainer) unfit(path string) string {
 	const less = " Name what the tool needs in it."
 	info, err := os.Stat(path)
@@ -384,7 +384,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// yamlText is a text as YAML reads it back.
+// yamlText returns a text as a YAML value.
 func yamlText(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-", r)
@@ -398,7 +398,7 @@ func yamlText(s string) string {
 
 func seconds(ms int64) string { return strconv.FormatInt((ms+999)/1000, 10) + "s" }
 
-// bytesText is a size as the configuration has it.
+// bytesText returns a size as it is written in the configuration.
 func bytesText(n int64) string {
 	for _, unit := range []struct {
 		size int64
@@ -411,7 +411,7 @@ func bytesText(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// printRefused prints what is known in words.
+// printRefused prints what is known, in words.
 func printRefused(w *cli.Screen, r refusedRun) {
 	line := func(format string, args ...any) { fmt.Fprintln(w, safetext.Line(fmt.Sprintf(format, args...))) }
 	line("%s: %s of %s, %s", r.Run, cmp.Or(r.Tool, r.Kind), r.Pack, r.Ended)

@@ -71,8 +71,8 @@ in one line a kind; with --strict nothing is written then. Scripts are not copie
 
 // converted is what convert --json prints.
 type converted struct {
-	Files    []string          `json:"files"`    // that were written
-	Problems []diag.Diagnostic `json:"problems"` // of the file, and what the new format cannot say
+	Files    []string          `json:"files"`    // the files that were written
+	Problems []diag.Diagnostic `json:"problems"` // problems of the file, and what the new format cannot express
 }
 
 func (a *app) convert(file string, to convert.Format, output string, o convert.Options, force, strict, asJSON bool) (err error) {
@@ -137,8 +137,8 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 }
 
 // writeAll writes the files below a directory, and returns the paths of those that it
-// wrote. It writes none of them when one already exists, and nothing through
-// a link that leads out of the directory.
+// wrote. If one of them already exists, it writes none, unless force is set. It does
+// not write through a link that leads out of the directory.
 func writeAll(output string, files []convert.File, force bool) (written []string, err error) {
 	written = []string{}
 	for _, f := range files {
@@ -164,8 +164,8 @@ func writeAll(output string, files []convert.File, force bool) (written []string
 	return written, nil
 }
 
-// writeNew writes a file below root and makes the folders above it. A file that
-// is there is an error, or is replaced as a whole, never written through.
+// writeNew writes a file below root and makes the folders above it. An existing file
+// is an error or, with replace, is replaced as a whole. It is never written through.
 func writeNew(root *os.Root, name string, data []byte, mode fs.FileMode, replace bool) error {
 	name = filepath.FromSlash(name)
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {

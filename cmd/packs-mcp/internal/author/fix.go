@@ -18,13 +18,13 @@ import (
 // fixing says what --fix does.
 type fixing struct {
 	on     bool
-	dryRun bool // only say it
+	dryRun bool // only say what would change
 }
 
-// A cure is one mechanical change to a file. It returns what was changed, in words.
+// A cure is one mechanical change to a file. It returns what it changed, in words.
 type cure func(f *place, dryRun bool) (done string, err error)
 
-// cures are the changes by the code of what they mend.
+// cures returns the changes, by the code of the problem that they fix.
 func cures() map[string]cure {
 	return map[string]cure{
 		frontmatter.CodeNameMissing: addName,
@@ -33,8 +33,8 @@ func cures() map[string]cure {
 	}
 }
 
-// fix mends what is mechanical in a report, and reports whether it changed anything.
-// What cannot be mended stays a problem of the report.
+// fix fixes the problems in a report that have a mechanical fix, and reports whether
+// it changed anything. Other problems stay in the report.
 func (a *app) fix(report lint.Report, how fixing) (changed bool) {
 	all := cures()
 	for _, r := range report.Packs {
@@ -63,7 +63,7 @@ func (a *app) fix(report lint.Report, how fixing) (changed bool) {
 	return changed
 }
 
-// addName writes the name of its folder into a document that lacks one.
+// addName writes the folder's name into a document that lacks a name.
 func addName(f *place, dryRun bool) (done string, err error) {
 	name := packs.NameFor(filepath.Base(filepath.Dir(filepath.Join(f.folder, f.name))))
 	err = f.rewrite(dryRun, func(src []byte) ([]byte, error) {
@@ -76,7 +76,7 @@ func addName(f *place, dryRun bool) (done string, err error) {
 	return "name: " + name, err
 }
 
-// unixLineEnds takes the carriage returns from the line ends of a script.
+// unixLineEnds removes the carriage returns from the line ends of a script.
 func unixLineEnds(f *place, dryRun bool) (done string, err error) {
 	return "Unix line ends", f.rewrite(dryRun, func(src []byte) ([]byte, error) {
 		text, ok := lint.UnixLineEnds(src)
@@ -87,9 +87,9 @@ func unixLineEnds(f *place, dryRun bool) (done string, err error) {
 	})
 }
 
-// makeExecutable lets everybody execute a file who may read it.
+// makeExecutable lets everybody who may read a file execute it.
 func makeExecutable(at *place, dryRun bool) (done string, err error) {
-	// A second name of the file may be outside of the pack.
+	// Refuse hard links: another name of the file may be outside of the pack.
 	dir, err := packfs.Open(at.folder, packfs.RefuseHardLinks)
 	if err != nil {
 		return "", err
@@ -112,10 +112,10 @@ func makeExecutable(at *place, dryRun bool) (done string, err error) {
 	return fmt.Sprintf("mode %04o", mode), err
 }
 
-// maxFixed is how large a file may be that is rewritten.
+// maxFixed is the largest file that is rewritten, in bytes.
 const maxFixed = 8 << 20
 
-// rewrite replaces the file as a whole with what change makes of it. The file keeps its
+// rewrite replaces the file as a whole with the result of change. The file keeps its
 // permissions.
 func (f *place) rewrite(dryRun bool, change func(src []byte) ([]byte, error)) error {
 	info, err := f.root.Lstat(f.name)
@@ -149,15 +149,16 @@ func (f *place) rewrite(dryRun bool, change func(src []byte) ([]byte, error)) er
 }
 
 // A place is a plain file of a pack. It is reached through a handle on the pack's
-// folder, so that no link leads out of that, not even one that is put there meanwhile.
+// folder, so that no link can lead out of the folder, not even one that is created
+// meanwhile.
 type place struct {
 	root   *os.Root
 	folder string // absolute
 	name   string // in folder
 }
 
-// placeOf returns the place of a file in a pack, which is at path: its folder, or a
-// file in that. The caller closes its root.
+// placeOf returns the place of a file in a pack. path is the pack's folder, or a file
+// in it. The caller closes its root.
 func placeOf(path, file string) (*place, error) {
 	folder, err := filepath.Abs(path)
 	if err != nil {
@@ -188,7 +189,7 @@ func placeOf(path, file string) (*place, error) {
 	return &place{root: root, folder: folder, name: name}, nil
 }
 
-// cause returns err without the path, which the message has.
+// cause returns err without the path, which the message already has.
 func cause(err error) error {
 	if e, ok := errors.AsType[*packfs.PathError](err); ok {
 		return e.Reason

@@ -28,7 +28,7 @@ type skeleton struct {
 type skeletonFile struct {
 	name string
 	mode fs.FileMode
-	text string // NAME and DESCRIPTION stand for what was given
+	text string // with NAME and DESCRIPTION for the given values
 }
 
 func (a *app) newCommand() *cobra.Command {
@@ -108,7 +108,7 @@ func (a *app) new(ctx context.Context, name, dir, description string, format con
 		return errors.Join(err, os.RemoveAll(root))
 	}
 	out := newPack{Folder: root, Files: []string{}, ValidUnder: s.claims}
-	if !cli.IsPath(out.Folder) { // as a folder, and not as an id
+	if !cli.IsPath(out.Folder) { // so that it is taken for a folder, and not for an id
 		out.Folder = "." + string(filepath.Separator) + out.Folder
 	}
 	for _, f := range s.files {

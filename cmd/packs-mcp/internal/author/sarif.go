@@ -56,10 +56,11 @@ func levelOf(s diag.Severity) sarif.Level {
 	}
 }
 
-// maxLine is how much of a file is read to find a column.
+// maxLine is how much of a file is read to find a column, in bytes.
 const maxLine = 1 << 20
 
-// utf16Column returns a column in bytes as editors count it; 0 if it is not known.
+// utf16Column converts a column in bytes to the units that editors use; 0 if it is
+// not known.
 func utf16Column(file string, line, column int) int {
 	if column <= 1 {
 		return max(column, 0)

@@ -10,12 +10,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/scan"
 )
 
-// addSecurity adds what a scan of path finds to the results of the same packs, and a
-// result for what has none. The scan's hashes and policy are for scan itself.
+// addSecurity adds the findings of a scan of path to the results for the same packs.
+// If a pack has no result, it adds one. It leaves out the scan's hashes and policy,
+// which belong to the command scan.
 func addSecurity(ctx context.Context, path string, results []validatedPack) ([]validatedPack, error) {
 	reports, err := scan.Folder(ctx, scanned(path))
 	if errors.Is(err, scan.ErrNoPack) {
-		return results, nil // which was said, as a problem
+		return results, nil // a problem already says so
 	}
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func addSecurity(ctx context.Context, path string, results []validatedPack) ([]v
 	return results, nil
 }
 
-// scanned returns the folder of a document: a scan is of the whole pack.
+// scanned returns the folder of a document, since scans are of whole packs.
 func scanned(path string) string {
 	if ext := filepath.Ext(path); ext == ".md" || filepath.Base(path) == "tools.json" {
 		return filepath.Dir(path)

@@ -99,7 +99,7 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 	return cmd
 }
 
-// showing says how the results are printed.
+// showing says in what form to print the results.
 type showing struct{ json, sarif, verbose bool }
 
 func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fix fixing, security bool, how showing) error {
@@ -153,7 +153,7 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 	return nil
 }
 
-// printResults prints the results, and without a form for programs their sum.
+// printResults prints the results. In the form for people, it ends with a summary.
 func (a *app) printResults(results []validatedPack, how showing) error {
 	var all []diag.Diagnostic
 	for _, r := range results {
@@ -180,8 +180,8 @@ func (a *app) printResults(results []validatedPack, how showing) error {
 	return nil
 }
 
-// foldInfos returns problems in their order, with one info for all of the same code.
-// Those that say what may have been meant are likely mistakes, and stay.
+// foldInfos returns problems in their order, with one info in place of all with the
+// same code. Infos that say what may have been meant are likely mistakes, and stay.
 func foldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
 	folds := func(d diag.Diagnostic) bool {
 		return d.Severity == diag.Info && !strings.HasPrefix(d.Hint, "did you mean")
@@ -209,10 +209,10 @@ func foldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
 	return folded
 }
 
-// installed returns what reports whether this machine has a program: one that is
-// there, or can be found on PATH.
+// installed returns a function that reports whether this machine has a program: at a
+// path, or on PATH.
 func (a *app) installed() func(name string) bool {
-	known := make(map[string]bool) // :: name → it is there
+	known := make(map[string]bool) // :: name → whether it was found
 	options := program.LookupOptions{Path: cli.Getenv(a.Environ, "PATH"), Environ: a.Environ}
 	return func(name string) bool {
 		is, done := known[name]
@@ -232,8 +232,8 @@ func (a *app) installed() func(name string) bool {
 	}
 }
 
-// expand returns the paths that an argument stands for: those that match, when
-// it is a pattern and no path itself.
+// expand returns the paths that an argument stands for: those that match, if it is a
+// pattern and not itself a path.
 func expand(arg string) ([]string, error) {
 	if _, err := os.Lstat(arg); err == nil || !strings.ContainsAny(arg, "*?[") {
 		return []string{filepath.Clean(arg)}, nil
@@ -242,14 +242,14 @@ func expand(arg string) ([]string, error) {
 	if err != nil {
 		return nil, &cli.UsageError{Err: fmt.Errorf("%q is not a pattern: %w", arg, err), Hint: `write * for any part of a name, and put a \ before a [ that is meant as it is`}
 	}
-	// A pattern means what is there, not where a link leads; a link named
-	// explicitly is followed.
+	// A pattern matches what is in the folder, not what a link leads to. A link that
+	// is named explicitly is followed.
 	matches = slices.DeleteFunc(matches, func(path string) bool {
 		info, err := os.Lstat(path)
 		return err == nil && info.Mode()&fs.ModeSymlink != 0
 	})
 	if len(matches) == 0 {
-		return []string{arg}, nil // there is no such path, which is reported as such
+		return []string{arg}, nil // there is no such path, and the caller reports that
 	}
 	return matches, nil
 }

@@ -91,7 +91,7 @@ type changedFolder struct {
 	Result string `json:"result"` // "added", "removed" or "already there"
 }
 
-// eachFolder does one thing for each folder, and says what became of it.
+// eachFolder calls do for each folder, and prints the result.
 func (a *app) eachFolder(dirs []string, asJSON bool, do func(*config.Config, string) (said string, err error)) error {
 	changed := changedFolders{Folders: []changedFolder{}}
 	for _, dir := range dirs {
@@ -99,7 +99,7 @@ func (a *app) eachFolder(dirs []string, asJSON bool, do func(*config.Config, str
 		if err != nil {
 			return err
 		}
-		cfg, _, err := a.Load() // anew, since each changes the file
+		cfg, _, err := a.Load() // again, since each call changes the file
 		if err != nil {
 			return err
 		}
@@ -117,8 +117,7 @@ func (a *app) eachFolder(dirs []string, asJSON bool, do func(*config.Config, str
 	return nil
 }
 
-// remembered is the index of a folder among those of the file; -1 if it is none of
-// them.
+// remembered returns the index of a folder in the configuration file, or -1.
 func remembered(cfg *config.Config, dir string) int {
 	i := 0
 	for _, root := range cfg.Packs {
@@ -193,7 +192,7 @@ type folder struct {
 	Source   string `json:"source"` // "config", "flag", …
 	Exists   bool   `json:"exists"`
 	Packs    int    `json:"packs"`
-	Attached int    `json:"attached"` // that a model sees
+	Attached int    `json:"attached"` // packs that a model sees
 	Invalid  int    `json:"invalid"`
 }
 

@@ -47,8 +47,8 @@ type listedPack struct {
 	HiddenInMode string `json:"hidden_in_mode,omitempty"`
 	// Forbidden says that a rule denies everything about the pack.
 	Forbidden bool `json:"forbidden,omitempty"`
-	// WithoutTool says that the pack gets no tool of its own, though skills are exposed:
-	// there is no place for it.
+	// WithoutTool says that the pack gets no tool of its own, although skills are
+	// exposed: the limit is reached.
 	WithoutTool bool `json:"without_tool,omitempty"`
 	// Added says where the pack was added from; nil for a pack that was not added.
 	Added    *addedFrom        `json:"added,omitempty"`
@@ -56,23 +56,23 @@ type listedPack struct {
 
 	set    *tools.Set // nil if it has none
 	unread bool
-	denied []diag.Diagnostic // of Problems: files that are left out, and the tools that need them
+	denied []diag.Diagnostic // the part of Problems about files that are left out, and tools that need them
 }
 
-// addedFrom is what the lock file says of a pack that was added.
+// addedFrom is what the lock file says about a pack that was added.
 type addedFrom struct {
-	Provider   string `json:"provider,omitempty"` // "rulebook" or "pak"; of this machine, it is missing
+	Provider   string `json:"provider,omitempty"` // "rulebook" or "pak"; absent for a pack of this machine
 	Source     string `json:"source"`             // as it was written
-	Resolved   string `json:"resolved"`           // the address of this very state
+	Resolved   string `json:"resolved"`           // the address of exactly this version
 	Pin        string `json:"pin"`
 	Signer     string `json:"signer"` // "nobody"
 	Unsigned   bool   `json:"unsigned,omitempty"`
-	Visibility string `json:"visibility,omitempty"` // of a rulebook: who may see it
+	Visibility string `json:"visibility,omitempty"` // for a rulebook: who may see it
 	CreatedAt  string `json:"created_at,omitempty"` // as the source says
 	UpdatedAt  string `json:"updated_at,omitempty"`
 }
 
-// label is what a line about the pack begins with.
+// label returns the beginning of a line about the pack.
 func (l *listedPack) label() string {
 	if l.Added == nil {
 		return sources.NoProvider.Label()
@@ -80,7 +80,7 @@ func (l *listedPack) label() string {
 	return sources.Provider(l.Added.Provider).Label()
 }
 
-// A listing is what list --json prints, a part at a time.
+// A listing is what list --json prints, part by part.
 type listing struct {
 	Packs    []listedPack      `json:"packs"`
 	Problems []diag.Diagnostic `json:"problems,omitempty"` // of the folders
@@ -136,7 +136,7 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	without := slices.DeleteFunc(slices.Clone(cli.WithoutTool(cfg, catalog)), func(p *packs.Pack) bool { return !isFrom(added, p, source) })
 	listed := describeAll(ctx, cfg, added, found, without, all)
 	if cli.IsTerminal(a.Stdout) {
-		progress.Close() // the packs themselves show how far it is
+		progress.Close() // the packs themselves show the progress
 	} else {
 		listed = counted(listed, progress, len(found))
 	}
@@ -211,7 +211,7 @@ func sayNoneFrom(w *cli.Screen, source string, all bool) {
 	fmt.Fprintf(w, "No %s. Find some with packs-mcp search, and get them with packs-mcp add.\n", what)
 }
 
-// counted says with each pack how far it is, and ends with the last.
+// counted reports the progress with each pack, and removes it after the last.
 func counted(listed iter.Seq[listedPack], progress *cli.Progress, all int) iter.Seq[listedPack] {
 	return func(yield func(listedPack) bool) {
 		defer progress.Close()
@@ -226,8 +226,8 @@ func counted(listed iter.Seq[listedPack], progress *cli.Progress, all int) iter.
 	}
 }
 
-// isListed reports whether a pack is listed without --all: a model sees it, or will as
-// soon as it is read.
+// isListed reports whether a pack is listed without --all: a model sees it, or will
+// see it once it is read.
 func isListed(p *packs.Pack) bool {
 	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
 }
@@ -245,7 +245,7 @@ func (a *app) sayNoPacks(cfg *config.Config) {
 	fmt.Fprintln(a.Screen(a.Stderr), "Or begin with the examples in this program: packs-mcp try shows them, packs-mcp serve --bundled serves them.")
 }
 
-// whatIsIn says why no pack was found in a folder.
+// whatIsIn returns why no pack was found in a folder.
 func whatIsIn(dir string) string {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -271,8 +271,9 @@ func whatIsIn(dir string) string {
 	return text
 }
 
-// describeAll describes packs one by one, and only with all those that a rule forbids
-// altogether, which no model is told of. without are those that get no tool of their own.
+// describeAll describes packs one by one. It leaves out packs about which a rule
+// forbids everything, which models do not see, unless all is set. without are the
+// packs that get no tool of their own.
 func describeAll(ctx context.Context, cfg *config.Config, added *cli.Added, found, without []*packs.Pack, all bool) iter.Seq[listedPack] {
 	withoutTool := make(map[*packs.Pack]bool, len(without))
 	for _, p := range without {
@@ -291,13 +292,13 @@ func describeAll(ctx context.Context, cfg *config.Config, added *cli.Added, foun
 			if forbidden && !all {
 				continue
 			}
-			dir, err := p.OpenDir() // once for everything
+			dir, err := p.OpenDir() // opened once for all uses
 			l := describe(p, dir, err, files, added, cfg.Mode)
 			l.Forbidden, l.WithoutTool = forbidden, withoutTool[p]
 			if err == nil {
 				if l.Attached {
-					// Only for packs that a model can use, since this check
-					// reads every file.
+					// Only for packs that a model can use, since this check looks at
+					// every file.
 					l.denied = toolfiles.DeniedFrom(ctx, dir, p, l.set)
 					l.Problems = append(l.Problems, l.denied...)
 				}
@@ -310,8 +311,8 @@ func describeAll(ctx context.Context, cfg *config.Config, added *cli.Added, foun
 	}
 }
 
-// compatNote says in one line that folders of other programs hold packs, when
-// the configuration lists none of these programs; otherwise it is empty.
+// compatNote returns a line about folders of other programs that hold packs, if the
+// configuration lists none of these programs; otherwise "".
 func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 	if len(cfg.Compat) > 0 {
 		return ""
@@ -363,7 +364,7 @@ func describe(p *packs.Pack, dir *packfs.Dir, err error, files *toolfiles.Files,
 	if !p.Offered {
 		l.HiddenInMode = cmp.Or(mode, "Global")
 	}
-	if err != nil && !(p.Loose && !p.Valid) { // of such a tool, the problems say why
+	if err != nil && !(p.Loose && !p.Valid) { // for such a tool, the problems say why
 		l.Problems = append(l.Problems, diag.Diagnostic{
 			Code: packs.CodeToolsUnreadable, Severity: diag.Error, Message: err.Error(), Hint: "check that the pack's folder is there and can be read",
 		})

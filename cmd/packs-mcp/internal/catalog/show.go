@@ -26,7 +26,7 @@ type shownTool struct {
 	// Executable is false for a tool that is only declared; Reason says why.
 	Executable bool   `json:"executable"`
 	Reason     string `json:"reason,omitempty"`
-	Cache      string `json:"cache,omitempty"` // what it keeps between its runs
+	Cache      string `json:"cache,omitempty"` // the cache that it keeps between its runs
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -54,7 +54,8 @@ type shownPack struct {
 	Digest string   `json:"digest,omitempty"`
 	Files  int      `json:"files"`
 	Bytes  int64    `json:"bytes"`
-	// Differs says that the pack was added, and has other bytes than the lock file says.
+	// Differs says that the pack was added, and that its bytes are not those in the
+	// lock file.
 	Differs  bool           `json:"differs,omitempty"`
 	Findings []scan.Finding `json:"findings"` // of the scan
 	Tools    []shownTool    `json:"tools"`

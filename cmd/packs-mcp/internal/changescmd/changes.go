@@ -113,12 +113,12 @@ type changeSets struct {
 // shownChanges is what show --json prints.
 type shownChanges struct {
 	Set   *changes.Set `json:"set"`
-	Diff  string       `json:"diff"`            // of what waits; empty if nothing does
-	Cut   bool         `json:"cut"`             // not all of it is in diff
-	Token string       `json:"token,omitempty"` // for apply --shown; none if diff is not all
+	Diff  string       `json:"diff"`            // of the changes that wait; empty if none do
+	Cut   bool         `json:"cut"`             // diff does not show all of it
+	Token string       `json:"token,omitempty"` // for apply --shown; empty if diff does not show all
 }
 
-// tokenOf returns what stands for a view: nothing for one that does not show all.
+// tokenOf returns the token of a view; empty if the view does not show all.
 func tokenOf(v *changes.View) string {
 	if v.Cut || v.Text() == "" {
 		return ""
@@ -126,8 +126,8 @@ func tokenOf(v *changes.View) string {
 	return v.Token
 }
 
-// styledDiff returns a diff with what was added and removed in colours. Its lines are not
-// broken: they are what the person agrees to.
+// styledDiff returns a diff with colours for what was added and removed. It does not
+// break lines: they are what the person agrees to.
 func styledDiff(s *cli.Screen, diff string) string {
 	if !s.Colors() {
 		return diff
@@ -144,8 +144,8 @@ func styledDiff(s *cli.Screen, diff string) string {
 	return b.String()
 }
 
-// completeChanges offers the ids of the change sets, and then the paths of the one that
-// was named.
+// completeChanges offers the ids of the change sets to the shell, and then the paths
+// in the one that was named.
 func (a *app) completeChanges(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	a.Stderr = io.Discard // the shell would take a warning for an id
 	_, s, err := a.changes(cmd.Context())
@@ -274,7 +274,7 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string, asJSON
 	}
 	also := ""
 	if len(paths) > 0 {
-		also = ", with the same paths behind it" // of which a token stands for no others
+		also = ", with the same paths behind it" // a token stands for these paths only
 	}
 	fmt.Fprintf(a.Stderr, "To apply exactly this%s: packs-mcp changes apply %s --shown %s\n", also, v.Set.ID, v.Token)
 	return err
@@ -316,7 +316,7 @@ func (a *app) decideChanges(ctx context.Context, asJSON bool, event audit.Event,
 	return errors.Join(err, left(event, set, done))
 }
 
-// found returns the change set with an id, or an error that says which one may be meant.
+// found returns the change set with an id, or an error that suggests others.
 func found(s *changes.Store, id string) (*changes.Set, error) {
 	set, err := s.Get(id)
 	if !errors.Is(err, changes.ErrNotFound) {
@@ -331,8 +331,8 @@ func found(s *changes.Store, id string) (*changes.Set, error) {
 	return nil, cli.WithHint(err, "%s", cli.Meant(id, ids, changesHint))
 }
 
-// setHint adds to an error about a change set what a person can do about it. set
-// is nil if none was found.
+// setHint adds to an error about a change set what a person can do. set is nil if
+// none was found.
 func setHint(err error, set *changes.Set) error {
 	if errors.Is(err, changes.ErrNotFound) {
 		return cli.WithHint(err, changesHint)
@@ -358,7 +358,7 @@ func setHint(err error, set *changes.Set) error {
 func left(event audit.Event, set, done *changes.Set) error {
 	n := done.Count(changes.Held) + done.Count(changes.Refused)
 	switch {
-	case n == 0 || event == eventChangesDiscard: // of which done is the set itself
+	case n == 0 || event == eventChangesDiscard: // done is then the set itself
 		return nil
 	case event == eventChangesUndo && done.Count(changes.Held) > 0:
 		return cli.WithHint(fmt.Errorf("%s not taken back", cli.Counted(n, "change was", "changes were")),

@@ -27,29 +27,30 @@ func ProjectStore(project string) *store.Store {
 	return &store.Store{Dir: filepath.Join(project, ".packs"), LockFile: filepath.Join(project, lock.Name)}
 }
 
-// Added knows which packs were added from elsewhere. It goes by the lock files as they
-// are at that moment, and many may ask at a time.
+// Added knows which packs were added from elsewhere, according to the lock files as
+// they are at the moment. It is safe for concurrent use.
 type Added struct {
 	stores  []*addedStore
 	changed updates
 	scanned scans
 }
 
-// An addedStore is a store whose lock file is read again when it is another one.
+// An addedStore is a store whose lock file is read again when it was replaced.
 type addedStore struct {
 	*store.Store
-	foreign bool // the lock file comes with a project, which may say anything
+	foreign bool // the lock file comes with a project, which may claim anything
 
 	mu   sync.Mutex // guards what follows
 	info fs.FileInfo
 	lock *lock.Lock
 	err  error
-	dir  fs.FileInfo // of the store's folder, when base was found out
-	base string      // the folder without links
+	dir  fs.FileInfo // the store's folder when base was determined
+	base string      // the folder, links resolved
 }
 
-// folder returns the store's folder without links; false: it is not there. Following links
-// takes a look at each folder above, so it is done again when it is another folder.
+// folder returns the store's folder with links resolved; false: it does not exist.
+// Resolving links looks at each folder above, so it is only done again if the folder
+// was replaced.
 func (s *addedStore) folder() (string, bool) {
 	dir, err := os.Stat(s.Dir)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *addedStore) folder() (string, bool) {
 	return s.base, true
 }
 
-// NewAdded returns what knows the packs of the user and of the project.
+// NewAdded returns an Added for the packs of the user and of the project.
 func NewAdded(cfg *config.Config) *Added {
 	a := &Added{stores: []*addedStore{{Store: UserStore(cfg)}}}
 	if project := Project(cfg); project != "" {
@@ -76,8 +77,8 @@ func NewAdded(cfg *config.Config) *Added {
 	return a
 }
 
-// read returns what the lock file says. A file that a lock is written to is replaced, so
-// another one has another identity or time.
+// read returns what the lock file says. Writing a lock replaces its file, so a new
+// one has another identity or time.
 func (s *addedStore) read() (*lock.Lock, error) {
 	info, err := os.Lstat(s.LockFile)
 	if err != nil {
@@ -92,17 +93,17 @@ func (s *addedStore) read() (*lock.Lock, error) {
 	return s.lock, s.err
 }
 
-// signer says who signed a pack. The lock file of a project comes with the project, packs
-// included, so the signer that it names is only what it says.
+// signer returns who signed a pack. A project's lock file comes with the project, and
+// so do its packs, so the signer that it names is only a claim.
 func (s *addedStore) signer(e lock.Entry) string {
 	words := trust.Words(e.Signature)
 	if s.foreign && e.Signature != nil {
-		words = "(so says the project's " + lock.Name + ") " + words // first, so that no long name hides it
+		words = "(so says the project's " + lock.Name + ") " + words // at the beginning, so that no long name hides it
 	}
 	return words
 }
 
-// find returns the store that has a folder, and the id that the folder has there.
+// find returns the store that holds a folder, and the folder's id in that store.
 func (a *Added) find(dir string) (*addedStore, string) {
 	for _, s := range a.stores {
 		base, there := s.folder()
@@ -117,11 +118,12 @@ func (a *Added) find(dir string) (*addedStore, string) {
 type AddedPack struct {
 	lock.Entry
 	Provider sources.Provider
-	Signer   string // in words
+	Signer   string // the signer, in words
 }
 
-// Pack returns what is known of the pack in a folder, if it was added. That a rulebook is
-// vetted is only believed of one that the user added: a project can say so of anything.
+// Pack returns what is known about the pack in a folder, if it was added. Only a
+// rulebook that the user added counts as vetted: a project can claim that of
+// anything.
 func (a *Added) Pack(dir string) (AddedPack, bool) {
 	s, id := a.find(dir)
 	if s == nil {
@@ -139,7 +141,7 @@ func (a *Added) Pack(dir string) (AddedPack, bool) {
 	return p, ok
 }
 
-// own returns what the user's own lock file says of the pack in a folder.
+// own returns what the user's own lock file says about the pack in a folder.
 func (a *Added) own(dir string) (lock.Entry, bool) {
 	s, id := a.find(dir)
 	if s == nil || s.foreign {
@@ -153,14 +155,14 @@ func (a *Added) own(dir string) (lock.Entry, bool) {
 	return e, ok
 }
 
-// From says where the pack in a folder, with a digest, was added from.
+// From returns where the pack in a folder, with a digest, was added from.
 func (a *Added) From(dir, digest string) call.From {
 	s, id := a.find(dir)
 	if s == nil {
 		return call.From{}
 	}
-	l, err := s.Read() // what a person is asked about is read anew
-	if err != nil {    // somebody broke it: whatever the pack is, it is not what was added
+	l, err := s.Read() // read it again for what a person is asked about
+	if err != nil {    // the file is damaged, so nothing confirms that the pack is what was added
 		return call.From{Differs: true}
 	}
 	e, ok := l.Packs[id]
@@ -168,7 +170,7 @@ func (a *Added) From(dir, digest string) call.From {
 		return call.From{}
 	}
 	f := call.From{Source: e.Resolved, Signer: s.signer(e), Differs: e.Digest != digest}
-	if runtime.GOOS == "windows" && f.Differs { // which does not keep who may execute a file
+	if runtime.GOOS == "windows" && f.Differs { // Windows does not keep the permission to execute a file
 		same, err := s.Holds(id, e)
 		f.Differs = err != nil || !same
 	}
@@ -178,7 +180,7 @@ func (a *Added) From(dir, digest string) call.From {
 	return f
 }
 
-// Origin says who offers the pack in a folder.
+// Origin returns who offers the pack in a folder.
 func (a *Added) Origin(dir string) server.Origin {
 	p, ok := a.Pack(dir)
 	if !ok || p.Provider == sources.NoProvider {

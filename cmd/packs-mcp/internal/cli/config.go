@@ -42,11 +42,11 @@ func (env *Env) Load() (*config.Config, *slog.Logger, error) {
 	return cfg, logger, nil
 }
 
-// Project returns the project folder: the configured one, or the git root of
-// the working folder, or none. A home folder that is in git, as some people's
-// settings are, is not a project by itself: tools would find everybody's keys. Nor
-// is the folder in which a server of several people happens to be started: each
-// one's tools would change the files of the others.
+// Project returns the project folder: the configured one, or the git root of the
+// working folder, or none. A home folder that is in git, as some people's settings
+// are, is not a project: tools would find all the keys in it. Nor is the folder in
+// which a server for several people was started: each person's tools would change the
+// others' files.
 func Project(cfg *config.Config) string {
 	if cfg.Project != "" || SeveralPeople(cfg) {
 		return cfg.Project
@@ -80,7 +80,8 @@ func ProjectHere(cfg *config.Config) string {
 }
 
 // Credentials returns who may use the server over HTTP with a fixed token. If nobody
-// could use it, it makes a token, and returns it. Over standard input and output nobody needs one.
+// could use it, it makes a token and returns it. Over standard input and output no
+// token is needed.
 func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 	if cfg.HTTP.Token != "" {
 		who = append(who, httpd.Credential{Token: cfg.HTTP.Token})
@@ -95,7 +96,7 @@ func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 	return who, made
 }
 
-// OwnFiles returns the files and folders that control this program.
+// OwnFiles returns the files and folders on which this program depends.
 func OwnFiles(cfg *config.Config) []string {
 	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Sources, filepath.Join(filepath.Dir(cfg.Paths.Sources), lock.Name), cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
 	all = append(append(all, cfg.Paths.Runs...), cfg.Paths.Others...)
@@ -106,11 +107,11 @@ func OwnFiles(cfg *config.Config) []string {
 }
 
 // SecretFiles returns the files and folders that no program of a pack may read:
-// anyone who has read them can answer in a person's place, or impersonate
-// another person.
+// anybody who has read them can answer in a person's place, or impersonate another
+// person.
 func SecretFiles(cfg *config.Config) []string {
-	// The keys of the user's other servers are in the other folders. No server starts
-	// whose keys would be among the system's files, so there are none in these.
+	// The keys of the user's other servers are in the other folders. A server does
+	// not start if its keys would be in a system folder, so these hold none.
 	others := slices.DeleteFunc(slices.Clone(cfg.Paths.Others), func(dir string) bool { return paths.IsSystem(paths.WithoutLinks(dir)) })
 	all := slices.Concat([]string{cfg.Paths.State}, cfg.Paths.Runs, others)
 	if cfg.HTTP.InFile {
@@ -125,12 +126,12 @@ func SecretFiles(cfg *config.Config) []string {
 		all = append(all, cfg.HTTP.TLSKey)
 	}
 	if cfg.Sandbox.Container.Socket != "" {
-		all = append(all, cfg.Sandbox.Container.Socket) // by which a program could do anything
+		all = append(all, cfg.Sandbox.Container.Socket) // a program could do anything with it
 	}
 	return all
 }
 
-// manyCaches is how many full caches fit into the store's size.
+// manyCaches is how many caches of the largest size fit into the store.
 const manyCaches = 8
 
 // CacheStore returns the store of tools' caches.

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Confirm asks on the terminal, below what it is about; anything but a yes is a no. What
-// was typed before the question was there does not answer it. It ends with ctx, and
+// Confirm asks a yes-or-no question on the terminal. Anything but a yes is a no. Text
+// that was typed before the question was shown does not answer it. If ctx ends, it
 // returns its error.
 func (env *Env) Confirm(ctx context.Context, question string) (bool, error) {
 	if env.keys == nil {

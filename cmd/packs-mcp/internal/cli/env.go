@@ -29,12 +29,12 @@ type Env struct {
 	Version        string // what this program calls itself
 	Flags          Flags
 
-	shapes map[*cobra.Command]Shape // of what --json prints
-	keys   *Keyboard                // on Stdin, for Confirm
+	shapes map[*cobra.Command]Shape // what --json prints
+	keys   *Keyboard                // reads Stdin, for Confirm
 }
 
-// Root returns the root command. It has the flags that every command has, and
-// its errors are ones that Report knows.
+// Root returns the root command. It has the flags that every command has, and its
+// errors are of the kinds that Report knows.
 func (env *Env) Root(below ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "packs-mcp",
@@ -62,7 +62,7 @@ func (env *Env) Run(ctx context.Context, root *cobra.Command, args []string) int
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	err := root.ExecuteContext(ctx)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // by a signal, such as Ctrl-C
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // because of a signal, such as Ctrl-C
 		if err = besides(err); err == nil {
 			fmt.Fprintln(env.Stderr, "packs-mcp: stopped")
 			return 1

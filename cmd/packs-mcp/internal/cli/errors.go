@@ -12,7 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// A UsageError is an invalid command line.
+// A UsageError reports an invalid command line.
 type UsageError struct {
 	Err  error
 	Hint string
@@ -60,7 +60,7 @@ func (env *Env) Report(err error) int {
 		return status
 	}
 	hint, text := "", err.Error()
-	if e, ok := errors.AsType[*packs.NotFoundError](err); ok { // the hint says what is near
+	if e, ok := errors.AsType[*packs.NotFoundError](err); ok { // the hint names similar ids
 		text = strings.Replace(text, e.Error(), (&packs.NotFoundError{ID: e.ID}).Error(), 1)
 	}
 	if e, ok := errors.AsType[*HintedError](err); ok {
@@ -90,8 +90,8 @@ func (env *Env) Report(err error) int {
 	return status
 }
 
-// besides returns what there is in an error besides that the context was canceled; nil if
-// there is nothing.
+// besides returns the part of an error that is not about the canceled context, or
+// nil.
 func besides(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err

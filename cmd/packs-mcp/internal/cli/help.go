@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpCommand is the command help. Unlike the library's own, it fails for a command
-// that is not there.
+// helpCommand returns the command help. Unlike the library's own, it fails for a
+// command that does not exist.
 func (env *Env) helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND...]",
@@ -39,7 +39,7 @@ func (env *Env) helpCommand() *cobra.Command {
 	}
 }
 
-// find returns the command below root that has these names.
+// find returns the command below root with these names.
 func find(root *cobra.Command, names []string) (*cobra.Command, error) {
 	at := root
 names:
@@ -58,8 +58,8 @@ names:
 	return at, nil
 }
 
-// help prints the help of a command on standard output. On a terminal its paragraphs
-// are set anew, to fit.
+// help prints the help of a command on standard output. On a terminal, paragraphs are
+// rewrapped to fit.
 func (env *Env) help(cmd *cobra.Command, _ []string) {
 	s := env.Screen(env.Stdout)
 	var b bytes.Buffer
@@ -83,7 +83,7 @@ func (env *Env) help(cmd *cobra.Command, _ []string) {
 	}
 }
 
-// reflow makes one line of each paragraph. Lines that are indented stay as they are.
+// reflow joins the lines of each paragraph. Indented lines stay as they are.
 func reflow(text string) string {
 	var b strings.Builder
 	before := ""

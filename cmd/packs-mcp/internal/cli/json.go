@@ -35,8 +35,8 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	return nil
 }
 
-// encodeJSON returns v without a newline at the end, with prefix before all lines but
-// the first.
+// encodeJSON returns v as JSON without a final newline, with prefix before all lines
+// except the first.
 func encodeJSON(v any, prefix, indent string) ([]byte, error) {
 	text, err := strictjson.Encode(v)
 	if err == nil && prefix+indent != "" {
@@ -47,8 +47,8 @@ func encodeJSON(v any, prefix, indent string) ([]byte, error) {
 	return visible(text), err
 }
 
-// PrintJSONList is printJSON of an object with a list called name, which is never all
-// in memory, and with a second member, unless that is nil.
+// PrintJSONList is PrintJSON for an object with a list called name, which is never
+// completely in memory, and, unless value is nil, with a second member called then.
 func PrintJSONList[T any](w io.Writer, name string, list iter.Seq[T], then string, value any) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "{\n  %q: [", name)
@@ -73,14 +73,14 @@ func PrintJSONList[T any](w io.Writer, name string, list iter.Seq[T], then strin
 		fmt.Fprintf(out, ",\n  %q: %s", then, text)
 	}
 	out.WriteString("\n}\n")
-	if err := out.Flush(); err != nil { // which has the first error of all
+	if err := out.Flush(); err != nil { // this returns the first error of all writes
 		return fmt.Errorf("printing JSON: %w", err)
 	}
 	return nil
 }
 
-// visible escapes what is not safe to show in JSON. All of it is inside of
-// strings, since JSON is ASCII outside of them.
+// visible escapes characters in JSON that are not safe to show. They are all in
+// strings, since JSON is ASCII outside of strings.
 func visible(src []byte) []byte {
 	if safetext.Inspect(src).Total() == 0 {
 		return src
@@ -101,14 +101,14 @@ func visible(src []byte) []byte {
 	return out
 }
 
-// JSONFlag adds the flag --json to a command, which then prints one T: an object, or
-// with lines an object a line. The shape is kept for the documentation.
+// JSONFlag adds the flag --json to a command, which then prints one T as an object.
+// The shape is kept for the documentation.
 func JSONFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "json", false, "print JSON")
 	env.shape(cmd, Shape{Type: reflect.TypeFor[T]()})
 }
 
-// JSONLinesFlag is JSONFlag for a command that prints one T a line.
+// JSONLinesFlag is JSONFlag for a command that prints one T on each line.
 func JSONLinesFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "json", false, "print JSON, an object a line")
 	env.shape(cmd, Shape{Type: reflect.TypeFor[T](), Lines: true})
@@ -117,8 +117,8 @@ func JSONLinesFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
 // A Shape is what a command prints with --json.
 type Shape struct {
 	Type  reflect.Type
-	Lines bool // one a line
-	// With are what it prints instead with other flags.
+	Lines bool // one object on each line
+	// With lists what it prints instead if other flags are given.
 	With []FlagShape
 }
 
@@ -128,7 +128,7 @@ type FlagShape struct {
 	Type reflect.Type
 }
 
-// AlsoJSON says that a command with --json prints one T if a flag is there too.
+// AlsoJSON says that a command prints one T if --json and another flag are given.
 func AlsoJSON[T any](env *Env, cmd *cobra.Command, flag string) {
 	s := env.shapes[cmd]
 	s.With = append(s.With, FlagShape{flag, reflect.TypeFor[T]()})

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ReadTime is how long a question is on the screen before it can be answered. A
-// person cannot have read it sooner.
+// ReadTime is how long a question is shown before it can be answered. Nobody can read
+// it faster.
 const ReadTime = 500 * time.Millisecond
 
 // A Keyboard reads the lines that a person types. A line counts only for the
@@ -26,11 +26,11 @@ type Keyboard struct {
 type TypedLine struct {
 	Text string
 	Err  error     // input has ended; io.EOF after Ctrl-D
-	read time.Time // when the last of it arrived
+	read time.Time // when the last part of it arrived
 }
 
-// NewKeyboard starts reading a stream, until ctx ends. A program has one Keyboard, since
-// it may read ahead.
+// NewKeyboard starts reading a stream, until ctx ends. A program has only one
+// Keyboard, since it may read ahead.
 func NewKeyboard(ctx context.Context, in io.Reader) *Keyboard {
 	discard := func() {}
 	if f, ok := in.(*os.File); ok {
@@ -47,7 +47,8 @@ func NewKeyboard(ctx context.Context, in io.Reader) *Keyboard {
 			case <-ctx.Done():
 				return
 			}
-			// A terminal can be read on after Ctrl-D. Other input ends again, for each question.
+			// A terminal can still be read after Ctrl-D. Other input reports its end
+			// again for each question.
 		}
 	}()
 	return &Keyboard{lines: lines, discard: discard}
@@ -99,8 +100,8 @@ func (k *Keyboard) Ask(ctx context.Context, out io.Writer, prompt string) (strin
 	}
 }
 
-// Rest gives the person time to see a question. What was typed before does not count. It
-// returns io.EOF if input ends meanwhile.
+// Rest gives the person time to see a question. What was typed before that does not
+// count. It returns io.EOF if the input ends meanwhile.
 func (k *Keyboard) Rest(ctx context.Context) error {
 	timer := time.NewTimer(ReadTime)
 	defer timer.Stop()

@@ -20,9 +20,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// PacksFolder is the folder whose own packs are found: the project, or, where there is
-// none, the nearest folder from the working folder up that has a folder of packs in
-// it. That makes it no project: no tool gets at it.
+// PacksFolder returns the folder whose own packs are found: the project or, if there
+// is none, the nearest folder, from the working folder upward, that contains a folder
+// of packs. That folder does not become a project: tools get no access to it.
 func (env *Env) PacksFolder(cfg *config.Config) string {
 	if dir := Project(cfg); dir != "" || SeveralPeople(cfg) {
 		return dir
@@ -45,8 +45,8 @@ func (env *Env) PacksFolder(cfg *config.Config) string {
 	}
 }
 
-// ownRoots are the folders of packs that a project has, those of other programs
-// included.
+// ownRoots returns the folders of packs in a project, including those of other
+// programs.
 func (env *Env) ownRoots(compat []string, project string) []packs.Root {
 	own := []packs.Root{{
 		Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted, Inside: project, Optional: true,
@@ -59,9 +59,9 @@ func (env *Env) ownRoots(compat []string, project string) []packs.Root {
 	return own
 }
 
-// Roots are the folders that hold packs, in order of priority: those that were
-// named, the project's own, the user's own, and those of other programs that
-// the configuration lists.
+// Roots returns the folders that hold packs, in order of priority: those that were
+// named, the project's own, the user's own, and those of other programs that the
+// configuration lists.
 func (env *Env) Roots(cfg *config.Config, project string) []packs.Root {
 	var all []packs.Root
 	for _, r := range cfg.Packs {
@@ -77,7 +77,7 @@ func (env *Env) Roots(cfg *config.Config, project string) []packs.Root {
 		}
 		all = append(all, root)
 	}
-	// These are looked at without being named, so that nobody misses them.
+	// Nobody named these folders, so it is no problem if they do not exist.
 	if project != "" {
 		all = append(all, env.ownRoots(nil, project)...)
 	}
@@ -87,8 +87,8 @@ func (env *Env) Roots(cfg *config.Config, project string) []packs.Root {
 	return append(all, env.CompatRoots(cfg.Compat, project)...)
 }
 
-// CompatRoots are the folders of other programs, found and not attached. Those
-// of a project come with it, so nobody vouches for them.
+// CompatRoots returns the folders of other programs. Their packs are found but not
+// attached. Those in a project come with it, so nobody vouches for them.
 func (env *Env) CompatRoots(names []string, project string) []packs.Root {
 	var all []packs.Root
 	for _, f := range config.CompatFolders(names, env.Environ, runtime.GOOS, project) {
@@ -121,8 +121,8 @@ func (env *Env) Library(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	}, AttachedStore(cfg))
 }
 
-// index is where this very program keeps what it read of packs; nowhere when it
-// cannot tell itself from another.
+// index returns where this build of the program keeps what it read of packs. It is
+// the zero Index if the program cannot identify its own build.
 func (env *Env) index(cfg *config.Config) memo.Index {
 	build := buildName(env.Version)
 	if build == "" {
@@ -139,8 +139,8 @@ func ToolFiles(cfg *config.Config) *toolfiles.Files {
 }
 
 // ChangeStore opens the store of what runs changed in the user's folders, which all
-// servers share. What would change the questions that are asked stays as it is,
-// whatever its name.
+// servers share. Files that affect the questions to people are never changed,
+// whatever their names.
 func (env *Env) ChangeStore(ctx context.Context, cfg *config.Config, logger *slog.Logger, waiting func(changes.Holder)) (*changes.Store, error) {
 	protected := append(slices.Concat(OwnFiles(cfg), SecretFiles(cfg)), cfg.Audit.Path)
 	for _, root := range env.Roots(cfg, Project(cfg)) {
@@ -153,7 +153,7 @@ func (env *Env) ChangeStore(ctx context.Context, cfg *config.Config, logger *slo
 	})
 }
 
-// gitConfig are the files of git's settings outside of repositories.
+// gitConfig returns git's configuration files outside of repositories.
 func (env *Env) gitConfig(cfg *config.Config) []string {
 	if file := Getenv(env.Environ, "GIT_CONFIG_GLOBAL"); file != "" {
 		return []string{file, "/etc/gitconfig"}
@@ -170,9 +170,9 @@ func (env *Env) gitConfig(cfg *config.Config) []string {
 	return files
 }
 
-// buildName tells this program from others, of the same version too: those that
-// somebody builds while they change how packs are read. It is empty when that is
-// not known.
+// buildName identifies this build of the program, also among builds of the same
+// version, such as those of a developer who changes how packs are read. It is empty
+// if the build is not known.
 func buildName(version string) string {
 	file, err := os.Executable()
 	if err != nil {

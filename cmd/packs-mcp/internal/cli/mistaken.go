@@ -11,15 +11,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// IsPath reports whether an argument is written as a path, which no id is.
+// IsPath reports whether an argument is written as a path. Ids never are.
 func IsPath(arg string) bool {
 	slashed := filepath.ToSlash(arg)
 	return filepath.IsAbs(arg) || slices.Contains([]string{".", "..", "~"}, slashed) ||
 		strings.HasPrefix(slashed, "./") || strings.HasPrefix(slashed, "../") || strings.HasPrefix(slashed, "~/")
 }
 
-// MissingFolder is the error for a folder that a person named and that is not there. hint
-// says what else they can name.
+// MissingFolder returns the error for a folder that a person named and that does not
+// exist. hint says what else they can name.
 func MissingFolder(path, hint string) error {
 	err := fmt.Errorf("there is no folder %s", safetext.Quote(path))
 	if strings.HasPrefix(path, "~") {
@@ -28,7 +28,8 @@ func MissingFolder(path, hint string) error {
 	return WithHint(err, "%s", hint)
 }
 
-// hintForID says what a person may have meant who named a pack that there is not.
+// hintForID returns what a person may have meant who named a pack that does not
+// exist.
 func hintForID(e *packs.NotFoundError) string {
 	if len(e.Near) > 0 {
 		return "did you mean " + listOr(e.Near) + "?"

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// patience is how long something takes before its progress is shown.
+	// patience is how long to wait before showing progress.
 	patience = time.Second
-	// redrawn is how often the progress is drawn anew.
+	// redrawn is how often the progress is redrawn.
 	redrawn = 200 * time.Millisecond
 )
 
-// A Progress shows on standard error, if that is a terminal, how far something is that
-// takes longer than a second. Nothing of it stays.
+// A Progress shows the progress of something that takes longer than a second, on
+// standard error if that is a terminal. It leaves nothing on the screen.
 type Progress struct {
 	what        string
 	screen      *Screen
@@ -28,8 +28,8 @@ type Progress struct {
 	close   sync.Once
 }
 
-// Progress begins to show how far something is: "checking packs". The caller closes it
-// before it prints anything else.
+// Progress begins to show the progress of something: "checking packs". The caller
+// closes it before it prints anything else.
 func (env *Env) Progress(what string) *Progress {
 	p := &Progress{what: what, screen: env.Screen(env.Stderr), stop: make(chan struct{})}
 	if p.screen.terminal == nil {
@@ -45,7 +45,7 @@ func (env *Env) Progress(what string) *Progress {
 	return p
 }
 
-// Of says that so many of all are done.
+// Of says how many of all are done.
 func (p *Progress) Of(done, all int) {
 	p.total.Store(int64(all))
 	p.done.Store(int64(done))
@@ -57,7 +57,7 @@ func (p *Progress) Close() {
 	p.stopped.Wait()
 }
 
-// show waits for the first tick, and draws with each of the others until Close.
+// show waits for the first tick, and redraws with each later one until Close.
 func (p *Progress) show(first, ticks <-chan time.Time, began time.Time) {
 	out := p.screen.Unbroken()
 	select {
@@ -73,7 +73,7 @@ func (p *Progress) show(first, ticks <-chan time.Time, began time.Time) {
 	const clear = "\r\x1b[K"
 	defer func() { _, _ = io.WriteString(out, clear) }()
 	for {
-		// The cursor goes back, so that a message which comes in between is readable.
+		// Move the cursor back, so that a message printed in between is readable.
 		fmt.Fprint(out, clear+p.screen.Style(Faint, p.text(time.Since(began)))+"\r")
 		select {
 		case <-ticks:

@@ -34,7 +34,7 @@ func shared(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*stor
 	return m, nil
 }
 
-// maxKeyFile is more than two keys take up, in bytes.
+// maxKeyFile is larger than a file with two keys, in bytes.
 const maxKeyFile = 1 << 10
 
 // replicaKeys returns the keys that replicas share.
@@ -59,8 +59,8 @@ func replicaKeys(cfg *config.Config) (store.Keys, error) {
 	return keys, nil
 }
 
-// Grants opens the "always" answers: of this user, or those that replicas share. Each of
-// so many people has an equal part of the room. The caller closes them.
+// Grants opens the "always" answers: those of this user, or those that replicas
+// share. people is how many people share the room equally. The caller closes them.
 func Grants(ctx context.Context, cfg *config.Config, people int, logger *slog.Logger) (_ grants.Store, closeStore func(), err error) {
 	m, err := shared(ctx, cfg, logger)
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/scan"
 )
 
-// scanTime is how long the scan of a pack may keep a question from being asked. The
-// largest of 259 real packs takes a tenth of it.
+// scanTime is how long the scan of a pack may delay a question. The largest of 259
+// real packs takes a tenth of it.
 const scanTime = 5 * time.Second
 
 // maxScans is how many packs' findings are kept.
 const maxScans = 256
 
-// scans knows what a scan of packs finds. The zero value is ready.
+// scans remembers what scans of packs found. The zero value is ready.
 type scans struct {
 	mu    sync.Mutex                   // guards known
-	known map[[2]string][]scan.Finding // :: folder and digest → what is found
+	known map[[2]string][]scan.Finding // :: folder and digest → findings
 }
 
-// of scans a pack, once for each digest.
+// of returns the findings in a pack. It scans once for each digest.
 func (s *scans) of(dir, digest string, whole bool) ([]scan.Finding, error) {
 	key := [2]string{dir, digest}
 	s.mu.Lock()
@@ -59,7 +59,8 @@ func (s *scans) of(dir, digest string, whole bool) ([]scan.Finding, error) {
 	return found, nil
 }
 
-// still reports whether what was scanned is what the question is about.
+// still returns an error unless the folder still has the digest that the question is
+// about.
 func still(ctx context.Context, dir, digest string) error {
 	d, err := packfs.Open(dir)
 	if err != nil {
@@ -73,12 +74,12 @@ func still(ctx context.Context, dir, digest string) error {
 	return err
 }
 
-// Scan says what a scan of the pack of a call finds. What a person accepted when they
-// added the pack is not counted. What a project's lock file says was accepted counts:
-// anybody can write that.
+// Scan returns what a scan of a call's pack finds. It leaves out findings that the
+// person accepted when they added the pack. Findings that a project's lock file lists
+// as accepted stay, since anybody can write that.
 func (a *Added) Scan(p *call.Pack) prompt.Scan {
 	if p.Trust == call.TrustBundled {
-		return prompt.Scan{} // it is part of this program
+		return prompt.Scan{} // the pack is part of this program
 	}
 	found, err := a.scanned.of(p.Dir, p.Digest, !p.Loose)
 	if err != nil {

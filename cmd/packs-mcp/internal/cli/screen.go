@@ -22,22 +22,22 @@ const (
 	colorNever  = "never"
 )
 
-// A Screen is one of the program's streams, and what may be done on it. It writes
-// lines that fit: on a terminal a longer one is broken between words, and elsewhere
-// none is. A line is written once it is complete.
+// A Screen writes to one of the program's streams, in lines that fit: on a terminal
+// it breaks longer lines between words, and elsewhere it breaks none. It writes a
+// line once the line is complete.
 //
 // It is for one goroutine.
 type Screen struct {
 	out      io.Writer
-	terminal *os.File // nil if it is none
-	begun    []byte   // a line without its end
+	terminal *os.File // nil if the stream is not a terminal
+	begun    []byte   // a line that is not complete yet
 	styled   bool
 	moves    bool
 	plain    bool
 }
 
-// Screen returns what may be done on a stream. It alone decides about colours: --color
-// first, then NO_COLOR, and then whether the stream is a terminal that has them.
+// Screen returns a Screen for a stream. It alone decides about colours: by --color
+// first, then NO_COLOR, and then whether the stream is a terminal with colours.
 func (env *Env) Screen(w io.Writer) *Screen {
 	s := &Screen{out: w, plain: env.Flags.Plain}
 	if IsTerminal(w) {
@@ -59,14 +59,14 @@ func (env *Env) Screen(w io.Writer) *Screen {
 // Colors reports whether text may have styles.
 func (s *Screen) Colors() bool { return s.styled }
 
-// Moves reports whether what was written can be written over.
+// Moves reports whether written text can be overwritten.
 func (s *Screen) Moves() bool { return s.moves }
 
-// Plain reports whether the person wants sentences, a line each, and no drawing.
+// Plain reports whether the person wants sentences, one on each line, and no drawing.
 func (s *Screen) Plain() bool { return s.plain }
 
-// Width returns how many columns a line has; 0 means that lines are not broken. It is
-// asked for anew each time, since a person may resize the window.
+// Width returns how many columns a line has; 0 means that lines are not broken. It
+// asks the terminal each time, since a person may resize the window.
 func (s *Screen) Width() int {
 	if s.terminal == nil || s.plain {
 		return 0
@@ -78,9 +78,9 @@ func (s *Screen) Width() int {
 }
 
 const (
-	// usualWidth is the width of a terminal that does not tell.
+	// usualWidth is the width of a terminal that does not report it.
 	usualWidth = 80
-	// narrowest is the fewest columns that text is fitted into.
+	// narrowest is the least number of columns to which text is fitted.
 	narrowest = 20
 )
 
@@ -123,10 +123,10 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Unbroken returns where text is written that must stay as it is: what is to be copied.
+// Unbroken returns a writer for text that must stay as it is, such as text to copy.
 func (s *Screen) Unbroken() io.Writer { return s.out }
 
-// Problem prints a problem and what to do about it, below an indentation.
+// Problem prints a problem and what to do about it, indented.
 func (s *Screen) Problem(indent string, d diag.Diagnostic) {
 	style := map[diag.Severity]Style{diag.Error: Red, diag.Warning: Yellow}[d.Severity]
 	kind := string(d.Severity)
@@ -139,10 +139,10 @@ func (s *Screen) Problem(indent string, d diag.Diagnostic) {
 	}
 }
 
-// Fit breaks the lines of text that have more columns than that, between words. What
-// follows goes below the last column of a table, or a little deeper than the line, so
-// that it cannot pass for a line of its own. A word that is too long alone is broken
-// too. Columns of 0 mean no limit.
+// Fit breaks lines of text with more than this many columns, between words. A
+// continuation begins below the last column of a table, or a little deeper than the
+// line, so that it cannot look like a line of its own. A single word that is too long
+// is broken too. 0 columns means no limit.
 func Fit(text string, columns int) string {
 	if columns <= 0 {
 		return text
@@ -174,8 +174,8 @@ func fitLine(b *strings.Builder, line string, columns int) {
 	b.WriteString(line)
 }
 
-// breakAt returns where a line is broken to fit: at a space after its beginning, or
-// where no more of it fits. It is the line's length if all of it does.
+// breakAt returns where to break a line to fit: at a space after its beginning, or
+// where no more of it fits. If all of it fits, it returns the line's length.
 func breakAt(line string, begin, columns int) int {
 	used, space := begin, 0
 	for i := begin; i < len(line); {
@@ -195,8 +195,8 @@ func breakAt(line string, begin, columns int) int {
 	return len(line)
 }
 
-// hang returns the column in which the second line of a broken line begins: that of
-// the last column of a table, if at least a third of the width is left there.
+// hang returns the column in which the continuation of a broken line begins: the last
+// column of a table, if that leaves at least a third of the width.
 func hang(line string, columns int) int {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	deepest := columns * 2 / 3
@@ -211,7 +211,8 @@ func hang(line string, columns int) int {
 	return best
 }
 
-// Columns returns how wide text is in a terminal, without what switches styles.
+// Columns returns how many columns text takes in a terminal, not counting escape
+// sequences for styles.
 func Columns(text string) int {
 	sum := 0
 	for len(text) > 0 {
@@ -222,7 +223,8 @@ func Columns(text string) int {
 	return sum
 }
 
-// next returns the length of the first character or switch of text, and its width.
+// next returns the length of the first character or escape sequence in text, and its
+// width.
 func next(text string) (bytes, columns int) {
 	if strings.HasPrefix(text, "\x1b[") {
 		if end := strings.IndexByte(text, 'm'); end > 0 {
@@ -249,7 +251,7 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// A Table is rows of texts in columns. The last column is as long as it likes.
+// A Table is rows of texts in columns. The width of the last column is not limited.
 type Table struct{ rows [][]string }
 
 // Row adds a row.

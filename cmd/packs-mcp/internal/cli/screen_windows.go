@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// hasStyles reports whether a terminal understands escape sequences, and has a console
-// begin to.
+// hasStyles turns escape sequences on in a console, and reports whether it
+// understands them.
 func hasStyles(f *os.File, _ string) bool {
 	console := windows.Handle(f.Fd())
 	var mode uint32

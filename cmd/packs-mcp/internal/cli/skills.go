@@ -12,9 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server"
 )
 
-// WithoutTool returns the attached packs that get no tool of their own, because
-// limits.enabled_tools leaves no place for it. There are none unless the configuration
-// exposes skills.
+// WithoutTool returns the attached packs that get no tool of their own because of
+// limits.enabled_tools. There are none unless the configuration exposes skills.
 func WithoutTool(cfg *config.Config, c *packs.Catalog) []*packs.Pack {
 	if cfg.Expose != config.ExposeSkills {
 		return nil

@@ -26,8 +26,9 @@ func PrintProblem(w io.Writer, d diag.Diagnostic) {
 	}
 }
 
-// FoldInfos returns problems in their order, with one info for all that have the same
-// code, file and hint: one with a hint of its own, such as "did you mean", says more.
+// FoldInfos returns problems in their order, with one info in place of all that have
+// the same code, file and hint. An info with a hint of its own, such as "did you
+// mean", says more and stays.
 func FoldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
 	type kind struct{ code, file, hint string }
 	count := make(map[kind]int)

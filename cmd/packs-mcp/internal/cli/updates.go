@@ -11,17 +11,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// updates knows what the last updates of packs changed. The zero value is ready.
+// updates remembers what the last updates of packs changed. The zero value is ready.
 type updates struct {
 	mu    sync.Mutex             // guards lines
-	lines map[[3]string][]string // :: folder, digest and digest before → what differs
+	lines map[[3]string][]string // :: folder, digest and previous digest → differences
 }
 
-// maxUpdates is how many updates are known at once.
+// maxUpdates is how many updates are remembered.
 const maxUpdates = 256
 
-// of returns what the last update of a pack changed; nothing for a pack that was added
-// and never updated.
+// of returns what the last update of a pack changed. It returns nothing for a pack
+// that was never updated.
 func (u *updates) of(s *store.Store, id string, e lock.Entry) []string {
 	dir, before, err := s.Before(id)
 	if err != nil || before.Digest == e.Digest {
@@ -41,8 +41,8 @@ func (u *updates) of(s *store.Store, id string, e lock.Entry) []string {
 	return lines
 }
 
-// differences compares the version before with the pack. What cannot be read is not
-// compared: the question is asked all the same.
+// differences compares a pack with its previous version. It skips what cannot be
+// read: the question is asked anyway.
 func differences(s *store.Store, id, dir string, before, e lock.Entry) []string {
 	at, err := s.Path(id)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// maxMeant is how many names a hint proposes.
+// maxMeant is how many names a hint suggests.
 const maxMeant = 3
 
-// DidYouMean returns the question whether one of names was meant by a mistyped one;
-// empty if none is near to it.
+// DidYouMean returns a question that suggests the names nearest to a mistyped one;
+// empty if none is near.
 func DidYouMean(name string, names []string) string {
 	meant := near.Names(name, names, maxMeant)
 	if len(meant) == 0 {
@@ -26,8 +26,8 @@ func DidYouMean(name string, names []string) string {
 	return "did you mean " + listOr(meant) + "?"
 }
 
-// Meant returns hint after the question whether one of names was meant by a mistyped
-// one, if one is near to it.
+// Meant returns hint, after a question that suggests the names nearest to a mistyped
+// one, if there are any.
 func Meant(name string, names []string, hint string) string {
 	if meant := DidYouMean(name, names); meant != "" {
 		return meant + " " + hint
@@ -43,8 +43,8 @@ func listOr(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// seeHelp is a hint that ends with where a command is explained. Without one of its own
-// it is an example of the command.
+// seeHelp returns a hint that ends with where the command is explained. If hint is
+// empty, it uses an example of the command.
 func seeHelp(cmd *cobra.Command, hint string) string {
 	see := fmt.Sprintf("see: %s --help", cmd.CommandPath())
 	if hint == "" {
@@ -56,8 +56,8 @@ func seeHelp(cmd *cobra.Command, hint string) string {
 	return hint + " " + see
 }
 
-// exampleOf is the first example of a command, without what is said of it; empty if it has
-// none.
+// exampleOf returns the first example of a command, without its explanation; empty if
+// the command has none.
 func exampleOf(cmd *cobra.Command) string {
 	for line := range strings.Lines(cmd.Example) {
 		example, _, _ := strings.Cut(strings.TrimSpace(line), "  #")
@@ -68,8 +68,8 @@ func exampleOf(cmd *cobra.Command) string {
 	return ""
 }
 
-// Needs is for commands that take from least to most arguments; most of -1 is any
-// number. what they are is said to a person: "a pack's id".
+// Needs checks that a command gets from least to most arguments; -1 for most means
+// any number. what describes them to a person: "a pack's id".
 func Needs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -82,13 +82,13 @@ func Needs(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// nameOf is what a person calls a command: "changes show".
+// nameOf returns a command's name for people: "changes show".
 func nameOf(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// tooMany reports the first argument that a command does not take. One of a command that
-// has others below it was meant as one of them.
+// tooMany returns an error about the first argument that a command does not take. If
+// the command has subcommands, the argument was meant as one of them.
 func tooMany(cmd *cobra.Command, args []string, most int) error {
 	extra := args[most]
 	err, hint := fmt.Errorf("unknown argument %q: %s takes no more than %d", extra, nameOf(cmd), most), ""
@@ -104,7 +104,7 @@ func tooMany(cmd *cobra.Command, args []string, most int) error {
 	return &UsageError{Err: err, Hint: seeHelp(cmd, hint)}
 }
 
-// commandNames are the names of the commands below one.
+// commandNames returns the names of a command's subcommands.
 func commandNames(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() || c.Name() == "help" {
@@ -114,7 +114,7 @@ func commandNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// Misuse marks the errors of an argument check as such.
+// Misuse turns the errors of an argument check into usage errors.
 func Misuse(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
@@ -133,7 +133,7 @@ func Misuse(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// needed says in words what the first placeholder of a usage line stands for.
+// needed returns in words what the first placeholder of a usage line stands for.
 func needed(use string) string {
 	_, rest, _ := strings.Cut(use, " ")
 	placeholder, _, _ := strings.Cut(strings.Trim(rest, "[]"), " ")
@@ -145,7 +145,7 @@ func needed(use string) string {
 	return placeholder
 }
 
-// flagError says what is wrong with a flag.
+// flagError explains an error about a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if e.GetSpecifiedShortnames() != "" {
@@ -179,14 +179,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &UsageError{Err: err, Hint: seeHelp(cmd, "")}
 }
 
-// A choice is the value of a flag that takes one of few words.
+// A choice is the value of a flag that accepts only a few words.
 type choice struct {
 	to      *string
 	allowed []string
 }
 
-// ChoiceVar adds a flag that takes one of the allowed words, and completes them. A usage
-// without backquotes calls the value WORD.
+// ChoiceVar adds a flag that accepts one of the allowed words, and completes them. If
+// usage has no backquotes, the value is called WORD.
 func ChoiceVar(cmd *cobra.Command, to *string, name, usual, usage string, allowed ...string) {
 	addChoice(cmd, cmd.Flags(), to, name, usual, usage, allowed...)
 }
@@ -201,7 +201,7 @@ func (c *choice) String() string { return *c.to }
 
 func (c *choice) Type() string { return "WORD" }
 
-// errNoChoice is why a word is refused; flagError says which ones are not.
+// errNoChoice is the error for any other word; flagError lists the allowed ones.
 var errNoChoice = errors.New("it is none of the words")
 
 func (c *choice) Set(word string) error {

@@ -1,5 +1,5 @@
-// Package clients knows the MCP clients that packs-mcp can be set up in: where each
-// keeps its settings, and what has to be in them.
+// Package clients describes the MCP clients in which packs-mcp can be set up: where
+// each keeps its settings, and what must be in them.
 //
 // It neither reads nor writes settings; setup and doctor do.
 package clients
@@ -17,36 +17,36 @@ import (
 type Client struct {
 	ID   string // "claude-code"
 	Name string // "Claude Code"
-	// Program is what a terminal starts it with; empty for an application.
+	// Program is the command that starts it in a terminal; empty for an application.
 	Program string
-	// Environ are the variables that it gives to a server; nil: all that it has.
+	// Environ lists the variables that it passes to a server; nil: all of its own.
 	Environ []string
-	// PasteOnly: its settings are only shown, for the person to write.
+	// PasteOnly says that its settings are only shown, for the person to edit.
 	PasteOnly bool
 
 	format func() *configedit.Format
-	key    []string // of the object that holds the servers
+	key    []string // path of the object that holds the servers
 	entry  func(Server) configedit.Object
 	more   func(p *Place, name string) []Change
-	user   func(p *Place) []string // the files of the user, the one to make last
-	local  []string                // the file of a project, relative to it
+	user   func(p *Place) []string // the user's files; the last is the one to create
+	local  []string                // a project's file, relative to the project
 }
 
 // A Place is a machine and its user.
 type Place struct {
 	GOOS    string
 	Environ []string
-	Home    string // empty: it cannot be found
+	Home    string // empty: unknown
 	Project string // empty: there is none
 }
 
-// A Server is how a client starts packs-mcp.
+// A Server says how a client starts packs-mcp.
 type Server struct {
 	Command string // an absolute path
 	Args    []string
 }
 
-// A Scope is whose settings are meant.
+// A Scope says whose settings are meant.
 type Scope string
 
 const (
@@ -59,11 +59,11 @@ type Change struct {
 	File   string
 	Format *configedit.Format
 	Path   []string
-	// Value is set, or Word appended to the list at Path.
+	// Value is the value to set; otherwise Word is appended to the list at Path.
 	Value any
 	Word  string
-	// Why says what it is good for and what else it allows, and Ask asks for it; both are
-	// empty for the entry itself.
+	// Why says what the change is good for and what else it allows, and Ask asks for
+	// it. Both are empty for the entry itself.
 	Why, Ask string
 }
 
@@ -79,7 +79,7 @@ func All() []Client {
 			more: func(p *Place, name string) []Change {
 				return []Change{{
 					File: p.or("CLAUDE_CONFIG_DIR", filepath.Join(p.Home, ".claude"), "settings.json"), Format: json(), Path: []string{"permissions", "allow"}, Word: "mcp__" + name,
-					// Its rules know servers by their names alone.
+					// Its rules identify servers by name only.
 					Why: "Claude Code also asks before each call. This turns that off for every server named \"" + name + "\", including one that a project defines. packs-mcp still asks",
 					Ask: "Claude Code also asks before each call. Turn that off for every server named \"" + name + "\", including one that a project defines? packs-mcp still asks.",
 				}}
@@ -94,9 +94,11 @@ func All() []Client {
 			Environ: append([]string{"HOME", "PATH", "TERM", "LANG"}, sessionVariables()...),
 			entry: func(s Server) configedit.Object {
 				return append(plain(s), configedit.Object{
-					// Codex leaves the approval to the server, which asks for every call.
+					// Codex leaves approval to the server, which asks about every
+					// call.
 					{Key: "default_tools_approval_mode", Value: "approve"},
-					// It passes hardly a variable to a server, so no page could be opened.
+					// It passes few variables to a server, so the server could not
+					// open a page.
 					{Key: "env_vars", Value: sessionVariables()},
 					{Key: "tool_timeout_sec", Value: 600},
 				}...)
@@ -181,7 +183,8 @@ func All() []Client {
 	}
 }
 
-// sessionVariables are what opening a browser in the person's session takes.
+// sessionVariables returns the variables needed to open a browser in the person's
+// session.
 func sessionVariables() []string {
 	return []string{"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}
 }
@@ -190,7 +193,7 @@ func plain(s Server) configedit.Object {
 	return configedit.Object{{Key: "command", Value: s.Command}, {Key: "args", Value: s.Args}}
 }
 
-// trusted is for clients that would ask a second time.
+// trusted returns the settings for clients that would otherwise ask a second time.
 func trusted(s Server) configedit.Object {
 	return append(plain(s), configedit.Member{Key: "trust", Value: true})
 }
@@ -205,8 +208,8 @@ func ByID(id string) (Client, bool) {
 	return all[i], true
 }
 
-// Files returns the files in which the client may name its servers, the one that is
-// written if none is there last. It is empty where the client has no such file.
+// Files returns the files in which the client may name its servers. The last is the
+// one that is created if none exists. It is empty if the client has no such file.
 func (c Client) Files(p *Place, scope Scope) []string {
 	if scope == ScopeProject {
 		if p.Project == "" || c.local == nil {
@@ -217,7 +220,7 @@ func (c Client) Files(p *Place, scope Scope) []string {
 	return slices.DeleteFunc(c.user(p), func(file string) bool { return file == "" })
 }
 
-// Entry returns the change that names the server in file.
+// Entry returns the change that adds the server to file.
 func (c Client) Entry(file, name string, s Server) Change {
 	return Change{File: file, Format: c.format(), Path: append(slices.Clip(c.key), name), Value: c.entry(s)}
 }
@@ -229,7 +232,8 @@ func (c Client) Entries(text []byte) (map[string]any, error) {
 	return entries, err
 }
 
-// More returns what else makes the client work well, of the user's own settings.
+// More returns further changes of the user's own settings that make the client work
+// well.
 func (c Client) More(p *Place, name string) []Change {
 	if c.more == nil || p.Home == "" {
 		return nil
@@ -238,7 +242,7 @@ func (c Client) More(p *Place, name string) []Change {
 }
 
 // Started returns the command that an entry, as [configedit.Format.Get] returns it,
-// starts; nil if it starts none, as one with a URL.
+// starts; nil if it starts none, for example because it has a URL.
 func Started(entry any) []string {
 	m, _ := entry.(map[string]any)
 	var argv []string
@@ -280,7 +284,8 @@ func IsOurs(entry any) bool {
 	return strings.TrimSuffix(strings.ToLower(base), ".exe") == "packs-mcp"
 }
 
-// or is a file in the folder that a variable names, or else in dir.
+// or returns the path of a file in the folder that a variable names or, if it is not
+// set, in dir.
 func (p *Place) or(variable, dir, file string) string {
 	if v := cli.Getenv(p.Environ, variable); filepath.IsAbs(v) {
 		dir = v
@@ -298,12 +303,13 @@ func (p *Place) home(parts ...string) string {
 	return filepath.Join(append([]string{p.Home}, parts...)...)
 }
 
-// xdg is a file in the folder where programs keep settings on most systems.
+// xdg returns the path of a file in the folder where programs keep settings on most
+// systems.
 func (p *Place) xdg(parts ...string) string {
 	return p.or("XDG_CONFIG_HOME", p.home(".config"), filepath.Join(parts...))
 }
 
-// desktop is a file in the folder where applications keep settings.
+// desktop returns the path of a file in the folder where applications keep settings.
 func (p *Place) desktop(parts ...string) string {
 	file := filepath.Join(parts...)
 	switch p.GOOS {

@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 )
 
-// Locate returns where the command of an entry is. One without a folder is looked for on
-// PATH; one that is relative to a folder is an error, since only the client knows it.
+// Locate returns where an entry's command is. It looks for a name without a folder on
+// PATH. A relative path is an error, since only the client knows its folder.
 func Locate(command string) (string, error) {
 	if isRelative(command) {
 		return "", fmt.Errorf("%q is relative to a folder that only the client knows", command)
@@ -29,8 +29,8 @@ func Locate(command string) (string, error) {
 	return command, err
 }
 
-// IsThisProgram reports whether a command is the file that runs now. It starts nothing:
-// what a file of settings names may be anybody's.
+// IsThisProgram reports whether a command is the file that runs now. It does not
+// start the command, which anybody may have written into a settings file.
 func IsThisProgram(command string) (bool, error) {
 	if isRelative(command) {
 		return false, nil
@@ -51,8 +51,8 @@ func IsThisProgram(command string) (bool, error) {
 	return err == nil && os.SameFile(one, own), err
 }
 
-// MissingFolders returns the folders of packs that the arguments of an entry name and that
-// do not exist. Those that are relative are not looked at: only the client knows to what.
+// MissingFolders returns the folders of packs that an entry's arguments name and that
+// do not exist. It skips relative ones: only the client knows their base.
 func MissingFolders(args []string) (missing []string) {
 	for i, arg := range args {
 		dir, ok := strings.CutPrefix(arg, "--packs=")

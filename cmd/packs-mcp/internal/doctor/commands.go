@@ -1,9 +1,9 @@
-// Package doctor says what works on this machine, and what keeps packs from
-// running: it looks at the sandbox, the configuration, the folders of packs, the
-// audit log and the clients that are set up.
+// Package doctor says what works on this machine, and what keeps packs from running:
+// it checks the sandbox, the configuration, the folders of packs, the audit log and
+// the clients that are set up.
 //
-// It changes nothing, and mends nothing. What is wrong with one pack is for
-// validate and list to say.
+// It changes and repairs nothing. The commands validate and list report what is wrong
+// with one pack.
 package doctor
 
 import (

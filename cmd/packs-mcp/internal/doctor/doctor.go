@@ -34,17 +34,17 @@ type checkup struct {
 	Warnings []finding        `json:"warnings"`
 	Version  string           `json:"version"`
 	System   string           `json:"system"`  // "linux/amd64"
-	AsRoot   bool             `json:"as_root"` // we are root, and so would be what packs run
+	AsRoot   bool             `json:"as_root"` // this program runs as root, and so would programs of packs
 	Sandbox  checkedSandbox   `json:"sandbox"`
 	Approval *checkedApproval `json:"approval,omitempty"`
 	Config   checkedConfig    `json:"config"`
 	Packs    *checkedPacks    `json:"packs,omitempty"`
-	Caches   *checkedCaches   `json:"caches,omitempty"` // left out while no tool has one
+	Caches   *checkedCaches   `json:"caches,omitempty"` // absent if no tool has a cache
 	Audit    *checkedAudit    `json:"audit,omitempty"`
 	Clients  []foundClient    `json:"clients"`
 }
 
-// A finding is one thing that is amiss, and what to do about it.
+// A finding is one problem, and what to do about it.
 type finding struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
@@ -54,15 +54,15 @@ type checkedSandbox struct {
 	Level           sandbox.Level `json:"level"`
 	Required        string        `json:"required,omitempty"`
 	Met             bool          `json:"met"`
-	NetworkEnforced bool          `json:"network_enforced"` // runs are kept to the network they were approved with
+	NetworkEnforced bool          `json:"network_enforced"` // runs can only use the network that was approved
 	Trials          []trial       `json:"trials"`
-	Layers          string        `json:"layers"` // how runs change a project: "overlay", or why by copies alone
+	Layers          string        `json:"layers"` // how runs change a project: "overlay", or why only by copies
 	Hint            string        `json:"hint,omitempty"`
 
-	Containers []checkedContainer `json:"containers,omitempty"` // left out while none are configured
+	Containers []checkedContainer `json:"containers,omitempty"` // absent if none are configured
 }
 
-// A checkedContainer is one image that programs are to run in.
+// A checkedContainer is one image in which programs are to run.
 type checkedContainer struct {
 	Socket  string `json:"socket"`
 	Image   string `json:"image"`
@@ -72,7 +72,7 @@ type checkedContainer struct {
 	trial
 }
 
-// A trial is one level that was tried by running a program under it.
+// A trial is one level that was tested by running a program under it.
 type trial struct {
 	Level   sandbox.Level `json:"level"`
 	Works   bool          `json:"works"`
@@ -85,12 +85,12 @@ type trial struct {
 type checkedApproval struct {
 	Policy   string   `json:"policy"`
 	Channels []string `json:"channels"`
-	WaitMS   int64    `json:"wait_ms"` // 0: by the client
+	WaitMS   int64    `json:"wait_ms"` // 0: the client's own
 	Rules    int      `json:"rules"`
 }
 
 type checkedConfig struct {
-	File     string          `json:"file"` // that is read when it is there
+	File     string          `json:"file"` // the file that is read if it exists
 	Exists   bool            `json:"exists"`
 	OK       bool            `json:"ok"`
 	Problems []configProblem `json:"problems"`
@@ -107,7 +107,7 @@ type checkedPacks struct {
 	Found    int               `json:"found"`
 	Attached int               `json:"attached"`
 	Roots    []checkedRoot     `json:"roots"`
-	Problems []diag.Diagnostic `json:"problems"` // of the roots; those of a pack are in list --all
+	Problems []diag.Diagnostic `json:"problems"` // of the roots; list --all has those of packs
 }
 
 type checkedRoot struct {
@@ -121,7 +121,7 @@ type checkedRoot struct {
 	Shadowed int         `json:"shadowed"`
 }
 
-// checkedCaches are what tools keep between their runs.
+// checkedCaches describes what tools keep between their runs.
 type checkedCaches struct {
 	Path  string         `json:"path"`
 	Tools []checkedCache `json:"tools"`
@@ -140,7 +140,7 @@ type checkedAudit struct {
 	Path     string `json:"path"`
 	Exists   bool   `json:"exists"`
 	Writable bool   `json:"writable"`
-	Verified bool   `json:"verified"` // a log that is not there yet is
+	Verified bool   `json:"verified"` // also true if there is no log yet
 	Entries  int    `json:"entries"`
 }
 
@@ -251,8 +251,7 @@ func (a *app) examine(ctx context.Context, o runner.Options) (*checkup, error) {
 func (c *checkup) stop(message, hint string) { c.Stops = append(c.Stops, finding{message, hint}) }
 func (c *checkup) warn(message, hint string) { c.Warnings = append(c.Warnings, finding{message, hint}) }
 
-// brokenConfig notes what is wrong with the configuration, if that is what err
-// is about.
+// brokenConfig notes what is wrong with the configuration, if err is about that.
 func (c *checkup) brokenConfig(err error) bool {
 	e, ok := errors.AsType[*config.Error](err)
 	if !ok {
@@ -266,7 +265,7 @@ func (c *checkup) brokenConfig(err error) bool {
 	return true
 }
 
-// configFile is the configuration that is read.
+// configFile returns the path of the configuration that is read.
 func (a *app) configFile() string {
 	if a.Flags.Config != "" {
 		return a.Flags.Config
@@ -281,8 +280,8 @@ func (a *app) configFile() string {
 	return paths.Config
 }
 
-// examineSandbox finds the level of this machine, and compares it with what
-// cfg, if there is one, requires.
+// examineSandbox finds the level of this machine, and compares it with what cfg
+// requires. cfg may be nil.
 func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *config.Config) error {
 	runner := runner.New(o)
 	defer runner.Close()
@@ -316,7 +315,7 @@ func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *con
 	return nil
 }
 
-// examineContainers tries a container of an image.
+// examineContainers tests an image by running a container.
 func (c *checkup) examineContainers(ctx context.Context, o runner.Options, to *config.Containers, image string) {
 	system := container.New(container.Options{Socket: to.Socket, Image: image, Runtime: to.Runtime, Logger: o.Logger})
 	o.System = system
@@ -390,7 +389,7 @@ func (c *checkup) examineCaches(cfg *config.Config) {
 	c.Caches = &checkedCaches{Path: cfg.Paths.Caches, Tools: []checkedCache{}}
 	for _, e := range all {
 		if e.About.Name == "" {
-			continue // it goes with the next sweep
+			continue // the next sweep removes it
 		}
 		c.Caches.Tools = append(c.Caches.Tools, checkedCache{
 			Pack: e.About.Pack, Tool: e.About.Tool, Name: e.About.Name, Person: e.About.Person, Bytes: e.Bytes, Used: e.Used,
@@ -398,8 +397,8 @@ func (c *checkup) examineCaches(cfg *config.Config) {
 	}
 }
 
-// examineAudit finds out whether a line could be written, and whether those
-// that are there are as they were written.
+// examineAudit checks whether a line could be written to the log, and whether its
+// lines are unchanged.
 func (c *checkup) examineAudit(path string) {
 	c.Audit = &checkedAudit{Path: path}
 	notWritable := func(err error) {
@@ -438,7 +437,8 @@ func (c *checkup) examineAudit(path string) {
 	c.Audit.Verified, c.Audit.Entries = err == nil && report.OK, report.Entries
 }
 
-// couldMake reports why a file could not be made at path, without making it.
+// couldMake returns why a file could not be created at path, without creating it; nil
+// if it could.
 func couldMake(path string) error {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)

@@ -17,22 +17,22 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
 )
 
-// An attacked is what the tries came to, as doctor --attack --json prints it.
+// An attacked is the result of all attempts, as doctor --attack --json prints it.
 type attacked struct {
-	OK      bool            `json:"ok"` // a level confines, and refused all that it must refuse
+	OK      bool            `json:"ok"` // a level confines programs, and refused everything that it must refuse
 	Version string          `json:"version"`
 	System  string          `json:"system"`
 	Levels  []attackedLevel `json:"levels"`  // from none, where nothing confines, to the best
-	Lacking []lackingLevel  `json:"lacking"` // levels that this machine has not
-	Absent  []string        `json:"absent"`  // tries that have no meaning on this system
+	Lacking []lackingLevel  `json:"lacking"` // levels that this machine does not support
+	Absent  []string        `json:"absent"`  // attempts that make no sense on this system
 }
 
 type attackedLevel struct {
 	Level    sandbox.Level `json:"level"`
 	Means    []string      `json:"means,omitempty"`
-	Refused  int           `json:"refused"`  // of the tries that must be refused
-	Bad      int           `json:"bad"`      // outcomes that must not be
-	Untested int           `json:"untested"` // tries that do not work unconfined either
+	Refused  int           `json:"refused"`  // of the attempts that must be refused
+	Bad      int           `json:"bad"`      // outcomes that must not happen
+	Untested int           `json:"untested"` // attempts that fail unconfined too
 	Tries    []try         `json:"tries"`
 }
 
@@ -51,8 +51,8 @@ type lackingLevel struct {
 	Problem string        `json:"problem"`
 }
 
-// attack has a confined program try what a hostile one would, and prints what came
-// of it.
+// attack makes a confined program attempt what a hostile one would, and prints the
+// results.
 func (a *app) attack(ctx context.Context, asJSON bool) error {
 	d, err := drill.Run(ctx, drill.Options{Environ: a.Environ, Logger: slog.New(slog.DiscardHandler)})
 	if d == nil {
@@ -115,7 +115,7 @@ func printAttack(w io.Writer, a *attacked) error {
 		p.item(l.Level.String(), 9, "not to be had here: %s", l.Problem)
 	}
 	for _, l := range a.Levels {
-		// What works unconfined is of interest when nothing else is.
+		// What works unconfined is only of interest if nothing confines here.
 		if l.Level == sandbox.LevelNone && l.Bad == 0 && len(a.Levels) > 1 {
 			continue
 		}
@@ -155,7 +155,8 @@ func printAttack(w io.Writer, a *attacked) error {
 	return nil
 }
 
-// happened says what came of a try. What must not be is in capitals.
+// happened describes the result of an attempt. Results that must not happen are in
+// capitals.
 func happened(t *try) string {
 	switch {
 	case t.Bad && t.Expected == drill.Refused && t.Happened == "ok":
@@ -170,7 +171,7 @@ func happened(t *try) string {
 	return "refused: " + t.Happened
 }
 
-// verdict sums a level up.
+// verdict summarizes a level.
 func verdict(l *attackedLevel) string {
 	text := fmt.Sprintf("At level %s, everything that must be refused was refused (%s).", l.Level, diag.Count(l.Refused, "attempt"))
 	switch {

@@ -34,13 +34,13 @@ type foundServer struct {
 // maxClientFile is how much of a file is read: some clients keep their history in it.
 const maxClientFile = 64 << 20
 
-// findClients returns the files that are there, with what they say of this program.
+// findClients returns the files that exist, with what they say about this program.
 func findClients(place *clients.Place) []foundClient {
 	all := []foundClient{}
 	for _, c := range clients.All() {
 		own := c.Files(place, clients.ScopeUser)
 		for i, file := range slices.Concat(own, c.Files(place, clients.ScopeProject)) {
-			// What is not a regular file could keep us waiting.
+			// Opening anything but a regular file could block.
 			info, err := os.Stat(file)
 			if err != nil || !info.Mode().IsRegular() {
 				continue
@@ -59,7 +59,8 @@ func findClients(place *clients.Place) []foundClient {
 	return all
 }
 
-// read reads the file. again is the command that writes the entry anew, without the name.
+// read reads the file. again is the command that writes the entry again, without its
+// name.
 func (f *foundClient) read(c clients.Client, again string) error {
 	file, err := os.Open(f.File)
 	if err != nil {
@@ -85,10 +86,11 @@ func (f *foundClient) read(c clients.Client, again string) error {
 	return nil
 }
 
-// examineServer says whether an entry starts this program with folders that are there.
+// examineServer checks whether an entry starts this program, and whether the folders
+// that it names exist.
 func examineServer(name string, argv []string, again string) foundServer {
 	s := foundServer{Name: name, Command: argv[0], Hint: again + " --replace writes the entry anew"}
-	if name != "packs" { // as setup calls it
+	if name != "packs" { // the name that setup uses
 		s.Hint = again + " --name " + safetext.Line(name) + " --replace writes the entry anew"
 	}
 	switch same, err := clients.IsThisProgram(argv[0]); {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	doctorWidth = 76 // of a line, but for commands and paths, which stay whole
+	doctorWidth = 76 // of a line, except for commands and paths, which are not broken
 	labelWidth  = 10
 )
 
@@ -33,7 +33,7 @@ func printerTo(w io.Writer) doctorPrinter {
 	return doctorPrinter{bufio.NewWriter(w), screen}
 }
 
-// width is how long a line may be.
+// width returns how long a line may be.
 func (p doctorPrinter) width() int {
 	if p.screen == nil || p.screen.Width() == 0 {
 		return doctorWidth
@@ -41,7 +41,7 @@ func (p doctorPrinter) width() int {
 	return min(doctorWidth, p.screen.Width())
 }
 
-// style returns text in a style, if there is a terminal that has any.
+// style returns text in a style, if the terminal has styles.
 func (p doctorPrinter) style(style cli.Style, text string) string {
 	if p.screen == nil {
 		return text
@@ -65,14 +65,14 @@ func (p doctorPrinter) item(name string, width int, format string, args ...any) 
 	p.print(first, rest, fmt.Sprintf(format, args...))
 }
 
-// path prints the path that the item before is about.
+// path prints the path of the item before it.
 func (p doctorPrinter) path(path string) {
 	indent := strings.Repeat(" ", labelWidth+4)
 	p.print(indent, indent, quoted(path))
 }
 
-// print breaks text into lines, the first after one indentation, the others
-// after another.
+// print breaks text into lines, with one indentation for the first and another for
+// the rest.
 func (p doctorPrinter) print(first, rest, text string) {
 	line, n := first, cli.Columns(first)
 	begun, width := false, p.width()
@@ -90,8 +90,8 @@ func (p doctorPrinter) print(first, rest, text string) {
 	fmt.Fprintln(p.w, strings.TrimRight(line, " "))
 }
 
-// words splits text at its spaces, but not inside of backquotes or quotes:
-// what is to be copied stays on one line.
+// words splits text at spaces, but not inside backquotes or quotes: text to copy
+// stays on one line.
 func words(text string) []string {
 	var all []string
 	begin, in := 0, rune(0)
@@ -155,7 +155,7 @@ func printCheckup(w io.Writer, c *checkup) error {
 	return nil
 }
 
-// brokenClients are the names of the clients with an entry that does not work.
+// brokenClients returns the names of the clients with an entry that does not work.
 func brokenClients(found []foundClient) (names []string) {
 	for _, c := range found {
 		broken := slices.ContainsFunc(c.Servers, func(s foundServer) bool { return s.Problem != "" })
@@ -317,8 +317,7 @@ func (p doctorPrinter) packs(c *checkedPacks) {
 	}
 }
 
-// maxShownCaches is how many caches are printed; they are sorted by when they were
-// used last.
+// maxShownCaches is how many caches are printed, most recently used first.
 const maxShownCaches = 10
 
 func (p doctorPrinter) caches(c *checkedCaches) {
@@ -340,7 +339,7 @@ func (p doctorPrinter) caches(c *checkedCaches) {
 	}
 }
 
-// sizeText is a number of bytes as people read it, rounded up.
+// sizeText formats a number of bytes for people, rounded up.
 func sizeText(n int64) string {
 	const mib = 1 << 20
 	return fmt.Sprintf("%d MiB", (n+mib-1)/mib)
@@ -384,7 +383,7 @@ func (p doctorPrinter) clients(found []foundClient) {
 	}
 }
 
-// quoted is a path that stays on one line.
+// quoted returns a path in a form that is not broken into lines.
 func quoted(path string) string {
 	if strings.ContainsAny(path, " \"`") {
 		return fmt.Sprintf("%q", path)

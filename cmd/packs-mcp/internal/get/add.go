@@ -57,7 +57,7 @@ SOURCE is
 	return cmd
 }
 
-// addFlags are those that add and apply have.
+// addFlags adds the flags that add and apply share.
 func (a *app) addFlags(cmd *cobra.Command, s *addSettings) {
 	a.flags(cmd, &s.settings, true)
 	cli.JSONFlag[changedPacks](a.Env, cmd, &s.json)
@@ -170,7 +170,7 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, accept: s.accept, attach: s.attach, verb: "Add"})
 }
 
-// local makes a path of here one that means the same from the lock file's folder.
+// local turns a local path into one that means the same from the lock file's folder.
 func (p *place) local(source string) (string, error) {
 	r, err := address.Parse(source)
 	if err != nil {
@@ -191,13 +191,13 @@ func (p *place) local(source string) (string, error) {
 		return "", err
 	}
 	base := filepath.Dir(p.LockFile)
-	if rel, err := filepath.Rel(base, at); err == nil && filepath.IsLocal(rel) { // of the same project
+	if rel, err := filepath.Rel(base, at); err == nil && filepath.IsLocal(rel) { // in the same project
 		return "./" + filepath.ToSlash(rel), nil
 	}
 	return at, nil
 }
 
-// idOf is the id of a pack that is new: what goes before it, and its name.
+// idOf returns the id of a new pack: a prefix, and its name.
 func idOf(r address.Reference, p sources.Pack, under string) string {
 	if under == "" {
 		under = r.Owner()
@@ -274,7 +274,7 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 	return nil
 }
 
-// refusal gives an error its status: 4 where a policy refuses, and not chance.
+// refusal gives an error status 4 if a policy refused, and not some other failure.
 func refusal(err error) error {
 	if isRefusal(err) {
 		return &cli.StatusError{Err: err, Status: statusRefused}

@@ -1,9 +1,9 @@
-// Package get has the commands that bring packs from elsewhere and keep them as their
-// lock file says (search, add, apply, remove, outdated, diff, update, sync and verify),
-// and those that offer a person's own packs to others (publish and index).
+// Package get has the commands that add packs from elsewhere and keep them as their
+// lock file says (search, add, apply, remove, outdated, diff, update, sync and
+// verify), and those that offer a person's own packs to others (publish and index).
 //
-// It does not fetch or check anything itself: internal/sources does. Here a person is
-// shown what would change, and asked.
+// It does not fetch or check anything itself: internal/sources does. This package
+// shows a person what would change, and asks.
 package get
 
 import (
@@ -27,9 +27,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
-// Exit statuses of these commands, beside 0, 1 and 2 for misuse.
+// Exit statuses of these commands, in addition to 0, 1 and 2 for misuse.
 const (
-	statusDiffers = 2 // something is newer, or not as the lock file says
+	statusDiffers = 2 // a newer version exists, or something differs from the lock file
 	statusPartly  = 3 // some of it failed
 	statusRefused = 4 // a policy refused it
 )
@@ -46,7 +46,7 @@ func Commands(e *cli.Env) []*cobra.Command {
 	}
 }
 
-// settings are the flags that several of the commands have.
+// settings are the flags that several commands share.
 type settings struct {
 	scope string // "user" or "project"
 	yes   bool
@@ -70,7 +70,7 @@ type place struct {
 	web *web.Access
 	l   *lock.Lock
 
-	demand demand // who must have signed
+	demand demand // who must have signed the packs
 }
 
 func (a *app) place(ctx context.Context, s settings) (*place, error) {
@@ -90,7 +90,7 @@ func (a *app) place(ctx context.Context, s settings) (*place, error) {
 	default:
 		return nil, &cli.UsageError{Err: fmt.Errorf("--scope is %q", s.scope), Hint: "it must be user or project"}
 	}
-	_ = temp.Sweep("") // of killed processes; what cannot be removed now can be next time
+	_ = temp.Sweep("") // of killed processes; what cannot be removed now is tried again next time
 	if err := p.Recover(ctx); err != nil {
 		return nil, err
 	}
@@ -98,9 +98,9 @@ func (a *app) place(ctx context.Context, s settings) (*place, error) {
 	return p, err
 }
 
-// web says which servers may be asked, and as whom.
+// web returns which servers may be asked, and with which credentials.
 func (a *app) web(cfg *config.Config) *web.Access {
-	rules, _ := url.Parse(cfg.Sources.Rulebooks) // checked by the configuration
+	rules, _ := url.Parse(cfg.Sources.Rulebooks) // the configuration was checked
 	return &web.Access{Private: cfg.Sources.Private, UserAgent: "packs-mcp/" + a.Version, Home: cfg.Paths.Home, Rulebooks: cfg.Sources.Rulebooks, Logins: a.logins(cfg), Credentials: func(host string) (string, string) {
 		if key := cli.Getenv(a.Environ, "STAKPAK_API_KEY"); key != "" && rules != nil && host == rules.Hostname() {
 			return "", key
@@ -119,7 +119,7 @@ func (a *app) web(cfg *config.Config) *web.Access {
 	}}
 }
 
-// logins reads who asks registries, from where Podman and Docker keep it.
+// logins reads the credentials for registries that Podman and Docker keep.
 func (a *app) logins(cfg *config.Config) func() (*web.Logins, error) {
 	return func() (*web.Logins, error) {
 		var files []string
@@ -137,7 +137,7 @@ func (a *app) logins(cfg *config.Config) func() (*web.Logins, error) {
 	}
 }
 
-// completeIDs completes the packs of the lock file.
+// completeIDs offers the packs of the lock file to the shell.
 func (a *app) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	scope, _ := cmd.Flags().GetString("scope")
 	p, err := a.place(cmd.Context(), settings{scope: scope})
@@ -162,7 +162,7 @@ func offer(found []sources.Pack, given []string) []string {
 	return names
 }
 
-// open opens the source of an entry, in the state that it has now or had then.
+// open opens the source of an entry, in its current or its recorded version.
 func (p *place) open(ctx context.Context, text string) (sources.Snapshot, address.Reference, error) {
 	r, err := address.Parse(text)
 	if err != nil {

@@ -30,30 +30,30 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// An item is one pack that would come in.
+// An item is one pack that would be added or updated.
 type item struct {
 	id     string
-	before *lock.Entry // nil: it is new
+	before *lock.Entry // nil: the pack is new
 	entry  lock.Entry
 	staged *store.Staged
 	change *change.Change
-	ends   []string // the grants that no longer hold
+	ends   []string // the grants that would end
 	found  []scan.Finding
-	failed error // of the look at it
+	failed error // error of looking at it
 
-	root      string // the file with the authorities of the signature; "": those of the public service
+	root      string // the file with the signature's authorities; "": those of the public service
 	proof     []byte // of the signature
-	unchecked string // why a signature that is there was not checked
+	unchecked string // why an existing signature was not checked
 }
 
 func (it *item) close() error { return it.staged.Close() }
 
-// moved reports whether the version before is from another source.
+// moved reports whether the previous version came from another source.
 func (it *item) moved() bool {
 	return it.before != nil && (it.before.Source != it.entry.Source || it.before.Path != it.entry.Path)
 }
 
-// stage fetches a pack into the store, without a place there, and finds out what it
+// stage fetches a pack into the store without installing it, and finds out what it
 // would change.
 func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string, pack sources.Pack, id string) (*item, error) {
 	all, err := p.stageAll(ctx, snap, source, []sources.Pack{pack}, func(sources.Pack) string { return id }, func(*item) error { return nil })
@@ -63,8 +63,9 @@ func (p *place) stage(ctx context.Context, snap sources.Snapshot, source string,
 	return all[0], nil
 }
 
-// stageAll is stage for some packs of a source. What check refuses, and does not know
-// more of than the entry, ends it. While one pack is fetched, others are looked at.
+// stageAll is stage for several packs of a source. check sees each entry as soon as
+// it is known; if it refuses one, stageAll ends. While one pack is fetched, others
+// are examined.
 func (p *place) stageAll(ctx context.Context, snap sources.Snapshot, source string, chosen []sources.Pack, id func(sources.Pack) string, check func(*item) error) (items []*item, err error) {
 	answers, closeAnswers, err := cli.Grants(ctx, p.cfg, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -78,7 +79,7 @@ func (p *place) stageAll(ctx context.Context, snap sources.Snapshot, source stri
 	ends := func(id string) (lines []string) {
 		for _, g := range grants {
 			if strings.EqualFold(g.Pack, id) && g.Void == nil {
-				lines = append(lines, g.Covers) // in the words that a person chose
+				lines = append(lines, g.Covers) // in the words of the answer that the person chose
 			}
 		}
 		return lines
@@ -92,7 +93,7 @@ func (p *place) stageAll(ctx context.Context, snap sources.Snapshot, source stri
 	var looking sync.WaitGroup
 	defer func() {
 		if err != nil {
-			cancel() // nobody needs what the others find
+			cancel() // nobody needs the other results
 		}
 		looking.Wait()
 		cancel()
@@ -167,7 +168,7 @@ func (p *place) fetch(ctx context.Context, batch *store.Batch, snap sources.Snap
 	return it, nil
 }
 
-// look finds out what a staged pack would change, and what the scan says of it.
+// look finds out what a staged pack would change, and what a scan finds in it.
 func (p *place) look(ctx context.Context, it *item) error {
 	found, err := scan.Find(ctx, it.staged.Dir)
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *place) look(ctx context.Context, it *item) error {
 	var old *change.Version
 	if it.before != nil {
 		if dir, err := p.Path(it.id); err == nil {
-			old, _ = change.Read(ctx, dir) // one that cannot be read is as if it were not there
+			old, _ = change.Read(ctx, dir) // an old version that cannot be read counts as missing
 		}
 	}
 	if it.change, err = change.Between(old, now); err != nil {
@@ -196,31 +197,31 @@ func (p *place) look(ctx context.Context, it *item) error {
 	return nil
 }
 
-// how a plan is carried out.
+// how says how a plan is carried out.
 type how struct {
 	settings
 	unsigned bool     // packs without a signature may be added
 	accept   []string // hashes of findings that a person accepts
 	attach   bool
-	verb     string // what the question asks
+	verb     string // the verb in the question
 }
 
-// result is what became of one pack, for --json.
+// result is the outcome for one pack, for --json.
 type result struct {
 	ID       string         `json:"id"`
 	Source   string         `json:"source"`
 	Resolved string         `json:"resolved"`
 	Digest   string         `json:"digest"`
-	Before   string         `json:"before,omitempty"` // the digest of the version before
+	Before   string         `json:"before,omitempty"` // the digest of the previous version
 	Signer   string         `json:"signer,omitempty"`
-	NoCheck  string         `json:"signature_not_checked,omitempty"` // why a signature that is there was not checked
+	NoCheck  string         `json:"signature_not_checked,omitempty"` // why an existing signature was not checked
 	Change   *change.Change `json:"change"`
 	Ends     []string       `json:"grants_that_end,omitempty"`
 	Findings []scan.Finding `json:"findings"`
 	Done     bool           `json:"done"`
 }
 
-// carryOut shows what would come in, asks, and does it.
+// carryOut shows what would be added or changed, asks, and does it.
 func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) error {
 	var todo []*item
 	results := []result{}
@@ -269,15 +270,15 @@ func (a *app) carryOut(ctx context.Context, p *place, items []*item, h how) erro
 
 func signedBy(e lock.Entry) string { return safetext.Line(trust.Words(e.Signature)) }
 
-// shown is how many files and tools a plan names, and shownLines how many lines of them
-// it shows.
+// shown is how many files and tools a plan names, and shownLines how many of their
+// lines it shows.
 const (
 	shown      = 20
 	shownLines = 60
 )
 
-// show prints what would come in, on standard error: the answer is not data. With whole,
-// it leaves nothing out.
+// show prints what would be added or changed, on standard error, since it is not the
+// command's output. With whole, it leaves nothing out.
 func (a *app) show(it *item, whole bool) {
 	w := a.Stderr
 	state := "new"
@@ -335,11 +336,11 @@ func (a *app) show(it *item, whole bool) {
 	}
 }
 
-// lineMark stands before each line of a pack's file, so that none passes for a line of
-// the plan.
+// lineMark begins each line of a pack's file, so that none looks like a line of the
+// plan.
 const lineMark = "  | "
 
-// showLines prints which lines of files are other ones.
+// showLines prints which lines of files differ.
 func (a *app) showLines(all []change.File, whole bool) {
 	s := a.Screen(a.Stderr)
 	left := shownLines
@@ -368,8 +369,8 @@ func (a *app) showLines(all []change.File, whole bool) {
 	}
 }
 
-// parts breaks a line for a terminal with so many columns, so that no rest of it begins
-// at the edge. 0 or less columns break nothing.
+// parts breaks a line for a terminal with this many columns, so that no continuation
+// begins in the first column. If columns is 0 or less, it breaks nothing.
 func parts(line string, columns int) []string {
 	var all []string
 	begin, width := 0, 0
@@ -384,7 +385,7 @@ func parts(line string, columns int) []string {
 	return append(all, line[begin:])
 }
 
-// styleOf is how a line of a diff is shown.
+// styleOf returns the style of a line in a diff.
 func styleOf(line string) cli.Style {
 	switch {
 	case strings.HasPrefix(line, "+"):
@@ -421,9 +422,10 @@ func sign(k change.Kind) string {
 	return "~"
 }
 
-// accept notes which findings a person accepts: those named now, and those accepted of
-// the version before. A finding is named by a hash of what was found, so the same words
-// in another place, or other words in the same place, are not accepted.
+// accept notes which findings a person accepts: those named now, and those accepted
+// for the previous version. A finding is identified by a hash of what was found, so
+// accepting one does not accept the same words in another place, or other words in
+// the same place.
 func (it *item) accept(hashes []string) {
 	if it.before != nil && it.before.Scan != nil {
 		hashes = append(slices.Clone(hashes), it.before.Scan.Accepted...)
@@ -431,8 +433,8 @@ func (it *item) accept(hashes []string) {
 	it.entry.Scan = &lock.Scan{Rules: scan.RulesVersion, Accepted: scan.Accept(it.found, hashes)}
 }
 
-// attacks refuses a pack with a finding that only attacks have, unless a person accepted
-// it.
+// attacks refuses a pack with a finding that only occurs in attacks, unless a person
+// accepted it.
 func attacks(id string, found []scan.Finding) error {
 	if !slices.ContainsFunc(found, func(f scan.Finding) bool { return f.Severity == scan.Critical && f.Accepted == "" }) {
 		return nil
@@ -441,7 +443,7 @@ func attacks(id string, found []scan.Finding) error {
 	return cli.WithHint(&cli.StatusError{Err: err, Status: statusRefused}, "look at it; if it is harmless, accept it by its hash, with --accept")
 }
 
-// showFindings prints how much the scan found, and what of it matters most.
+// showFindings prints how much the scan found, and the most important findings.
 func showFindings(w io.Writer, found []scan.Finding) {
 	fmt.Fprintf(w, "  scan     %s\n", scan.Summary(found))
 	n := 0
@@ -464,9 +466,9 @@ func orEmpty(found []scan.Finding) []scan.Finding {
 	return found
 }
 
-// agrees asks whether what was shown is to be done. That nobody signed a pack is a
-// question of its own, which --yes does not answer. The answer that was given for one
-// source does not hold for another.
+// agrees asks whether to do what was shown. It asks separately about packs that
+// nobody signed, and --yes does not answer that. The answer for one source does not
+// hold for another.
 func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	unsigned, nobody := 0, "nobody signed this"
 	for _, it := range todo {
@@ -497,7 +499,8 @@ func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	return a.ask(ctx, question)
 }
 
-// toDo says what a yes does. It names the packs that others from elsewhere replace.
+// toDo says what a yes does. It names the packs that would be replaced by ones from
+// another source.
 func toDo(todo []*item, verb string) string {
 	var moved []string
 	for _, it := range todo {
@@ -526,7 +529,7 @@ func (a *app) ask(ctx context.Context, question string) (bool, error) {
 	return yes, err
 }
 
-// install gives packs their places, all or none, with a line each in the log before.
+// install installs packs, all or none, after writing a log line for each.
 func (a *app) install(p *place, tx *store.Tx, h how, items ...*item) error {
 	var lines []audit.Entry
 	for _, it := range items {
@@ -534,7 +537,7 @@ func (a *app) install(p *place, tx *store.Tx, h how, items ...*item) error {
 		if err != nil {
 			return err
 		}
-		// What was shown is what the lock file said then.
+		// The plan was made from the lock file as it was then.
 		now, ok := tx.Lock().Packs[it.id]
 		if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
 			return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
@@ -556,7 +559,7 @@ func (a *app) install(p *place, tx *store.Tx, h how, items ...*item) error {
 	return nil
 }
 
-// attach makes models see a pack.
+// attach attaches a pack, so that models see it.
 func (a *app) attach(p *place, id string) error {
 	dir, err := p.Path(id)
 	if err != nil {
@@ -574,7 +577,7 @@ func (a *app) attach(p *place, id string) error {
 	})
 }
 
-// record writes lines into the log, without which nothing changes. They are on the disk
+// record writes lines to the log; without them nothing is changed. They are on disk
 // when it returns.
 func (a *app) record(cfg *config.Config, lines ...audit.Entry) error {
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})

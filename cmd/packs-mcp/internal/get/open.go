@@ -14,9 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
-// openSource opens a source of any kind, in the state that it has now. What is fetched
-// is gone with the snapshot's Close. What a killed process had fetched, package temp
-// removes.
+// openSource opens a source of any kind, in its current version. Closing the snapshot
+// removes what was fetched. Package temp removes what killed processes fetched.
 func openSource(ctx context.Context, w *web.Access, r address.Reference) (sources.Snapshot, error) {
 	switch r.Kind {
 	case address.Folder:

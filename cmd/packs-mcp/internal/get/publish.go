@@ -28,8 +28,8 @@ import (
 type publishSettings struct {
 	yes, json bool
 	accept    []string
-	sign      string // of publish: the file of a key
-	out       string // of index: the site's folder
+	sign      string // for publish: the file with a key
+	out       string // for index: the site's folder
 }
 
 func (a *app) publishFlags(cmd *cobra.Command, s *publishSettings) {
@@ -78,9 +78,9 @@ The logins of Docker and Podman count, as for add.`,
 type publishedPack struct {
 	Name     string         `json:"name"`
 	To       string         `json:"to"`
-	Resolved string         `json:"resolved"`         // the address of this very state
-	Before   string         `json:"before,omitempty"` // the digest that the tag named before
-	Digest   string         `json:"digest"`           // of the pack, as add has it
+	Resolved string         `json:"resolved"`         // the address of exactly this version
+	Before   string         `json:"before,omitempty"` // the digest that the tag stood for before
+	Digest   string         `json:"digest"`           // of the pack, as add computes it
 	Signer   string         `json:"signer,omitempty"` // who signs it with --sign
 	Files    int            `json:"files"`
 	Bytes    int64          `json:"bytes"`
@@ -174,7 +174,7 @@ func (a *app) published(p publishedPack, s publishSettings) error {
 	return nil
 }
 
-// mayDo asks what was shown, unless --yes answered it.
+// mayDo asks whether to do what was shown, unless --yes answers that.
 func (a *app) mayDo(ctx context.Context, yes bool, question string) (bool, error) {
 	if yes {
 		return true, nil
@@ -185,7 +185,7 @@ func (a *app) mayDo(ctx context.Context, yes bool, question string) (bool, error
 	return a.ask(ctx, question)
 }
 
-// openOwn opens a folder or an archive here, whatever its name looks like.
+// openOwn opens a local folder or archive, whatever its name looks like.
 func openOwn(at string) (sources.Snapshot, error) {
 	info, err := os.Stat(at)
 	switch {
@@ -199,14 +199,14 @@ func openOwn(at string) (sources.Snapshot, error) {
 	return archive.Open(at, "")
 }
 
-// own is a pack of the person's that would be published.
+// own is one of the person's packs, to be published.
 type own struct {
 	*sources.Bundle
 	tools []change.Tool
 	found []scan.Finding
 }
 
-// readOwn reads a pack as it would come in elsewhere, and scans it. Its Close removes
+// readOwn reads a pack in the way that add would, and scans it. Its Close removes
 // what was read.
 func readOwn(ctx context.Context, snap sources.Snapshot, pack sources.Pack, hashes []string) (_ *own, err error) {
 	o := &own{}
@@ -251,7 +251,7 @@ func (o *own) show(a *app) {
 	showFindings(a.Stderr, o.found)
 }
 
-// recordOwn writes a line into the log, without which nothing is published.
+// recordOwn writes a log line; without it nothing is published.
 func (a *app) recordOwn(cfg *config.Config, o *own, reason string) error {
 	return a.record(cfg, audit.Entry{Event: audit.EventSource, Pack: o.Pack.Name, Channel: "command", PackDigest: o.Tree.Digest(), Reason: reason})
 }
@@ -286,7 +286,7 @@ wrote is left alone. What add refuses is refused here.`,
 	return cmd
 }
 
-// completePacksOf offers the names of the packs in a folder.
+// completePacksOf offers the names of the packs in a folder to the shell.
 func completePacksOf(dir string, given []string) ([]string, cobra.ShellCompDirective) {
 	snap, err := openOwn(dir)
 	if err != nil {
@@ -304,9 +304,9 @@ func completePacksOf(dir string, given []string) ([]string, cobra.ShellCompDirec
 type indexedPack struct {
 	Name     string         `json:"name"`
 	Path     string         `json:"path"`           // of its folder
-	Type     string         `json:"type,omitempty"` // "archive" or "skill-md", when the site was written
+	Type     string         `json:"type,omitempty"` // "archive" or "skill-md", if the site was written
 	File     string         `json:"file,omitempty"` // the digest of the site's file for it
-	Digest   string         `json:"digest"`         // of the pack, as add has it
+	Digest   string         `json:"digest"`         // of the pack, as add computes it
 	Files    int            `json:"files"`
 	Bytes    int64          `json:"bytes"`
 	Findings []scan.Finding `json:"findings"`

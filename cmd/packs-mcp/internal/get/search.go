@@ -59,16 +59,16 @@ found, and 3 when some of the sources cannot be asked.`,
 	return cmd
 }
 
-// completeIndexes completes the sources that search looks in.
+// completeIndexes offers the sources that search can use to the shell.
 func (a *app) completeIndexes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	cfg, _, err := a.Load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return indexesOf(cfg), cobra.ShellCompDirectiveDefault // or a folder
+	return indexesOf(cfg), cobra.ShellCompDirectiveDefault // folders can be named too
 }
 
-// indexesOf are the sources that search looks in.
+// indexesOf returns the sources that search uses.
 func indexesOf(cfg *config.Config) []string {
 	all := slices.Clone(cfg.Sources.Indexes)
 	if rulebooks := "stakpak:"; cfg.Sources.Rulebooks != "" && !slices.Contains(all, rulebooks) {
@@ -86,7 +86,7 @@ type hit struct {
 	Source      string   `json:"source"`
 	Path        string   `json:"path"`
 	Plugin      string   `json:"plugin,omitempty"`
-	Add         []string `json:"add,omitempty"` // the command that adds it; missing: it cannot be added
+	Add         []string `json:"add,omitempty"` // the command that adds it; absent: it cannot be added
 	Problems    []string `json:"problems,omitempty"`
 }
 
@@ -152,11 +152,11 @@ func (a *app) search(ctx context.Context, words string, s searchSettings) error 
 	return nil
 }
 
-// asked is how many sources are asked at a time.
+// asked is how many sources are asked at once.
 const asked = 4
 
-// offered returns the packs that sources offer, and why some of the sources could not
-// be asked.
+// offered returns the packs that sources offer, and the errors of sources that could
+// not be asked.
 func (a *app) offered(ctx context.Context, cfg *config.Config, in []string) ([]hit, []error) {
 	found, failed := make([][]hit, len(in)), make([]error, len(in))
 	web, free := a.web(cfg), make(chan struct{}, asked)
@@ -219,8 +219,8 @@ func (a *app) printHits(all []hit) {
 	}
 }
 
-// words is a command line for a person to copy. What a shell could take for something
-// else is in single quotes.
+// words returns a command line for a person to copy. Words with a special meaning in
+// a shell are in single quotes.
 func words(args []string) string {
 	var out []string
 	for _, arg := range args {

@@ -20,7 +20,7 @@ type (
 		Outdated []look `json:"outdated"`
 	}
 	hits struct {
-		Hits   []hit        `json:"hits"` // the best first
+		Hits   []hit        `json:"hits"` // best first
 		Failed []failedLook `json:"failed,omitempty"`
 	}
 	syncedPacks struct {

@@ -17,15 +17,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// An ownSignature is one that the person makes of what they publish.
+// An ownSignature is a signature that the person makes for what they publish.
 type ownSignature struct {
 	data  []byte
 	by    *lock.Signature
-	there bool // the registry has one by the same signer already
+	there bool // the registry already has one by the same signer
 }
 
-// signOwn signs what is published with the key in a file: an SSH key, or one of cosign or
-// openssl, with which the second program signs.
+// signOwn signs what is published with the key in a file: an SSH key, or a key of
+// cosign or openssl, with which the second program signs.
 func (a *app) signOwn(ctx context.Context, p *oci.Publication, file string) (*ownSignature, error) {
 	const most = 64 << 10
 	text, err := readSmall(file, most)
@@ -54,7 +54,7 @@ func (s *ownSignature) bySSH(message []byte, key ssh.Signer) (err error) {
 	return err
 }
 
-// byFile signs with a private key of OpenSSH.
+// byFile signs with a private OpenSSH key.
 func (s *ownSignature) byFile(message, text []byte) error {
 	key, err := ssh.ParsePrivateKey(text)
 	if errors.As(err, new(*ssh.PassphraseMissingError)) {
@@ -66,7 +66,7 @@ func (s *ownSignature) byFile(message, text []byte) error {
 	return s.bySSH(message, key)
 }
 
-// byAgent signs with the key of the user's agent that has a public key.
+// byAgent asks the user's SSH agent to sign with the key that belongs to public.
 func (s *ownSignature) byAgent(message []byte, public ssh.PublicKey) error {
 	a, conn, err := sshagent.New()
 	if err != nil {
@@ -87,7 +87,8 @@ func (s *ownSignature) byAgent(message []byte, public ssh.PublicKey) error {
 	return cli.WithHint(errors.New("this is a public key, and the agent does not have the private one"), "add it with ssh-add, or name the file of the private key")
 }
 
-// bySigstore has the second program sign, and verifies what it made as that of anybody.
+// bySigstore asks the second program to sign, and verifies the result as it would
+// anybody's signature.
 func (s *ownSignature) bySigstore(ctx context.Context, digest string, text []byte, password string) error {
 	program, err := launch.Beside(trust.Program)
 	if errors.Is(err, launch.ErrNotBeside) {
@@ -120,8 +121,8 @@ func (s *ownSignature) bySigstore(ctx context.Context, digest string, text []byt
 	return err
 }
 
-// isThere reports whether the registry has a signature by the same signer: publishing the
-// same again adds none.
+// isThere reports whether the registry already has a signature by the same signer:
+// publishing the same pack again adds none.
 func (s *ownSignature) isThere(ctx context.Context, p *oci.Publication) (bool, error) {
 	all, err := p.Signed(ctx)
 	if err != nil {

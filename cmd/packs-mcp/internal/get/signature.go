@@ -18,14 +18,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// checkTime is how long all signatures of a pack may take. Each takes some milliseconds.
+// checkTime is how long checking all signatures of a pack may take. Each takes some
+// milliseconds.
 const checkTime = time.Minute
 
-// A demand is who must have signed what is added. The zero value demands nobody.
+// A demand says who must have signed what is added. The zero value makes no demand.
 type demand struct {
 	signer, issuer string
-	key            string // as [trust.Key] has it
-	file           string // that the key is from
+	key            string // in the form of [trust.Key]
+	file           string // the file that holds the key
 }
 
 // newDemand reads the flags.
@@ -76,8 +77,8 @@ func (d demand) is(s *lock.Signature) bool {
 	return s.Identity == d.signer && s.Issuer == d.issuer
 }
 
-// check refuses what another one signed. An identity counts only with who vouches for
-// it: anybody can be named so elsewhere.
+// check refuses what somebody else signed. An identity counts only together with its
+// issuer: another issuer can give anybody the same name.
 func (d demand) check(it *item) error {
 	s := it.entry.Signature
 	if d.is(s) {
@@ -101,16 +102,16 @@ func (d demand) check(it *item) error {
 	return err
 }
 
-// An uncheckedError says that a signature could not be checked, and has to be.
+// An uncheckedError says that a signature that must be checked could not be checked.
 type uncheckedError struct{ error }
 
 func (e *uncheckedError) Unwrap() error { return e.error }
 
 // A signed is what was found out about a pack's signature.
 type signed struct {
-	by        *lock.Signature // nil: nobody, or nobody who was checked
+	by        *lock.Signature // nil: nobody signed, or no signature was checked
 	proof     []byte
-	unchecked string // why a signature that is there was not checked
+	unchecked string // why an existing signature was not checked
 }
 
 // Why a signature was not checked, and what to do.
@@ -188,11 +189,11 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id stri
 	case why != "":
 		return unchecked(why)
 	}
-	return signed{}, nil // what is there says something else about it
+	return signed{}, nil // the signature is for something else
 }
 
-// choose returns one of several signatures that all fit: by the signer before, by the
-// one who is demanded, or by the only one.
+// choose returns one of several valid signatures: the one by the previous signer, the
+// one by the demanded signer, or the only one.
 func (d demand) choose(good []signed, before *lock.Entry) (signed, error) {
 	words := func(s signed) string { return trust.Words(s.by) }
 	slices.SortFunc(good, func(a, b signed) int { return strings.Compare(words(a), words(b)) })
@@ -230,11 +231,11 @@ type checker struct {
 	root    []byte // the authorities; nil: those of the public service
 	key     string
 	want    *lock.Signature
-	only    bool // the key was demanded: nobody else counts
+	only    bool // the key was demanded: no other signer counts
 }
 
-// checker finds the program, and reads what it needs. The lock file says how a pack that
-// is known is verified, not what the pack comes with.
+// checker finds the program, and reads what it needs. For a known pack, the lock file
+// says how to verify it, not the pack itself.
 func (p *place) checker(before *lock.Entry) (*checker, error) {
 	program, err := launch.Beside(trust.Program)
 	if err != nil {
@@ -256,7 +257,7 @@ func (p *place) checker(before *lock.Entry) (*checker, error) {
 	return c, nil
 }
 
-// judge asks about one bundle. A bundle that is not by the key of before may be by
+// judge checks one bundle. A bundle that is not by the key of before may be by
 // somebody with a certificate, whom a person then sees beside the key.
 func (c *checker) judge(ctx context.Context, digest string, bundle []byte) (trust.Verdict, error) {
 	v, err := c.ask(ctx, trust.Question{Digest: digest, Bundle: bundle, Key: c.key, Root: c.root, Want: c.want})
@@ -284,7 +285,7 @@ func (c *checker) ask(ctx context.Context, q trust.Question) (trust.Verdict, err
 	return v, err
 }
 
-// put gives packs their places, all or none, and keeps the proofs of their signatures.
+// put installs packs, all or none, and keeps the proofs of their signatures.
 func put(tx *store.Tx, items ...*item) error {
 	var proofs [][]byte
 	var all []store.Arrival
@@ -302,8 +303,9 @@ func put(tx *store.Tx, items ...*item) error {
 	return tx.Install(all...)
 }
 
-// proven verifies the signature of an entry again, by the proof that was kept. It asks
-// no server. An SSH signature is part of its source, and only sync verifies it again.
+// proven verifies the signature of an entry again, with the proof that was kept. It
+// uses no network. An SSH signature is part of its source, and only sync verifies it
+// again.
 func (p *place) proven(ctx context.Context, e lock.Entry) error {
 	if e.Signature == nil || e.Signature.Kind != trust.KindSigstore && e.Signature.Kind != trust.KindKey {
 		return nil

@@ -62,7 +62,7 @@ func (a *app) remove(ctx context.Context, named []string, s settings) error {
 	return err
 }
 
-// A state is what became of a pack of the lock file, for --json.
+// A state is the outcome for a pack of the lock file, for --json.
 type state struct {
 	ID    string `json:"id"`
 	State string `json:"state"` // "same", "missing", "changed", "fetched", "failed", "unproven": the signature does not fit, or could not be checked; of one that the lock file does not name: "extra", "removed", "adopted"
@@ -92,7 +92,7 @@ bytes, or is here and not in the lock file, and 4 when a signature does not fit 
 type syncSettings struct {
 	settings
 	check, frozen, adopt, prune, unsigned bool
-	proofs                                bool // signatures are verified again
+	proofs                                bool // verify signatures again
 }
 
 func (a *app) syncCommand() *cobra.Command {
@@ -127,7 +127,7 @@ several packs failed, and 4 when a policy refused one.`,
 	return cmd
 }
 
-// misuse says which flags do not go together.
+// misuse returns an error if flags do not go together.
 func (s syncSettings) misuse(named []string) error {
 	writes := s.adopt || s.prune
 	var what string
@@ -222,10 +222,10 @@ func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
 	return err
 }
 
-// stateExtra is that of a pack which was added, and which the lock file does not name.
+// stateExtra is the state of an added pack that the lock file does not name.
 const stateExtra = "extra"
 
-// extra deals with the packs that the lock file does not name, as a person said.
+// extra handles the packs that the lock file does not name, as the flags say.
 func (a *app) extra(ctx context.Context, p *place, s syncSettings) ([]state, error) {
 	strays, err := p.Strays(p.l)
 	if err != nil || len(strays) == 0 {
@@ -244,8 +244,8 @@ func (a *app) extra(ctx context.Context, p *place, s syncSettings) ([]state, err
 	return all, nil
 }
 
-// prune removes the packs that the lock file does not name, after a yes, and notes it in
-// their states.
+// prune removes the packs that the lock file does not name, after a yes, and records
+// that in their states.
 func (a *app) prune(ctx context.Context, p *place, strays []store.Stray, all []state, yes bool) error {
 	for _, stray := range strays {
 		edited := ""
@@ -283,9 +283,9 @@ func (a *app) discard(p *place, tx *store.Tx, id string) error {
 	return tx.Discard(id)
 }
 
-// adopt puts packs into the lock file that it does not name: each is fetched again, in
-// the state that it was added in, since what is noted beside the pack may come with a
-// project and is not believed.
+// adopt adds packs to the lock file. Each is fetched again in the version in which it
+// was added: the record beside the pack may come with a project, so it is not
+// believed.
 func (a *app) adopt(ctx context.Context, p *place, strays []store.Stray, all []state, s syncSettings) error {
 	var failed []error
 	var items []*item
@@ -328,9 +328,9 @@ func (a *app) adopt(ctx context.Context, p *place, strays []store.Stray, all []s
 	return errors.Join(failed...)
 }
 
-// again fetches a pack as it was added. It must be what is here.
+// again fetches a pack as it was added. The result must equal the pack that is here.
 func (p *place) again(ctx context.Context, stray store.Stray) (*item, error) {
-	// An update looks where the source says, so that must be where this came from.
+	// Updates look at the source, so the pack must really come from there.
 	from, err := address.Parse(stray.Entry.Source)
 	if err != nil {
 		return nil, err
@@ -361,7 +361,7 @@ func (p *place) again(ctx context.Context, stray store.Stray) (*item, error) {
 	return it, nil
 }
 
-// restore fetches the very state that the lock file names.
+// restore fetches exactly the version that the lock file names.
 func (a *app) restore(ctx context.Context, p *place, id string) error {
 	e := p.l.Packs[id]
 	snap, _, err := p.open(ctx, e.Resolved)

@@ -48,7 +48,7 @@ func (a *app) chosen(ctx context.Context, s settings, named []string) (*place, [
 	return p, ids, err
 }
 
-// A look is what a source has now, beside what the lock file says.
+// A look compares what a source has now with the lock file's entry.
 type look struct {
 	ID   string `json:"id"`
 	Pin  string `json:"pin"`
@@ -56,8 +56,8 @@ type look struct {
 	snap sources.Snapshot
 }
 
-// each opens the sources of packs in their present state, each source once, and calls
-// do. What fails is said, and the others go on.
+// each opens the sources of packs in their current version, each source once, and
+// calls do. It reports failures and continues with the other sources.
 func (a *app) each(ctx context.Context, p *place, ids []string, do func(look) error) error {
 	snaps := map[string]sources.Snapshot{}
 	defer func() {
@@ -124,7 +124,7 @@ func (a *app) outdated(ctx context.Context, named []string, s settings) error {
 	}
 	newer := []look{}
 	err = a.each(ctx, p, ids, func(l look) error {
-		if l.Now == "" { // a folder: its bytes say
+		if l.Now == "" { // a folder: its bytes tell
 			it, err := p.stage(ctx, l.snap, p.l.Packs[l.ID].Source, sources.Pack{Path: p.l.Packs[l.ID].Path}, l.ID)
 			if err != nil {
 				return err
@@ -150,7 +150,7 @@ func (a *app) outdated(ctx context.Context, named []string, s settings) error {
 	return err
 }
 
-// short is a pin for a line: enough to tell two apart.
+// short cuts a pin to a length that distinguishes two of them.
 func short(pin string) string {
 	kind, digits, _ := strings.Cut(pin, ":")
 	return kind + ":" + digits[:min(12, len(digits))]
@@ -252,8 +252,8 @@ func (a *app) update(ctx context.Context, named []string, s updateSettings) erro
 	return errors.Join(a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.signer, accept: s.accept, verb: "Update"}), failed)
 }
 
-// unrelated refuses what does not come after the version that was added: a tag that was
-// moved, or a branch whose history was written anew.
+// unrelated refuses a version that does not descend from the one that was added: a
+// moved tag, or a branch whose history was rewritten.
 func unrelated(ctx context.Context, past sources.Past, l look) error {
 	reason := "the tag names something else than before"
 	if !past.Fixed() {
@@ -289,7 +289,7 @@ func (a *app) preview(items []*item, asJSON bool) error {
 	return err
 }
 
-// undo gives versions before their places back.
+// undo restores the previous versions.
 func (a *app) undo(ctx context.Context, named []string, s settings) error {
 	p, err := a.place(ctx, s)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 )
 
 // An attempt is one call of a pack's tool by the person who started this program. It
-// is a chat of its own, and so has a workspace of its own.
+// has a chat, and so a workspace, of its own.
 type attempt struct {
 	gate  *gate.Gate
-	why   string          // the tool may be enabled; for the log
-	known map[string]bool // codes of questions that were seen
+	why   string          // why the tool may be enabled; for the log
+	known map[string]bool // codes of questions that were already seen
 	ended chan struct{}   // closed when the call has ended
-	// What came of the call; to be read when ended is closed.
+	// The result of the call. Read it after ended is closed.
 	result *direct.Result
 	err    error
 }
@@ -54,9 +54,9 @@ func (a *app) callOnce(ctx context.Context, s *service.Service, c direct.Call) (
 	return client.Call(ctx, c)
 }
 
-// next waits for the question whether the program may run, and returns it; nil when
-// the call has ended. Whether the tool may be enabled is asked first, which the
-// person has answered with the command.
+// next waits for the question whether the program may run, and returns it, or nil if
+// the call has ended. The question whether the tool may be enabled comes first; the
+// person's command has already answered it.
 func (t *attempt) next(ctx context.Context) (*queue.Pending, error) {
 	for {
 		changed := t.gate.Changes()
@@ -78,7 +78,7 @@ func (t *attempt) next(ctx context.Context) (*queue.Pending, error) {
 			return nil, nil
 		case <-changed:
 		case <-ctx.Done():
-			<-t.ended // the server ends with ctx, and the call with it
+			<-t.ended // the server ends with ctx, and then the call does too
 			return nil, ctx.Err()
 		}
 	}
@@ -105,8 +105,8 @@ func (t *attempt) finish(ctx context.Context, code string, v queue.Verdict) (*di
 	}
 }
 
-// decide answers a question. It is no error if the question has ended by itself: its
-// call says why.
+// decide answers a question. It is not an error if the question has already ended:
+// the call says why.
 func (t *attempt) decide(code string, v queue.Verdict) error {
 	_, err := t.gate.Decide(code, v)
 	if problem, ok := errors.AsType[*queue.CodeError](err); ok && problem.Problem != queue.CodeInvalid {
@@ -115,8 +115,8 @@ func (t *attempt) decide(code string, v queue.Verdict) error {
 	return err
 }
 
-// alwaysAsk is a rule by which no program runs without a question, whatever the
-// user's rules, policy and earlier answers allow.
+// alwaysAsk returns a rule that makes every run ask, whatever the user's rules,
+// policy and earlier answers allow.
 func alwaysAsk(command string) rules.Rule {
 	return rules.Rule{Effect: rules.Ask, Kinds: []string{string(call.KindRun)}, Where: "packs-mcp " + command}
 }
@@ -136,7 +136,7 @@ func (a *app) byYes(p *queue.Pending) queue.Verdict {
 	return v
 }
 
-// withoutTerminal returns the denial for when there is nobody to ask.
+// withoutTerminal returns the denial that is given if there is nobody to ask.
 func withoutTerminal() queue.Verdict {
 	return queue.Verdict{Channel: queue.ChannelCommand, Note: "there is no terminal to ask on, and no --yes"}
 }

@@ -29,9 +29,9 @@ import (
 
 // callFlags are what a person may say about a call.
 type callFlags struct {
-	arg     []string // NAME=VALUE
+	arg     []string // NAME=VALUE pairs
 	args    string   // JSON
-	context []string // NAME=VALUE
+	context []string // NAME=VALUE pairs
 	yes     bool
 	dryRun  bool
 	json    bool
@@ -69,7 +69,8 @@ the tool succeeded, 1 when it failed or the call was refused or denied, and 2 fo
 	return cmd
 }
 
-// completeCall offers the attached packs, and then the tools of the one that is named.
+// completeCall offers the attached packs to the shell, and then the tools of the
+// named pack.
 func (a *app) completeCall(ctx context.Context, args []string) (all []string, _ cobra.ShellCompDirective) {
 	a.Stderr = io.Discard // the shell would take a warning for a name
 	cfg, _, err := a.Load()
@@ -84,7 +85,7 @@ func (a *app) completeCall(ctx context.Context, args []string) (all []string, _ 
 		for _, p := range lib.Catalog(ctx).Attached() {
 			all = append(all, p.ID)
 		}
-		return all, cobra.ShellCompDirectiveDefault // or a folder
+		return all, cobra.ShellCompDirectiveDefault // folders can be named too
 	}
 	if p, err := lib.Catalog(ctx).LookupAttached(args[0]); err == nil {
 		if set, _, err := cli.ToolFiles(cfg).Offered(p); err == nil {
@@ -144,8 +145,8 @@ func (a *app) call(ctx context.Context, pack, name string, f callFlags) (err err
 	return a.makeCall(ctx, s, c, f)
 }
 
-// quietly reads the configuration for a command whose output is a tool's: unless the
-// person says otherwise, only warnings are logged.
+// quietly reads the configuration for a command whose output is a tool's: it logs
+// only warnings, unless the person wants more.
 func (a *app) quietly() (*config.Config, *slog.Logger, error) {
 	if a.Flags.LogLevel == "" {
 		a.Flags.LogLevel = "warn"
@@ -153,9 +154,9 @@ func (a *app) quietly() (*config.Config, *slog.Logger, error) {
 	return a.Load()
 }
 
-// namedFolder returns the folder that a person named in the place of a pack's id, and
-// the root by which its packs are found; nothing if it is an id. Then only the packs
-// there are found, and the person's own.
+// namedFolder returns the folder that a person named in place of a pack's id, and the
+// roots that find its packs; nothing if arg is an id. With a folder, only its packs
+// and the person's own are found.
 func (a *app) namedFolder(cfg *config.Config, arg string) (dir string, _ []packs.Root, err error) {
 	if !cli.IsPath(arg) {
 		return "", nil, nil
@@ -183,7 +184,7 @@ func (a *app) namedFolder(cfg *config.Config, arg string) (dir string, _ []packs
 	return dir, []packs.Root{{Dir: dir, Source: "flag", Trust: packs.TrustUser, AttachAll: true, Named: true}}, nil
 }
 
-// chosenPack returns the pack with an id, or the one whose folder was named.
+// chosenPack returns the pack with an id, or the one in the named folder.
 func (a *app) chosenPack(catalog *packs.Catalog, arg, dir string) (*packs.Pack, error) {
 	if dir != "" {
 		for _, p := range catalog.Attached() {
@@ -208,12 +209,13 @@ func (a *app) chosenPack(catalog *packs.Catalog, arg, dir string) (*packs.Pack, 
 		return nil, cli.WithHint(err, "for the folder, write .%c%s", filepath.Separator, safetext.Line(arg))
 	}
 	if e, ok := errors.AsType[*packs.NotFoundError](err); ok && len(e.Near) > 0 {
-		return nil, err // which says them
+		return nil, err // the error lists them
 	}
 	return nil, cli.WithHint(err, "packs-mcp list shows the attached packs; a folder begins with ./")
 }
 
-// packsBelow are the paths of the packs in a folder that was named as arg, written as that.
+// packsBelow returns the paths of the packs in a folder, written relative to how arg
+// names it.
 func packsBelow(catalog *packs.Catalog, arg, dir string) (paths []string) {
 	for _, p := range catalog.Attached() {
 		if rel, err := filepath.Rel(dir, p.Dir); err == nil && p.Root == dir && filepath.IsLocal(rel) {
@@ -243,8 +245,8 @@ func (a *app) printProblems(catalog *packs.Catalog, dir string) {
 	}
 }
 
-// toolsOf returns the tools of a pack; nil if it has none. If they cannot be read, it says
-// what is wrong with them. That of a pack without tools is said too.
+// toolsOf returns the tools of a pack; nil if it has none. If they cannot be read, or
+// the pack has no tools, it says what is wrong.
 func (a *app) toolsOf(cfg *config.Config, p *packs.Pack) (*tools.Set, error) {
 	set, problems, err := cli.ToolFiles(cfg).Offered(p)
 	if err != nil {
@@ -287,13 +289,13 @@ type calledTool struct {
 	Tool   string `json:"tool"`
 	OK     bool   `json:"ok"`
 	DryRun bool   `json:"dry_run,omitempty"`
-	// Question is what a person would be asked, as a card; only of a dry run.
+	// Question is what a person would be asked, as a card; only for a dry run.
 	Question any `json:"question,omitempty"`
 	// Result is what a client gets.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// makeCall makes one call, and prints what came of it.
+// makeCall makes one call, and prints the result.
 func (a *app) makeCall(ctx context.Context, s *service.Service, c direct.Call, f callFlags) error {
 	t := a.attempt(ctx, s, c, "the person named the tool in a command", make(map[string]bool))
 	p, err := t.next(ctx)
@@ -357,8 +359,8 @@ func (a *app) printQuestion(p *queue.Pending, c direct.Call, asJSON bool) error 
 	return err
 }
 
-// printRun prints a tool's output on standard output, and what else there is to say on
-// standard error.
+// printRun prints a tool's output on standard output, and everything else on standard
+// error.
 func (a *app) printRun(r *direct.Result) error {
 	out := r.Run.Out()
 	if _, err := io.WriteString(a.Stdout, out); err != nil {
@@ -391,8 +393,8 @@ func (a *app) printRun(r *direct.Result) error {
 	return nil
 }
 
-// printFailure says why a call failed, and what to do. answer is what was answered
-// here, if anything was asked.
+// printFailure prints why a call failed, and what to do. answer is the answer that
+// was given here, if a question was asked.
 func (a *app) printFailure(r *direct.Result, answer queue.Verdict) {
 	if !r.Failed {
 		return

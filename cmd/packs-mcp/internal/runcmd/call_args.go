@@ -26,7 +26,7 @@ func pair(flag, text string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// objectOf returns the arguments that --args has.
+// objectOf returns the arguments in the value of --args.
 func objectOf(text string) (json.RawMessage, error) {
 	node, problem := strictjson.Parse([]byte(text))
 	if problem != nil {
@@ -39,8 +39,8 @@ func objectOf(text string) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// argumentsOf returns the arguments that --arg NAME=VALUE give a tool. The tool's
-// schema says what type each has.
+// argumentsOf returns a tool's arguments from --arg NAME=VALUE. The tool's schema
+// gives their types.
 func argumentsOf(tool *tools.Tool, given []string) (json.RawMessage, error) {
 	var root map[string]any
 	if err := json.Unmarshal(tool.InputSchema, &root); err != nil {
@@ -96,8 +96,8 @@ func unknownArgument(tool *tools.Tool, name string, known []string) error {
 	return &cli.UsageError{Err: fmt.Errorf("tool %s has no argument %s", safetext.Quote(tool.Name), safetext.Quote(name)), Hint: hint}
 }
 
-// typed reads a value as the first of these kinds that it fits. A text is last, unless
-// every kind is possible: then what is JSON is read as that.
+// typed reads a value as the first of these kinds that fits. Text comes last, unless
+// every kind is possible: then valid JSON is read as JSON.
 func typed(name, text string, kinds []string) (any, error) {
 	var value any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -130,7 +130,7 @@ func typed(name, text string, kinds []string) (any, error) {
 	case isJSON && slices.Contains(kinds, "number") && (is == "integer" || is == "number") && !slices.Contains(kinds, "string"):
 		return value, nil
 	case isJSON && slices.Contains(kinds, "integer") && is == "number" && !slices.Contains(kinds, "string"):
-		return value, nil // the schema says whether 1.0 is one
+		return value, nil // the schema decides whether 1.0 is an integer
 	case len(kinds) == 0, slices.Contains(kinds, "string"):
 		return text, nil
 	}
@@ -140,14 +140,14 @@ func typed(name, text string, kinds []string) (any, error) {
 	}
 }
 
-// A schema is the input schema of a tool, as far as values on a command line need it.
-// The server checks the arguments.
+// A schema is the part of a tool's input schema that is needed to read values from a
+// command line. The server checks the arguments.
 type schema struct{ root map[string]any }
 
 // maxRefs is how many references are followed to find the type of an argument.
 const maxRefs = 8
 
-// follow returns what a schema refers to within its document.
+// follow returns the target of a schema's reference in its document.
 func (s schema) follow(of any, depth int) any {
 	m, _ := of.(map[string]any)
 	ref, ok := m["$ref"].(string)
@@ -166,7 +166,7 @@ func (s schema) follow(of any, depth int) any {
 	return s.follow(at, depth+1)
 }
 
-// properties returns the properties that an object schema has, in allOf and beside it.
+// properties returns the properties of an object schema, including those in allOf.
 func (s schema) properties(of any, depth int) map[string]any {
 	all := make(map[string]any)
 	m, _ := s.follow(of, 0).(map[string]any)
@@ -185,13 +185,13 @@ func (s schema) properties(of any, depth int) map[string]any {
 	return all
 }
 
-// open reports whether the schema says that there may be more arguments than it names.
+// open reports whether the schema explicitly allows more arguments than it names.
 func (s schema) open() bool {
 	more, said := s.root["additionalProperties"]
 	return said && more != false || s.root["patternProperties"] != nil
 }
 
-// kinds returns the types that a schema allows; none means that it does not say.
+// kinds returns the types that a schema allows; empty if it does not say.
 func (s schema) kinds(of any, depth int) []string {
 	m, _ := s.follow(of, 0).(map[string]any)
 	if m == nil || depth > maxRefs {

@@ -1,7 +1,7 @@
-// Package runcmd has the commands by which the person who starts the program runs the
-// tools of packs in their terminal: try, call and test.
+// Package runcmd has the commands with which a person runs the tools of packs in
+// their own terminal: try, call and test.
 //
-// Each opens a whole service for itself, and is its client. No call goes around the
+// Each command starts a whole service and is its only client. No call bypasses the
 // gate; the command only passes on what the person answers in the terminal.
 package runcmd
 

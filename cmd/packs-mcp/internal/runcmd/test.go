@@ -53,17 +53,17 @@ when one fails, cannot be read or was not allowed, and 2 for misuse.`,
 	return cmd
 }
 
-// testedPack is what came of a pack's tests, as test --json prints it.
+// testedPack is the result of a pack's tests, as test --json prints it.
 type testedPack struct {
 	Pack     string            `json:"pack"`
 	Dir      string            `json:"dir"`
 	Passed   int               `json:"passed"`
 	Failed   int               `json:"failed"`
 	Cases    []testedCase      `json:"cases"`
-	Problems []diag.Diagnostic `json:"problems"` // of the files of cases, and errors of the tools
+	Problems []diag.Diagnostic `json:"problems"` // problems of the case files, and errors of the tools
 }
 
-// testedCase is what came of one case.
+// testedCase is the result of one case.
 type testedCase struct {
 	Name        string             `json:"name"`
 	File        string             `json:"file"`
@@ -72,9 +72,9 @@ type testedCase struct {
 	OK          bool               `json:"ok"`
 	RunID       string             `json:"run_id,omitempty"`    // if it ran
 	DurationMS  int64              `json:"duration_ms"`         // of the run
-	Differences []cases.Difference `json:"differences"`         // what is not as expected
-	Error       string             `json:"error,omitempty"`     // why it did not run to its end
-	Workspace   string             `json:"workspace,omitempty"` // what a run left, if the case failed
+	Differences []cases.Difference `json:"differences"`         // how the result differs from what is expected
+	Error       string             `json:"error,omitempty"`     // why it did not run to the end
+	Workspace   string             `json:"workspace,omitempty"` // what the run left behind, if the case failed
 }
 
 // A tester runs the tests of packs.
@@ -82,7 +82,7 @@ type tester struct {
 	*app
 	cfg      *config.Config
 	service  *service.Service
-	terminal *approve.Terminal // nil until it was asked on
+	terminal *approve.Terminal // nil until it is first needed
 	yes      bool
 	json     bool
 	known    map[string]bool // see attempt
@@ -108,9 +108,9 @@ func (a *app) test(ctx context.Context, args []string, yes, asJSON bool) (err er
 		dirs, roots = append(dirs, dir), append(roots, extra...)
 	}
 	if len(roots) < len(args) {
-		cfg.Packs = given // some are named by their ids
+		cfg.Packs = given // some of them are named by id
 	}
-	// Nothing runs before the person saw all of a pack's commands.
+	// Nothing runs before the person has seen all of a pack's commands.
 	cfg.Rules = append(cfg.Rules, alwaysAsk("test"))
 	at := service.Place{Here: queue.ChannelTerminal}
 	if a.Flags.Project != "" {
@@ -154,7 +154,7 @@ func (a *app) test(ctx context.Context, args []string, yes, asJSON bool) (err er
 	return t.report(all, args)
 }
 
-// packsToTest returns the pack with an id, or all packs in a folder that was named.
+// packsToTest returns the pack with an id, or all packs in the named folder.
 func (a *app) packsToTest(catalog *packs.Catalog, arg, dir string) ([]*packs.Pack, error) {
 	var found []*packs.Pack
 	for _, p := range catalog.Attached() {
@@ -190,7 +190,8 @@ func (t *tester) pack(ctx context.Context, p *packs.Pack) (*testedPack, error) {
 	ofTools = slices.DeleteFunc(slices.Clone(ofTools), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
 	has := func(name string) bool { return set != nil && set.Lookup(name) != nil }
 	if len(ofTools) > 0 {
-		// A tool that a case names may be one of these, so it is not called unknown.
+		// A tool that a case names may be one of these, so do not report it as
+		// unknown.
 		problems = append(ofTools, problems...)
 		t.unread = append(t.unread, fmt.Sprintf("%q", p.ID))
 	} else {
@@ -207,16 +208,16 @@ func (t *tester) pack(ctx context.Context, p *packs.Pack) (*testedPack, error) {
 	return out, t.run(ctx, p, all, out)
 }
 
-// A trial is a case on its way.
+// A trial is a case that is being run.
 type trial struct {
 	cases.Case
 	attempt  *attempt
-	question *queue.Pending // nil: the call has ended without one
+	question *queue.Pending // nil: the call ended without a question
 }
 
-// run asks once about all cases of a pack, and runs them one after the other. While the
-// person is asked, every call waits with its own question, so what runs is exactly what
-// was shown.
+// run asks once about all cases of a pack, and then runs them one after the other.
+// While the person is asked, every call waits with its own question, so exactly what
+// was shown runs.
 func (t *tester) run(ctx context.Context, p *packs.Pack, all []cases.Case, out *testedPack) error {
 	ctx, cancel := context.WithCancel(ctx)
 	trials := make([]trial, 0, len(all))
@@ -304,15 +305,15 @@ func (t *tester) answer(ctx context.Context, p *packs.Pack, asked []queue.Pendin
 	return queue.Verdict{Decision: queue.Once, Channel: queue.ChannelTerminal, Note: "one answer for all tests of the pack"}, nil
 }
 
-// judge compares what came of a call with what the case expects. The workspace of a
-// case that passes is removed.
+// judge compares the result of a call with what the case expects. It removes the
+// workspace of a case that passes.
 func (t *tester) judge(c *cases.Case, r *direct.Result) testedCase {
 	done := testedCase{Name: c.Name, File: c.File, Line: c.Line, Tool: c.Tool, Differences: []cases.Difference{}, RunID: r.Run.ID, DurationMS: r.Run.DurationMS}
 	if r.Run.ID == "" || r.Failed && r.Error.Code != "command_failed" {
-		done.Error = r.Error.Code + ": " + r.Error.Message // it did not run, or was stopped
+		done.Error = r.Error.Code + ": " + r.Error.Message // the program did not run, or was stopped
 	}
 	workspace := ""
-	if name := r.Run.Workspace; name != "" && filepath.Base(name) == name && name != "." && name != ".." { // it may be removed
+	if name := r.Run.Workspace; name != "" && filepath.Base(name) == name && name != "." && name != ".." { // a name that is safe to remove
 		workspace = filepath.Join(t.cfg.Paths.Workspaces, r.Run.Workspace)
 	}
 	if r.Run.ID != "" {
@@ -327,19 +328,19 @@ func (t *tester) judge(c *cases.Case, r *direct.Result) testedCase {
 			fmt.Fprintf(t.Stderr, "packs-mcp: warning: the workspace of a test is not removed: %s\n", safetext.Line(err.Error()))
 		}
 	default:
-		if _, err := os.Lstat(workspace); err == nil { // an empty one is gone
+		if _, err := os.Lstat(workspace); err == nil { // an empty one was already removed
 			done.Workspace = workspace
 		}
 	}
 	return done
 }
 
-// maxMade is how much of a file that a run made is compared.
+// maxMade is how much of a file made by a run is compared.
 const maxMade = 1 << 20
 
-// readMade reads a file in the workspace of a run that has ended. What the run put
-// there is not trusted: no link that leads out of it, and no second name of a file
-// elsewhere, is read.
+// readMade reads a file in the workspace of a run that has ended. It does not trust
+// what the run left there: it follows no link out of the workspace, and reads no hard
+// link to a file elsewhere.
 func readMade(workspace, path string) (string, error) {
 	dir, err := packfs.Open(workspace, packfs.RefuseHardLinks)
 	if err != nil {
@@ -376,7 +377,8 @@ func (t *tester) printCase(p *packs.Pack, c *testedCase) {
 	}
 }
 
-// fromHere returns a path relative to the working folder, if it is below that.
+// fromHere returns a path relative to the working folder, if it is inside that
+// folder.
 func fromHere(path string) string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -60,7 +60,7 @@ nobody could be asked.`,
 	return cmd
 }
 
-// completeVisits offers the packs that try would find in its folder.
+// completeVisits offers the packs that try would find in its folder to the shell.
 func (a *app) completeVisits(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		ids, err := examples.Names()
@@ -75,7 +75,7 @@ func (a *app) completeVisits(cmd *cobra.Command, args []string, begun string) ([
 
 func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	if a.Flags.LogLevel == "" {
-		a.Flags.LogLevel = "warn" // the tour is what the person reads
+		a.Flags.LogLevel = "warn" // the person wants to read the tour, and not the log
 	}
 	if info, err := os.Stat(dir); dir != "" && (err != nil || !info.IsDir()) {
 		return cli.MissingFolder(dir, "name a folder that holds packs, or none to see the examples: packs-mcp try")
@@ -118,7 +118,7 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		return fmt.Errorf("finding %q: %w", dir, err)
 	}
 	if len(a.Flags.Packs) == 0 {
-		cfg.Packs = nil // only what is tried
+		cfg.Packs = nil // only the packs that are tried
 	}
 	who, _ := cli.Credentials(cfg)
 	s, err := service.Start(ctx, a.Env, cfg, logger, who, service.Place{Here: queue.ChannelElicitation, Project: cli.Project(cfg)}, root)
@@ -146,10 +146,10 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	return g.end()
 }
 
-// toVisit returns the id of the pack to visit: the named one, or the first below
-// root with tools, or else the first below root. The user's own packs may be
-// attached too, but are not tried. If a pack of root has tools that cannot be read, and
-// nothing else is to visit that has tools, it says what is wrong with them instead.
+// toVisit returns the id of the pack to visit: the named one, or the first below root
+// with tools, or else the first below root. The user's own packs may be attached too,
+// but are not visited. If no pack with readable tools can be visited, and a pack of
+// root has tools that cannot be read, the error says what is wrong with them.
 func (a *app) toVisit(ctx context.Context, s *service.Service, cfg *config.Config, root packs.Root, named string) (string, error) {
 	catalog := s.Library.Catalog(ctx)
 	var ids []string
@@ -202,7 +202,7 @@ func bundled() (packs.Root, func(), error) {
 }
 
 // emptyRepository makes a git repository without commits in a new folder, with a file
-// to see. It is made of files, since git may not be here.
+// to look at. It writes the files itself, since git may not be installed.
 func emptyRepository() (dir string, remove func(), err error) {
 	folder, err := temp.New("")
 	if err != nil {
@@ -232,7 +232,7 @@ func (a *app) take(ctx context.Context, s *service.Service, g tour.Guide, o tour
 	return errors.Join(err, ended())
 }
 
-// noPacks says what is missing in a folder without packs.
+// noPacks returns an error that says what is missing in a folder without packs.
 func (a *app) noPacks(ctx context.Context, s *service.Service, dir string) error {
 	for _, d := range s.Library.Catalog(ctx).Problems() {
 		a.Screen(a.Stderr).Problem("", d)

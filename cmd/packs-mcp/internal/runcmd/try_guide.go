@@ -20,12 +20,12 @@ import (
 type terminal struct {
 	out     *cli.Screen
 	keys    *cli.Keyboard          // nil: there is nobody to ask
-	approve bool                   // every call, without asking
-	ask     bool                   // there is a person
-	pending func() []queue.Pending // the questions of the server
+	approve bool                   // approve every call without asking
+	ask     bool                   // somebody can be asked
+	pending func() []queue.Pending // returns the server's open questions
 
-	called  string   // the tool of the call under way
-	failed  []string // what failed, and was not denied
+	called  string   // the tool of the current call
+	failed  []string // calls that failed but were not denied
 	unasked bool     // a call was denied because there was nobody to ask
 }
 
@@ -34,7 +34,7 @@ func (t *terminal) begin() {
 	fmt.Fprintln(t.out, "This is a client, and it uses packs the way a model would. You are asked as you would be.")
 }
 
-// end says what to do next, and returns an error if the tour was not what it should be.
+// end says what to do next, and returns an error if the tour did not go as it should.
 func (t *terminal) end() error {
 	if len(t.failed) > 0 {
 		return cli.WithHint(fmt.Errorf("this failed: %s", strings.Join(t.failed, ", ")),
@@ -67,7 +67,7 @@ func (t *terminal) Stage(number int, title string) {
 	t.heading(fmt.Sprintf("%d. %s", number, title))
 }
 
-// Tell prints a sentence of ours; none is an empty line.
+// Tell prints a sentence, or an empty line if text is empty.
 func (t *terminal) Tell(text string) {
 	if text != "" || !t.out.Plain() {
 		fmt.Fprintln(t.out, safetext.Text(text))
@@ -78,7 +78,8 @@ func (t *terminal) Met(protocol string, tools []string, instructions string) {
 	t.Tell(fmt.Sprintf("Connected with MCP %s. The model has %d tools, and %d characters of instructions.", protocol, len(tools), len(instructions)))
 }
 
-// shownLines is how much of a result is printed, and shownLine of a line of it.
+// shownLines is how many lines of a result are printed, and shownLine how much of
+// each.
 const (
 	shownLines = 8
 	shownLine  = 200
@@ -136,7 +137,7 @@ func (t *terminal) Result(result map[string]any, failed bool) {
 	}
 }
 
-// packs prints the packs of a list, as a model has them.
+// packs prints the packs of a list as a model gets them.
 func (t *terminal) packs(result map[string]any) {
 	list, _ := result["packs"].([]any)
 	var table cli.Table
@@ -157,7 +158,7 @@ func (t *terminal) packs(result map[string]any) {
 	}
 }
 
-// indent is before what others wrote, unless a person hears it.
+// indent returns the indentation of text from others; empty for a screen reader.
 func (t *terminal) indent() string {
 	if t.out.Plain() {
 		return ""
@@ -165,7 +166,7 @@ func (t *terminal) indent() string {
 	return "   "
 }
 
-// line prints one of two texts: the second to a person who hears it.
+// line prints drawn, or said if a screen reader is used.
 func (t *terminal) line(drawn, said string) {
 	if t.out.Plain() {
 		drawn = said
@@ -173,7 +174,7 @@ func (t *terminal) line(drawn, said string) {
 	fmt.Fprintln(t.out, drawn)
 }
 
-// lines prints the beginning of a text of somebody else.
+// lines prints the beginning of a text from others.
 func (t *terminal) lines(text string) {
 	indent := t.indent()
 	all := strings.Split(strings.Trim(safetext.Text(text), "\n"), "\n")
@@ -206,9 +207,9 @@ func content(result map[string]any) string {
 	return ""
 }
 
-// Ask shows the question as the command approvals does, and takes the same keys. Of a
-// run it shows what matters of the facts, too, or all if nobody is to answer. Enter shows
-// everything.
+// Ask shows the question as the command approvals does, and takes the same keys. For
+// a run it shows a summary of the facts, or all of them if nobody can answer. Enter
+// shows everything.
 func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choice) string {
 	asked := t.asked(question)
 	isRun := asked != nil && asked.Kind == call.KindRun
@@ -258,8 +259,8 @@ func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choi
 	}
 }
 
-// asked returns the server's question that a client shows as text; nil if it is not
-// known any more.
+// asked returns the server's question that a client shows as text; nil if it has
+// ended.
 func (t *terminal) asked(text string) *queue.Pending {
 	if t.pending == nil {
 		return nil
@@ -271,7 +272,8 @@ func (t *terminal) asked(text string) *queue.Pending {
 	return &all[0]
 }
 
-// question prints a question. Unless whole, it says what it leaves out of a run's.
+// question prints a question. Unless whole is set, it says how much of a run's
+// question it leaves out.
 func (t *terminal) question(asked *queue.Pending, text string, whole bool) {
 	columns := t.out.Width()
 	if columns == 0 {
@@ -279,7 +281,7 @@ func (t *terminal) question(asked *queue.Pending, text string, whole bool) {
 	}
 	begin := t.indent()
 	left := 0
-	if asked != nil { // else the client's own text says all
+	if asked != nil { // otherwise the client's text says everything
 		card, isRun := asked.Card, asked.Kind == call.KindRun
 		if isRun && !whole {
 			card, left = card.Folded()
@@ -315,7 +317,7 @@ func (t *terminal) Value(ctx context.Context, name, about string) (string, bool)
 	return t.read(ctx, fmt.Sprintf("   value for %s: ", safetext.Line(name)))
 }
 
-// read reads what the person types below a prompt; ok is false if they left.
+// read reads what the person types at a prompt; ok is false if they left.
 func (t *terminal) read(ctx context.Context, prompt string) (text string, ok bool) {
 	text, err := t.keys.Ask(ctx, t.out.Unbroken(), prompt)
 	return strings.TrimSpace(text), err == nil

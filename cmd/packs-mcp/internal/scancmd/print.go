@@ -29,7 +29,7 @@ func (a *app) print(format string, r result) error {
 // place returns the path of a finding as the user would name it.
 func place(r scan.Report, f scan.Finding) string {
 	if filepath.Base(r.Path) == f.Path && strings.HasSuffix(f.Path, ".tool.json") {
-		return r.Path // of a single tool
+		return r.Path // it is a single tool
 	}
 	return filepath.Join(r.Path, filepath.FromSlash(f.Path))
 }
@@ -66,8 +66,8 @@ func printFinding(w io.Writer, report scan.Report, f scan.Finding) {
 	fmt.Fprintf(w, "  hint: %s\n  hash: %s\n", f.Fix, f.Hash)
 }
 
-// counts returns how many findings of each severity nobody accepted, and how many
-// somebody did.
+// counts returns how many findings of each severity were not accepted, and how many
+// findings were.
 func counts(reports []scan.Report) (of [scan.Info + 1]int, accepted int) {
 	for _, r := range reports {
 		for _, f := range r.Findings {
@@ -119,7 +119,7 @@ type scannedPack struct {
 
 func (a *app) printJSON(r result) error {
 	out := struct {
-		Rules   string         `json:"rules"` // which rules there were
+		Rules   string         `json:"rules"` // which version of the rules was used
 		FailOn  scan.Severity  `json:"fail_on"`
 		Refused bool           `json:"refused"`
 		Packs   []scannedPack  `json:"packs"`
@@ -143,8 +143,8 @@ type unusedAccept struct {
 	Reason string `json:"reason"`
 }
 
-// sarifLog returns a log for code hosts. It names every rule, so that one that finds
-// nothing closes what it found before.
+// sarifLog returns a log for code hosts. It names every rule, so that code hosts
+// close earlier findings of rules that now find nothing.
 func sarifLog(version string, r result) *sarif.Log {
 	tool := sarif.Tool{Name: "packs-mcp scan", Version: version, URI: "https://github.com/packs-mcp/packs-mcp/blob/main/docs/reference/scan.md"}
 	for _, rule := range scan.Rules() {
@@ -176,8 +176,8 @@ func level(s scan.Severity) sarif.Level {
 	return sarif.Note
 }
 
-// score is what code hosts rank by: they call 9.0 and above critical, 7.0 high, 4.0
-// medium, and the rest low.
+// score returns the number by which code hosts rank findings: 9.0 and above is
+// critical, 7.0 high, 4.0 medium, and less is low.
 func score(s scan.Severity) string {
 	return []string{"9.5", "8.0", "5.0", "2.0", "0.1"}[s]
 }
@@ -205,8 +205,8 @@ func (a *app) printMarkdown(r result) {
 	}
 }
 
-// markdown returns a text that is nothing but a text in a cell of a table: no link, no
-// picture, no tag, no second cell.
+// markdown returns a text that is plain text in a cell of a Markdown table: no link,
+// no picture, no tag, no second cell.
 func markdown(s string) string {
 	var b strings.Builder
 	for _, r := range safetext.Line(s) {

@@ -1,8 +1,8 @@
-// Package scancmd has the command scan: what a person should know of packs before they
-// use them.
+// Package scancmd has the command scan, which tells a person what to know about packs
+// before using them.
 //
-// What is found, and how bad it is, is in internal/scan. The package runs nothing from a
-// pack and changes nothing.
+// Package internal/scan finds problems and rates them. This package runs nothing from
+// a pack and changes nothing.
 package scancmd
 
 import (
@@ -30,14 +30,14 @@ func Commands(e *cli.Env) []*cobra.Command {
 	return []*cobra.Command{a.scanCommand()}
 }
 
-// statusRefused is the exit status when a policy refuses what was found, as it is of the
-// commands that add packs.
+// statusRefused is the exit status if a policy refuses what was found. The commands
+// that add packs have the same.
 const statusRefused = 4
 
 func formats() []string { return []string{"text", "json", "sarif", "markdown"} }
 
-// failWords are the severities that --fail-on takes: what a pack asks for is no reason
-// to refuse it.
+// failWords returns the severities that --fail-on accepts. It leaves out the lowest:
+// what a pack merely asks for is no reason to refuse it.
 func failWords() []string { return scan.Severities()[:scan.Info] }
 
 func (a *app) scanCommand() *cobra.Command {
@@ -70,7 +70,7 @@ something is, 1 when something cannot be scanned, and 2 for misuse or a wrong po
 		Args: cli.Misuse(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			ids, _ := a.CompletePacks(cmd, args, begun)
-			return ids, cobra.ShellCompDirectiveDefault // or a folder
+			return ids, cobra.ShellCompDirectiveDefault // folders can be named too
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats(), format) {
@@ -92,7 +92,7 @@ something is, 1 when something cannot be scanned, and 2 for misuse or a wrong po
 	return cmd
 }
 
-// A result is everything that a format prints.
+// A result is everything that is printed, in any format.
 type result struct {
 	reports []scan.Report
 	failOn  scan.Severity
@@ -134,8 +134,8 @@ func (a *app) scan(ctx context.Context, args []string, format, failOn, policyFil
 	return nil
 }
 
-// reports scans what the arguments name. A folder that two of them lead to is scanned
-// once.
+// reports scans what the arguments name. A folder that two arguments lead to is
+// scanned once.
 func (a *app) reports(ctx context.Context, args []string) ([]scan.Report, error) {
 	var all []scan.Report
 	var catalog *packs.Catalog
@@ -188,8 +188,8 @@ func (a *app) reports(ctx context.Context, args []string) ([]scan.Report, error)
 	return all, nil
 }
 
-// isPath reports whether an argument is a path and not an id: it is there, or is
-// written like one.
+// isPath reports whether an argument is a path and not an id: it exists, or is
+// written like a path.
 func isPath(arg string) bool {
 	if _, err := os.Lstat(arg); err == nil {
 		return true

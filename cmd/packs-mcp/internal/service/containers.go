@@ -13,13 +13,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// containers are the containers of each image that the configuration names.
+// containers holds the container runners, one for each image that the configuration
+// names.
 type containers struct {
 	cfg   *config.Sandbox
-	image map[string]*boxes // :: image, as the configuration has it → its containers; never modified
+	image map[string]*boxes // :: image, as the configuration names it → its containers; never modified
 }
 
-// boxes are the containers of one image, as the planner and the gate know them.
+// boxes are the containers of one image, as the planner and the gate use them.
 type boxes struct {
 	*container.System
 	runner *runner.Runner
@@ -30,8 +31,8 @@ func (b *boxes) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 	return b.runner.Layers(ctx, folders)
 }
 
-// openContainers returns the containers. It asks no engine yet. o is what the runner of
-// this machine has.
+// openContainers returns the containers. It does not contact an engine yet. o holds
+// the options of this machine's runner.
 func openContainers(cfg *config.Config, o runner.Options, logger *slog.Logger) *containers {
 	c := &containers{cfg: &cfg.Sandbox, image: make(map[string]*boxes)}
 	for _, image := range cfg.Sandbox.Images() {
@@ -42,8 +43,8 @@ func openContainers(cfg *config.Config, o runner.Options, logger *slog.Logger) *
 	return c
 }
 
-// elsewhere returns where a run happens; nil: on this machine. Where the configuration has
-// a container, it is never nil.
+// elsewhere returns where a run happens; nil: on this machine. It is never nil if the
+// configuration names a container.
 func (c *containers) elsewhere(pack string, kind call.Kind, tool string) plan.Elsewhere {
 	if where, image := c.cfg.RunnerOf(pack, tool, string(kind)); where == config.RunnerContainer {
 		return c.image[image]
@@ -51,19 +52,19 @@ func (c *containers) elsewhere(pack string, kind call.Kind, tool string) plan.El
 	return nil
 }
 
-// runnerAt returns the runner of a place; nil: there is none.
+// runnerAt returns the runner of a place, or nil if there is none.
 func (c *containers) runnerAt(p sandbox.Place) gate.Runner {
 	b := c.image[p.Name]
 	if b == nil {
 		return nil
 	}
 	if is, err := b.Place(context.Background()); err != nil || is != p {
-		return nil // it is another image, or in other terms
+		return nil // the image or the terms have changed
 	}
 	return b.runner
 }
 
-// close waits until the containers of runs that have ended are removed.
+// close waits until the containers of ended runs are removed.
 func (c *containers) close() {
 	for _, b := range c.image {
 		b.runner.Close()

@@ -33,8 +33,8 @@ type lazyDesk struct {
 	closed bool
 }
 
-// ready opens the desk, once. If that fails, calls that only the desk could show
-// wait in vain, and their clients are told so.
+// ready opens the desk, once. If that fails, calls that only the desk could show can
+// get no answer, and their clients are told so.
 func (c *lazyDesk) ready() *approvals.Desk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,9 +56,9 @@ func (c *lazyDesk) ready() *approvals.Desk {
 // OpenDesk opens the desk, if it is not open yet.
 func (s *Service) OpenDesk() { s.desk.ready() }
 
-// asking is called before a question is shown. It opens the desk, since a client's
+// asking is called before a question is shown. It opens the desk, since the client's
 // form names commands that look for the question there. If the client does not show
-// the question, asking tells the person of it.
+// the question, asking notifies the person.
 func (c *lazyDesk) asking(shown bool) {
 	if desk := c.ready(); desk != nil && !shown {
 		desk.Alert()
@@ -103,7 +103,7 @@ func newDesk(a *cli.Env, s *Service, cfg *config.Config, logger *slog.Logger) *l
 	return c
 }
 
-// chatGrants are what was allowed in the chats of a gate.
+// chatGrants gives access to what was allowed in the chats of a gate.
 type chatGrants struct{ *gate.Gate }
 
 func (g chatGrants) ChatGrants() []control.ChatGrant {

@@ -66,9 +66,9 @@ func (s *Service) changed(ctx context.Context) {
 	s.Server.Refresh(ctx)
 }
 
-// Unwatch ends what watch began. What was not written since it was read is written
-// now, also when the server ended before it watched: clients that ask once and go
-// start a server each time.
+// Unwatch ends what Watch began. It writes what was read since the last write, even
+// if the server ended before it watched: clients that ask once and exit start a
+// server each time.
 func (s *Service) Unwatch(logger *slog.Logger) {
 	k := s.keeper
 	if k == nil {
@@ -112,18 +112,18 @@ func (k *keeper) idle(ctx context.Context) (more bool) {
 // something to write.
 func (k *keeper) save(ctx context.Context) bool {
 	wrote, err := k.library.SaveIndex(ctx)
-	if err != nil && !errors.Is(err, context.Canceled) { // the watcher is closed, and unwatch goes on
+	if err != nil && !errors.Is(err, context.Canceled) { // the watcher was closed, and Unwatch writes the rest
 		k.logger.Info("the index of packs was not written, so the next start takes longer", "err", err)
 	}
 	return wrote || err != nil
 }
 
-// muchMemory is from how many bytes of the heap on it pays to give back what is
-// not used before the first answer: of some thousand packs.
+// muchMemory is the heap size from which it pays to return unused memory before the
+// first answer: that of some thousand packs.
 const muchMemory = 16 << 20
 
-// giveBackMuch returns what is not used to the system, if there may be much of it:
-// reading packs takes several times the memory that they keep.
+// giveBackMuch returns unused memory to the system if there may be much of it:
+// reading packs uses several times the memory that they keep.
 func giveBackMuch() {
 	// Not runtime.ReadMemStats, which stops everything for half a millisecond.
 	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}

@@ -15,7 +15,7 @@ import (
 // only if it was fixed meanwhile. It must be used by one goroutine at a time.
 type reporter struct {
 	logger *slog.Logger
-	attach []string // ids that --attach names
+	attach []string // the ids in --attach
 	// withoutTool says which attached packs get no tool of their own; nil if nobody
 	// expects one.
 	withoutTool func(*packs.Catalog) (message, hint string)
@@ -48,7 +48,7 @@ func (r *reporter) report(c *packs.Catalog) {
 			now[trouble{what: message, hint: hint}] = true
 		}
 	}
-	// In the same order on every server.
+	// Sort, so that the order is the same on every server.
 	fresh := slices.DeleteFunc(slices.Collect(maps.Keys(now)), func(t trouble) bool { return r.said[t] })
 	slices.SortFunc(fresh, func(a, b trouble) int {
 		return strings.Compare(a.about+"\x00"+a.what, b.about+"\x00"+b.what)

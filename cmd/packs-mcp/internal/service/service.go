@@ -1,9 +1,9 @@
-// Package service wires a server together with everything that it needs: the packs, the
-// gate with its runner and log, the desk where a person answers, and the watcher of the
-// folders. A [Service] is what serve, try, call and test share.
+// Package service assembles a server with everything that it needs: the packs, the
+// gate with its runner and log, the desk where a person answers, and the watcher of
+// the folders. The commands serve, try, call and test share it as a [Service].
 //
-// It does not read flags or print: its caller passes the configuration and the logger,
-// and brings clients to the server.
+// It does not read flags or print: its caller passes the configuration and the
+// logger, and connects clients to the server.
 package service
 
 import (
@@ -45,37 +45,37 @@ type Service struct {
 	Server      *server.Server
 	Gate        *gate.Gate
 	Library     *packs.Library
-	reporter    *reporter // of what is wrong with the packs
+	reporter    *reporter // logs what is wrong with the packs
 	log         *audit.Log
-	name        string // of this process, in the audit log
+	name        string // this process's name in the audit log
 	require     sandbox.Level
-	runner      *runner.Runner // the gate's; nil until it is there
-	containers  *containers    // the gate's for other places; nil as long as runner is
+	runner      *runner.Runner // the gate's; nil until the gate is open
+	containers  *containers    // the gate's, for other places; nil as long as runner is
 	copies      *copies.Store  // the gate's
 	caches      *caches.Store  // the gate's
 	closeGrants func()         // nil if the answers that hold in every chat are not open
 	changes     *changes.Store // the runner's
-	added       *cli.Added     // what is known of packs from elsewhere
+	added       *cli.Added     // what is known about packs from elsewhere
 	traces      *telemetry.Traces
-	desk        *lazyDesk // nil if the person is asked only here
-	keeper      *keeper   // of the folders of packs; nil until it watches them
+	desk        *lazyDesk // nil if the person is asked only in this terminal
+	keeper      *keeper   // watches the folders of packs; nil until then
 }
 
-// A Place is where a service works.
+// A Place says where a service works.
 type Place struct {
-	// Here is the channel on which the person who started this program is asked, in its
-	// terminal: there is no other channel, and no answer is kept for later. Empty: the
-	// Service has clients, and the configured channels.
+	// Here is the channel on which the person who started this program is asked, in
+	// their terminal. There is then no other channel, and no answer is kept for
+	// later. Empty: the Service has clients, and uses the configured channels.
 	Here string
-	// Project is the folder that tools can work in; empty: there is none.
+	// Project is the folder that tools can work in; empty: none.
 	Project string
 }
 
-// Start wires a service together. The caller closes it.
+// Start assembles a service. The caller closes it.
 func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, at Place, extra ...packs.Root) (_ *Service, err error) {
 	s := &Service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
-	// A client waits for its first answer, so the packs are found beside everything
-	// that can be done without them.
+	// A client waits for its first answer, so find the packs in parallel to
+	// everything that does not need them.
 	files := cli.ToolFiles(cfg)
 	found := make(chan error, 1)
 	go func() {
@@ -133,8 +133,8 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 	})
 }
 
-// openGate opens the log, and everything that decides about calls and runs
-// programs. It needs no packs. The caller calls closeGate, also after an error.
+// openGate opens the log, and everything that decides about calls and runs programs.
+// It does not need the packs. The caller calls closeGate, even after an error.
 func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger, programs *program.Lookuper, who []httpd.Credential, here string) (err error) {
 	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
 	if err != nil {
@@ -152,8 +152,8 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	s.changes = keepChanges(ctx, a, cfg, logger)
 	machine := runner.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
-		// As long as one run may take: by then the turn has passed on, or others
-		// wait too.
+		// As long as one run may take: by then another run has had its turn, or
+		// others wait too.
 		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	}
@@ -177,9 +177,9 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	return err
 }
 
-// atTerminal is how long a question waits for the person who started this program to
-// be asked in its terminal. They can end it with Ctrl-C. Questions about tests wait for
-// the runs before them.
+// atTerminal is how long a question may wait for the person who started this program
+// to be asked in their terminal. They can end it with Ctrl-C. Questions about tests
+// wait for the runs before them.
 const atTerminal = 24 * time.Hour
 
 // keepChanges opens the store of changes for a server. It returns nil if the store
@@ -208,7 +208,7 @@ func copyDir(cfg *config.Config) string {
 // logReserve is how much of the audit log's disk runs leave free.
 const logReserve = 64 << 20
 
-// openings are what the user opens to tools, as the planner takes them.
+// openings returns what the user opens to tools, in the form that the planner takes.
 func openings(cfg *config.Config) []plan.Opening {
 	all := make([]plan.Opening, len(cfg.Sandbox.Grants))
 	for i, g := range cfg.Sandbox.Grants {
@@ -243,8 +243,8 @@ func (s *Service) ReportSandbox(ctx context.Context, cfg *config.Config, logger 
 	}
 }
 
-// warm compiles the first tools that it finds: the schema behind them is
-// compiled once, and takes longer than the rest of the first answer.
+// warm compiles the first tools that it finds. That compiles the schema of tool
+// files, which is done once and takes longer than the rest of the first answer.
 func warm(ctx context.Context, lib *packs.Library, files *toolfiles.Files) {
 	for _, p := range lib.Catalog(ctx).Attached() {
 		// Documents that may declare tools need none of the schemas.
@@ -254,7 +254,7 @@ func warm(ctx context.Context, lib *packs.Library, files *toolfiles.Files) {
 	}
 }
 
-// Close writes the last line of the log.
+// Close closes the service, and writes the last line of the log.
 func (s *Service) Close() error {
 	var err error
 	if s.desk != nil {
@@ -263,8 +263,8 @@ func (s *Service) Close() error {
 	return errors.Join(err, s.closeGate(audit.Entry{Event: audit.EventServerStop}))
 }
 
-// closeGate closes what openGate opened, as far as it came, and writes the last
-// entries of the log.
+// closeGate closes what openGate opened, even if that failed halfway, and writes the
+// last entries of the log.
 func (s *Service) closeGate(last ...audit.Entry) (err error) {
 	if s.runner != nil {
 		s.runner.Close()
@@ -282,11 +282,11 @@ func (s *Service) closeGate(last ...audit.Entry) (err error) {
 	if s.closeGrants != nil {
 		s.closeGrants()
 	}
-	s.traces.Close() // last: it waits for others
+	s.traces.Close() // last, since it waits for others
 	return err
 }
 
-// people returns how many people the server asks.
+// people returns how many people the server may ask.
 func people(cfg *config.Config, who []httpd.Credential) int {
 	if cfg.HTTP.Addr == "" {
 		return 1 // the user of the client
@@ -316,6 +316,6 @@ func (s *Service) Connect(ctx context.Context) (in io.Reader, out io.WriteCloser
 		served <- errors.Join(err, fromServer.Close())
 	}()
 	return toClient, fromClient, func() error {
-		return errors.Join(fromClient.Close(), <-served) // the server ends with its input
+		return errors.Join(fromClient.Close(), <-served) // the end of its input ends the server
 	}
 }

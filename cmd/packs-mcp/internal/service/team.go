@@ -11,14 +11,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 )
 
-// asksPersons reports whether persons with tokens can answer in their own terminals.
+// asksPersons reports whether people with tokens can answer in their own terminals.
 func asksPersons(cfg *config.Config) bool {
 	return cfg.HTTP.Addr != "" && slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
 }
 
-// Approvals returns what answers a person's requests about the calls that wait, over
-// HTTP; nil if the configuration does not let terminals answer. Nobody is the operator
-// there: a proxy on this machine makes others look like its user.
+// Approvals returns the handler of a person's requests about waiting calls, over
+// HTTP; nil if the configuration does not let terminals answer. Nobody counts as the
+// operator there: behind a proxy on this machine, others look like its user.
 func (s *Service) Approvals(cfg *config.Config, logger *slog.Logger) func(http.ResponseWriter, *http.Request, guard.Person) {
 	if !asksPersons(cfg) {
 		return nil

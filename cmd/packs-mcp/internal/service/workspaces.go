@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/workspaces"
 )
 
-// sweepEvery is how often a server that goes on removes old workspaces. They are kept for
-// days, so an hour more is nothing.
+// sweepEvery is how often a running server removes old workspaces. They are kept for
+// days, so an hour more does not matter.
 const sweepEvery = time.Hour
 
 // Tend removes old workspaces from time to time, until ctx ends.
@@ -33,7 +33,7 @@ func sweepFrom(ctx context.Context, ticks <-chan time.Time, cfg *config.Config, 
 	}
 }
 
-// sweepWorkspaces removes old workspaces, and says which and why.
+// sweepWorkspaces removes old workspaces, and logs which and why.
 func sweepWorkspaces(ctx context.Context, cfg *config.Config, logger *slog.Logger) {
 	limits := workspaces.Limits{Age: cfg.Limits.WorkspacesAge, Bytes: cfg.Limits.Workspaces}
 	removed, err := workspaces.Sweep(ctx, cfg.Paths.Workspaces, limits)

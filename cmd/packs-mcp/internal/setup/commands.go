@@ -1,8 +1,8 @@
-// Package setup has the command that writes packs-mcp into the settings of MCP
-// clients, shows what it would change, and takes it back.
+// Package setup has the command that adds packs-mcp to the settings of MCP clients,
+// shows what it would change, and undoes its changes.
 //
 // It changes only the files that package clients names. It does not install clients,
-// and does not look into their settings beyond the entry that it writes.
+// and uses nothing in their settings except the entry that it writes.
 package setup
 
 import (
@@ -32,7 +32,7 @@ func Commands(e *cli.Env) []*cobra.Command {
 	return []*cobra.Command{a.setupCommand()}
 }
 
-// defaultName is what clients call the server.
+// defaultName is the server's name in clients.
 const defaultName = "packs"
 
 // settings are the flags of setup.
@@ -104,7 +104,7 @@ For the last two, and wherever a file cannot be changed safely, the entry to pas
 
 func presets() []string { return []string{"every-call", "balanced", "first-run"} }
 
-// check reports flags that do not go together.
+// check returns an error for flags that do not go together.
 func (s *settings) check() error {
 	misuse := func(format string, args ...any) error {
 		return &cli.UsageError{Err: fmt.Errorf(format, args...), Hint: "see: packs-mcp setup --help"}
@@ -124,8 +124,8 @@ func (s *settings) check() error {
 	return nil
 }
 
-// isName reports whether clients accept a server's name: it becomes part of the names
-// of tools, which have 64 characters.
+// isName reports whether clients accept a server's name. It becomes part of the names
+// of tools, which have at most 64 characters.
 func isName(s string) bool {
 	const longest = 32
 	return s != "" && len(s) <= longest && !strings.ContainsFunc(s, func(r rune) bool {
@@ -133,7 +133,7 @@ func isName(s string) bool {
 	})
 }
 
-// place is this machine and user.
+// place returns this machine and user.
 func (a *app) place(cfg *config.Config) *clients.Place {
 	project := cfg.Project
 	if project == "" {
@@ -142,7 +142,7 @@ func (a *app) place(cfg *config.Config) *clients.Place {
 	return &clients.Place{GOOS: runtime.GOOS, Environ: a.Environ, Home: cfg.Paths.Home, Project: project}
 }
 
-// server is how clients start this program from now on.
+// server returns how clients will start this program.
 func (a *app) server(cfg *config.Config, place *clients.Place, s settings) (clients.Server, error) {
 	exe, err := ownPath(cli.Getenv(a.Environ, "PATH"), place)
 	if err != nil {
@@ -168,8 +168,8 @@ func (a *app) server(cfg *config.Config, place *clients.Place, s settings) (clie
 	return entry, nil
 }
 
-// hasPacks reports whether a server has packs without a folder of its own. If not, it
-// serves the examples, so that there is something to see.
+// hasPacks reports whether a server has packs without a folder in its arguments.
+// Otherwise it serves the examples, so that there is something to see.
 func hasPacks(cfg *config.Config) bool {
 	if len(cfg.Packs) > 0 || len(cfg.Compat) > 0 {
 		return true
@@ -178,9 +178,9 @@ func hasPacks(cfg *config.Config) bool {
 	return err == nil && len(own) > 0
 }
 
-// ownPath is the path that this program will have tomorrow, too: its place on PATH,
-// if that leads here, which an update keeps. A link in the project is none: it may lead to
-// another program tomorrow.
+// ownPath returns the path that will still be this program's after an update: its
+// place on PATH, if that leads here. A link in the project does not count, since it
+// may lead to another program later.
 func ownPath(path string, place *clients.Place) (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -202,8 +202,8 @@ func ownPath(path string, place *clients.Place) (string, error) {
 	return exe, nil
 }
 
-// asRoot reports whether the files would belong to root, and not to the person at
-// the keyboard.
+// asRoot reports whether the files would belong to root, and not to the person at the
+// keyboard.
 func asRoot(environ []string) bool {
 	u, err := user.Current()
 	return err == nil && u.Uid == "0" && cli.Getenv(environ, "SUDO_USER") != ""

@@ -19,21 +19,21 @@ import (
 type plan struct {
 	client clients.Client
 	entry  clients.Change
-	edits  []edit // that a yes writes
-	offers []edit // that a person is asked about one by one
-	skips  string // why something else is not offered
-	paste  string // the entry, where it is not written
-	why    string // why it is not written
-	failed bool   // that is a problem
+	edits  []edit // written after a yes
+	offers []edit // each needs a yes of its own
+	skips  string // why nothing else is offered
+	paste  string // the entry, if the person has to write it
+	why    string // why the command does not write it
+	failed bool   // it counts as a failure
 	kept   bool   // the entry has arguments of its own, which were kept
-	note   string // what is to be known of these
+	note   string // what to know about these
 }
 
-// An edit is a new content for one file.
+// An edit is new content for one file.
 type edit struct {
 	*configedit.File
 	change clients.Change
-	exact  bool // nothing of the entry that is there is kept
+	exact  bool // keep nothing of the existing entry
 	after  []byte
 }
 
@@ -61,7 +61,7 @@ func found(c clients.Client, p *clients.Place) bool {
 	return false
 }
 
-// plan works out what would change for a client. Nothing is written.
+// plan works out what would change for a client. It writes nothing.
 func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, server clients.Server, s settings) plan {
 	out := plan{client: c}
 	scope := clients.Scope(s.scope)
@@ -86,8 +86,8 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	if err != nil {
 		return out.fail(err.Error() + "; it was not changed")
 	}
-	// A project's file may be anybody's: nothing of it is kept or started, and it leads
-	// nowhere else. The same holds for a link of the user's into the project.
+	// Anybody may have written a project's file: keep and start nothing from it, and
+	// follow no links out of it. The same holds for a user's link into the project.
 	projects := inProject(p, f.Target)
 	if scope == clients.ScopeProject && !projects {
 		return out.fail(file + " is a link out of the project; it was not changed")
@@ -101,12 +101,12 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	if there && !s.replace {
 		other := a.otherProgram(ctx, have, !projects)
 		if other != "" {
-			out.paste = "" // it would take that one's place
+			out.paste = "" // it would replace that entry
 			return out.fail(fmt.Sprintf("%s has a server called %q already, %s; it was left. Choose another --name, or overwrite it with --replace", file, s.name, other))
 		}
 		if !projects {
 			own := clients.Started(have)[1:]
-			missing = slices.DeleteFunc(clients.MissingFolders(own), func(dir string) bool { return slices.Contains(server.Args, dir) }) // those were checked
+			missing = slices.DeleteFunc(clients.MissingFolders(own), func(dir string) bool { return slices.Contains(server.Args, dir) }) // those were already checked
 			all := withOwn(own, server.Args)
 			out.note = noteOn(own, server.Args, again(c, s))
 			out.kept, server.Args = !slices.Equal(all, server.Args), all
@@ -135,7 +135,7 @@ func (a *app) plan(ctx context.Context, c clients.Client, p *clients.Place, serv
 	return out
 }
 
-// again is the command that writes an entry anew.
+// again returns the command that writes an entry again.
 func again(c clients.Client, s settings) string {
 	words := "packs-mcp setup " + c.ID
 	if s.scope == string(clients.ScopeProject) {
@@ -147,8 +147,8 @@ func again(c clients.Client, s settings) string {
 	return words + " --replace"
 }
 
-// noteOn says that an entry with these arguments serves the examples, if a new one would
-// not. again is the command that writes it anew.
+// noteOn returns a note that an entry with these arguments serves the examples, if a
+// new entry would not. again is the command that writes it again.
 func noteOn(have, add []string, again string) string {
 	const bundled = "--bundled"
 	if !slices.Contains(have, bundled) || slices.Contains(add, bundled) {
@@ -162,7 +162,7 @@ func noteOn(have, add []string, again string) string {
 	return "the entry also serves the example packs; without them: " + again
 }
 
-// withOffers adds what else makes the client work well.
+// withOffers adds further changes that make the client work well.
 func (p plan) withOffers(c clients.Client, place *clients.Place, s settings) plan {
 	for _, change := range c.More(place, s.name) {
 		f, err := configedit.Read(change.File)
@@ -191,7 +191,7 @@ func (p plan) withOffers(c clients.Client, place *clients.Place, s settings) pla
 	return p
 }
 
-// namesake is the project's own file if that names a server of this name.
+// namesake returns the project's own file if it names a server of this name.
 func namesake(c clients.Client, p *clients.Place, name string) string {
 	for _, file := range c.Files(p, clients.ScopeProject) {
 		f, err := configedit.Read(file)
@@ -205,7 +205,7 @@ func namesake(c clients.Client, p *clients.Place, name string) string {
 	return ""
 }
 
-// fail says why nothing is written. What is to be pasted stays.
+// fail says why nothing is written. The entry to paste stays.
 func (p plan) fail(why string) plan {
 	p.why, p.failed, p.edits = why, true, nil
 	return p
@@ -219,7 +219,8 @@ func (e edit) unlessSame(all []edit) []edit {
 	return append(all, e)
 }
 
-// inProject reports whether a file is in the project, where the links to its folder lead.
+// inProject reports whether a file is in the project, after following the links to
+// its folder.
 func inProject(p *clients.Place, file string) bool {
 	if p.Project == "" {
 		return false
@@ -230,15 +231,15 @@ func inProject(p *clients.Place, file string) bool {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err != nil {
-		dir = filepath.Dir(file) // it will be made, behind what was resolved already
+		dir = filepath.Dir(file) // it will be created, below what was already resolved
 	}
 	inside, err := filepath.Rel(project, dir)
 	return err == nil && filepath.IsLocal(inside)
 }
 
-// withOwn is the arguments that an entry of ours has, which a person may have added
-// to, with those of this command: its folders besides, and its policy instead. An
-// entry that was there needs no examples.
+// withOwn returns the arguments of an existing entry of ours, which a person may have
+// added to, with those of this command: it adds this command's folders, and replaces
+// the policy. An existing entry does not need the examples.
 func withOwn(have, add []string) []string {
 	if len(have) == 0 {
 		return add
@@ -258,7 +259,7 @@ func withOwn(have, add []string) []string {
 	return out
 }
 
-// unreadable says what is wrong with a file, which was not changed.
+// unreadable says what is wrong with a file, which is left unchanged.
 func unreadable(file string, err error) string {
 	if e, ok := errors.AsType[*configedit.SyntaxError](err); ok {
 		return fmt.Sprintf("%s:%d:%d: %s; it was not changed", file, e.Line, e.Column, strings.TrimSpace(e.Problem))

@@ -12,24 +12,24 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// What became of a client.
+// The outcomes for a client.
 const (
-	stateReady   = "ready"   // it had the entry already
+	stateReady   = "ready"   // it already had the entry
 	stateWould   = "would"   // --dry-run
 	stateWritten = "written" // and the server started
-	statePaste   = "paste"   // a person has to write it
+	statePaste   = "paste"   // the person has to write it
 	stateFailed  = "failed"
 )
 
-// An outcome is what became of one client, for --json.
+// An outcome is the result for one client, for --json.
 type outcome struct {
 	Client string   `json:"client"`
 	State  string   `json:"state"`
-	Files  []string `json:"files,omitempty"` // that changed, or would
+	Files  []string `json:"files,omitempty"` // files that changed, or would change
 	Left   []string `json:"left,omitempty"`  // permissions that --allow would write
-	Tools  int      `json:"tools,omitempty"` // that the server offered when it was started
+	Tools  int      `json:"tools,omitempty"` // how many tools the server offered when it was started
 	Entry  string   `json:"entry,omitempty"` // to paste
-	Note   string   `json:"note,omitempty"`  // what to know of the entry
+	Note   string   `json:"note,omitempty"`  // what to know about the entry
 	Error  string   `json:"error,omitempty"`
 }
 
@@ -88,7 +88,7 @@ func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 	return nil
 }
 
-// choose returns the clients that are named, or else found.
+// choose returns the clients that are named, or else those that are found.
 func choose(ids []string, p *clients.Place) (chosen []clients.Client, err error) {
 	for _, id := range ids {
 		c, _ := clients.ByID(id)
@@ -108,8 +108,8 @@ func choose(ids []string, p *clients.Place) (chosen []clients.Client, err error)
 	return chosen, nil
 }
 
-// ask asks the person whether to write, and about each offer, which it adds to the edits
-// of its plan or drops.
+// ask asks the person whether to write, and about each offer. It adds accepted offers
+// to the edits of their plan, and drops the others.
 func (a *app) ask(ctx context.Context, plans []plan) (write bool, err error) {
 	sure := func(question string) (bool, error) {
 		if !cli.IsTerminal(a.Stdin) {
@@ -143,7 +143,7 @@ func (a *app) ask(ctx context.Context, plans []plan) (write bool, err error) {
 	return true, nil
 }
 
-// carryOut does what was shown, and tells it.
+// carryOut does what was shown, and reports the results.
 func (a *app) carryOut(ctx context.Context, cfg *config.Config, plans []plan, server clients.Server, s settings, tell func(string, ...any)) []outcome {
 	results := make([]outcome, 0, len(plans))
 	for _, p := range plans {

@@ -13,10 +13,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// show prints what would change. Of a file it shows the values that change and nothing
-// else: their neighbours are other programs' keys and tokens.
+// show prints what would change. It shows only the values of a file that change:
+// others may be other programs' keys and tokens.
 func show(screen *cli.Screen, plans []plan, s settings) {
-	out := screen.Unbroken() // an entry to paste has its own lines
+	out := screen.Unbroken() // an entry to paste must keep its lines
 	for i, p := range plans {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -37,7 +37,7 @@ func show(screen *cli.Screen, plans []plan, s settings) {
 		for _, e := range p.edits {
 			showEdit(screen, e)
 		}
-		if s.yes || s.dryRun { // or else each is shown with its own question
+		if s.yes || s.dryRun { // otherwise each is shown with its own question
 			for _, e := range p.offers {
 				fmt.Fprintf(out, "  %s:\n", e.change.Why)
 				showEdit(screen, e)
@@ -53,7 +53,7 @@ func show(screen *cli.Screen, plans []plan, s settings) {
 	}
 }
 
-// maxShown is how many lines are shown of one edit.
+// maxShown is how many lines of one edit are shown.
 const maxShown = 20
 
 func showEdit(screen *cli.Screen, e edit) {
@@ -77,8 +77,8 @@ func showEdit(screen *cli.Screen, e edit) {
 	}
 }
 
-// lines are the values that change, one a line: with a minus what is there, with a plus
-// what will be.
+// lines returns the values that change, one on each line: the current ones with a
+// minus, the new ones with a plus.
 func (e edit) lines() (all []string) {
 	c := e.change
 	at := safetext.Line(strings.Join(c.Path, "."))
@@ -87,7 +87,7 @@ func (e edit) lines() (all []string) {
 	}
 	changes, err := c.Format.Differences(e.Text, c.Path, c.Value)
 	if err != nil {
-		return nil // the same text was read before
+		return nil // the same text was already parsed
 	}
 	for _, d := range changes {
 		name := safetext.Line(strings.Join(d.Path, "."))
@@ -108,8 +108,8 @@ func (e edit) lines() (all []string) {
 	return all
 }
 
-// shown is a value on one line, without what looks like a secret. Of a table, which may be
-// one of variables, nothing is shown.
+// shown returns a value on one line, without anything that looks like a secret. It
+// shows nothing of a table, which may hold variables.
 func shown(value any) string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -135,7 +135,7 @@ func shown(value any) string {
 	return cut(safetext.Line(strings.TrimSpace(b.String())))
 }
 
-// cut shortens what is too long for a line or two.
+// cut shortens a text to a line or two.
 func cut(text string) string {
 	const most = 300
 	if runes := []rune(text); len(runes) > most {

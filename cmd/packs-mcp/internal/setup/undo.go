@@ -15,9 +15,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// undo brings back what was there before setup, the newest change first. In a file that
-// somebody changed since, it takes back exactly what setup changed, if that is still as it
-// was written.
+// undo restores what was there before setup, the newest change first. In a file that
+// somebody changed since, it undoes only what setup changed, and only if that is
+// still as setup wrote it.
 func (a *app) undo(cfg *config.Config, ids []string) error {
 	f := history(cfg)
 	return f.Lock(func() error {
@@ -50,10 +50,10 @@ func (a *app) undo(cfg *config.Config, ids []string) error {
 	})
 }
 
-// undo takes a change back. It writes the file that was written. If that was behind a
-// link that is a file now, since some clients write so, it writes that too.
+// undo undoes a change, in the file that was written. If that was the target of a
+// link that is now a file, since some clients replace it, it changes that file too.
 func (r record) undo() (said string, err error) {
-	if r.Target == "" { // of a build that did not record it
+	if r.Target == "" { // written by a build that did not record it
 		return r.undoAt(r.File)
 	}
 	now, err := configedit.Read(r.File)
@@ -71,7 +71,7 @@ func (r record) undo() (said string, err error) {
 	return fmt.Sprintf("%s; it was a link to %s: %s", said, r.Target, behind), errors.Join(err, errBehind)
 }
 
-// undoAt is undo of the file at path, which is no link.
+// undoAt is undo for the file at path, which is not a link.
 func (r record) undoAt(path string) (said string, err error) {
 	e, err := configedit.Read(path)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r record) undoAt(path string) (said string, err error) {
 			return "", err
 		}
 		for _, dir := range slices.Backward(r.Folders) {
-			if os.Remove(dir) != nil { // somebody put something into it
+			if os.Remove(dir) != nil { // somebody put something into the folder
 				break
 			}
 		}
@@ -104,8 +104,8 @@ func (r record) undoAt(path string) (said string, err error) {
 	return said, e.Replace(text)
 }
 
-// takeBack returns text, of a file that somebody changed since, without the change. What
-// is not as it was written is not ours any more.
+// takeBack returns text, of a file that somebody changed since, without our change.
+// What is no longer as we wrote it is not ours any more.
 func (r record) takeBack(text []byte) (out []byte, said string, err error) {
 	c, ok := clients.ByID(r.Client)
 	if !ok {
@@ -144,7 +144,7 @@ func (r record) takeBack(text []byte) (out []byte, said string, err error) {
 	return out, said, nil
 }
 
-// takeWord is takeBack of a word in a list.
+// takeWord is takeBack for a word in a list.
 func (r record) takeWord(format *configedit.Format, text []byte) (out []byte, said string, err error) {
 	value, _, err := format.Get(text, r.Path...)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 )
 
-// verifyTime is how long a server has to answer, on a machine that does much else.
+// verifyTime is how long a server has to answer, even on a busy machine.
 const verifyTime = 30 * time.Second
 
-// verify starts the server as the entry does, and returns how many tools it offers. It
-// starts this program with the arguments of this command, and nothing that it read from
-// a file.
+// verify starts the server as the entry does, and returns how many tools it offers.
+// It starts this program with the arguments of this command, and uses nothing that it
+// read from a file.
 func (a *app) verify(ctx context.Context, c clients.Client, server clients.Server) (tools int, err error) {
 	environ := a.Environ
 	if c.Environ != nil {
@@ -42,7 +42,7 @@ func (a *app) verify(ctx context.Context, c clients.Client, server clients.Serve
 	return tools, nil
 }
 
-// said is what a server that failed wrote to standard error.
+// said returns an error with what a failed server wrote to standard error.
 func said(text string) error {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
@@ -50,7 +50,7 @@ func said(text string) error {
 	return errors.New(text)
 }
 
-// handshake speaks to a server as a client does at its start.
+// handshake talks to a server as a client does at its start.
 func handshake(in io.Writer, out io.Reader) (tools int, err error) {
 	messages := bufio.NewScanner(out)
 	const longest = 16 << 20

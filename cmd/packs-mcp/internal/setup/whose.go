@@ -12,9 +12,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 )
 
-// otherProgram says what an entry starts, if that is not known to be packs-mcp: it is
-// if it is the file that runs now, or answers "version" as packs-mcp does. mayAsk
-// allows to start it for that; what a project's file names is never started.
+// otherProgram says what an entry starts, if that is not known to be packs-mcp. It is
+// packs-mcp if it is the file that runs now, or if it answers "version" as packs-mcp
+// does. Only with mayAsk may it be started for that; a program that a project's file
+// names is never started.
 func (a *app) otherProgram(ctx context.Context, entry any, mayAsk bool) string {
 	argv := clients.Started(entry)
 	switch {
@@ -48,8 +49,7 @@ func isThisProgram(argv []string) bool {
 	return err == nil && same
 }
 
-// versionTime is how long a program has to say its version, on a machine that does much
-// else.
+// versionTime is how long a program has to print its version, even on a busy machine.
 const versionTime = 10 * time.Second
 
 // saysVersion reports whether a program answers "version" as packs-mcp does.
@@ -62,7 +62,7 @@ func saysVersion(ctx context.Context, environ []string, path string) bool {
 	}
 	const longest = 1 << 10
 	line, _ := bufio.NewReader(io.LimitReader(p.Out, longest)).ReadString('\n')
-	cancel() // nothing more is wanted
+	cancel() // no more output is needed
 	_, _ = p.In.Close(), p.Wait()
 	words := strings.Fields(line)
 	return len(words) > 1 && words[0] == "packs-mcp"

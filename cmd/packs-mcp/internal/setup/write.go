@@ -22,24 +22,25 @@ type record struct {
 	At     time.Time `json:"at"`
 	Client string    `json:"client"`
 	File   string    `json:"file"`
-	Target string    `json:"target,omitempty"` // where that led, which was written
-	Place  string    `json:"place,omitempty"`  // File, if its folder's links are followed and not its own
-	Path   []string  `json:"path"`             // of what was changed
-	// Word was added to the list at Path, or else Value written there in the place of
-	// Old, if there was something.
+	Target string    `json:"target,omitempty"` // where File led; this file was written
+	Place  string    `json:"place,omitempty"`  // File, with the links to its folder resolved, but not File itself
+	Path   []string  `json:"path"`             // of the value that was changed
+	// Word was added to the list at Path; or Value was written at Path, in place of
+	// Old if there was something.
 	Word    string          `json:"word,omitempty"`
 	Value   json.RawMessage `json:"value,omitempty"`
 	Old     json.RawMessage `json:"old,omitempty"`
-	Before  []byte          `json:"before,omitempty"` // the whole content, unless it was created
+	Before  []byte          `json:"before,omitempty"` // the whole content, unless setup created the file
 	Created bool            `json:"created,omitempty"`
-	Folders []string        `json:"folders,omitempty"` // made for it, the outermost first
+	Folders []string        `json:"folders,omitempty"` // folders created for it, the outermost first
 	After   string          `json:"after"`             // SHA-256 of what was written
 }
 
-// maxRecords is the size of the file of records. The oldest are forgotten first.
+// maxRecords is the largest size of the file of records. The oldest are dropped
+// first.
 const maxRecords = 256 << 20
 
-// history is the file that keeps what the settings were. They may hold secrets.
+// history returns the file that keeps the previous settings. They may hold secrets.
 func history(cfg *config.Config) *private.File {
 	return &private.File{Path: filepath.Join(cfg.Paths.State, "setup.json"), What: "what setup changed", Max: maxRecords, Secret: true, Guarded: true}
 }
@@ -69,8 +70,8 @@ func save(f *private.File, all []record) error {
 	}
 }
 
-// write writes what was shown. What was there is recorded first, so that a file that is
-// changed can always be brought back.
+// write writes what was shown. It first records what was there, so that every change
+// can be undone.
 func write(cfg *config.Config, c clients.Client, e edit) error {
 	f := history(cfg)
 	return f.Lock(func() error {
@@ -92,7 +93,7 @@ func write(cfg *config.Config, c clients.Client, e edit) error {
 	})
 }
 
-// record is what undo has to know of the edit.
+// record returns what undo needs to know about the edit.
 func (e edit) record(c clients.Client) (record, error) {
 	r := record{
 		At: time.Now().UTC(), Client: c.ID, File: e.Path, Target: e.Target, Path: e.change.Path, Word: e.change.Word,
@@ -117,7 +118,7 @@ func (e edit) record(c clients.Client) (record, error) {
 	return r, errors.Join(err, errOld)
 }
 
-// valueAt is the value at path as JSON; nil if there is none.
+// valueAt returns the value at path as JSON; nil if there is none.
 func valueAt(format *configedit.Format, text []byte, path []string) (json.RawMessage, error) {
 	value, ok, err := format.Get(text, path...)
 	if err != nil || !ok {
