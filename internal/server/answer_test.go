@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// answerables are requests that can carry an answer, as a client makes them.
+// answerables returns requests that can carry an answer, as a client makes them.
 func answerables() map[string]map[string]any {
 	return map[string]map[string]any{
 		"tools/call":     {"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"}},
@@ -19,14 +19,14 @@ func answerables() map[string]map[string]any {
 	}
 }
 
-// TestAnswersThatAreNone: what has the wrong shape, and a state that was made up,
-// tampered with, used or taken from another question, is an error of the protocol
-// in both eras. It is denied, on the record, and spends what it names.
+// TestAnswersThatAreNone: an answer of the wrong shape, or with a state that was made
+// up, tampered with, already used or taken from another question, is a protocol error
+// in both eras. It is denied and recorded, and spends the state that it names.
 func TestAnswersThatAreNone(t *testing.T) {
 	yes := map[string]any{"approval": decide("once")("", nil)}
 	for name, c := range map[string]struct {
 		carry func(state, other string) map[string]any
-		spent bool // the state of the question is worth nothing afterwards
+		spent bool // the state of the question is worthless afterwards
 		says  string
 	}{
 		"responses that are null": {func(string, string) map[string]any { return map[string]any{"inputResponses": nil} }, false, "inputResponses must be an object"},
@@ -111,8 +111,8 @@ func (w *world) state(method string, params map[string]any) string {
 	return state
 }
 
-// What is no error of the client's stays the call's own result: an answer without
-// a state, keys that nobody knows, a no, and a pack that changed meanwhile.
+// What is not the client's mistake remains a result of the call: an answer without a
+// state, unknown keys, a no, and a pack that changed meanwhile.
 func TestAnswersThatAreDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		carry  func(w *world, state string) map[string]any
@@ -148,8 +148,8 @@ func TestAnswersThatAreDenied(t *testing.T) {
 	}
 }
 
-// A request whose parameters are no object at all is the library's to refuse, and
-// one that carries nothing is not looked at twice.
+// The library refuses a request whose parameters are not an object. A request that
+// carries no answer gets no further checks.
 func TestNoAnswerIsCarried(t *testing.T) {
 	for _, raw := range []string{`{}`, `{"name":"x"}`, `{"inputResponses":{}}`, `{"inputResponses":{"a":{}},"requestState":""}`, `{"inputResponses":{"approval":{"action":"cancel"}}}`} {
 		p := wire.ReadParams([]byte(raw))

@@ -21,8 +21,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// everywhere has questions on the page and in the terminal too, and lets calls
-// wait for so long.
+// everywhere also shows questions on the page and in the terminal, and sets how long
+// calls wait.
 func everywhere(wait time.Duration) option {
 	return func(s *setup) {
 		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
@@ -30,7 +30,7 @@ func everywhere(wait time.Duration) option {
 	}
 }
 
-// kept is a place for answers that always hold.
+// kept is a store for answers that always hold.
 type kept struct{ grants []grants.Grant }
 
 func (k *kept) Load() ([]grants.Grant, error) { return slices.Clone(k.grants), nil }
@@ -45,7 +45,7 @@ func (k *kept) Update(change func([]grants.Grant) ([]grants.Grant, error)) error
 
 func (w *world) gate() *gate.Gate { return w.srv.opts.Gate.(*gate.Gate) }
 
-// pending waits until so many calls wait for a person.
+// pending waits until n calls wait for a person.
 func (w *world) pending(n int) []queue.Pending {
 	w.t.Helper()
 	for late := time.After(20 * time.Second); ; {
@@ -81,7 +81,7 @@ func (w *world) begin(modern bool) {
 	w.send(map[string]any{"id": w.next, "method": "tools/call", "params": params})
 }
 
-// code is that of the error a reply has; empty when it has none.
+// code returns the code of a reply's error; empty if there is none.
 func code(t *testing.T, reply map[string]any) string {
 	t.Helper()
 	content, _ := result(t, reply)["structuredContent"].(map[string]any)
@@ -90,8 +90,8 @@ func code(t *testing.T, reply map[string]any) string {
 	return c
 }
 
-// A client that cannot ask: its call waits until somebody answers elsewhere, in
-// both eras.
+// The client cannot ask: its call waits until somebody answers elsewhere, in both
+// eras.
 func TestAnsweredElsewhere(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		for _, c := range []struct {
@@ -135,8 +135,8 @@ func TestAnsweredElsewhere(t *testing.T) {
 	}
 }
 
-// Where the client asks as well, the first answer counts: the client's form is
-// withdrawn when it comes from elsewhere.
+// If the client asks as well, the first answer counts: if it comes from elsewhere,
+// the client's form is withdrawn.
 func TestFormIsWithdrawn(t *testing.T) {
 	w := newWorld(t, triage, everywhere(20*time.Second))
 	w.answer = func(string, map[string]any) map[string]any { return nil }
@@ -149,7 +149,7 @@ func TestFormIsWithdrawn(t *testing.T) {
 	if len(w.asked) != 1 || len(w.notes) != 1 || w.notes[0]["method"] != "notifications/cancelled" {
 		t.Errorf("%d questions and the notifications %v came, want one question that is withdrawn", len(w.asked), w.notes)
 	}
-	// And the other way round: nothing is left to be answered elsewhere.
+	// The other way round: nothing is left to answer elsewhere.
 	w.answer = decide("once")
 	w.begin(false)
 	if got := code(t, w.receive()); got != "" {
@@ -158,7 +158,7 @@ func TestFormIsWithdrawn(t *testing.T) {
 	w.pending(0)
 }
 
-// A call that nobody answers returns, and says how it can still be allowed; the
+// A call that nobody answers returns, and says how it can still be allowed. The
 // answer then holds for the same call, once.
 func TestApprovalPending(t *testing.T) {
 	for _, elicits := range []bool{false, true} {
@@ -197,8 +197,8 @@ func TestApprovalPending(t *testing.T) {
 	}
 }
 
-// Whoever changes the pack after the answer has the person asked again: what
-// was allowed is no longer there.
+// If the pack changes after the answer, the person is asked again: what was allowed
+// no longer exists.
 func TestPendingAndChanged(t *testing.T) {
 	w := newWorld(t, triage, everywhere(50*time.Millisecond))
 	w.initialize()
@@ -213,8 +213,8 @@ func TestPendingAndChanged(t *testing.T) {
 	}
 }
 
-// A client that declines by itself, as some do where nobody watches, is like one that
-// cannot ask: the call waits, and the person answers elsewhere.
+// A client that declines by itself, as some do when nobody watches, is treated like
+// one that cannot ask: the call waits, and the person answers elsewhere.
 func TestDeclinedByTheClient(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		for _, action := range []string{"decline", "cancel"} {
@@ -278,8 +278,8 @@ func TestDeclinedByTheClient(t *testing.T) {
 	w.pending(0)
 }
 
-// The same call, made again while it waits, takes the question: the first one may
-// have been given up by its client.
+// If the same call is made again while it waits, it takes the question: the client
+// may have given up the first call.
 func TestMadeAgainWhileItWaits(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		w := newWorld(t, triage, everywhere(20*time.Second))
@@ -392,7 +392,7 @@ func TestDetachEndsGrants(t *testing.T) {
 	}
 }
 
-// The page gives out the files of a workspace, and no others.
+// The page serves the files of a workspace, and no others.
 func TestArtifacts(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
@@ -469,8 +469,8 @@ func TestPackCannotAllowItself(t *testing.T) {
 	}
 }
 
-// What a run may read never holds the keys by which calls are approved: with
-// them it could approve others.
+// A run may never read the keys with which calls are approved: it could approve
+// others with them.
 func TestKeysAreHidden(t *testing.T) {
 	needShell(t)
 	keys := filepath.Join(t.TempDir(), "home", "run")
@@ -506,7 +506,7 @@ description: Triage incidents.
 	}
 }
 
-// A rule holds for what a person fills in, too.
+// Rules also apply to what a person fills in.
 func TestRuleForWhatIsFilledIn(t *testing.T) {
 	needShell(t)
 	const tree = `
@@ -537,11 +537,11 @@ description: Look at a page.
 	if out := w.ok("look__page", map[string]any{"note": "x"}); out["stdout"] != "https://good.example/ x\n" {
 		t.Errorf("it ran as %v, want what was filled in", out)
 	}
-	// What looks like the stand-in would be taken for it.
+	// A text like the stand-in would be mistaken for it.
 	w.fails("missing_context", "look__page", map[string]any{"note": "<context_url>"})
 }
 
-// Where nobody can be asked for what a tool needs to know, the model hears which
+// If nobody can be asked for what a tool needs to know, the model learns which
 // parameter it may pass.
 func TestMissingContextWithoutAnybodyToAsk(t *testing.T) {
 	needShell(t)
@@ -567,10 +567,10 @@ description: Look at a page.
 	if e := w.fails("missing_context", "look__file", nil); !strings.Contains(e["hint"].(string), "set file under context:") {
 		t.Errorf("error = %v, want the key of the configuration", e)
 	}
-	w.fails("denied", "look__page", map[string]any{"url": "https://example.com/"}) // nothing is missing but an answer
+	w.fails("denied", "look__page", map[string]any{"url": "https://example.com/"}) // only the approval is missing
 }
 
-// TP-02, HU-01: the person who enables tools hears of what is hidden in their
+// TP-02, HU-01: the person who enables tools is told what is hidden in their
 // declarations.
 func TestHiddenInTools(t *testing.T) {
 	const tree = `

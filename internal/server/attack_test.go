@@ -12,7 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 )
 
-// runCount is what the log says of runs.
+// runCount counts the log's entries about runs.
 type runCount struct{ entries, starts int }
 
 func countRuns(w *world) runCount {
@@ -26,7 +26,7 @@ func countRuns(w *world) runCount {
 	return c
 }
 
-// workspaceOf is the folder of the world's only chat.
+// workspaceOf returns the folder of the world's only chat.
 func workspaceOf(t *testing.T, w *world) string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.srv.opts.Workspaces, "*"))
@@ -36,8 +36,8 @@ func workspaceOf(t *testing.T, w *world) string {
 	return all[0]
 }
 
-// waitUntil answers questions and keeps replies until something has happened
-// that another process or goroutine does.
+// waitUntil answers questions and keeps replies until done, which depends on another
+// process or goroutine.
 func waitUntil(t *testing.T, w *world, replies map[any]map[string]any, done func() bool) {
 	t.Helper()
 	end := time.After(20 * time.Second)
@@ -57,10 +57,10 @@ func waitUntil(t *testing.T, w *world, replies map[any]map[string]any, done func
 	}
 }
 
-// What attackers found, each as a test.
+// Attacks that were found, each as a test.
 
-// A denial counts even when the call can no longer be made, and its state
-// allows nothing when the call can be made again.
+// A denial counts even if the call can no longer be made, and its state allows
+// nothing if the call can be made again.
 func TestDenialOfACallThatIsGone(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)
@@ -104,7 +104,7 @@ func TestDenialOfACallThatIsGone(t *testing.T) {
 	}
 }
 
-// attachable is a world whose pack a person attaches and detaches.
+// attachable returns a world whose pack a person attaches and detaches.
 func attachable(t *testing.T) (*world, *attach.Store) {
 	t.Helper()
 	store := attach.Open(filepath.Join(t.TempDir(), "attached.json"))
@@ -118,8 +118,8 @@ func change(t *testing.T, s *attach.Store, f func(*attach.Set)) {
 	}
 }
 
-// What was allowed for a chat does not come back with a pack that was detached
-// and attached again, and the client hears of both.
+// What was allowed for a chat does not come back with a pack that was detached and
+// attached again, and the client is told about both.
 func TestGrantsEndWithTheAttachment(t *testing.T) {
 	needShell(t)
 	w, store := attachable(t)
@@ -156,8 +156,7 @@ func TestGrantsEndWithTheAttachment(t *testing.T) {
 	}
 }
 
-// A run that waits for its place is not started when its pack was detached
-// meanwhile.
+// A run that waits for its place does not start if its pack was detached meanwhile.
 func TestDetachStopsAWaitingRun(t *testing.T) {
 	needShell(t)
 	store := attach.Open(filepath.Join(t.TempDir(), "attached.json"))
@@ -255,7 +254,7 @@ func TestPackReplacedByALink(t *testing.T) {
 	}
 }
 
-// Arguments that a document repeats do not make an answer of any size.
+// A document that repeats its arguments cannot make an answer arbitrarily large.
 func TestArgumentsDoNotMultiply(t *testing.T) {
 	w := newWorld(t, "-- echo/SKILL.md --\n---\nname: echo\ndescription: d\n---\n"+strings.Repeat("$ARGUMENTS ", 2000)+"\n")
 	w.answer = decide("once")

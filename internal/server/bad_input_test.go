@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 )
 
-// said is a message in a few words: the code of an error, of the protocol or of a
-// tool; "result"; or "" for none.
+// said sums a message up: the code of an error, of the protocol or of a tool;
+// "result"; or "" for none.
 func said(m map[string]any) string {
 	if e, ok := m["error"].(map[string]any); ok {
 		return fmt.Sprint(e["code"])
@@ -27,9 +27,9 @@ func said(m map[string]any) string {
 	return "result"
 }
 
-// TR-04 and its like, on every transport in both eras: each gets the right code,
-// over HTTP the right status, and the server goes on. Nobody is asked, and nothing
-// happens.
+// TR-04 and similar cases, on every transport in both eras: each gets the right code
+// and, over HTTP, the right status, and the server goes on. Nobody is asked, and
+// nothing happens.
 func TestBadInput(t *testing.T) {
 	const depth = 100_000
 	deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
@@ -47,11 +47,11 @@ func TestBadInput(t *testing.T) {
 	rows := []struct {
 		name, message string
 		want          string // see said
-		newer         string // the same in the newer era, when it is another
-		frame         bool   // the message is none: over HTTP that is 400 in every era
+		newer         string // the same in the newer era, if that differs
+		frame         bool   // it is not a message: over HTTP that is 400 in every era
 		status        int    // over Streamable HTTP in the newer era; 0: 200
 	}{
-		// No message at all.
+		// Not a message.
 		{name: "no JSON", message: `{"jsonrpc":"2.0",`, want: "-32700", frame: true},
 		{name: "NaN", message: `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{$META,"x":NaN}}`, want: "-32700", frame: true},
 		{name: "infinity", message: `{"jsonrpc":"2.0","id":-Infinity,"method":"tools/list"}`, want: "-32700", frame: true},
@@ -73,7 +73,7 @@ func TestBadInput(t *testing.T) {
 		{name: "a huge exponent for an id", message: `{"jsonrpc":"2.0","id":1e400,"method":"tools/list","params":{$META}}`, want: "-32600", frame: true},
 		{name: "no id but null", message: `{"jsonrpc":"2.0","id":null,"method":"tools/list","params":{$META}}`, want: "-32600", frame: true},
 
-		// A message that asks for what there is not.
+		// A message that asks for something that does not exist.
 		{name: "an unknown method", message: `{"jsonrpc":"2.0","id":1,"method":"no/such","params":{$META}}`, want: "-32601", status: 404},
 		{name: "a method in capitals", message: `{"jsonrpc":"2.0","id":1,"method":"TOOLS/LIST","params":{$META}}`, want: "-32601", status: 404},
 		{name: "a notification as a request", message: `{"jsonrpc":"2.0","id":1,"method":"notifications/initialized","params":{$META}}`, want: "-32601", status: 404},
@@ -92,7 +92,7 @@ func TestBadInput(t *testing.T) {
 		{name: "many names", message: `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{$META` + manyNames() + `}}`, want: badParams, status: 400},
 		{name: "a number for a cursor", message: `{"jsonrpc":"2.0","id":1,"method":"skills/list","params":{$META,"cursor":7}}`, want: badParams, status: 400},
 
-		// Cursors of other lists, and of none.
+		// Cursors of other lists, and cursors that are none.
 		{name: "tools by a cursor of prompts", message: list("tools/list", cursor("prompts/list")), want: badParams, status: 400},
 		{name: "prompts by a cursor of resources", message: list("prompts/list", cursor("resources/list")), want: badParams, status: 400},
 		{name: "resources by a cursor of skills", message: list("resources/list", cursor("skills/list")), want: badParams, status: 400},
@@ -108,12 +108,12 @@ func TestBadInput(t *testing.T) {
 		{name: "another scheme", message: read("file:///etc/passwd"), want: noSuch, newer: badParams, status: 400},
 		{name: "a URL", message: read("http://127.0.0.1/"), want: noSuch, newer: badParams, status: 400},
 
-		// Cancellations of what never was.
+		// Cancellations of requests that never existed.
 		{name: "cancelling what never was", message: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{$META,"requestId":424242}}`},
 		{name: "cancelling nothing", message: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{$META}}`},
 		{name: "cancelling an object", message: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{$META,"requestId":{"a":[1]}}}`},
 
-		// Odd, and a message.
+		// Unusual, but valid.
 		{name: "BOM and CRLF", message: "\xef\xbb\xbf" + `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{$META}}` + "\r", want: "result"},
 		{name: "names that nobody knows", message: `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{$META,"x":1},"x":[{"id":2}]}`, want: "result"},
 	}
@@ -135,7 +135,8 @@ func TestBadInput(t *testing.T) {
 			default:
 				status = 200
 			}
-			// Each has an id of its own: one may be under way still when its answer is there.
+			// Each has its own id: a request may still be in progress when its answer
+			// has arrived.
 			code := l.say(strings.Replace(row.message, `"id":1,`, fmt.Sprintf(`"id":%d,`, 700_000+i), 1))
 			got := ""
 			if want != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 )
 
-// Over HTTP, one person's chats share a tool's cache, and two persons never do.
+// Over HTTP, one person's chats share a tool's cache, and two people's never do.
 func TestHTTPCaches(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, `

@@ -14,8 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// ends is a pack with a program that ends when it is told to, and one that does
-// not.
+// ends is a pack with a program that ends when it is told to, and one that does not.
 const ends = `
 -- ends/SKILL.md --
 ---
@@ -34,8 +33,8 @@ echo $$ > pid.new && mv pid.new pid
 while :; do sleep 0.02; done
 `
 
-// unasked is a server whose user allows everything beforehand, and whose
-// programs have this long to end when they are told to.
+// unasked returns a server whose user allows everything beforehand, and whose
+// programs get this long to end when they are told to.
 func unasked(grace time.Duration) option {
 	return func(s *setup) {
 		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"exec"}, Where: "config.yaml:1"}}
@@ -45,14 +44,13 @@ func unasked(grace time.Duration) option {
 	}
 }
 
-// tokenZero is what a request says about its client when it wants to hear of
-// progress.
+// tokenZero returns the _meta of a request that asks for progress.
 func (l *lane) tokenZero() string {
 	return strings.Replace(l.fill("$META"), "{", `{"progressToken":0,`, 1)
 }
 
-// silent reads what comes until the answer to a new request, and makes sure that
-// it is progress of the token 0, or a question's withdrawal, and no answer.
+// silent reads what comes until the answer to a new request, and makes sure that it
+// is progress with the token 0, or the withdrawal of a question, and no answer.
 func (l *lane) silent() {
 	l.t.Helper()
 	l.next++
@@ -69,7 +67,7 @@ func (l *lane) silent() {
 	}
 }
 
-// progress waits for progress, with the token 0, that has some words.
+// progress waits for progress with the token 0 that contains some words.
 func (l *lane) progress(words string) {
 	l.t.Helper()
 	for last := 0.0; ; {
@@ -85,15 +83,16 @@ func (l *lane) progress(words string) {
 	}
 }
 
-// A cancelled call's program ends at once when it heeds SIGTERM, and by SIGKILL
-// when its grace is over; its call is not answered; and that it is cancelled again,
-// or too late, does nothing. The request's id is 0, and so is its progress token.
+// The program of a cancelled call ends at once if it reacts to SIGTERM, and by
+// SIGKILL when its grace period is over. The call is not answered. Cancelling it
+// again, or too late, has no effect. The request's id is 0, and so is its progress
+// token.
 func TestCancelEveryLane(t *testing.T) {
 	needShell(t)
 	const grace = 300 * time.Millisecond
 	for _, c := range []struct {
 		program string
-		grace   time.Duration // 0: as it is shipped
+		grace   time.Duration // 0: the default
 	}{{"heeds", 0}, {"ignores", grace}} {
 		t.Run(c.program, func(t *testing.T) {
 			onEveryLane(t, ends, func(t *testing.T, l *lane) {
@@ -132,15 +131,15 @@ func TestCancelEveryLane(t *testing.T) {
 	}
 }
 
-// A cancelled call's question is withdrawn from everywhere, and an answer that
-// comes then allows nothing.
+// The question of a cancelled call is withdrawn everywhere, and a later answer allows
+// nothing.
 func TestCancelQuestionEveryLane(t *testing.T) {
 	for _, capabilities := range []string{`{}`, `{"elicitation":{}}`} {
 		t.Run(capabilities, func(t *testing.T) {
 			onEveryLane(t, triage, func(t *testing.T, l *lane) {
 				elicits := capabilities != `{}`
 				if l.modern && elicits {
-					return // the question is an answer then, and nothing waits
+					return // here the question is the answer, and nothing waits
 				}
 				l.w.srv.progress = time.Millisecond
 				l.initialize(capabilities)
@@ -187,16 +186,16 @@ func TestCancelQuestionEveryLane(t *testing.T) {
 	}
 }
 
-// Nothing starts for a client whose connection ends while a person is asked: not
-// by an answer that comes then, and not later. On stdio a call that the page is
-// to answer goes on for a while, as one whose client is gone.
+// If a client's connection ends while a person is asked, nothing starts for it,
+// neither by a later answer nor by anything else. On stdio, a call that the page is
+// to answer goes on for a while, marked as one whose client is gone.
 func TestLeaveWhileAsked(t *testing.T) {
 	needShell(t)
 	for _, capabilities := range []string{`{}`, `{"elicitation":{}}`} {
 		t.Run(capabilities, func(t *testing.T) {
 			onEveryLane(t, hold, func(t *testing.T, l *lane) {
 				if l.modern && capabilities != `{}` {
-					return // the question is an answer then, and nothing waits
+					return // here the question is the answer, and nothing waits
 				}
 				l.initialize(capabilities)
 				l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"hold","command":"./hold.sh"},$META}}`)
@@ -231,14 +230,13 @@ func TestLeaveWhileAsked(t *testing.T) {
 	}
 }
 
-// An answer that comes in the very moment in which the connection ends starts
-// nothing that stays.
+// An answer that arrives just as the connection ends starts nothing that remains.
 func TestLeaveWhileAnswered(t *testing.T) {
 	needShell(t)
 	for range 5 {
 		onEveryLane(t, hold, func(t *testing.T, l *lane) {
 			if l.web == nil {
-				return // its runs have some seconds to end
+				return // here runs have some seconds to end
 			}
 			l.initialize(`{}`)
 			l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"hold","command":"./hold.sh"},$META}}`)
@@ -252,7 +250,7 @@ func TestLeaveWhileAnswered(t *testing.T) {
 			<-left
 			l.w.pending(0)
 			l.w.awaitLog("decision")
-			// A run that the answer let begin ends.
+			// If the answer started a run, that run has ended.
 			starts, ends := 0, 0
 			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				starts, ends = 0, 0
@@ -278,7 +276,7 @@ func TestLeaveWhileAnswered(t *testing.T) {
 	}
 }
 
-// Long runs tell of themselves until their answer, which comes last.
+// Long runs report progress until their answer, which comes last.
 func TestProgressEveryLane(t *testing.T) {
 	needShell(t)
 	onEveryLane(t, hold, func(t *testing.T, l *lane) {

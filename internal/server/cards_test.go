@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// cards has a server offer the tools for cards, and ask over these channels.
+// cards makes a server offer the tools for cards, and ask over these channels.
 func cards(channels ...string) option {
 	return func(s *setup) {
 		s.gate.Channels, s.server.Cards = channels, slices.Contains(channels, queue.ChannelApp)
@@ -31,8 +31,8 @@ func appForm(settings map[string]any) map[string]any {
 	return map[string]any{"elicitation": map[string]any{"form": map[string]any{}}, "extensions": map[string]any{"io.modelcontextprotocol/ui": settings}}
 }
 
-// A declaring is a client of either era that declares what a test has it declare. It
-// keeps all that it receives.
+// A declaring is a client of either era that declares the capabilities that a test
+// gives it. It keeps everything that it receives.
 type declaring struct {
 	*world
 	modern bool
@@ -50,8 +50,8 @@ func declares(t *testing.T, w *world, modern bool, caps map[string]any) *declari
 	return c
 }
 
-// ask makes a request and returns the next message that is no notification: a reply,
-// or a question of the older era.
+// ask makes a request and returns the next message that is not a notification: a
+// reply, or a question of the older era.
 func (c *declaring) ask(method string, params map[string]any) map[string]any {
 	c.t.Helper()
 	c.next++
@@ -88,7 +88,8 @@ func (c *declaring) call(name string, args map[string]any) map[string]any {
 	return result(c.t, c.ask("tools/call", map[string]any{"name": name, "arguments": args}))
 }
 
-// elicited is the parameters of the question that a call leads to, and what answers it.
+// elicited returns the parameters of the question that a call leads to, and a
+// function that answers it.
 func (c *declaring) elicited(name string, args map[string]any) (params map[string]any, answer func(decision string) map[string]any) {
 	c.t.Helper()
 	m := c.ask("tools/call", map[string]any{"name": name, "arguments": args})
@@ -118,8 +119,8 @@ func eras(t *testing.T, f func(t *testing.T, modern bool)) {
 	t.Run("2026-07-28", func(t *testing.T) { f(t, true) })
 }
 
-// A client that says that it can render a question as a card is told of ours, with the
-// facts; the message has all of them, too. No other client is.
+// A client that declares that it can render a question as a card is told about our
+// card, with the facts. The message has all of them, too. Other clients are not told.
 func TestElicitationCard(t *testing.T) {
 	const mime = "text/html;profile=mcp-app"
 	empty := map[string]any{}
@@ -175,13 +176,13 @@ func TestElicitationCard(t *testing.T) {
 	}
 }
 
-// decided are the decisions in the log, but for those about metadata.
+// decided returns the decisions in the log, except those about metadata.
 func (w *world) decided() []audit.Entry {
 	return slices.DeleteFunc(w.entries(), func(e audit.Entry) bool { return e.Event != audit.EventDecision || e.Kind == "list" })
 }
 
-// The card's document is read without a question. It is in no list and has nothing of
-// any call in it.
+// The card's document can be read without a question. It is in no list, and holds
+// nothing about any call.
 func TestReadCard(t *testing.T) {
 	eras(t, func(t *testing.T, modern bool) {
 		w := newWorld(t, triage)
@@ -210,8 +211,8 @@ const (
 	decideName    = "capability_packs_decide"
 )
 
-// The tools for cards are there for clients that show cards and cannot ask, where the
-// user chose them, and for nobody else.
+// The tools for cards are only offered to clients that show cards and cannot ask, and
+// only if the user chose them.
 func TestCardTools(t *testing.T) {
 	all := []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal, queue.ChannelApp}
 	renders := appForm(map[string]any{"mimeTypes": []string{"text/html;profile=mcp-app"}, "elicitation": map[string]any{}})
@@ -256,8 +257,8 @@ func TestCardTools(t *testing.T) {
 	}
 }
 
-// The whole road: the call returns, the card is shown, the person answers, the call is
-// made again. What the answer needs is in the card's _meta and nowhere else.
+// The whole sequence: the call returns, the card is shown, the person answers, the
+// call is made again. Only the card's _meta holds what the answer needs.
 func TestCardRoad(t *testing.T) {
 	eras(t, func(t *testing.T, modern bool) {
 		w := newWorld(t, triage, cards(queue.ChannelApp))
@@ -285,7 +286,8 @@ func TestCardRoad(t *testing.T) {
 				t.Errorf("the answer once more = %v, want it to count for nothing", got)
 			}
 
-			// No model sees it: not in a result's content, in no list, in no log.
+			// No model sees it: it is not in a result's content, in a list, or in the
+			// log.
 			delete(shown, "_meta")
 			raw, _ := json.Marshal(shown)
 			for _, line := range append(slices.DeleteFunc(slices.Clone(c.wire), func(l string) bool { return strings.Contains(l, `"questions":`) }), string(raw)) {
@@ -311,8 +313,8 @@ func TestCardRoad(t *testing.T) {
 	})
 }
 
-// A model that answers by itself, with all that it can know, allows nothing. What waits
-// is denied, and after three tries there are no cards.
+// A model that answers by itself, with everything that it can know, allows nothing.
+// What waits is denied, and after three attempts there are no more cards.
 func TestModelDecides(t *testing.T) {
 	eras(t, func(t *testing.T, modern bool) {
 		w := newWorld(t, triage, cards(queue.ChannelApp))

@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// §9.5: a first line shows what it starts, and an answer for the chat ends when
-// any of that changes.
+// §9.5: the question shows what a script's first line starts, and an answer for the
+// chat ends when any of that changes.
 func TestFirstLinesAreShown(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)
@@ -86,9 +86,8 @@ func TestFirstLinesAreShown(t *testing.T) {
 	}
 }
 
-// A grant can give a run the user's whole PATH, with folders that programs are
-// not looked up in. That env(1) would find another program there is said before
-// anybody is asked.
+// A grant can give a run the user's whole PATH, with folders in which programs are
+// not looked up. The question says if env(1) would find another program there.
 func TestAnotherProgramOnTheRunsPath(t *testing.T) {
 	open, bin := t.TempDir(), t.TempDir()
 	for _, dir := range []string{open, bin} {

@@ -19,10 +19,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// everyList are the notes about all lists, in the order in which they come.
+// everyList holds the notes about all lists, in the order in which they are sent.
 var everyList = []string{toolsChanged, promptsChanged, resourcesChanged}
 
-// noted are the methods of the notifications that came.
+// noted returns the methods of the notifications that came.
 func (w *world) noted() []string {
 	var all []string
 	for _, n := range w.notes {
@@ -31,7 +31,7 @@ func (w *world) noted() []string {
 	return all
 }
 
-// refresh scans the packs again, as a watcher would have it done.
+// refresh scans the packs again and tells the chats, as the watcher does.
 func (w *world) refresh() {
 	w.t.Helper()
 	w.rescan()
@@ -46,8 +46,8 @@ func (w *world) rescan() {
 	}
 }
 
-// heard are the notifications that came so far. What the server does with a ping
-// comes after what it said before.
+// heard returns the notifications that came so far. The server answers a ping after
+// everything that it said before.
 func (w *world) heard() []string {
 	w.t.Helper()
 	w.next++
@@ -75,7 +75,7 @@ func (w *world) await() map[string]any {
 	}
 }
 
-// A client hears of exactly the lists that differ.
+// A client is told about exactly the lists that differ.
 func TestListChanges(t *testing.T) {
 	w := newWorld(t, triage+shelf)
 	w.answer = decide("chat")
@@ -133,8 +133,8 @@ func TestListChanges(t *testing.T) {
 }
 
 // A client that asked between two looks was given lists that the looks know nothing
-// of. It hears of what differs from those, and from the lists before: it may keep
-// either.
+// about. It is told what differs from those, and from the lists before, since it may
+// keep either.
 func TestListsGivenBetweenLooks(t *testing.T) {
 	const other = `[{"name": "greet", "description": "Say hi.", "inputSchema": {"type": "object"}, "command": ["true"]}]`
 	rename := func(w *world, from, to string) {
@@ -145,7 +145,7 @@ func TestListsGivenBetweenLooks(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		change func(w *world) // with lists and looks between, of which nobody is told
+		change func(w *world) // changes lists between looks, without telling the client
 		want   []string
 	}{
 		{"tools of a pack that is moved away and back", func(w *world) {
@@ -198,8 +198,8 @@ func TestListsGivenBetweenLooks(t *testing.T) {
 	}
 }
 
-// Nobody compares what a client has while a list is made for it: the list could be
-// older than the comparison, which would know nothing of it.
+// While a list is made for a client, nobody compares what that client has: the list
+// could be older than the comparison, which would not know about it.
 func TestFollowWaitsForLists(t *testing.T) {
 	w := newWorld(t, triage)
 	c := hearing(t, w, func(wire.Note) {})
@@ -218,17 +218,19 @@ func TestFollowWaitsForLists(t *testing.T) {
 	}
 }
 
-// Only the chat that a change concerns hears of it, once its client is ready.
+// Only the chat that a change concerns is told about it, once its client is ready.
 func TestChangesAreForOneChat(t *testing.T) {
 	a := newWorld(t, triage+shelf)
 	a.answer = decide("chat")
 	b := &world{t: t, root: a.root, audit: a.audit, srv: a.srv, lib: a.lib}
 	b.connect()
-	// A chat is known before anybody listens to it; once a ping is answered, a client does.
+	// A chat exists before its client listens; once a ping is answered, the client
+	// does.
 	for _, w := range []*world{a, b} {
 		result(t, w.request("ping", nil))
 	}
-	// Not a word before it says that it is initialized, and then once.
+	// Nothing is sent before the client says that it is initialized, and then it is
+	// sent once.
 	for _, chat := range a.srv.everyChat() {
 		for _, id := range []string{"triage", "notes"} {
 			if err := a.srv.SetAttached(t.Context(), chat.id, id, false); err != nil {
@@ -251,7 +253,7 @@ func TestChangesAreForOneChat(t *testing.T) {
 	if got := b.heard(); len(got) != 0 {
 		t.Errorf("the other chat heard %q", got)
 	}
-	// What concerns both, both hear.
+	// What concerns both is told to both.
 	a.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
 	a.refresh()
 	for _, w := range []*world{a, b} {
@@ -261,7 +263,7 @@ func TestChangesAreForOneChat(t *testing.T) {
 	}
 }
 
-// countedLibrary counts how often somebody wants to know the packs.
+// countedLibrary counts requests for the packs.
 type countedLibrary struct {
 	Library
 	asked atomic.Int32
@@ -272,8 +274,8 @@ func (l *countedLibrary) Catalog(ctx context.Context) *packs.Catalog {
 	return l.Library.Catalog(ctx)
 }
 
-// A look at the packs looks at the disk: it is one for all chats in a round, and
-// one for all resources of a chat.
+// A look at the packs reads the disk: there is one for all chats in a round, and one
+// for all resources of a chat.
 func TestOneLookAtThePacks(t *testing.T) {
 	w := newWorld(t, triage)
 	lib := &countedLibrary{Library: w.lib}
@@ -297,8 +299,8 @@ func TestOneLookAtThePacks(t *testing.T) {
 	}
 }
 
-// A stream carries what its client asked for, tagged with the stream's id, and
-// says at its begin what it can.
+// A stream carries what its client asked for, tagged with the stream's id, and says
+// at the beginning what it can carry.
 func TestListenFilters(t *testing.T) {
 	for _, c := range []struct {
 		filter map[string]any
@@ -352,8 +354,8 @@ func (w *world) heardModern() []string {
 	return w.noted()
 }
 
-// A client that subscribed hears that a file changed, or is gone, until it
-// unsubscribes; then nobody looks any more.
+// A client that subscribed is told when a file changed, or is gone, until it
+// unsubscribes. Then nobody looks at the file any more.
 func TestResourceUpdated(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)
@@ -393,7 +395,7 @@ func TestResourceUpdated(t *testing.T) {
 	watching := c.watching
 	c.mu.Unlock()
 	if watching != nil {
-		<-watching // with nothing to look at, it ends
+		<-watching // with nothing to look at, the goroutine ends
 	}
 	w.notes = nil
 	if got := w.heard(); len(got) != 0 {
@@ -401,7 +403,7 @@ func TestResourceUpdated(t *testing.T) {
 	}
 }
 
-// As many as there may be; one more is refused, and the end of a chat ends the
+// The maximum is accepted, one more is refused, and the end of the chat ends the
 // looking.
 func TestManySubscriptions(t *testing.T) {
 	w := newWorld(t, triage)
@@ -430,8 +432,8 @@ func TestManySubscriptions(t *testing.T) {
 	}
 }
 
-// A file that was half written when the packs were looked at is looked at again before
-// a call fails for it.
+// A file that was half written at the last look is read again before a call fails
+// because of it.
 func TestHalfWrittenPack(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
@@ -439,6 +441,6 @@ func TestHalfWrittenPack(t *testing.T) {
 	w.put("triage/SKILL.md", "", 0o644)
 	w.refresh()
 	w.fails("not_attached", "capability_packs_open_docs", open)
-	w.put("triage/SKILL.md", triageDocument, 0o644)       // and nobody scans
+	w.put("triage/SKILL.md", triageDocument, 0o644)       // without a scan
 	w.fails("denied", "capability_packs_open_docs", open) // by the gate, since this client cannot ask
 }

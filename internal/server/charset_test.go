@@ -8,8 +8,8 @@ import (
 	"unicode/utf16"
 )
 
-// Documents that are not UTF-8 are given as the text that they are, with a note,
-// page by page, and the frontmatter is no part of it.
+// Documents that are not UTF-8 are given as text, with a note, page by page, without
+// the frontmatter.
 func TestOtherCharsets(t *testing.T) {
 	const document = "---\r\nname: old\r\ndescription: Gr\u00f6\u00dfe.\r\n---\r\nSt\u00fcck f\u00fcr St\u00fcck.\r\n"
 	var wide, latin []byte

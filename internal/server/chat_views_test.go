@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// Whose chat it is, is not the client's to say.
+// The client does not decide whose chat it is.
 func TestRoomsTellThePersonApart(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
@@ -44,9 +44,8 @@ func TestRoomsTellThePersonApart(t *testing.T) {
 	}
 }
 
-// What a client says of itself is bounded on every transport: what is too large
-// is refused, and of a name that is only long its beginning is kept, shown and
-// logged.
+// What a client says about itself is bounded on every transport: too much of it is
+// refused, and of a long name only the beginning is kept, shown and logged.
 func TestClientSaysTooMuch(t *testing.T) {
 	params := func(name string, experimental any) map[string]any {
 		return map[string]any{
@@ -131,8 +130,8 @@ func TestClientSaysTooMuch(t *testing.T) {
 	}
 }
 
-// What is wrong with a pack is the same on the page and in the list: of tools in
-// files, of those in an entry document, and that it cannot be looked at.
+// The page and the list show the same problems of a pack: of tools in files, of tools
+// in an entry document, and that the pack cannot be read.
 func TestRoomsHaveTheProblemsOfTheList(t *testing.T) {
 	w := newWorld(t, pack("fine", "F.")+pack("gone", "G.")+pack("files", "F.")+"-- files/tools.json --\n{\n"+
 		pack("prose", "P.")+"\n### bad_tool\n\nSays it.\n\n#### Command\n\n```\necho {{x}} {{nobody}}\n```\n\n#### Parameters\n\n"+
@@ -158,8 +157,8 @@ func TestRoomsHaveTheProblemsOfTheList(t *testing.T) {
 	}
 }
 
-// That a pack may be used is one person's answer: another person's token asks, on
-// the same server and in the same file.
+// The answer that a pack may be used belongs to one person: the same server asks
+// again for another person's token.
 func TestUseIsForOnePerson(t *testing.T) {
 	w := newWorld(t, triage, func(s *setup) { s.gate.Grants, s.gate.Policy = new(kept), gate.PolicyBalanced })
 	s := newSite(t, w)

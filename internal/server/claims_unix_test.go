@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// A run in the same workspace cannot change a file between the look at what an
-// answer is bound to and the program that reads it: the two runs do not overlap.
+// A run in the same workspace cannot change a file between the moment when the bytes
+// that an answer is bound to are compared and the moment when the program reads them:
+// the two runs do not overlap.
 func TestBoundRunsAreAlone(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)
@@ -31,7 +32,7 @@ func TestBoundRunsAreAlone(t *testing.T) {
 	call := func(id int, args map[string]any) {
 		w.send(map[string]any{"id": id, "method": "tools/call", "params": map[string]any{"name": execMethod, "arguments": args}})
 	}
-	// The time of a file is bound to nothing: it says that the writer runs.
+	// No answer is bound to the file's time; it shows that the writer runs.
 	call(1_000_001, map[string]any{"pack_id": "triage", "command": "sh", "args": []string{"-c", "touch r.sh; sleep 1; echo 'echo evil' > r.sh"}})
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		w.request("ping", nil)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// One file that cannot be digested denies itself: the pack opens, the file is not
-// given, and only the tool that needs it stays disabled.
+// A file that cannot be digested is denied, but nothing else is: the pack opens, and
+// only the tool that needs the file stays disabled.
 func TestDeniedFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a sparse file")
@@ -63,7 +63,7 @@ small
 	if len(w.asked) != asked {
 		t.Errorf("the person was asked about a call that cannot work: %q", w.asked[asked:])
 	}
-	// When the file can be used, the pack is another one.
+	// Once the file can be used, the pack has another digest.
 	w.answer = decide("chat")
 	w.ok("capability_packs_read_file", map[string]any{"pack_id": "part", "path": "small.txt"})
 	asked = len(w.asked)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Without private copies nothing of a pack with denied entries runs: what a program
-// reads of them is in no digest. A FIFO is such an entry, and what comes out of it is
-// somebody else's.
+// Without private copies, nothing of a pack with denied entries runs: no digest
+// covers what a program reads from them. A FIFO is such an entry; somebody else
+// decides what comes out of it.
 func TestDeniedWithoutCopies(t *testing.T) {
 	w := newWorld(t, pack("pipes", "Has a pipe.")+`-- pipes/tools.json --
 {"tools": [

@@ -11,8 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// Whether lists differ is what the lists themselves say, for every two of many
-// Catalogs.
+// listsDiffer agrees with the lists themselves, for every pair of many Catalogs.
 func TestListsDiffer(t *testing.T) {
 	long := strings.Repeat("long ", 300)
 	doc := func(dir, name, description string, more ...string) string {

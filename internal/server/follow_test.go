@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// lookedLibrary calls look whenever somebody wants to know the packs.
+// lookedLibrary calls look at each request for the packs.
 type lookedLibrary struct {
 	Library
 	look func()
@@ -25,8 +25,8 @@ type told func(wire.Note)
 
 func (l *told) Tell(n wire.Note) { (*l)(n) }
 
-// hearing starts a chat that has seen the packs as they are, and calls hear with
-// each change that it is told of.
+// hearing starts a chat that has seen the packs as they are, and calls hear with each
+// change that the chat is told about.
 func hearing(t *testing.T, w *world, hear func(wire.Note)) *chat {
 	t.Helper()
 	c, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
@@ -40,9 +40,9 @@ func hearing(t *testing.T, w *world, hear func(wire.Note)) *chat {
 	return c
 }
 
-// Of two who follow a chat at once, the second begins when the first has told
-// everything: from its look at the packs on, nobody else is let in. Otherwise the
-// older list could be told last.
+// If two goroutines follow a chat at once, the second begins when the first has told
+// everything: the lock is held from the look at the packs on. Otherwise the older
+// list could be told last.
 func TestFollowIsOneAtATime(t *testing.T) {
 	w := newWorld(t, triage)
 	free, looks, notes := 0, 0, 0
@@ -74,7 +74,7 @@ func TestFollowIsOneAtATime(t *testing.T) {
 	}
 }
 
-// When its context ends, Refresh leaves the other chats alone.
+// If its context ends, Refresh skips the other chats.
 func TestRefreshLeavesOff(t *testing.T) {
 	w := newWorld(t, triage)
 	const chats = 4
@@ -95,7 +95,8 @@ func TestRefreshLeavesOff(t *testing.T) {
 	if len(heard) != 1 {
 		t.Errorf("%d chats heard of the change, want the one in which the context ended", len(heard))
 	}
-	// The next time, the others hear what they did not, and it hears nothing more.
+	// The next time, the others are told what they missed, and the first chat is told
+	// nothing more.
 	before := 0
 	for _, n := range heard {
 		before = n

@@ -27,9 +27,9 @@ description: No skill.
 ---
 `
 
-// What a rule forbids altogether is in no list: everything of a pack, what leads
-// to its document, and what tells of its files. A request that names it is denied
-// on the record.
+// What a rule forbids altogether is in no list: neither a whole pack, nor what leads
+// to its document, nor what describes its files. A request that names it is denied
+// and recorded.
 func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 	const id, uri = "acme/refunds", "skill://acme/refunds/"
 	deny := func(r rules.Rule) []rules.Rule {
@@ -91,10 +91,10 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 			has("hint of detach", hints("detach"), tc.pack)
 			has("hint of attach", hints("attach"), false)
 			has("hint of open_docs", strings.Contains(fmt.Sprint(w.fails("not_found", "capability_packs_open_docs", map[string]any{"pack_id": "refundz"})), id), tc.pack)
-			// The others are where they were.
+			// The others are still there.
 			has("another's prompt", slices.Contains(listed("prompts/list", "prompts", "name"), "triage"), true)
 			has("another skill", slices.Contains(listed("skills/list", "skills", "uri"), "skill://triage/SKILL.md"), true)
-			// By its name it is there, and denied.
+			// A request that names it is denied.
 			before := len(w.entries())
 			if !tc.document {
 				w.fails("denied", "capability_packs_open_docs", map[string]any{"pack_id": id})
@@ -111,7 +111,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 					t.Errorf("the log has %+v, want three denials", got)
 				}
 			}
-			// What is detached is offered to be attached, unless that is forbidden.
+			// A detached pack is offered for attaching, unless that is forbidden.
 			if err := w.srv.SetAttached(t.Context(), w.srv.everyChat()[0].id, id, false); err != nil {
 				t.Fatal(err)
 			}
@@ -122,13 +122,13 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 	}
 }
 
-// Of several packs whose ids end alike, those that a model is not told of are as
-// if they were not there.
+// Among packs whose ids end alike, hints treat those that a model may not know about
+// as nonexistent.
 func TestHintsLeaveOutWhatIsForbidden(t *testing.T) {
 	tree := pack("a/lint", "A.") + pack("b/lint", "B.") + pack("c/lint", "C.") +
 		"-- d/lint/SKILL.md --\n---\nname: lint\ndescription: For people.\ndisable-model-invocation: true\n---\n"
 	for _, tc := range []struct {
-		hidden string // pattern of packs
+		hidden string // pattern of hidden packs
 		want   []string
 	}{
 		{"none", []string{"a/lint", "b/lint", "c/lint"}},
@@ -155,7 +155,7 @@ func TestHintsLeaveOutWhatIsForbidden(t *testing.T) {
 	}
 }
 
-// Where files of workspaces may not be read, nothing names or watches them.
+// If files of workspaces may not be read, nothing names or watches them.
 func TestWorkspacesLeaveOutWhatIsForbidden(t *testing.T) {
 	for name, rule := range map[string]rules.Rule{
 		"no rule about it": {Effect: rules.Deny, Pack: "triage", Where: "config.yaml:1"},
@@ -184,8 +184,8 @@ func TestWorkspacesLeaveOutWhatIsForbidden(t *testing.T) {
 	}
 }
 
-// A frontmatter goes to models as it is, and unasked: one that would have to be
-// escaped is not given, and its pack is served all the same.
+// Models get a frontmatter verbatim and without a question. If it would have to be
+// escaped, it is not given, but the pack is still served.
 func TestHarmlessFrontmatter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		matter string

@@ -12,7 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// twoPacks is a pack that a person trusts and others beside and inside of it.
+// twoPacks is a pack that a person trusts, with other packs beside and inside it.
 var twoPacks = triage + `
 -- triage/inner/SKILL.md --
 ---
@@ -39,8 +39,8 @@ echo deep
 
 const execMethod = "capability_packs_exec_best_effort"
 
-// §9.15: what lies in another pack does not run in the name of the pack that was
-// called, by whatever path it is reached.
+// §9.15: what is in another pack does not run in the name of the pack that was
+// called, whatever path leads to it.
 func TestForeignPrograms(t *testing.T) {
 	needShell(t)
 	for _, attached := range []bool{true, false} {
@@ -128,7 +128,8 @@ func TestForeignPrograms(t *testing.T) {
 				t.Errorf("the pack's own call = %v, asked\n%s\nwant it to run as its own", got, w.lastQuestion())
 			}
 		}
-		// A copy and a hard link are other files, whose bytes are shown and bound.
+		// A copy and a hard link are different files, whose bytes are shown and
+		// bound.
 		hard := filepath.Join(outside, "hard")
 		if err := os.Link(evil, hard); err != nil {
 			t.Skip("no hard links here: ", err)
@@ -152,8 +153,8 @@ func relative(t *testing.T, from, to string) string {
 	return rel
 }
 
-// A declared tool whose program, or fixed argument, lies in another pack cannot
-// be called, and a rule that denies that pack is not gone around.
+// A declared tool whose program, or fixed argument, is in another pack cannot be
+// called, and cannot be used to get around a rule that denies the other pack.
 func TestForeignTools(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, twoPacks, func(s *setup) {
@@ -186,8 +187,8 @@ func TestForeignTools(t *testing.T) {
 	}
 }
 
-// A folder that looks like a pack and is in no root is none: its programs are
-// files as any other, and an answer about them holds once.
+// A folder that looks like a pack but is in no root is not a pack: its programs are
+// ordinary files, and an answer about them holds once.
 func TestLooksLikePack(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)

@@ -55,8 +55,8 @@ Do this.
 x
 `
 
-// Tools of every format are enabled and run the same way, and a file that is
-// wrong takes away only its own.
+// Tools of every format are enabled and run in the same way, and an invalid file only
+// disables its own tools.
 func TestFormats(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, threeFormats)
@@ -126,7 +126,7 @@ func TestLooseTool(t *testing.T) {
 			t.Errorf("exec_best_effort %v = %v, want to be told why", args, e)
 		}
 	}
-	// What is beside it changes nothing; the file does.
+	// Other files beside it do not matter; changing the file itself does.
 	w.put("tools/secret.txt", "y", 0o644)
 	w.answer = func(string, map[string]any) map[string]any {
 		w.put("tools/secret.txt", "z", 0o644)
@@ -153,7 +153,7 @@ func TestToolModes(t *testing.T) {
 	}
 }
 
-// Metadata is the block that the instructions have.
+// Metadata returns the block that is in the instructions.
 func TestMetadata(t *testing.T) {
 	w := newWorld(t, threeFormats)
 	instructions := w.initialize()["instructions"].(string)

@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
-// files are those below a folder, each with a digest. The index, which git may
-// refresh, is left out.
+// files returns the files below some folders, each with a digest. It leaves out the
+// index, which git may refresh.
 func files(t *testing.T, dirs ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -39,9 +39,9 @@ func files(t *testing.T, dirs ...string) map[string]string {
 	return all
 }
 
-// A granted folder opens no git data in it or around it: not the project's own git
-// folder, which is elsewhere in it, nor another repository's, with git: write or
-// without. What the question says is so.
+// A granted folder gives no access to git data in it or around it: neither to the
+// project's own git folder elsewhere in it, nor to another repository's, with or
+// without git: write. The question says so.
 func TestGrantedFoldersWithGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git: not on this machine")
@@ -55,7 +55,8 @@ func TestGrantedFoldersWithGit(t *testing.T) {
 		for r in ../other ../../own; do (cd $r && echo made >made && ` + commit + `); done
 		rm -f ../other/.git/HEAD
 		exit 0`
-	// At none, the path in the worktree's .git file leads out of the run's copy.
+	// At level none, the path in the worktree's .git file leads out of the run's
+	// copy.
 	for _, level := range []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial} {
 		for _, git := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, git: write is %v", level, git), func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestGrantedFoldersWithGit(t *testing.T) {
 	}
 }
 
-// The project's own commits do not come back when the project is in a granted folder,
+// The project's own commits are not applied if the project is in a granted folder,
 // and the question says so.
 func TestProjectInGrantedFolder(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {

@@ -56,9 +56,9 @@ func TestGitStatusInWorktrees(t *testing.T) {
 	}
 }
 
-// Without git: write, what only looks works in worktrees and submodules, and a
-// commit does not. With it, the commit comes back as data, and what else the run
-// left in the git folder does not.
+// Without git: write, commands that only read work in worktrees and submodules, and a
+// commit does not. With it, the commit is applied as data, and everything else that
+// the run left in the git folder is not.
 func TestCommitInWorktrees(t *testing.T) {
 	box := confined(t, sandbox.LevelFull)
 	tree := testdata.Packs("acme/git")

@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// A meddler is a log that has something happen right before the next decision is
-// written: after the call was prepared, and before it is done.
+// A meddler is a log that calls a function right before it writes the next decision:
+// after the call was prepared, and before it is done.
 type meddler struct {
 	gate.Recorder
 	do func()
@@ -31,9 +31,9 @@ func (m *meddler) AppendLazy(e audit.Entry) error {
 	return m.Recorder.AppendLazy(e)
 }
 
-// Under an answer for the chat, what is given is what was digested for it: bytes that
-// were compared with that are given as they were, whatever becomes of the files, and
-// nothing else is when the pack is another one at the end.
+// Under an answer for the chat, exactly what was digested is given: bytes that were
+// compared with the digest are given unchanged, whatever happens to the files, and
+// nothing else is given if the pack has changed at the end.
 func TestGivenUnderAGrant(t *testing.T) {
 	const tree = `
 -- given/SKILL.md --

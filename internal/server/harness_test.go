@@ -78,14 +78,13 @@ type world struct {
 	done   chan error
 	next   int
 	closed bool
-	// answer is what the client's user does with a question; nil: the client
-	// cannot ask.
+	// answer is how the client's user answers a question; nil: the client cannot ask.
 	answer func(message string, schema map[string]any) map[string]any
 	asked  []string         // the questions that came
 	notes  []map[string]any // the notifications that came
 }
 
-// setup is what a world is made of.
+// setup configures a world.
 type setup struct {
 	packs  packs.Options
 	store  *attach.Store // nil: no person attaches anything
@@ -118,7 +117,7 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 			Environ: os.Environ(),
 		},
 		gate: gate.Options{
-			// Without confinement, whatever this machine can do: most of what is
+			// Without confinement, even if this machine supports it: most of what is
 			// tested here does not depend on it. See confined for the rest.
 			Runner: newRunner(t, sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger,
 			Wait: 10 * time.Second,
@@ -147,8 +146,8 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 // space is the folder of the workspace of the world's only chat.
 func (w *world) space() string { return w.srv.everyChat()[0].workspaces.First().Dir }
 
-// confined has programs run at a level, and skips the test where this machine
-// does not have it.
+// confined makes programs run at a level, and skips the test if this machine does not
+// have it.
 func confined(t *testing.T, level sandbox.Level) option {
 	t.Helper()
 	r := newRunner(t, level)
@@ -227,7 +226,7 @@ func (w *world) raw(line string) {
 	}
 }
 
-// receive returns the next message that is no question and no notification.
+// receive returns the next message that is neither a question nor a notification.
 func (w *world) receive() map[string]any {
 	w.t.Helper()
 	for {
@@ -372,7 +371,7 @@ func (w *world) modern(method string, params map[string]any) map[string]any {
 	return w.receive()
 }
 
-// limited is a server under these limits.
+// limited sets a server's limits.
 func limited(l Limits) option { return func(s *setup) { s.server.Limits = l } }
 
 // listed returns the names of tools/list, in order.

@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// The question names each host, the program meets our proxy where it looks for one, and
-// what it was refused is in the result and in the log.
+// The question names each host, the program finds our proxy where it looks for one,
+// and what the run was refused is in the result and in the log.
 func TestNamedHosts(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// Whoever wants to know hears that a call waits, and that a program runs; a
-// token that is zero is a token.
+// A client that asked for progress is told that a call waits, and that a program
+// runs. A token that is zero is valid.
 func TestHTTPProgress(t *testing.T) {
 	needShell(t)
 	for _, modern := range []bool{false, true} {
@@ -65,8 +65,8 @@ func TestHTTPProgress(t *testing.T) {
 	}
 }
 
-// Page and terminal answer for clients that cannot ask, and a call that nobody
-// answers comes back with what to do.
+// The page and the terminal answer for clients that cannot ask, and a call that
+// nobody answers returns with what to do.
 func TestHTTPAnsweredElsewhere(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		w := newWorld(t, triage, everywhere(20*time.Second))
@@ -94,7 +94,8 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 		if e := c.Fails("approval_pending", "capability_packs_open_docs", args); e["approval_code"] != w.pending(1)[0].Code {
 			t.Errorf("error = %v, want the code in it", e)
 		}
-		// Another person's call is another one, and cannot use the answer.
+		// The same call of another person is a different one, and cannot use the
+		// answer.
 		w.decide(w.pending(1)[0].Code, queue.Once)
 		other := s.Newer(tokenGrace, nil)
 		if e := other.Fails("approval_pending", "capability_packs_open_docs", args); e["approval_code"] == "" {

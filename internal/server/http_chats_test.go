@@ -14,9 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// Nothing of one chat is in another: fifty at once, of both eras and transports,
-// some of one credential. Neither tools, nor grants, workspaces, resources or
-// notifications.
+// Fifty chats at once share nothing, in both eras and all transports, even if some
+// have the same credential: no tools, grants, workspaces, resources or notifications.
 func TestHTTPFiftyChats(t *testing.T) {
 	needShell(t)
 	const n = 50
@@ -31,7 +30,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 	var workspaces []string
 	news := make([][]*servertest.Stream, n)
 	kept := make([][]map[string]any, n) // what came on them
-	want := make([]map[string]bool, n)  // :: method, and the URI → whether it was to come
+	want := make([]map[string]bool, n)  // :: method and URI → whether it should come
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
@@ -42,7 +41,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 				c = s.Newer(who.Token, decide("chat"))
 			case 1:
 				c = s.Older(who.Token, decide("chat"))
-			default: // a session of its own with the token of another's
+			default: // a session of its own with another chat's token
 				who = people[i-1]
 				c = s.Older(who.Token, decide("chat"))
 			}
@@ -94,7 +93,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 						}
 					}
 				}
-				// Its own file is its own news.
+				// News about its own file is its own.
 				uri := "workspace://" + mine + "/made.txt"
 				if got := contentsOf(t, c.Ask("resources/read", map[string]any{"uri": uri})); got["text"] != "made\n" {
 					t.Errorf("chat %d has %v in its own workspace", i, got)
@@ -123,7 +122,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 			if got := slices.Contains(c.Listed(), "triage__greet"); got != enables {
 				t.Errorf("chat %d lists the tool: %v, want %v", i, got, enables)
 			}
-			// A grant of this chat holds here, and was asked for here.
+			// A grant of this chat holds here, and only here was the question asked.
 			asked := len(c.Asked)
 			c.OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
 			if len(c.Asked) != asked {
@@ -134,7 +133,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 					t.Errorf("chat %d is asked %q, want %s in it", i, q, who.Person)
 				}
 			}
-			// What one attaches, and the lists that this changes, are its own.
+			// What one chat attaches, and the lists that this changes, are its own.
 			prompts := func() bool {
 				return slices.Contains(field(objects(result(t, c.Ask("prompts/list", nil))["prompts"]), "name"), "triage")
 			}
@@ -153,7 +152,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 					want[i][method] = true
 				}
 			}
-			if enables { // the file's news takes its time
+			if enables { // news about the file takes a while
 				l := news[i][len(news[i])-1]
 				for !slices.ContainsFunc(kept[i], func(m map[string]any) bool { return m["method"] == "notifications/resources/updated" }) {
 					m := l.Next()
@@ -167,7 +166,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.Close() // which ends each stream after all that was to be said on it
+	s.Close() // this ends each stream, after everything due was sent on it
 	for i := range n {
 		got := make(map[string]bool)
 		for _, l := range news[i] {
@@ -211,7 +210,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 	}
 }
 
-// handlesOf are the handles of workspaces that a client can complete.
+// handlesOf returns the handles of workspaces that a client can complete.
 func handlesOf(c *servertest.Client) []string {
 	c.T.Helper()
 	r := result(c.T, c.Ask("completion/complete", map[string]any{
@@ -220,7 +219,7 @@ func handlesOf(c *servertest.Client) []string {
 	return texts(r["completion"].(map[string]any)["values"])
 }
 
-// uris are those of the file that programs make, of a few workspaces.
+// uris returns the URIs of the file that programs make, in several workspaces.
 func uris(handles []string) []string {
 	var all []string
 	for _, h := range handles[:min(2, len(handles))] {

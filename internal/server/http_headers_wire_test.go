@@ -21,10 +21,10 @@ import (
 )
 
 // Conversations over HTTP with status and headers, in testdata/wire/http. Each
-// section names the exchange it belongs to: "client open" is a request, and
-// "server open" what came for it since, with status and headers the first time,
-// and "the end" when nothing more comes. "leave open" closes it. $SESSION, $STATE
-// and $ASK stand for what the server gave last; TOKEN for the token.
+// section names its exchange: "client open" is a request, and "server open" is what
+// came for it since, beginning with status and headers, and with "the end" if nothing
+// more comes. "leave open" closes it. $SESSION, $STATE and $ASK stand for what the
+// server sent last; TOKEN for the token.
 func TestWireHeaders(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "wire", "http", "*.txtar"))
 	if err != nil || len(files) == 0 {
@@ -84,10 +84,10 @@ type httpTalk struct {
 	t     *testing.T
 	site  *servertest.Site
 	under map[string]*httpExchange // :: name → exchange
-	known map[string]string        // :: what stands in the conversation → what it stands for
+	known map[string]string        // :: placeholder in the conversation → its value
 }
 
-// A httpExchange is one request and what comes for it.
+// An httpExchange is one request and what comes back for it.
 type httpExchange struct {
 	leave context.CancelFunc
 	head  chan string // status and headers
@@ -95,7 +95,7 @@ type httpExchange struct {
 	lines chan string // messages; closed at the end
 }
 
-// shown are the headers that a conversation has.
+// shown are the headers that conversations show.
 var shown = [...]string{"Allow", "Cache-Control", "Content-Type", "Mcp-Session-Id", "WWW-Authenticate", "X-Accel-Buffering"}
 
 func (h *httpTalk) ask(name, text string) {
@@ -155,7 +155,7 @@ func (h *httpTalk) ask(name, text string) {
 	}()
 }
 
-// answer is what came of an exchange: as many lines as are wanted.
+// answer returns what came for an exchange: as many lines as are wanted.
 func (h *httpTalk) answer(name, want string) string {
 	h.t.Helper()
 	x := h.under[name]
@@ -194,7 +194,8 @@ func (h *httpTalk) answer(name, want string) string {
 	return got.String()
 }
 
-// plain keeps what is to be known of a text, and has its name in its place.
+// plain remembers the values in a text that later requests need, and replaces them
+// with their names.
 func (h *httpTalk) plain(text string) string {
 	h.t.Helper()
 	for _, before := range []string{"Mcp-Session-Id: ", "sessionId="} {

@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// One chat's files, prompts and subscriptions are nothing to another, in either
-// era: over HTTP, every request has a session of its own, and what a client
-// subscribed to outlives the request.
+// One chat's files, prompts and subscriptions do not affect another, in either era.
+// Over HTTP every request has its own session, and a client's subscriptions outlive
+// the request.
 func TestHTTPResources(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)
@@ -38,7 +38,7 @@ func TestHTTPResources(t *testing.T) {
 		if e, _ := read(grace, made)["error"].(map[string]any); e == nil || e["code"] == float64(toolerr.RPCNotGiven) {
 			t.Errorf("modern %v: another's file = %v, want that there is none", modern, e)
 		}
-		// What one allowed for her chat, the other is asked about.
+		// What one person allowed for her chat, the other is still asked about.
 		const steps = "skill://triage/docs/steps.md"
 		if got := contentsOf(t, read(ada, steps)); got["text"] == "" {
 			t.Errorf("modern %v: %v", modern, got)
@@ -66,7 +66,7 @@ func TestHTTPResources(t *testing.T) {
 		}
 		for _, c := range w.srv.everyChat() {
 			if c.workspaces.First().Handle == ran["workspace"] {
-				// At once: a file that is half written is another change.
+				// Replace it at once: a half-written file would be another change.
 				other := filepath.Join(t.TempDir(), "made.txt")
 				if err := os.WriteFile(other, []byte("made anew"), 0o644); err != nil {
 					t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // The conversations of testdata/wire are the same over HTTP, message by message,
-// but for what belongs to a connection.
+// except for what belongs to a connection.
 func TestWireHTTP(t *testing.T) {
 	if *update {
 		t.Skip("the conversations are written from standard input and output")
@@ -25,7 +25,8 @@ func TestWireHTTP(t *testing.T) {
 		files []string
 		of    func(*testing.T, *servertest.Site) *talker
 	}{
-		// Over /mcp each era has a chat of its own, and nothing is refused by its order.
+		// Over /mcp each era has its own chat, and nothing is refused because of its
+		// order.
 		"streamable": {[]string{
 			"legacy", "legacy_cancel", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_cancel", "modern_denied",
 			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills",
@@ -38,7 +39,8 @@ func TestWireHTTP(t *testing.T) {
 		for _, file := range over.files {
 			t.Run(name+"/"+file, func(t *testing.T) {
 				file := filepath.Join("testdata", "wire", file+".txtar")
-				// The conversations are about the protocol: prompts do what they do there.
+				// The conversations are about the protocol: here prompts act without
+				// a question.
 				w := worldOf(t, file, func(s *setup) { s.gate.Prompts = gate.PromptsAllow })
 				s := newSite(t, w, func(o *httpd.Options) { o.Credentials = []httpd.Credential{{Token: tokenAda}} })
 				talker := over.of(t, s)
@@ -49,7 +51,7 @@ func TestWireHTTP(t *testing.T) {
 	}
 }
 
-// overSSE says each line on a connection of HTTP+SSE.
+// overSSE sends each line on a connection of HTTP+SSE.
 func overSSE(t *testing.T, s *servertest.Site) *talker {
 	o := s.SSE(tokenAda)
 	return &talker{
@@ -62,12 +64,12 @@ func overSSE(t *testing.T, s *servertest.Site) *talker {
 	}
 }
 
-// streamable posts each line, and hears what comes on all the streams.
+// streamable posts each line, and receives what comes on all the streams.
 func streamable(t *testing.T, s *servertest.Site) *talker {
 	c := s.Client(tokenAda)
 	lines := make(chan map[string]any, 64)
 	var under sync.WaitGroup
-	open := make(map[string]context.CancelFunc) // :: id of a request of the newer era → what closes its stream
+	open := make(map[string]context.CancelFunc) // :: id of a request of the newer era → closes its stream
 	post := func(ctx context.Context, line string, modern bool) {
 		at := inEra(c, modern)
 		resp, err := (&http.Client{Transport: s.Transport}).Do(at.Request(ctx, "POST", "/mcp", []byte(line)))
@@ -120,7 +122,7 @@ func streamable(t *testing.T, s *servertest.Site) *talker {
 				t.Fatal(err)
 			}
 			if stop := open[wire.ReadParams(m.Params).CancelledID()]; stop != nil && m.Method == "notifications/cancelled" {
-				stop() // which is how the newer era does it here
+				stop() // in the newer era, this cancels the request
 				return
 			}
 			ctx, stop := context.WithCancel(context.Background())
@@ -130,7 +132,7 @@ func streamable(t *testing.T, s *servertest.Site) *talker {
 				open[string(m.ID)] = stop
 			}
 			if m.Method == "initialize" || m.Method == "" || m.ID == nil {
-				post(ctx, line, modern) // what follows relies on it
+				post(ctx, line, modern) // what follows depends on it
 				return
 			}
 			under.Go(func() { post(ctx, line, modern) })
@@ -138,7 +140,7 @@ func streamable(t *testing.T, s *servertest.Site) *talker {
 	}
 }
 
-// inEra is the client as it is in one era.
+// inEra returns the client restricted to one era.
 func inEra(c *servertest.Client, modern bool) *servertest.Client {
 	return &servertest.Client{T: c.T, Site: c.Site, Token: c.Token, Session: c.Session, Modern: modern}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// "Always" for a command is about the script that it names, as it is.
+// "Always" for a command covers the script that it names, with its current bytes.
 func TestChangedScriptAsksAgain(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage, func(s *setup) { s.gate.Grants = new(kept) })

@@ -15,13 +15,13 @@ import (
 )
 
 // TestJSONPasses counts how often our code reads or writes the arguments of one call
-// that runs, as JSON, from the arrival of its message to the log: alone, or as a part of
-// more. It needs an encoding/json that reports each pass: see scripts/json-passes.sh.
-// What the library does is not counted. The argument has characters that JSON escapes,
-// so that nobody is spared a pass by luck.
+// that runs, as JSON, from the arrival of its message to the log, alone or as part of
+// something larger. It needs an encoding/json that reports each pass: see
+// scripts/json-passes.sh. The library's passes do not count. The argument has
+// characters that JSON escapes, so that no pass is skipped by luck.
 func TestJSONPasses(t *testing.T) {
 	needShell(t)
-	const most = 5 // the frame is checked, the arguments are read, written once, and once for the log; and the program gets them
+	const most = 5 // check the frame, read the arguments, write them once, write them for the log, give them to the program
 	const mark = "marked \"argument\"\n"
 	for name, of := range map[string]struct {
 		tool string
@@ -38,7 +38,7 @@ func TestJSONPasses(t *testing.T) {
 	} {
 		for how, answer := range map[string]string{"asked about": "once", "under an answer for the chat": "chat"} {
 			if of.tool == toolExec && answer == "chat" {
-				continue // it is for exactly this command
+				continue // such an answer covers only this exact command
 			}
 			t.Run(name+" "+how, func(t *testing.T) {
 				w := newWorld(t, workbench+reader)
@@ -91,8 +91,8 @@ description: Reads.
 exec cat >/dev/null
 `
 
-// ours returns which of our functions called encoding/json; empty when it is another's
-// or a test's.
+// ours returns which of our functions called encoding/json; empty if the caller is
+// not ours, or is a test.
 func ours() string {
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(3, pc)])

@@ -15,21 +15,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// A lane is a client that speaks one era of the protocol on one transport, in
-// raw messages. "$META" in a message stands for what a request of its era says
-// about its client.
+// A lane is a client that speaks one era of the protocol on one transport, in raw
+// messages. "$META" in a message stands for the _meta of a request of its era.
 type lane struct {
 	t      *testing.T
 	w      *world
 	modern bool
-	// own says that each request has an answer of its own, which is Streamable
-	// HTTP. Elsewhere there is one stream for all.
+	// own says that each request has its own response, as in Streamable HTTP.
+	// Otherwise there is one stream for all.
 	own bool
 	web *servertest.Client // nil on stdio
-	// say sends a message. The function it returns waits for the status that it
-	// got; on stdio there is none, and it is 0.
+	// say sends a message. The function it returns waits for the HTTP status and
+	// returns it; on stdio it returns 0.
 	say func(message string) (status func() int)
-	// leave ends the connection, or the stream of what was said last.
+	// leave ends the connection, or the stream of the last message.
 	leave func()
 	heard chan map[string]any // what the server says, on all streams
 	next  int                 // id of the client's next request
@@ -81,7 +80,7 @@ func (l *lane) overStreamable(s *servertest.Site) {
 		message = l.fill(message)
 		one, leave := context.WithCancel(ctx)
 		l.leave = leave
-		// The headers are those of the message itself, whatever stands around it.
+		// The headers are those of the message itself, without what surrounds it.
 		r := l.web.Request(one, "POST", "/mcp", []byte(strings.Trim(message, "\xef\xbb\xbf\r\n")))
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(message)), int64(len(message))
 		status := make(chan int, 1)
@@ -135,7 +134,7 @@ func (l *lane) hear(data []byte) bool {
 	return true
 }
 
-// receive returns the next message of the server's.
+// receive returns the server's next message.
 func (l *lane) receive() map[string]any {
 	l.t.Helper()
 	select {
@@ -163,8 +162,8 @@ func (l *lane) initialize(capabilities string) {
 	l.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)()
 }
 
-// serves makes sure that the server goes on: what comes next is the answer to a
-// new request.
+// serves makes sure that the server goes on: the next message is the answer to a new
+// request.
 func (l *lane) serves(after string) {
 	l.t.Helper()
 	l.next++
@@ -175,8 +174,8 @@ func (l *lane) serves(after string) {
 	}
 }
 
-// cancel cancels a request as the lane's era and transport have it: the newer
-// era closes the stream where there is one for each request.
+// cancel cancels a request in the way of the lane's era and transport: the newer era
+// closes the request's stream, if it has its own.
 func (l *lane) cancel(id string) {
 	if l.own && l.modern {
 		l.leave()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// lastIfOffered is a user who allows for the chat wherever that is offered.
+// lastIfOffered is a user who allows for the chat whenever that is offered.
 func lastIfOffered(offered *bool) func(string, map[string]any) map[string]any {
 	return func(_ string, schema map[string]any) map[string]any {
 		decision := schema["properties"].(map[string]any)["decision"].(map[string]any)
@@ -23,8 +23,8 @@ func lastIfOffered(offered *bool) func(string, map[string]any) map[string]any {
 	}
 }
 
-// §9.13: an answer for the chat does not hold after a file changed that the
-// command could read, in whatever way its arguments name it, or by itself.
+// §9.13: an answer for the chat ends when a file changes that the command could read,
+// whether its arguments name it, in any way, or the command reads it by itself.
 func TestLastingAnswers(t *testing.T) {
 	needShell(t)
 	large := func(t *testing.T, dir string) {
@@ -42,10 +42,10 @@ func TestLastingAnswers(t *testing.T) {
 		about   string
 		command string
 		args    []string // WS is the workspace, OUT another folder
-		large   string   // a folder with more than can be bound
+		large   string   // a folder with more files than can be bound
 		offered bool
 		change  string // the file that changes after the answer
-		asks    bool   // and the call after that
+		asks    bool   // whether the call after that asks
 	}{
 		{about: "a script", args: []string{"r.sh"}, change: "WS/r.sh", offered: true, asks: true},
 		{about: "an option's file", args: []string{"-c", "true", "-fr.sh"}, change: "WS/r.sh", offered: true, asks: true},
@@ -137,7 +137,7 @@ func TestLastingAnswers(t *testing.T) {
 	}
 }
 
-// filled is a path of a table in the folders of a test.
+// filled replaces the placeholders of a table's path with the folders of a test.
 func filled(path, ws, out string) string {
 	for _, part := range [][2]string{{"WS", ws}, {"OUT", out}} {
 		for i := 0; i+len(part[0]) <= len(path); i++ {

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // longText is a description that is too long.
 func longText() string { return strings.TrimSpace(strings.Repeat("word ", 1000)) }
 
-// odd has tools whose declarations some clients would choke on.
+// odd has tools whose declarations some clients cannot handle.
 const odd = `
 -- odd/SKILL.md --
 ---
@@ -51,8 +51,8 @@ description: Long.
 
 var listedName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// What every tool must be, so that no client drops it, or all of them: see
-// what real clients do with names, descriptions and schemas.
+// What must hold for every tool, so that no client drops it, or drops all of them. It
+// follows from what real clients do with names, descriptions and schemas.
 func TestEveryListedTool(t *testing.T) {
 	w := newWorld(t, triage+strings.ReplaceAll(odd, "LONG", longText())+toolPack("many", "one", "two"))
 	w.answer = decide("once")
@@ -100,14 +100,14 @@ func TestEveryListedTool(t *testing.T) {
 			}
 		}
 	}
-	// Checked against the schema as it was declared.
+	// The arguments are checked against the schema as it was declared.
 	w.fails("invalid_arguments", "odd__either", map[string]any{})
 	w.fails("invalid_arguments", "odd__loose", map[string]any{"never": 1})
 	w.ok("odd__either", map[string]any{"a": "x"})
 }
 
-// noBooleans finds boolean subschemas; "additionalProperties": false is fine
-// with every client, and true with none of ours.
+// noBooleans finds boolean subschemas. Every client accepts "additionalProperties":
+// false, and no schema of ours has it true.
 func noBooleans(t *testing.T, at string, schema map[string]any) {
 	t.Helper()
 	for key, v := range schema {
@@ -172,7 +172,7 @@ func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
 // budget is what a model may get before its first call, in bytes of JSON.
 const budget = 8 << 10
 
-// However many packs there are, and in whatever language they are described.
+// This holds for any number of packs, in any language.
 func TestBudget(t *testing.T) {
 	for _, c := range []struct {
 		name, description string
@@ -196,7 +196,7 @@ func TestBudget(t *testing.T) {
 		if n := utf16Len(instructions); n > maxInstructions {
 			t.Errorf("%s: the instructions have %d characters, want at most %d", c.name, n, maxInstructions)
 		}
-		// Ids go before descriptions, and none is there twice.
+		// Ids take precedence over descriptions, and none appears twice.
 		named := 0
 		for i := range c.count {
 			switch n := strings.Count(instructions, fmt.Sprintf("team/pack-%04d", i)); n {
@@ -231,7 +231,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// size is how long v is as JSON, without the escapes that are for HTML.
+// size returns how long v is as JSON, without the escapes for HTML.
 func size(t *testing.T, v any) int {
 	t.Helper()
 	var b bytes.Buffer
@@ -243,8 +243,7 @@ func size(t *testing.T, v any) int {
 	return b.Len()
 }
 
-// With dotted names, a call under either spelling works, and so it does
-// without.
+// With dotted names, calls under both spellings work, and also without.
 func TestDottedNames(t *testing.T) {
 	for _, dotted := range []bool{false, true} {
 		w := newWorld(t, triage, func(s *setup) { s.server.Dotted = dotted })
@@ -269,7 +268,7 @@ func TestDottedNames(t *testing.T) {
 		for _, name := range []string{"capability_packs_open_docs", "capability_packs.open_docs"} {
 			w.ok(name, map[string]any{"pack_id": "triage"})
 		}
-		// What is said of a tool elsewhere names it as the list does.
+		// Texts about a tool use the name in the list.
 		w.put("triage/large.txt", strings.Repeat("x", maxResource+1), 0o644)
 		e, _ := w.request("resources/read", map[string]any{"uri": "skill://triage/large.txt"})["error"].(map[string]any)
 		if text := fmt.Sprint(e["message"]); !strings.Contains(text, "call "+prefix+"read_file") {
@@ -278,8 +277,8 @@ func TestDottedNames(t *testing.T) {
 	}
 }
 
-// A pack does not have clients copy arguments into HTTP headers; a parameter
-// may be called what it likes.
+// A pack cannot make clients copy arguments into HTTP headers. Parameters may have
+// any name.
 func TestNoParamHeaders(t *testing.T) {
 	w := newWorld(t, `
 -- a/SKILL.md --
@@ -311,9 +310,8 @@ description: A.
 	t.Error("the tool is not listed")
 }
 
-// A list that has a pack's tools does not say that the pack has none, or the other way
-// round: what it says in two places is of one look at the files, whatever becomes of
-// them in between.
+// A list that has a pack's tools does not say that the pack has none, or the reverse:
+// both come from one look at the files, whatever happens to them in between.
 func TestListIsOfOneLook(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = decide("chat")
@@ -337,8 +335,8 @@ func TestListIsOfOneLook(t *testing.T) {
 	t.Error("the list says that the pack has tools, and has none of them")
 }
 
-// specs/capability-packs.md §5.3: the instructions teach each thing that it
-// requires, naming the tools as the list has them.
+// specs/capability-packs.md §5.3: the instructions explain everything that it
+// requires, with the tools' names as in the list.
 func TestBootstrap(t *testing.T) {
 	w := newWorld(t, triage)
 	instructions := w.initialize()["instructions"].(string)

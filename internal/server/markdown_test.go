@@ -97,7 +97,7 @@ func TestMarkdownToolRuns(t *testing.T) {
 	got := w.ok("notes__show", map[string]any{"text": "a; $(id) `id`\n{{count}}", "loud": true})
 	pack := filepath.Join(w.root, "notes")
 	want := "[a; $(id) `id`\n{{count}}][--loud][-n][2][a  b][$HOME]\n" + project + "\nnotes|" + pack + "|Dev\n"
-	// Where standard error stands among the others is about.
+	// It is not defined where exactly standard error appears in the mixed output.
 	text, both := got["output"].(string)
 	both = both && strings.Contains(text, "to standard error\n")
 	if strings.Replace(text, "to standard error\n", "", 1) != want || !both || got["success"] != true || got["ok"] != true || got["exit_code"] != 0.0 || got["stdout"] != nil || got["stderr"] != nil {
@@ -109,7 +109,8 @@ func TestMarkdownToolRuns(t *testing.T) {
 	if !isError || failed["success"] != false || failed["exit_code"] != 3.0 || failed["truncated"] != true {
 		t.Errorf("notes__fail = %v (isError %v), want a failure with exit code 3", failed, isError)
 	}
-	// Section 4.2: the first and the last 2 KiB, and what is between is named.
+	// Section 4.2: the first and the last 2 KiB are shown, and what is between is
+	// named.
 	if !strings.HasPrefix(output, "line 0\n") || !strings.HasSuffix(output, "line 999\nthe end\n") || !strings.Contains(output, "truncated") || len(output) > 4096+100 {
 		t.Errorf("notes__fail has the output %q (%d bytes), want its first and last 2 KiB", output, len(output))
 	}
@@ -126,7 +127,7 @@ func TestMarkdownToolRuns(t *testing.T) {
 	}
 }
 
-// The real files run, those of their programs that are here.
+// The real files run, if their programs are installed.
 func TestMarkdownRealFilesRun(t *testing.T) {
 	for _, tt := range []struct {
 		file, tool, program string

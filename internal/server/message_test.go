@@ -15,8 +15,8 @@ func TestNotUTF8(t *testing.T) {
 	}
 }
 
-// The refusal of a line that is too long has the request's id, when it is
-// plainly there.
+// The refusal of a line that is too long has the request's id, if the beginning of
+// the line clearly shows it.
 func TestLongLineID(t *testing.T) {
 	w := newWorld(t, "", limited(Limits{Request: 9000}))
 	long := strings.Repeat("x", 10_000)
@@ -25,7 +25,8 @@ func TestLongLineID(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":"tools/call","id":"\u0041","params":{"x":"` + long + `"}}`, `"\u0041"`},
 		{`{"params":{"id":1},"id":-3,"method":"x","y":"` + long + `"}`, `-3`},
 		{"\xef\xbb\xbf" + ` {"id":7,"method":"x","params":"` + long + `"}`, `7`},
-		// Not plainly: behind what is long, of another kind, of an answer, cut off.
+		// Unclear cases: behind a long part, of another type, in an answer, or cut
+		// off.
 		{`{"jsonrpc":"2.0","method":"x","params":{"id":1,"x":"` + long + `"},"id":7}`, `null`},
 		{`{"id":{},"method":"x","params":"` + long + `"}`, `null`},
 		{`{"id":7,"result":"` + long + `"}`, `null`},
@@ -42,7 +43,7 @@ func TestLongLineID(t *testing.T) {
 	}
 }
 
-// Requests in flight may have so many bytes together, and no more.
+// The requests in flight may only have so many bytes together.
 func TestTooManyBytes(t *testing.T) {
 	w := newWorld(t, triage, func(s *setup) { s.gate.Wait = 5 * time.Minute })
 	w.answer = func(string, map[string]any) map[string]any { return nil }
@@ -69,7 +70,7 @@ func TestTooManyBytes(t *testing.T) {
 	if m := next(); m["result"] == nil {
 		t.Errorf("the first call = %.200v, want a result", m)
 	}
-	// Its bytes are free again, as soon as the call is put away.
+	// Its bytes are free again once the call is cleaned up.
 	for tries := 0; ; tries++ {
 		call(3000 + tries)
 		if m := next(); m["method"] == "elicitation/create" {

@@ -13,10 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What clients show: the server has a title, a page and a small icon of its own;
-// tools, prompts, resources and templates have titles. Only the server has an
-// icon: a picture for each would be the same one many times, and a pack's own
-// could be anybody's.
+// What clients show: the server has a title, a page and a small icon; tools, prompts,
+// resources and templates have titles. Only the server has an icon: icons for all
+// would show the same picture many times, and a pack's own icon could be anything.
 func TestTitlesAndIcons(t *testing.T) {
 	w := newWorld(t, triage+shelf)
 	w.answer = decide("once")
@@ -75,8 +74,8 @@ func TestTitlesAndIcons(t *testing.T) {
 	}
 }
 
-// Nothing of what a chat sees may be kept: whatever is given says so, and so does
-// what comes of a question.
+// Nothing that a chat sees may be cached: every result says so, also one that follows
+// a question.
 func TestNothingIsCached(t *testing.T) {
 	w := newWorld(t, triage+shelf)
 	for method, params := range map[string]map[string]any{
@@ -96,7 +95,7 @@ func TestNothingIsCached(t *testing.T) {
 	}
 }
 
-// The list is the same whatever was enabled first, and each time it is asked for.
+// The list is the same whatever was enabled first, and each time it is requested.
 func TestOrderOfTools(t *testing.T) {
 	var lists [][]string
 	ids := []string{"b", "a", "triage"}
@@ -122,17 +121,17 @@ func TestOrderOfTools(t *testing.T) {
 	}
 }
 
-// A version that nobody has gets one that we have, and a client that wants another
-// goes away.
+// A client that asks for an unknown version gets one that we support; if it wants
+// another, it disconnects.
 func TestInitializeVersions(t *testing.T) {
 	for asked, want := range map[string]string{
 		`"2024-11-05"`: "2024-11-05", `"2025-03-26"`: "2025-03-26", `"2025-06-18"`: "2025-06-18", `"2025-11-25"`: "2025-11-25",
 		`"2099-01-01"`: "2025-11-25", `"1999-01-01"`: "2025-11-25", `"latest"`: "2025-11-25", `"2026-07-28"`: "2025-11-25",
-		`""`: "2025-03-26", // what the protocol takes when nothing is said
+		`""`: "2025-03-26", // the protocol's default
 	} {
 		onEveryLane(t, "", func(t *testing.T, l *lane) {
 			if l.modern {
-				return // which has no initialize
+				return // this era has no initialize
 			}
 			l.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":` + asked + `,"capabilities":{},"clientInfo":{"name":"lane","version":"1"}}}`)
 			r, _ := l.receive()["result"].(map[string]any)

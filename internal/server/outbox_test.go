@@ -17,8 +17,8 @@ import (
 
 const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
 
-// A client that does not read keeps the server neither from taking its input
-// nor from ending.
+// A client that does not read keeps the server neither from reading its input nor
+// from ending.
 func TestNotRead(t *testing.T) {
 	for _, c := range []struct {
 		how string
@@ -32,7 +32,7 @@ func TestNotRead(t *testing.T) {
 				unread, out := io.Pipe()
 				ended := make(chan error, 1)
 				go func() { ended <- wire.ServeStdio(ctx, w.srv, in, out) }()
-				// All of it is taken.
+				// The server reads all of it.
 				io.WriteString(input, hello)
 				for i := range 2 * maxConcurrent {
 					fmt.Fprintf(input, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", i+1)
@@ -61,7 +61,7 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
-// What a client lets pile up is bounded: the connection is ended.
+// What waits for a client that does not read is bounded: the connection is closed.
 func TestPiledUp(t *testing.T) {
 	w := newWorld(t, "")
 	in, input := io.Pipe()
@@ -83,7 +83,7 @@ func TestPiledUp(t *testing.T) {
 	}
 }
 
-// library is one whose Catalog does something first.
+// library is one whose Catalog first calls a function.
 type library struct {
 	before func(context.Context)
 	real   Library

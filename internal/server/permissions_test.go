@@ -42,7 +42,7 @@ description: Deploys.
 eval "$1"
 `
 
-// lives has the server started by whoever lives there.
+// lives makes the user of this house start the server.
 func lives(h servertest.House, grants ...plan.Opening) option {
 	return func(s *setup) {
 		s.server.Environ = []string{
@@ -52,7 +52,7 @@ func lives(h servertest.House, grants ...plan.Opening) option {
 	}
 }
 
-// deployWorld is a world with the pack enabled.
+// deployWorld returns a world with the pack enabled.
 func deployWorld(t *testing.T, options ...option) *world {
 	t.Helper()
 	needShell(t)
@@ -110,8 +110,8 @@ func TestGrantedVariables(t *testing.T) {
 		t.Errorf("the value is in a log (%v)", err)
 	}
 
-	// A grant for another tool is none; a command that the model writes has its
-	// own name.
+	// A grant for another tool does not count, and commands that the model writes
+	// have a kind of their own.
 	got = w.ok("deploy__in_project", map[string]any{"script": `echo "${STAGE-unset}"`})
 	if got["stdout"] != "unset\n" {
 		t.Errorf("STAGE of another tool = %q, want it unset", got["stdout"])
@@ -127,8 +127,7 @@ func TestGrantedVariables(t *testing.T) {
 	}
 }
 
-// Names of packs are whoever's made them: those that nobody vouches for get
-// nothing.
+// Anybody can choose the name of a pack: untrusted packs get nothing.
 func TestGrantsAreForTrustedPacks(t *testing.T) {
 	h := servertest.NewHouse(t)
 	grant := plan.Opening{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.In(".config", "gh")}, Home: true}
@@ -143,7 +142,7 @@ func TestGrantsAreForTrustedPacks(t *testing.T) {
 	}
 }
 
-// A pack that holds the whole home runs nothing.
+// A pack that contains the whole home runs nothing.
 func TestPackHoldsHome(t *testing.T) {
 	w := newWorld(t, strings.ReplaceAll(deploy, "acme/deploy/", "deploy/"), func(s *setup) {
 		s.server.Environ = append(slices.Clone(s.server.Environ), "HOME="+filepath.Join(s.packs.Roots[0].Dir, "deploy", "x"))
@@ -157,7 +156,7 @@ func TestPackHoldsHome(t *testing.T) {
 	}
 }
 
-// A boxer is a runner with any level, which runs nothing.
+// A boxer is a runner that reports any level, and runs nothing.
 type boxer struct {
 	box    sandbox.Report
 	result *sandbox.Result
@@ -170,8 +169,8 @@ func (b *boxer) Run(context.Context, sandbox.Policy, sandbox.Command) (*sandbox.
 	return b.result, b.err
 }
 
-// What cannot be confined as it must be is refused before anybody is asked,
-// with what would help.
+// What cannot be confined as required is refused before anybody is asked, with what
+// would help.
 func TestSandboxUnavailable(t *testing.T) {
 	const help = "set kernel.unprivileged_userns_clone to 1"
 	for _, c := range []struct {
@@ -271,8 +270,8 @@ func TestResultOfAConfinedRun(t *testing.T) {
 	}
 }
 
-// At each level that this machine has: what is granted is there, and what is
-// not granted is not.
+// At each level that this machine has, a run can use what is granted, and nothing
+// else.
 func TestConfinedRuns(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the test's packs are POSIX scripts")
@@ -306,7 +305,7 @@ func TestConfinedRuns(t *testing.T) {
 					t.Errorf("the question does not say where the link leads:\n%s", w.lastQuestion())
 				}
 			})
-			// Another tool has none of it, and the project.
+			// Another tool gets only the project.
 			got = w.ok("deploy__in_project", map[string]any{"script": `
 				echo x > made && echo wrote
 				cat ~/.config/gh/hosts.yml "$OLDPWD" ../.config/gh/hosts.yml || echo no hosts
@@ -331,8 +330,8 @@ func TestConfinedRuns(t *testing.T) {
 	}
 }
 
-// With review: all, nothing is applied before a person has seen it: by the tool's
-// own wish, or by the user's, for packs that they do not trust too.
+// With review: all, nothing is applied before a person has seen it. The tool can ask
+// for that, and so can the user, also for untrusted packs.
 func TestReviewAll(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the test's packs are POSIX scripts")

@@ -19,12 +19,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// copied has runs started from private copies of packs, as the program does.
+// copied starts runs from private copies of packs, as the program does.
 func copied(t *testing.T) option {
 	return func(s *setup) { s.gate.Copies = copies.Open(filepath.Join(t.TempDir(), "copies"), copies.Options{}) }
 }
 
-// countPreparations counts how often calls of a tool of ours are prepared.
+// countPreparations counts how often calls of one of our tools are prepared.
 func countPreparations(w *world, tool string) *atomic.Int32 {
 	n := new(atomic.Int32)
 	base := w.srv.base[tool]
@@ -36,8 +36,8 @@ func countPreparations(w *world, tool string) *atomic.Int32 {
 	return n
 }
 
-// A call is prepared once, and again only after somebody was waited for: a person,
-// or another run.
+// A call is prepared once, and again only if it waited for a person or for another
+// run.
 func TestPreparedOnce(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, deploy, copied(t), limited(Limits{Runs: 1}))
@@ -69,7 +69,7 @@ func TestPreparedOnce(t *testing.T) {
 	w.ok(execMethod, exec)
 	is("a command under an answer for the chat", execs, 1)
 
-	// One that has to wait for its place.
+	// A call that has to wait for its place.
 	call := func(id, name string, args map[string]any) {
 		w.send(map[string]any{"id": id, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args}})
 	}
@@ -87,9 +87,9 @@ func TestPreparedOnce(t *testing.T) {
 	is("the command that waited", execs, 2)
 }
 
-// What is allowed and then becomes something else does not run, though the call is
-// not prepared again: here it changes after the call was prepared, and before the
-// decision is in the log.
+// What was allowed and then changed does not run, although the call is not prepared
+// again. Here it changes after the call was prepared, and before the decision is
+// logged.
 func TestChangedAfterItWasPrepared(t *testing.T) {
 	needShell(t)
 	const tree = deploy + `
@@ -194,7 +194,8 @@ description: B.
 	}
 }
 
-// startMeddler does something once, right before the line about the start of a run.
+// startMeddler calls a function once, right before the log line about the start of a
+// run.
 type startMeddler struct {
 	gate.Recorder
 	do func()
@@ -217,8 +218,8 @@ func (m *startMeddler) meddle(e audit.Entry) {
 	}
 }
 
-// A file that changes after the run had its place, and before it had its turn in the
-// folder, is seen though it did not have to wait for the turn.
+// A file that changes after the run has its place, and before it has its turn in the
+// folder, is noticed even if the run did not have to wait for the turn.
 func TestChangedBeforeItsTurn(t *testing.T) {
 	const tree = `
 -- bound/SKILL.md --
@@ -258,8 +259,8 @@ description: B.
 	}
 }
 
-// A run that waited for its turn in a folder, behind one that changed there what its
-// answer is bound to, is not started.
+// A run does not start if it waited for its turn in a folder behind a run that
+// changed what its answer is bound to.
 func TestChangedWhileItWaitedForItsTurn(t *testing.T) {
 	const tree = deploy + `
 -- bound/SKILL.md --
@@ -313,7 +314,7 @@ description: B.
 			if message, _ := e["message"].(string); got["isError"] != true || !strings.Contains(message, "changed after it was allowed") {
 				t.Errorf("the run that waited = %v, want that it is withheld", got)
 			}
-			// The next one asks about the file as it is.
+			// The next call asks about the file as it is now.
 			asked := len(w.asked)
 			w.ok("bound__run", nil)
 			if len(w.asked) != asked+1 {

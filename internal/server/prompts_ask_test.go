@@ -16,12 +16,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// asksAll takes nobody's word that a person chose a prompt.
+// asksAll does not believe any client that a person chose a prompt.
 func asksAll(s *setup) { s.gate.Prompts = gate.PromptsAsk }
 
-// TestPromptsThatAsk: where the client's word is not enough, a prompt is asked
-// about as the model's calls are, in both eras, and happens only when a person
-// allows it.
+// TestPromptsThatAsk: if the client's word is not enough, a prompt is asked about
+// like the model's calls, in both eras, and only happens if a person allows it.
 func TestPromptsThatAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		option option
@@ -80,7 +79,7 @@ func TestPromptsThatAsk(t *testing.T) {
 						t.Errorf("%v, denied = %v, want %d", params, reply, toolerr.RPCNotGiven)
 					}
 				}
-				// Having less is nothing to ask about.
+				// Taking something away needs no question.
 				asked := len(w.asked)
 				message(t, w.prompt("detach", map[string]any{"pack_id": "acme/deep"}))
 				if len(w.asked) != asked {
@@ -91,8 +90,8 @@ func TestPromptsThatAsk(t *testing.T) {
 	}
 }
 
-// A prompt that nobody can be asked about in the client waits for the page and
-// the terminal, as a call does; without these it is denied.
+// If nobody can be asked about a prompt in the client, it waits for the page and the
+// terminal, as a call does. Without these it is denied.
 func TestPromptsThatWait(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		w := newWorld(t, prompted, asksAll, everywhere(50*time.Millisecond))
@@ -124,8 +123,8 @@ func TestPromptsThatWait(t *testing.T) {
 	}
 }
 
-// TestPromptsOverHTTP: whoever has the token says that a person chose it, so a
-// person is asked, under the name of the token.
+// TestPromptsOverHTTP: anybody with the token could claim that a person chose a
+// prompt, so a person is asked, under the name of the token.
 func TestPromptsOverHTTP(t *testing.T) {
 	w := newWorld(t, prompted)
 	s := newSite(t, w)
@@ -145,7 +144,7 @@ func TestPromptsOverHTTP(t *testing.T) {
 	if e, _ := mute.Ask("prompts/get", map[string]any{"name": "review"})["error"].(map[string]any); e["code"] != float64(toolerr.RPCNotGiven) {
 		t.Errorf("a client that cannot ask got %v, want a denial", e)
 	}
-	// Unless its word is taken.
+	// Unless the configuration believes the client.
 	w = newWorld(t, prompted, func(s *setup) { s.gate.Prompts = gate.PromptsAllow })
 	message(t, newSite(t, w).Newer(tokenGrace, nil).Ask("prompts/get", map[string]any{"name": "review"}))
 	for _, e := range w.entries() {
@@ -155,8 +154,8 @@ func TestPromptsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAlwaysOfAnUnnamedToken: what the user of this machine always allows, whoever
-// has a token without a name may not, unless only this machine reaches the server.
+// TestAlwaysOfAnUnnamedToken: what the user of this machine always allows does not
+// hold for a token without a name, unless only this machine can reach the server.
 func TestAlwaysOfAnUnnamedToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		options httpd.Options

@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-// prompted are packs with prompts, and without.
+// prompted holds packs with prompts, and packs without.
 const prompted = `
 -- review/SKILL.md --
 ---
@@ -59,7 +59,7 @@ description: In a folder with a space.
 ---
 `
 
-// message is the text of a prompt of one message.
+// message returns the text of a prompt with one message.
 func message(t *testing.T, reply map[string]any) string {
 	t.Helper()
 	all := objects(result(t, reply)["messages"])
@@ -78,8 +78,8 @@ func (w *world) prompt(name string, args map[string]any) map[string]any {
 	return w.request("prompts/get", map[string]any{"name": name, "arguments": args})
 }
 
-// One a pack, under a name that every client makes a command of, and no two the
-// same; a pack that is for models only has none.
+// There is one prompt for each pack, under a unique name that every client can make a
+// command of. A pack that is only for models has none.
 func TestPromptsList(t *testing.T) {
 	w := newWorld(t, prompted)
 	w.initialize()
@@ -109,9 +109,8 @@ func TestPromptsList(t *testing.T) {
 	}
 }
 
-// A prompt is skillkit's invocation of the pack. The client that started this
-// program says that a person chose it: nobody is asked, and it is on the record
-// as opening.
+// A prompt is skillkit's invocation of the pack. The client that started this program
+// says that a person chose it: nobody is asked, and it is recorded as opening.
 func TestPromptOfAPack(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		w := newWorld(t, prompted) // a client that cannot ask
@@ -158,7 +157,7 @@ func TestPromptOfAPack(t *testing.T) {
 	}
 }
 
-// A person's prompt allows no call of a model's.
+// A person's prompt does not allow any call of a model.
 func TestPromptAllowsNothingElse(t *testing.T) {
 	w := newWorld(t, prompted)
 	w.answer = decide("deny")
@@ -205,7 +204,7 @@ func TestPromptsThatGetNothing(t *testing.T) {
 			t.Errorf("prompts/get %.60v: %d %.200q, want %d and %q", c.params, code, message, c.code, c.says)
 		}
 	}
-	// What nobody asked for is refused, as for every call.
+	// An answer to a question that nobody asked is refused, as for every call.
 	reply := w.modern("prompts/get", map[string]any{
 		"name": "odd-name__x", "requestState": "x.y", "inputResponses": map[string]any{"approval": decide("once")("", nil)},
 	})
@@ -217,8 +216,8 @@ func TestPromptsThatGetNothing(t *testing.T) {
 	}
 }
 
-// attach and detach change the chat's own set, on the record, and nothing of
-// another chat.
+// attach and detach change the chat's own set and are recorded. They do not change
+// other chats.
 func TestAttachByPrompt(t *testing.T) {
 	store := attach.Open(filepath.Join(t.TempDir(), "attached.json"))
 	change(t, store, func(set *attach.Set) { set.Detach("review", time.Now()) })
@@ -246,7 +245,7 @@ func TestAttachByPrompt(t *testing.T) {
 	if len(other.notes) != 0 {
 		t.Errorf("the other chat heard %v", other.noted())
 	}
-	// Again: nothing differs, so nothing is said.
+	// The same again: nothing changes, so no notification is sent.
 	w.notes = nil
 	message(t, w.prompt("attach", map[string]any{"pack_id": "review"}))
 	if got := w.noted(); len(got) != 0 {
@@ -272,8 +271,8 @@ func TestAttachByPrompt(t *testing.T) {
 	}
 }
 
-// Completions are names: what can be attached or detached, and what a template
-// can lead to.
+// Completions are names: what can be attached or detached, and what a template can
+// refer to.
 func TestComplete(t *testing.T) {
 	store := attach.Open(filepath.Join(t.TempDir(), "attached.json"))
 	change(t, store, func(set *attach.Set) { set.Detach("review", time.Now()) })
@@ -331,8 +330,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// opencode asks for every prompt when it starts, with a placeholder. Nobody chose
-// one, so nothing is opened, and nobody is asked.
+// opencode asks for every prompt with a placeholder when it starts. Nobody chose one,
+// so nothing is opened, and nobody is asked.
 func TestPromptForLater(t *testing.T) {
 	named := func(w *world, client string) {
 		w.request("initialize", map[string]any{
@@ -362,7 +361,8 @@ func TestPromptForLater(t *testing.T) {
 	}
 	w.pending(0)
 
-	// The same words from anybody else are words, and so are others from opencode.
+	// From any other client the same words are ordinary words, and so are other words
+	// from opencode.
 	for _, c := range []struct{ client, words string }{{"claude-code", "$1"}, {"opencode", "$10"}, {"opencode", "main.go"}} {
 		w := newWorld(t, prompted)
 		named(w, c.client)

@@ -22,9 +22,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// shelf has a skill with a folder, a pack that is no skill, a skill inside
-// another pack, one that only its user may call on, a loose tool, and a pack
-// whose frontmatter not every reader reads alike.
+// shelf has a skill with a folder, a pack that is not a skill, a skill inside another
+// pack, one that only its user may call on, a loose tool, and a pack whose
+// frontmatter not all readers understand alike.
 const shelf = `
 -- acme/refunds/SKILL.md --
 ---
@@ -112,7 +112,7 @@ func (w *world) all(method, key string, params map[string]any) (entries []map[st
 	}
 }
 
-// field are the values of one key of each entry.
+// field returns the values of one key of each entry.
 func field(entries []map[string]any, key string) []string {
 	var all []string
 	for _, e := range entries {
@@ -161,8 +161,8 @@ func TestResourcesList(t *testing.T) {
 	}
 }
 
-// Lists are given by pages, in an order of their own, and a cursor is for the
-// list it came from.
+// Lists come in pages, in a fixed order, and a cursor is only valid for the list that
+// it came from.
 func TestPages(t *testing.T) {
 	var tree strings.Builder
 	const many = 2*pages.Size + 7
@@ -218,8 +218,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Bytes are what they are in the file: text when they are UTF-8, otherwise
-// base64.
+// A file's bytes come unchanged: as text if they are UTF-8, otherwise as base64.
 func TestReadBytes(t *testing.T) {
 	w := newWorld(t, shelf)
 	w.answer = decide("chat")
@@ -265,8 +264,8 @@ func TestReadBytes(t *testing.T) {
 	}
 }
 
-// Reading is of kind read, of an entry document of kind open; an answer holds
-// for tool calls and resources alike, and every one is recorded.
+// Reading is of kind read, and reading an entry document of kind open. An answer
+// holds for tool calls and resources alike, and everything is recorded.
 func TestReadIsDecided(t *testing.T) {
 	w := newWorld(t, shelf)
 	w.answer = decide("chat")
@@ -301,8 +300,7 @@ func TestReadIsDecided(t *testing.T) {
 	}
 }
 
-// Every answer but yes gives nothing, in both eras, and names what else there
-// is to do.
+// Any answer but yes gives nothing, in both eras, and says what else can be done.
 func TestReadDenied(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		for name, c := range map[string]struct {
@@ -338,7 +336,8 @@ func TestReadDenied(t *testing.T) {
 						params["inputResponses"] = map[string]any{"approval": c.answer("", nil)}
 					}
 					code, message := w.refused(modern, m.method, params)
-					// What nobody decided names another way; what a person denied does not.
+					// The error names another way if nobody decided, but not if a
+					// person denied it.
 					named := strings.Contains(message, "capability_packs_read_file")
 					unasked := c.rule != rules.Deny && (c.answer == nil || modern && m.method == methodDirectoryRead)
 					if code != toolerr.RPCNotGiven || !strings.HasPrefix(message, "denied: ") || named != unasked {
@@ -356,7 +355,7 @@ func TestReadDenied(t *testing.T) {
 }
 
 // AP-01 to AP-04 for resources: a state is for one resource, works once, and is
-// believed only when it is ours.
+// accepted only if it is ours.
 func TestReadRoundTrip(t *testing.T) {
 	w := newWorld(t, shelf)
 	w.answer = decide("once")
@@ -396,8 +395,8 @@ func TestReadRoundTrip(t *testing.T) {
 	}
 }
 
-// A read that nobody answers waits, and leaves its question behind; the answer
-// holds for the same read, made again.
+// A read that nobody answers waits, and leaves its question behind. The answer holds
+// for the same read, made again.
 func TestReadPending(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		w := newWorld(t, shelf, everywhere(50*time.Millisecond))
@@ -422,8 +421,8 @@ func TestReadPending(t *testing.T) {
 	}
 }
 
-// What names nothing, or nothing that may be known, is not found, in the words
-// of the era, and nobody is asked.
+// A URI that names nothing, or nothing that the client may know about, is not found,
+// in the words of the era, and nobody is asked.
 func TestHostileURIs(t *testing.T) {
 	w := newWorld(t, shelf, func(s *setup) {
 		s.store = attach.Open(filepath.Join(t.TempDir(), "attached.json"))
@@ -481,8 +480,8 @@ func TestHostileURIs(t *testing.T) {
 	}
 }
 
-// A file that is larger than one message should be is refused, with the way to
-// its pages; one that read_file would refuse as well, without.
+// A file that is too large for one message is refused, with a hint how to read it in
+// pages. If read_file would refuse it as well, there is no hint.
 func TestReadTooLarge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit    int64 // of read_file
@@ -516,8 +515,8 @@ func TestReadTooLarge(t *testing.T) {
 	}
 }
 
-// Links to what a run made lead to its bytes, for the chat that made it only;
-// clients of versions without links get none.
+// Links to files that a run made lead to their bytes, in the chat that made them
+// only. Clients of versions without links get none.
 func TestArtifactLinks(t *testing.T) {
 	needShell(t)
 	for _, version := range []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {

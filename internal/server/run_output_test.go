@@ -104,8 +104,8 @@ dd if=/dev/zero bs=1024 count=1100 2>/dev/null | tr '\\0' a
 echo '", "last": "the last"}'
 `
 
-// specs/skill-md-tools §4.3 and specs/capability-packs §6.4: a run that failed says
-// so in error, and fields that are mandatory are there when they are empty.
+// specs/skill-md-tools §4.3 and specs/capability-packs §6.4: a failed run says so in
+// error, and mandatory fields are present even if they are empty.
 func TestFailedRunsSayWhy(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, printers)
@@ -114,7 +114,7 @@ func TestFailedRunsSayWhy(t *testing.T) {
 	w.enable("p")
 	for _, tt := range []struct {
 		tool, code, message string
-		fields              []string // that are there, and empty
+		fields              []string // fields that are present and empty
 	}{
 		{"silent", "command_failed", "Command failed with exit code 1", []string{"output"}},
 		{"dies", "command_failed", "Command was ended by SIGKILL", []string{"output"}},
@@ -126,7 +126,7 @@ func TestFailedRunsSayWhy(t *testing.T) {
 		got, isError := w.tool("p__"+tt.tool, map[string]any{})
 		e, _ := got["error"].(map[string]any)
 		if slices.Contains(tt.fields, "output") {
-			// The specification's own form, and ours beside it.
+			// The specification's own form, next to ours.
 			if got["error"] != tt.message {
 				t.Errorf("%s: error = %v, want %q", tt.tool, got["error"], tt.message)
 			}
@@ -153,8 +153,8 @@ func TestFailedRunsSayWhy(t *testing.T) {
 	}
 }
 
-// specs/skill-md-tools §4.4 and specs/tool-packs "Output": what is parsed is
-// standard output alone, all of it.
+// specs/skill-md-tools §4.4 and specs/tool-packs "Output": only standard output is
+// parsed, all of it.
 func TestParsesStandardOutput(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, printers)
@@ -192,7 +192,7 @@ func TestParsesStandardOutput(t *testing.T) {
 			t.Errorf("noisy: output = %q, want both streams", got["output"])
 		}
 	}
-	// What comes of it is cut as the output would be.
+	// The parsed output is cut like the output itself.
 	if got := w.ok("p__much", map[string]any{}); len(got["output"].(string)) > 20<<10 || got["truncated"] != true {
 		t.Errorf("much: %d bytes of output, truncated %v; want it cut", len(got["output"].(string)), got["truncated"])
 	}
@@ -218,7 +218,7 @@ func TestParsedNumbersAreRedacted(t *testing.T) {
 	}
 }
 
-// What a model passed comes back as it is, unless it is declared secret or is a
+// What a model passed comes back unchanged, unless it is declared secret or is a
 // secret of the environment. The log has neither.
 func TestNamesDoNotRedactResults(t *testing.T) {
 	needShell(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// A pack that another one hides is not found, neither by its own words nor as the
-// other a second time.
+// A shadowed pack is not found, neither by its own words nor as a second copy of the
+// other.
 func TestShadowedPacksAreNotFound(t *testing.T) {
 	other := t.TempDir()
 	plant(t, other, pack("same", "About zebras and invoices.")+pack("alone", "Alone with invoices."))

@@ -13,9 +13,9 @@ import (
 
 const ourToken = `tok"en\of/ours-0123456789`
 
-// A token of this server that a program prints is not in its result, nor in the
-// log, however it is spelled; a call that has one in it is not made, and nobody
-// is asked about it.
+// If a program prints a token of this server, in any spelling, the token is neither
+// in its result nor in the log. A call with a token in it is not made, and nobody is
+// asked about it.
 func TestTokensAreTakenOut(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, notes, func(s *setup) { s.server.Tokens = []string{ourToken} })
@@ -82,8 +82,8 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// A pack in whose folder there is what only this program may read is not served,
-// on any road.
+// A pack whose folder contains what only this program may read is not served in any
+// way.
 func TestPackWithTokensIsKept(t *testing.T) {
 	var config string
 	w := newWorld(t, triage, func(s *setup) {

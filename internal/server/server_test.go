@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// The whole way over one connection: metadata, document, file, tools, run,
-// artifact, and a line in the log for each.
+// The whole sequence over one connection: metadata, document, file, tools, run,
+// artifact, and a log line for each.
 func TestWholeWay(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)
@@ -77,8 +77,8 @@ func TestWholeWay(t *testing.T) {
 	}
 }
 
-// AP-07: what one chat was allowed, or asked, is nothing to another; neither
-// are its tools and its workspace.
+// AP-07: what was allowed or asked in one chat does not affect another, and neither
+// do its tools and its workspace.
 func TestChatsAreApart(t *testing.T) {
 	needShell(t)
 	a := newWorld(t, triage)
@@ -113,7 +113,7 @@ func TestChatsAreApart(t *testing.T) {
 	}
 }
 
-// The workspace stays when something is in it, and goes when nothing is.
+// A workspace stays if there is something in it, and is removed otherwise.
 func TestWorkspaceAfterwards(t *testing.T) {
 	needShell(t)
 	for _, run := range []bool{true, false} {

@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-// ruledBy is a server with rules of the user's, who denies what they are asked.
+// ruledBy is a server with rules of the user's, who denies every question.
 func ruledBy(all ...rules.Rule) option {
 	return func(s *setup) { s.gate.Rules = all }
 }
@@ -48,8 +48,8 @@ description: d
 {"name": "loose", "description": "d", "command": {"program": "pwd", "args": ["-P"]}}
 `
 
-// The folder of a tool that names none is its format's: an allow by argv covers
-// it. Any other it covers only by name.
+// If a tool names no folder, it runs in its format's usual one, and an allow rule by
+// argv covers it. Any other folder must be named in the rule.
 func TestUsualFolders(t *testing.T) {
 	needShell(t)
 	h := servertest.NewHouse(t)
@@ -58,7 +58,7 @@ func TestUsualFolders(t *testing.T) {
 	named.Cwd = "project"
 	for _, tc := range []struct {
 		pack, tool   string
-		plain, named string // asked about under the rule, and under the one that names the project: "" or what the question says
+		plain, named string // asked about under the rule, and under the rule that names the project: "" or what the question says
 	}{
 		{"wares", "anywhere", "", "cwd: workspace"},
 		{"wares", "in_workspace", "", "cwd: workspace"},
@@ -85,7 +85,7 @@ func TestUsualFolders(t *testing.T) {
 	}
 }
 
-// A command of the model's own that runs in the pack's folder is another one.
+// A command of the model's own that runs in the pack's folder needs another rule.
 func TestExecFolders(t *testing.T) {
 	needShell(t)
 	rule := rules.Rule{Effect: rules.Allow, Kinds: []string{"exec"}, Argv: []string{"pwd", "-P"}, Where: "c:1"}
@@ -104,7 +104,7 @@ func TestExecFolders(t *testing.T) {
 	}
 }
 
-// A name that is one tool's as declared and another's as listed is refused.
+// A name that is declared by one tool and listed for another is refused.
 func TestOneNameTwoTools(t *testing.T) {
 	w := newWorld(t, toolPack("x", "y", "x__y"))
 	w.answer = decide("once")
@@ -119,7 +119,7 @@ func TestOneNameTwoTools(t *testing.T) {
 	}
 }
 
-// No pack's tool is listed under a name that reads like one of ours.
+// No pack's tool is listed under a name that looks like one of ours.
 func TestListedLikeOurs(t *testing.T) {
 	never := func(string) bool { return false }
 	for _, pack := range []string{"capability", "team/capability", "Capability"} {

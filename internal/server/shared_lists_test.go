@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// countedGate counts how often somebody asks what the rules forbid: each list of packs
-// does so for each of them.
+// countedGate counts how often the rules are consulted: each list of packs does so
+// for each pack.
 type countedGate struct {
 	Decider
 	asked atomic.Int32
@@ -21,14 +21,14 @@ func (g *countedGate) Forbids(kind gate.Kind, pack string) bool {
 	return g.Decider.Forbids(kind, pack)
 }
 
-// An edit costs no more with many chats than with one, and all of them hear of it, as
-// they do when some have something of their own.
+// An edit costs no more with many chats than with one, and all of them are told about
+// it, even if some have their own packs attached.
 func TestManyChatsCostWhatOneDoes(t *testing.T) {
 	const many = 50
 	w := newWorld(t, triage+shelf)
 	counted := &countedGate{Decider: w.srv.opts.Gate}
 	w.srv.opts.Gate = counted
-	heard := make(map[int][]string) // :: chat → what it heard since it was looked at
+	heard := make(map[int][]string) // :: chat → what it was told since the last check
 	start := func(i int) *chat {
 		return hearing(t, w, func(n wire.Note) { heard[i] = append(heard[i], n.Method) })
 	}
@@ -54,7 +54,7 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 		clear(heard)
 		return cost
 	}
-	differ := func(c *chat) { // has something of its own
+	differ := func(c *chat) { // gives the chat something of its own
 		if err := w.srv.SetAttached(t.Context(), c.id, "notes", false); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +86,8 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 	}
 }
 
-// With nobody to tell, nothing is done; and what somebody had before is what the next
-// change is compared with.
+// If there is nobody to tell, nothing is done, and the next change is compared with
+// what somebody had before.
 func TestChatThatNobodyHears(t *testing.T) {
 	w := newWorld(t, triage)
 	var heard []string

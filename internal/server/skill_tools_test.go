@@ -13,8 +13,8 @@ import (
 // skilled exposes skills.
 func skilled(s *setup) { s.server.Skills = true }
 
-// specs/skillkit.md, FR-029 to FR-035: each attached pack is a tool with one text,
-// which gives what open_docs gives, through the same gate.
+// specs/skillkit.md, FR-029 to FR-035: each attached pack is a tool with one text
+// argument, which gives what open_docs gives, through the same gate.
 func TestSkillTools(t *testing.T) {
 	needShell(t)
 	long := strings.Repeat("l", 50)
@@ -64,14 +64,14 @@ func TestSkillTools(t *testing.T) {
 			t.Errorf("acme__deep %v = %q after %d questions, want %q after one about the pack", args, doc, len(w.asked)-asked, want)
 		}
 	}
-	// Clients put names of their own before it.
+	// Clients put prefixes of their own before the name.
 	for _, name := range []string{"mcp__packs-mcp__acme__deep", "packs.acme__deep", "mcp__packs__triage"} {
 		if out := w.ok(name, map[string]any{"arguments": "it"}); out["entry_doc"] == nil {
 			t.Errorf("%s = %v, want the document", name, out)
 		}
 	}
-	// What is wrong is said with the tool's own schema, which has one text, and in the
-	// log it is about the pack.
+	// Errors show the tool's own schema, which has one text, and the log names the
+	// pack.
 	for _, args := range []map[string]any{{"arguments": []string{"a"}}, {"else": "x"}, {"arguments": "it", "pack_id": "triage"}, {"offset": 3}} {
 		e := w.fails("invalid_arguments", "acme__deep", args)
 		if got, want := fmt.Sprint(e["schema"]), fmt.Sprint(names["acme__deep"]["inputSchema"]); got != want {
@@ -107,7 +107,7 @@ func TestSkillTools(t *testing.T) {
 }
 
 // A document that is longer than a page says how to get the rest, since the tool has
-// one text and no offset.
+// only one text argument and no offset.
 func TestSkillToolPages(t *testing.T) {
 	w := newWorld(t, triage, skilled, limited(Limits{OpenPage: 20}))
 	w.answer = decide("once")
@@ -122,7 +122,7 @@ func TestSkillToolPages(t *testing.T) {
 	}
 }
 
-// A client of 2026-07-28 carries the answer, and cannot say by itself that it called a
+// A client of 2026-07-28 carries the answer, and cannot itself tell that it called a
 // skill.
 func TestSkillToolCarriesAnswers(t *testing.T) {
 	w := newWorld(t, triage, skilled)
@@ -139,7 +139,7 @@ func TestSkillToolCarriesAnswers(t *testing.T) {
 	}
 }
 
-// There are at most as many as a chat may enable.
+// There are at most as many skill tools as tools that a chat may enable.
 func TestSkillToolsAreBounded(t *testing.T) {
 	tree := ""
 	for i := range 10 {

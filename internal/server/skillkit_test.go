@@ -33,8 +33,8 @@ func TestSkillkitInvocation(t *testing.T) {
 	}
 }
 
-// FR-021, FR-027, FR-028 and the edge cases of open_docs: the same skill with
-// and without arguments, and one that is not there.
+// FR-021, FR-027, FR-028 and the edge cases of open_docs: the same skill with and
+// without arguments, and one that does not exist.
 func TestSkillkitOpenDocs(t *testing.T) {
 	const document = "---\nname: Code Reviewer\ndescription: Reviews.\nallowed-tools: Read, Grep\n---\nReview $ARGUMENTS."
 	w := newWorld(t, "-- code-reviewer/SKILL.md --\n"+document)
@@ -78,8 +78,8 @@ func TestSkillkitOpenDocs(t *testing.T) {
 	}
 }
 
-// FR-023 and FR-025 for a document of several pages: every placeholder is filled
-// in, also where a page would end inside one, and the tail stands once, at the end.
+// FR-023 and FR-025 for a document of several pages: every placeholder is filled in,
+// even where a page would end inside one, and the tail appears once, at the end.
 func TestSkillkitPages(t *testing.T) {
 	const line = "Much to read about $ARGUMENTS.\n"
 	for name, body := range map[string]string{

@@ -26,7 +26,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// What a skill may hold, by the extension.
+// The limits of a skill, by the extension.
 const (
 	skillFiles = 512
 	skillBytes = 16 << 20
@@ -58,8 +58,8 @@ func TestSkillsDeclared(t *testing.T) {
 	}
 }
 
-// An entry has every key of the frontmatter and every file with what its bytes
-// are now; nothing else is a skill.
+// An entry has every key of the frontmatter, and every file with the digest of its
+// current bytes. Nothing else is a skill.
 func TestSkillsList(t *testing.T) {
 	w := newWorld(t, shelf)
 	w.put("acme/refunds/more/crlf.txt", "\ufeffone\r\n", 0o644)
@@ -92,7 +92,7 @@ func TestSkillsList(t *testing.T) {
 	if diff := cmp.Diff(want, objects(e["resources"])); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
-	// The same by skills/get, for this one and for nothing else.
+	// skills/get returns the same for this skill, and nothing for others.
 	got := result(t, w.request("skills/get", map[string]any{"uri": "skill://acme/refunds/SKILL.md"}))
 	if diff := cmp.Diff(map[string]any{"skill": e}, got); diff != "" {
 		t.Errorf("skills/get (-want +got):\n%s", diff)
@@ -107,19 +107,19 @@ func TestSkillsList(t *testing.T) {
 			t.Errorf("skills/get %s: %d, want -32602", uri, code)
 		}
 	}
-	// A list is metadata: on the record, and never a question.
+	// A list is metadata: it is recorded, and nobody is asked.
 	if len(w.asked) != 0 {
 		t.Errorf("skills/list asked %q", w.asked)
 	}
 	for _, e := range w.entries() {
 		if e.Event == audit.EventRefusal && e.Tool == "skills/get" && e.Code == toolerr.CodeNotFound {
-			continue // of what is not there
+			continue // of files that do not exist
 		}
 		if e.Kind != "list" || e.Tool != "skills/list" && e.Tool != "skills/get" {
 			t.Errorf("the log has %+v, want metadata only", e)
 		}
 	}
-	// An edit is in the next answer.
+	// The next answer shows an edit.
 	w.put("acme/refunds/SKILL.md", "---\nname: refunds\ndescription: Otherwise.\nnew: [1]\n---\n", 0o644)
 	entries, _ = w.all("skills/list", "skills", nil)
 	if diff := cmp.Diff(map[string]any{"name": "refunds", "description": "Otherwise.", "new": []any{1.0}}, entries[0]["frontmatter"]); diff != "" {
@@ -131,7 +131,7 @@ func TestSkillsList(t *testing.T) {
 	}
 }
 
-// What breaks a rule of the extension is left out, and said once in the log; the
+// Skills that break a rule of the extension are left out, which is logged once. The
 // rest is served.
 func TestSkillsLeftOut(t *testing.T) {
 	skill := func(name, more string) string {
@@ -139,7 +139,7 @@ func TestSkillsLeftOut(t *testing.T) {
 	}
 	w := newWorld(t, "-- fine/SKILL.md --\n"+skill("fine", ""))
 	for i := range skillFiles - 1 {
-		w.put(fmt.Sprintf("fine/d%d/f", i), "", 0o644) // as many files as there may be
+		w.put(fmt.Sprintf("fine/d%d/f", i), "", 0o644) // as many files as are allowed
 	}
 	w.put("many/SKILL.md", skill("many", ""), 0o644)
 	for i := range skillFiles {
@@ -172,7 +172,7 @@ func TestSkillsLeftOut(t *testing.T) {
 			t.Errorf("the log says %d times why %s is left out, want once", n, id)
 		}
 	}
-	// One that is not listed can be had, if it is within the limits.
+	// A skill that is not listed can be requested, if it is within the limits.
 	result(t, w.request("skills/get", map[string]any{"uri": "skill://wordy/SKILL.md"}))
 	for _, uri := range []string{"skill://many/SKILL.md", "skill://heavy/SKILL.md"} {
 		if code, _ := w.refused(false, "skills/get", map[string]any{"uri": uri}); code != -32602 {
@@ -185,9 +185,8 @@ func TestSkillsLeftOut(t *testing.T) {
 	}
 }
 
-// The frontmatter of a document that grew since the packs were found has the
-// bound that it had then: lists never ask, and YAML takes much more room when it
-// is read than it has in its file.
+// If a document grew after the packs were found, its frontmatter has the same bound
+// as then: lists never ask, and parsed YAML takes much more memory than its file.
 func TestSkillThatGrew(t *testing.T) {
 	const limit = 1000
 	grown := func(more int) string {
@@ -234,7 +233,7 @@ func TestSkillsPageBytes(t *testing.T) {
 	}
 }
 
-// Direct children only, folders as such, and the entry document under its
+// Only direct children, folders marked as such, and the entry document under its
 // pack's name.
 func TestDirectoryRead(t *testing.T) {
 	w := newWorld(t, shelf)
@@ -291,13 +290,13 @@ func TestDirectoryRead(t *testing.T) {
 	if code, _ := w.refused(false, "resources/directory/read", map[string]any{"uri": "skill://acme/refunds", "cursor": cursor}); code != -32602 {
 		t.Errorf("the cursor of another folder: %d, want -32602", code)
 	}
-	// It is a read: a question in the client's form, for an older client.
+	// It is a read: an older client shows a question in its form.
 	if !says(w.asked[0], "List the files of pack") && !says(w.asked[0], "from pack") {
 		t.Errorf("the first question is %q, want one about a pack's files", w.asked[0])
 	}
 }
 
-// The older shapes, in front of which no question stands either.
+// The older forms, which need no question either.
 func TestSkillIndexAndManifest(t *testing.T) {
 	w := newWorld(t, shelf)
 	w.initialize()
@@ -338,20 +337,20 @@ func TestSkillIndexAndManifest(t *testing.T) {
 	if len(w.asked) != 0 {
 		t.Errorf("metadata asked %q", w.asked)
 	}
-	// A file of that name goes before it, and is a file like any other.
+	// A file of that name takes precedence, and is a file like any other.
 	w.put("notes/inner/_manifest", "mine", 0o644)
 	if code, _ := w.refused(false, "resources/read", map[string]any{"uri": "skill://notes/inner/_manifest"}); code != toolerr.RPCNotGiven {
 		t.Errorf("a file called _manifest: %d, want that it is not given unasked", code)
 	}
 }
 
-// allowed opens reading and opening, as a user's rules can.
+// allowed opens reading and opening packs, as a user's rules can.
 func allowed(s *setup) {
 	s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"read", "open"}, Where: "config.yaml:1"}}
 }
 
-// Over real packs: every skill's manifest is complete, and every file reads as
-// the bytes whose digest stands there.
+// Over real packs: every skill's manifest is complete, and every file has the bytes
+// whose digest the manifest has.
 func TestSkillsOfTheCorpus(t *testing.T) {
 	archive := filepath.Join("..", "..", "..", "shared", "corpora", "packs.tar.gz")
 	f, err := os.Open(archive)

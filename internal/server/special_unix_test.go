@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Things that are no regular files are refused at once; a FIFO does not make
-// anybody wait for its other end.
+// Anything but a regular file is refused at once; opening a FIFO would block until
+// its other end is opened.
 func TestReadSpecialFiles(t *testing.T) {
 	w := newWorld(t, filesPack)
 	w.answer = decide("once")
@@ -59,7 +59,7 @@ func TestReadSpecialFiles(t *testing.T) {
 func TestReadSocket(t *testing.T) {
 	w := newWorld(t, filesPack)
 	w.answer = decide("once")
-	// A path of a socket is short on every system.
+	// The path of a socket must be short on every system.
 	l, err := net.Listen("unix", filepath.Join(w.root, "files", "s"))
 	if err != nil {
 		t.Skipf("unix socket: %v", err)
@@ -69,9 +69,8 @@ func TestReadSocket(t *testing.T) {
 	w.fails("path_denied", "capability_packs_read_file", map[string]any{"pack_id": "files", "path": "s"})
 }
 
-// What a run leaves in the workspace may be anything, and is read with the same
-// care: a second name of a file outside is not told apart from a copy by its
-// path.
+// A run can leave anything in the workspace, so it is read with the same care. A hard
+// link to a file outside cannot be distinguished from a copy by its path.
 func TestReadWorkspaceSpecialFiles(t *testing.T) {
 	w := newWorld(t, `
 -- maker/SKILL.md --
@@ -117,8 +116,8 @@ echo fine > fine.txt
 }
 
 // FS-01, FS-04 and FS-05 for resources: what is not a regular file of the pack or of
-// the workspace is not there, is in no folder and in no manifest, and keeps
-// nobody waiting.
+// the workspace does not exist, is in no folder listing and in no manifest, and does
+// not block anybody.
 func TestSpecialResources(t *testing.T) {
 	w := newWorld(t, filesPack)
 	w.answer = decide("chat")

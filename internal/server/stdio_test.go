@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// A reader of wires: ServeStdio over the whole of an input, and its replies as
-// they were written.
+// serveAll runs ServeStdio over a whole input, and returns its replies as they were
+// written.
 func serveAll(t *testing.T, srv *Server, input io.Reader) []string {
 	t.Helper()
 	var out logbuf.Buffer
@@ -42,7 +42,7 @@ func serveAll(t *testing.T, srv *Server, input io.Reader) []string {
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// A message is a line, however it was ended, and whatever stands before it.
+// A message is a line, with any line end and anything that may precede it.
 func TestLines(t *testing.T) {
 	w := newWorld(t, "")
 	for name, input := range map[string]string{
@@ -63,7 +63,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Ids come back as they were written, byte for byte.
+// Ids come back exactly as they were written.
 func TestIDs(t *testing.T) {
 	w := newWorld(t, "")
 	for _, id := range []string{`0`, `""`, `77`, `"77"`, `-1`, `9007199254740993`, `-9007199254740993`, `"a\u0041\n\"x"`, `"` + strings.Repeat("i", 5000) + `"`} {
@@ -74,8 +74,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TR-04: a line of 100 MB is refused without being held, and the next request
-// is served.
+// TR-04: a line of 100 MB is refused without being kept in memory, and the next
+// request is served.
 func TestLongLine(t *testing.T) {
 	w := newWorld(t, "")
 	const size = 100 << 20
@@ -96,7 +96,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// At the limit exactly a message passes, one byte more does not.
+// A message of exactly the limit passes; one byte more does not.
 func TestLineLimit(t *testing.T) {
 	w := newWorld(t, "", limited(Limits{Request: 1000}))
 	message := func(size int) string {
@@ -115,7 +115,7 @@ func TestLineLimit(t *testing.T) {
 	}
 }
 
-// Deep nesting is refused, wherever it is, and costs no stack.
+// Deep nesting is refused anywhere in a message, and uses no stack.
 func TestDeepNesting(t *testing.T) {
 	w := newWorld(t, triage)
 	const depth = 100_000
@@ -131,7 +131,7 @@ func TestDeepNesting(t *testing.T) {
 			t.Errorf("%s: the server wrote %.200q, want an error and the next reply", name, got)
 		}
 	}
-	// Less deep than the decoder's own limit, in the arguments of a call.
+	// Nesting below the decoder's own limit, in the arguments of a call.
 	w.answer = decide("once")
 	w.initialize()
 	w.raw(`{"jsonrpc":"2.0","id":500,"method":"tools/call","params":{"name":"capability_packs_list","arguments":{"query":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}}`)
@@ -140,8 +140,8 @@ func TestDeepNesting(t *testing.T) {
 	}
 }
 
-// startHold is a world in which a program runs until it is killed, or until a
-// file "go" is in the workspace.
+// startHold returns a world in which a program runs until it is killed, or until
+// there is a file "go" in the workspace.
 func startHold(t *testing.T) (w *world, call func(id any), running func() (pid string)) {
 	t.Helper()
 	needShell(t)
@@ -161,7 +161,7 @@ func startHold(t *testing.T) (w *world, call func(id any), running func() (pid s
 	return w, call, running
 }
 
-// nextQuestion answers the question that comes next.
+// nextQuestion answers the next question.
 func (w *world) nextQuestion() {
 	w.t.Helper()
 	select {
@@ -213,8 +213,8 @@ func (w *world) awaitLog(event string) {
 	}
 }
 
-// A cancelled call is not answered, and what it started is dead. An id is the
-// same only when it is of the same kind.
+// A cancelled call is not answered, and the program that it started is dead. Ids are
+// only equal if they have the same type.
 func TestCancelRun(t *testing.T) {
 	w, call, running := startHold(t)
 	call(77)
@@ -231,12 +231,12 @@ func TestCancelRun(t *testing.T) {
 	if alive(t, pid) {
 		t.Error("the program of a cancelled call still runs")
 	}
-	// Late, and again: nothing happens, and the next reply is the ping's.
+	// Too late, and repeated: this has no effect, and the next reply is the ping's.
 	w.send(map[string]any{"method": "notifications/cancelled", "params": map[string]any{"requestId": 77}})
 	if got := w.request("ping", nil); got["id"] != float64(w.next) {
 		t.Errorf("the next message is %v, want the ping's reply: a cancelled call is not answered", got)
 	}
-	// Its id is free again, as soon as the call is put away.
+	// Its id is free again once the call is cleaned up.
 	for tries := 0; ; tries++ {
 		w.send(map[string]any{"id": 77, "method": "ping"})
 		got := w.receive()
@@ -258,8 +258,8 @@ func TestCancelRun(t *testing.T) {
 	}
 }
 
-// A call cancelled while its question is open: the question is withdrawn, and
-// an answer that comes then allows nothing.
+// A call is cancelled while its question is open: the question is withdrawn, and a
+// later answer allows nothing.
 func TestCancelQuestion(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = func(string, map[string]any) map[string]any { return nil }
@@ -287,7 +287,7 @@ func TestCancelQuestion(t *testing.T) {
 	}
 }
 
-// A question that nobody answers is a denial after the configured time, and
+// A question that nobody answers becomes a denial after the configured time, and is
 // withdrawn.
 func TestNoAnswer(t *testing.T) {
 	w := newWorld(t, triage, func(s *setup) { s.gate.Wait = 50 * time.Millisecond })
@@ -302,7 +302,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// A second request with an id that is under way is refused; the first goes on.
+// A second request with the id of one in progress is refused; the first goes on.
 func TestDuplicateID(t *testing.T) {
 	w, call, running := startHold(t)
 	call("twice")
@@ -324,7 +324,7 @@ func letGo(t *testing.T, w *world) {
 	}
 }
 
-// The end of input in the middle of a run: what ends soon is still delivered.
+// The input ends during a run: a run that ends soon is still answered.
 func TestEndOfInputDuringRun(t *testing.T) {
 	w, call, running := startHold(t)
 	call(5)
@@ -337,8 +337,8 @@ func TestEndOfInputDuringRun(t *testing.T) {
 	w.close()
 }
 
-// The end of input while a question is open: nobody can answer it any more, so
-// it is a denial at once.
+// The input ends while a question is open: nobody can answer it any more, so it is
+// denied at once.
 func TestEndOfInputDuringQuestion(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = func(string, map[string]any) map[string]any { return nil }
@@ -351,13 +351,14 @@ func TestEndOfInputDuringQuestion(t *testing.T) {
 	}
 	w.in.Close()
 	got := result(t, w.receive())["structuredContent"].(map[string]any)
-	// Later the call would have been cancelled, when its time to finish was over.
+	// Otherwise the call would have been cancelled later, when its time to finish was
+	// over.
 	if e, _ := got["error"].(map[string]any); e["code"] != "denied" || e["message"] != "the client could not show the question" {
 		t.Errorf("the call = %v, want a denial since the form is gone", got)
 	}
 }
 
-// A context that is done ends the server, and what runs.
+// When its context is done, the server ends, and so do running programs.
 func TestServeStdioStops(t *testing.T) {
 	w, call, running := startHold(t)
 	call(5)
@@ -375,7 +376,7 @@ func TestServeStdioStops(t *testing.T) {
 	w.receive()
 }
 
-// Calls that wait for a person do not keep others from being served.
+// Calls that wait for a person do not block other calls.
 func TestManyQuestions(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = func(string, map[string]any) map[string]any { return nil }
@@ -453,7 +454,7 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
-// faulty is a library with a fault in it.
+// faulty is a library that panics.
 type faulty struct {
 	fault func() bool
 	real  Library
@@ -502,7 +503,7 @@ func TestPanic(t *testing.T) {
 	w.ok("capability_packs_list", map[string]any{})
 }
 
-// A client that goes away without reading: the server ends all the same.
+// A client disconnects without reading: the server still ends.
 func TestOutputGone(t *testing.T) {
 	w := newWorld(t, triage)
 	out, gone := io.Pipe()

@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// listen opens a stream of 2026-07-28 for some resources, and returns those that
-// its acknowledgement names.
+// listen opens a stream of 2026-07-28 for some resources, and returns the stream and
+// the resources that its acknowledgement names.
 func listen(c *servertest.Client, uris ...string) (*servertest.Stream, []string) {
 	c.T.Helper()
 	l := c.Open("POST", "/mcp", map[string]any{"id": "s", "method": "subscriptions/listen", "params": withMeta(map[string]any{
@@ -27,7 +27,7 @@ func listen(c *servertest.Client, uris ...string) (*servertest.Stream, []string)
 	return l, texts(got["resourceSubscriptions"])
 }
 
-// chatOf is the only chat of a person.
+// chatOf returns the only chat of a person.
 func (w *world) chatOf(person string) *chat {
 	w.t.Helper()
 	all := slices.DeleteFunc(w.srv.everyChat(), func(c *chat) bool { return c.person != person })
@@ -37,8 +37,8 @@ func (w *world) chatOf(person string) *chat {
 	return all[0]
 }
 
-// However a client spells a file, and in however many streams, it is one file
-// that is looked at; its client hears of it under its own spelling.
+// However a client spells a file's URI, and on however many streams, only one file is
+// watched. The client is told about it under its own spelling.
 func TestSubscriptionsAreOfFiles(t *testing.T) {
 	w := newWorld(t, triage)
 	w.srv.every = 5 * time.Millisecond
@@ -86,8 +86,8 @@ func TestSubscriptionsAreOfFiles(t *testing.T) {
 	}
 }
 
-// What all streams of a chat watch together is bounded, and so are the streams;
-// another's are not concerned, and what ends makes room.
+// What all streams of a chat watch together is bounded, and so is the number of
+// streams. Other chats are not affected, and a stream that ends makes room.
 func TestSubscriptionsOfAChat(t *testing.T) {
 	w := newWorld(t, triage)
 	var uris []string
@@ -135,7 +135,7 @@ func TestSubscriptionsOfAChat(t *testing.T) {
 	}
 }
 
-// A client that has no place left has no work done for it.
+// No work is done for a client that has no place left.
 func TestFullIsSeenFirst(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
@@ -146,7 +146,7 @@ func TestFullIsSeenFirst(t *testing.T) {
 		c.subscribers[fmt.Sprint(i)] = 1
 	}
 	c.mu.Unlock()
-	// It is not there, which would be another error.
+	// It does not exist, which would be a different error.
 	sess := wire.NewSession(w.srv, nil, c, new(wire.Peer), nil)
 	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); err == nil || !strings.Contains(err.Error(), "too many subscriptions") {
 		t.Errorf("SubscribeToResourceErr() = %v, want that there are too many", err)
@@ -159,7 +159,7 @@ func TestFullIsSeenFirst(t *testing.T) {
 	}
 }
 
-// However many chats a person has, their looks are so many a second.
+// However many chats a person has, they look only so many times a second together.
 func TestLookPause(t *testing.T) {
 	w := newWorld(t, "")
 	for _, tc := range []struct{ looks, rounds int }{{0, 1}, {1, 1}, {maxLooks, 1}, {maxLooks + 1, 2}, {200 * maxLooks, 200}} {

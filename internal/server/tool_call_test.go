@@ -93,7 +93,7 @@ printf '\033[2J\033]52;c;x\007\342\200\256plain\r\n'
 pwd
 `
 
-// bench is a world with all tools of the workbench enabled.
+// bench returns a world with all tools of the workbench enabled.
 func bench(t *testing.T, l Limits, options ...option) *world {
 	t.Helper()
 	needShell(t)
@@ -151,8 +151,8 @@ func TestCallTool(t *testing.T) {
 	}
 }
 
-// The names under which a tool is called, and what a call of one that is not
-// enabled says.
+// The names with which a tool can be called, and the error for a tool that is not
+// enabled.
 func TestCallToolNames(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)
@@ -230,8 +230,8 @@ func TestCallToolRefuses(t *testing.T) {
 	}
 }
 
-// A program that is there and cannot be started: known before the question, or
-// when it is tried. Nothing hangs, and the log has the end of the run.
+// A program exists but cannot be started: this is known before the question, or found
+// out when it is tried. Nothing hangs, and the log has the end of the run.
 func TestCallToolCannotStart(t *testing.T) {
 	w := bench(t, Limits{})
 	for tool, codes := range map[string][]string{
@@ -279,7 +279,8 @@ func TestCallToolIsStopped(t *testing.T) {
 		t.Errorf("flood gives %d bytes of output", n)
 	}
 
-	// More than fits is not lost: head and tail are shown, all of it is kept.
+	// Output that is too long is not lost: the beginning and the end are shown, and
+	// all of it is kept.
 	long, isError := w.run("long", nil)
 	text, _ := long["stdout"].(string)
 	if isError || long["truncated"] != true || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end\n") {
@@ -296,8 +297,8 @@ func TestCallToolIsStopped(t *testing.T) {
 	}
 }
 
-// The environment of a run is made from a list of what it may have: the
-// client's keys are in the server's own.
+// The environment of a run is made from a list of allowed variables: the server's own
+// environment holds the client's keys.
 func TestCallToolEnvironment(t *testing.T) {
 	w := bench(t, Limits{}, func(s *setup) {
 		s.server.Environ = append(slices.Clone(s.server.Environ), "AWS_SECRET_ACCESS_KEY=hidden-1", "OPENAI_API_KEY=hidden-2", "SSH_AUTH_SOCK=/hidden-3", "LD_PRELOAD=", "HTTP_PROXY=http://hidden-4")
@@ -342,8 +343,8 @@ func TestCallToolContext(t *testing.T) {
 	}
 }
 
-// The question shows every argument, and cannot be approved when it is too
-// long to be shown.
+// The question shows every argument. A call that is too long to be shown cannot be
+// approved.
 func TestCallToolQuestion(t *testing.T) {
 	w := bench(t, Limits{})
 	w.run("echo", map[string]any{"text": strings.Repeat("A", 300) + " --evil\u202e", "list": []string{"\x1b[2J", "рayload"}})
@@ -360,7 +361,7 @@ func TestCallToolQuestion(t *testing.T) {
 	}
 }
 
-// As many programs run at a time as a chat may have; the others wait.
+// A chat may run only so many programs at a time; the others wait.
 func TestRunsWaitInOrder(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, `
@@ -383,8 +384,8 @@ while ! [ -e go ]; do sleep 0.02; done
 	for i := range calls {
 		w.send(map[string]any{"id": 1_000_000 + i, "method": "tools/call", "params": map[string]any{"name": "gate__hold", "arguments": map[string]any{"n": fmt.Sprint(i)}}})
 	}
-	// Answer the questions that the first calls ask, until two programs run. A
-	// ping is answered all the while.
+	// Answer the questions of the first calls until two programs run. Meanwhile pings
+	// are answered.
 	started := func() int {
 		found, err := filepath.Glob(filepath.Join(w.space(), "started-*"))
 		if err != nil {
@@ -420,7 +421,7 @@ while ! [ -e go ]; do sleep 0.02; done
 	}
 }
 
-// A big number reaches the program as it was written.
+// A big number reaches the program exactly as it was written.
 func TestCallToolBigNumber(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, pack("big", "Big.")+`-- big/tools.json --
@@ -437,7 +438,7 @@ func TestCallToolBigNumber(t *testing.T) {
 	}
 }
 
-// The schema that comes with an error is the one of the list, where nothing is hidden.
+// The schema in an error is the one in the list, in which nothing is hidden.
 func TestSchemaOfAnError(t *testing.T) {
 	w := newWorld(t, pack("veiled", "V.")+"-- veiled/tools.json --\n"+
 		`{"tools": [{"name": "t", "description": "T.", "inputSchema": {"type": "object", "properties": {"a": {"type": "string", "description": "A`+"\U000e0041\u200b\u2028"+`."}}, "required": ["a"]}, "command": {"program": "true", "args": ["{{a}}"]}}]}`+"\n")

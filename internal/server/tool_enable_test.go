@@ -15,7 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-// toolPack is a txtar tree of a pack whose tools take nothing and run true.
+// toolPack returns the txtar tree of a pack whose tools take no arguments and run
+// true.
 func toolPack(id string, tools ...string) string {
 	var list []string
 	for _, name := range tools {
@@ -148,7 +149,7 @@ description: Only declared.
 	w.ok("capability_packs_open_docs", map[string]any{"pack_id": "invalid"})
 }
 
-// A tool that is only declared is named with the reason, beside those that run.
+// A tool that is only declared is named with the reason, next to those that can run.
 func TestEnablePartlyDeclared(t *testing.T) {
 	w := newWorld(t, pack("mixed", "Mixed.")+`-- mixed/tools.json --
 {"tools": [{"name": "idea", "inputSchema": {"type": "object"}}, {"name": "real", "inputSchema": {"type": "object"}, "command": ["true"]}]}
@@ -171,8 +172,8 @@ func TestEnablePartlyDeclared(t *testing.T) {
 	}
 }
 
-// A chat gets no more tools than clients bear: the error says the numbers, and
-// what to do.
+// A chat gets no more tools than clients can handle: the error gives the numbers, and
+// says what to do.
 func TestEnableLimit(t *testing.T) {
 	w := newWorld(t, toolPack("a", "a1", "a2", "a3")+toolPack("b", "b1", "b2", "b3"), limited(Limits{EnabledTools: 4}))
 	w.answer = decide("once")
@@ -203,8 +204,8 @@ func TestEnableLimit(t *testing.T) {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
 
-// Names that a client could take for the same get a hash, the later one, and
-// a name never changes under a client.
+// If a client could confuse two names, the later one gets a hash. A name never
+// changes while a client uses it.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("l", 30)
 	w := newWorld(t, toolPack("a/lint", "run", "x")+toolPack("b/lint", "run", "Run_all")+toolPack("c/li-nt", "Run-all")+
@@ -233,7 +234,7 @@ func TestNames(t *testing.T) {
 	if got := w.listed(); len(got) != 6+len(all) {
 		t.Errorf("tools/list has %d tools, want %d", len(got), 6+len(all))
 	}
-	// Both are callable, and each is its own pack's.
+	// Both can be called, and each runs its own pack's tool.
 	for name, want := range map[string]string{first[0]: "a/lint", second[0]: "b/lint"} {
 		w.ok(name, map[string]any{})
 		if q := w.asked[len(w.asked)-1]; !says(q, "of pack "+want+"?") {
@@ -245,8 +246,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Enabling survives a change and an illness of the file: no tools while it is
-// ill, the same ones when it is mended, and the next call asks.
+// Enabled tools survive an invalid file: while it is invalid there are none, once it
+// is repaired they are the same as before, and the next call asks.
 func TestEnableSurvives(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, toolPack("many", "one"))
@@ -271,8 +272,8 @@ func TestEnableSurvives(t *testing.T) {
 	}
 }
 
-// What a chat has enabled is what is there: neither attaching and detaching, nor
-// another tools.json, passes the limit or uses it up.
+// Only tools that exist count as enabled: neither attaching and detaching, nor
+// another tools.json, can exceed the limit or use it up.
 func TestEnableLimitHolds(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, toolPack("a", "a1", "a2", "a3")+toolPack("b", "b1", "b2", "b3"), limited(Limits{EnabledTools: 4}), func(s *setup) {
@@ -285,7 +286,8 @@ func TestEnableLimitHolds(t *testing.T) {
 		w.request("prompts/get", map[string]any{"name": name, "arguments": map[string]any{"pack_id": pack}})
 	}
 
-	// Detached, and attached again when there is no room: what was enabled last stays.
+	// Detached, and attached again when there is no room: the tools that were enabled
+	// last stay.
 	w.enable("a")
 	attach("detach", "a")
 	w.enable("b")
@@ -299,7 +301,8 @@ func TestEnableLimitHolds(t *testing.T) {
 		t.Errorf("error = %v, want true numbers and what can be disabled", e)
 	}
 
-	// The model disables, without a question, and enables again under the same names.
+	// The model disables tools without a question, and enables them again under the
+	// same names.
 	asked := len(w.asked)
 	out := w.ok("capability_packs_enable_tools", map[string]any{"pack_id": "b", "tools": []string{}})
 	if out["enabled"] != false || len(out["tools"].([]any)) != 0 || len(w.asked) != asked {
@@ -314,7 +317,7 @@ func TestEnableLimitHolds(t *testing.T) {
 		t.Errorf("tools = %q, want b1 as it was called", got)
 	}
 
-	// Tools that a file does not declare any more take no room.
+	// Tools that a file no longer declares take no room.
 	w.put("a/tools.json", `[{"name": "a1", "inputSchema": {"type": "object"}, "command": ["true"]}]`, 0o644)
 	w.enable("b")
 	listed := objects(w.ok("capability_packs_list", nil)["packs"])

@@ -67,7 +67,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// "For this chat" covers the exact command and folder, nothing near it.
+// "For this chat" covers exactly this command and folder.
 func TestExecGrant(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, workbench)
@@ -89,7 +89,8 @@ func TestExecGrant(t *testing.T) {
 	}
 }
 
-// What a model writes wrongly, it hears how to write: what the hint says works.
+// If a model writes a command wrongly, the hint says how to write it, and following
+// the hint works.
 func TestExecHints(t *testing.T) {
 	needShell(t)
 	const tree = `
@@ -117,7 +118,7 @@ chmod +x made.sh data.bin
 	workspace := workspaceOf(t, w)
 	for _, tt := range []struct {
 		args         map[string]any
-		hint, prints string // prints: what the call of the hint prints; empty: it has none
+		hint, prints string // prints: what the call in the hint prints; empty: the hint has none
 	}{
 		{exec("echo a b"), `"command":"echo","args":["a","b"]`, "a b\n"},
 		{exec("echo a", "b c"), `"command":"echo","args":["a","b c"]`, "a b c\n"},
@@ -141,7 +142,7 @@ chmod +x made.sh data.bin
 	} {
 		code := "program_not_found"
 		if strings.HasPrefix(tt.hint, "a folder of the pack") && tt.args["command"] == "./scripts" {
-			code = "permission_denied" // it is there, and no program
+			code = "permission_denied" // the file exists, but is not a program
 		}
 		e := w.fails(code, "capability_packs_exec_best_effort", tt.args)
 		hint, _ := e["hint"].(string)

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// Packs that nobody approved fill no answer: however much they say of themselves, and
-// however much is wrong with them, a page is bounded.
+// Packs that nobody approved cannot make an answer large: a page is bounded however
+// much they say about themselves, and however much is wrong with them.
 func TestListBound(t *testing.T) {
-	const maxPage = 384 << 10 // bytes of the answer, which has each text twice, escaped; usual packs have a tenth
+	const maxPage = 384 << 10 // bytes of the answer, which has each text twice, escaped; with usual packs it is a tenth
 	var tree strings.Builder
-	// What takes most room in JSON that is in JSON, and in characters.
+	// The text that takes the most room in JSON inside JSON, and in characters.
 	worst := strings.Repeat(`<\"𝄞`, 2_000)
 	var tools []string
 	for range 180 {

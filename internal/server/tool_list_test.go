@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 )
 
-// pack is a txtar tree of one pack without tools.
+// pack returns the txtar tree of a pack without tools.
 func pack(id, description string) string {
 	return fmt.Sprintf("-- %s/SKILL.md --\n---\nname: %s\ndescription: %s\n---\nBody of %s.\n", id, id[strings.LastIndexByte(id, '/')+1:], description, id)
 }
@@ -76,7 +76,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Pages join to the whole list. A query has one page, of the best.
+// The pages together are the whole list. A query has one page, with the best packs.
 func TestListPages(t *testing.T) {
 	var tree strings.Builder
 	var want []string
@@ -113,8 +113,8 @@ func TestListPages(t *testing.T) {
 	w.fails("invalid_arguments", "capability_packs_list", map[string]any{"cursor": "cDAwMQ"})
 }
 
-// A query finds what the chat has, and what is there now. That packs of which a
-// model is not told fit better takes no place from the others.
+// A query finds what the chat has, and what exists now. Packs that a model may not
+// know about take no places from others, even if they match better.
 func TestListQuery(t *testing.T) {
 	var tree strings.Builder
 	for i := range 2 * listPage {
@@ -145,9 +145,8 @@ func TestListQuery(t *testing.T) {
 	query("hay", "far")
 }
 
-// Of more packs than have their tools compiled for it, tools are found by name all
-// the same, once there was a quiet moment; and after a change, once there was
-// another one.
+// Tools of packs that are not compiled for the query are found by name too, after
+// some idle time, and again after a change and more idle time.
 func TestListToolNames(t *testing.T) {
 	var tree strings.Builder
 	for i := range finder.MaxLoaded {
@@ -176,8 +175,7 @@ func TestListToolNames(t *testing.T) {
 	query("ticket")
 }
 
-// Whatever a model asks for, it gets an answer, and where there is nothing it is
-// told what to do.
+// A model gets an answer to any query, and is told what to do if nothing is found.
 func TestListStrangeQueries(t *testing.T) {
 	w := newWorld(t, triage+pack("cafe", "Menus of a café, 翻訳."))
 	w.initialize()
@@ -206,8 +204,8 @@ func TestListStrangeQueries(t *testing.T) {
 	}
 }
 
-// Packs that are not a model's to use are nowhere in what it sees, and a call
-// of one says why.
+// Packs that models may not use do not appear in anything that a model sees, and a
+// call of one says why.
 func TestNotOffered(t *testing.T) {
 	w := newWorld(t, triage+
 		pack("detached", "D.")+
@@ -233,8 +231,9 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// A model is told of a pack whose frontmatter cannot be read when it uses tools of
-// it already: otherwise it may be one that was kept from models until that edit.
+// A model is told about a pack whose frontmatter cannot be read if it already uses
+// the pack's tools. Otherwise, until that edit, it may have been a pack that was
+// hidden from models.
 func TestNotValidAndUnreadable(t *testing.T) {
 	w := newWorld(t, triage+
 		"-- person/SKILL.md --\n---\nname: person\ndescription: P.\ndisable-model-invocation: true\n---\n"+
@@ -270,8 +269,8 @@ func TestNotValidAndUnreadable(t *testing.T) {
 	}
 }
 
-// A pack that a person did not attach: the model learns what to ask for, and
-// only when it knows the id.
+// A pack that no person attached: the model learns what to ask for, but only if it
+// knows the id.
 func TestDetached(t *testing.T) {
 	w := newWorld(t, triage, attachOnly())
 	w.answer = decide("once")
@@ -304,12 +303,12 @@ func TestDetached(t *testing.T) {
 	}
 }
 
-// attachOnly replaces the roots' "attach all" by these ids.
+// attachOnly attaches these ids, in place of the roots' "attach all".
 func attachOnly(ids ...string) option {
 	return func(s *setup) { s.packs.Roots[0].AttachAll, s.packs.Roots[0].Attach = false, ids }
 }
 
-// What a document says of itself besides is in the list, escaped and cut.
+// Other things that a document says about itself are in the list, escaped and cut.
 func TestListMetadata(t *testing.T) {
 	w := newWorld(t, `
 -- full/SKILL.md --
@@ -338,7 +337,7 @@ description: d
 	}
 }
 
-// Packs that say the same of themselves are one of a query's twenty, with all ids.
+// Packs with the same description take one of a query's twenty entries, with all ids.
 func TestListQueryFoldsCopies(t *testing.T) {
 	var tree strings.Builder
 	for i := range 25 {

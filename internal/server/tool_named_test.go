@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// named are packs with tools whose names are like each other.
+// named holds packs with tools that have similar names.
 const named = `
 -- git-helper/SKILL.md --
 ---
@@ -35,8 +35,8 @@ description: Another with the same name.
 Other.
 `
 
-// A tool of a pack is called as it is listed, as PACK__TOOL, as its pack declares
-// it, and behind a client's prefix; base tools, too.
+// A tool of a pack can be called by its listed name, as PACK__TOOL, by its declared
+// name, and behind a client's prefix. So can base tools.
 func TestNamesOfTools(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, named)
@@ -48,7 +48,7 @@ func TestNamesOfTools(t *testing.T) {
 		"git-helper__git_status":                 "git",
 		"git_status":                             "git", // specs/skill-md-tools, specs/tool-packs
 		"GIT-HELPER__git-status":                 "git",
-		"git helper__git_status":                 "git", // of the two packs with the name, one has the tool
+		"git helper__git_status":                 "git", // of the two packs with this name, only one has the tool
 		"mcp__packs-mcp__git-helper__git_status": "git",
 		"mcp__packs-mcp__git_status":             "git",
 		"mcp_packs_git-helper__git_status":       "git",
@@ -64,7 +64,7 @@ func TestNamesOfTools(t *testing.T) {
 		"acme__deep__dig":                        "dig",
 		"mcp__x__acme__deep__dig":                "dig",
 		"dig":                                    "dig",
-		"my-git-helper__git_status":              "", // no client's prefix: another pack
+		"my-git-helper__git_status":              "", // not a client's prefix: another pack
 		"legit__git_status_":                     "",
 		"status":                                 "",
 		"mcp__packs__status":                     "",
@@ -92,11 +92,11 @@ func TestNamesOfTools(t *testing.T) {
 		}
 	}
 
-	// What is not enabled is said to be so; nothing is enabled for it.
+	// The error for a tool that is not enabled says so; nothing is enabled.
 	if e := w.fails("not_enabled", "git-helper__log", map[string]any{}); !strings.Contains(e["message"].(string), `pack "git-helper"`) {
 		t.Errorf("error = %v, want the pack", e)
 	}
-	// Nothing is guessed among several.
+	// If several tools match, nothing is guessed.
 	asked := len(w.asked)
 	e := w.fails("not_found", "log", map[string]any{})
 	near := texts(e["near"])
@@ -104,7 +104,7 @@ func TestNamesOfTools(t *testing.T) {
 	if diff := cmp.Diff([]string{"acme__deep__log", "git-helper__log"}, near); diff != "" || len(w.asked) != asked {
 		t.Errorf("log = %v, want both candidates and no question: -want +got\n%s", e, diff)
 	}
-	// One that is enabled is meant rather than one that is not.
+	// An enabled tool takes precedence over one that is not enabled.
 	w.enable("git-helper", "log")
 	if out := w.ok("log", map[string]any{}); out["stdout"] != "log\n" {
 		t.Errorf("log = %v, want the one that is enabled", out)
@@ -113,7 +113,7 @@ func TestNamesOfTools(t *testing.T) {
 	w.fails("not_found", "mcp__packs__log", map[string]any{})
 }
 
-// A pack is named by its id, the name it has in lists, or its URI.
+// A pack can be named by its id, its name in lists, or its URI.
 func TestNamesOfPacks(t *testing.T) {
 	w := newWorld(t, named)
 	w.answer = decide("chat")
@@ -143,7 +143,7 @@ func TestNamesOfPacks(t *testing.T) {
 	}
 }
 
-// An error offers few names, the nearest.
+// An error offers a few names, the nearest ones.
 func TestNearTools(t *testing.T) {
 	needShell(t)
 	var all []string

@@ -68,7 +68,7 @@ func TestOpenDocs(t *testing.T) {
 	}
 }
 
-// A person is told of what is hidden in every document that is given.
+// A person is told what is hidden in each document that is given.
 func TestOpenDocsHidden(t *testing.T) {
 	for hidden, files := range map[string]string{
 		"2 invisible characters": strings.Replace(docsPacks, "Two.", "Tw\u200bo\U000e0041.", 1),
@@ -89,7 +89,7 @@ func TestOpenDocsHidden(t *testing.T) {
 
 // A document that has grown over the limit since it was found is not opened.
 func TestOpenDocsTooLarge(t *testing.T) {
-	for _, size := range []int{3000, maxKept + 1} { // kept while the call is made, or not
+	for _, size := range []int{3000, maxKept + 1} { // small enough to be kept during the call, and too large
 		w := newWorld(t, docsPacks, func(s *setup) { s.packs.Limits.EntryDoc = 2000 })
 		w.answer = decide("once")
 		w.initialize()
@@ -98,8 +98,8 @@ func TestOpenDocsTooLarge(t *testing.T) {
 	}
 }
 
-// A pack that changes while a person thinks is not given on their answer: not as it
-// was, and not as it is. An answer for the chat is about the pack as it was.
+// A pack that changes while a person thinks is not given on their answer, neither as
+// it was nor as it is. An answer for the chat covers the pack as it was.
 func TestPackChangesWhileAsked(t *testing.T) {
 	for name, args := range map[string]map[string]any{
 		"capability_packs_open_docs": {"pack_id": "plain"},
@@ -143,7 +143,7 @@ func TestOpenDocsRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, code string
 		args       map[string]any
-		message    string // a part of it
+		message    string // a part of the message
 		near       string
 	}{
 		{"unknown", "not_found", map[string]any{"pack_id": "triaje"}, `no pack "triaje"`, "triage"},
@@ -173,8 +173,8 @@ func TestOpenDocsRefuses(t *testing.T) {
 	}
 }
 
-// A long document comes by page, and read_file goes on exactly where the page
-// ends, in the file's own offsets, frontmatter, CRLF and all.
+// A long document comes in pages, and read_file continues exactly where a page ends,
+// with offsets in the file, including frontmatter and CRLF.
 func TestOpenDocsPages(t *testing.T) {
 	for _, newline := range []string{"\n", "\r\n"} {
 		front := "---\nname: long\ndescription: Long.\n---\n"
@@ -210,8 +210,7 @@ func TestOpenDocsPages(t *testing.T) {
 	}
 }
 
-// A pack that changes between the question and the answer is not what was
-// approved.
+// A pack that changes between the question and the answer is not what was approved.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		tool string
@@ -240,8 +239,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// The same in the newer era: the state of the question is not good for what
-// the call would do now.
+// The same in the newer era: the question's state is not valid for what the call
+// would do now.
 func TestChangedMeanwhileModern(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = decide("once")
@@ -260,7 +259,7 @@ func TestChangedMeanwhileModern(t *testing.T) {
 	}
 }
 
-// "For this chat" ends with the slightest change.
+// "For this chat" ends with any change.
 func TestGrantEndsWithChange(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = decide("chat")
@@ -307,7 +306,7 @@ func TestUntrusted(t *testing.T) {
 	w.fails("denied", "capability_packs_open_docs", args)
 }
 
-// Invisible characters are counted in the question, and given verbatim.
+// Invisible characters are counted in the question, and given unchanged.
 func TestHiddenCharacters(t *testing.T) {
 	w := newWorld(t, "")
 	body := "Plain\u200b and \u202e turned\U000e0041.\n"
@@ -334,8 +333,8 @@ func TestHiddenCharacters(t *testing.T) {
 	}
 }
 
-// A person is shown what a pack says of itself now, beside the digest of what it
-// holds now, though nothing has told of the change yet.
+// A person is shown what a pack says about itself now, next to the digest of its
+// current files, even if no event has reported the change.
 func TestEditedSinceTheScan(t *testing.T) {
 	w := newWorld(t, docsPacks)
 	w.answer = decide("once")
@@ -385,8 +384,8 @@ func TestEditedSinceTheScan(t *testing.T) {
 	}
 }
 
-// A document that is configured and missing is a note, and keeps no other from being
-// given.
+// A configured document that is missing causes a note, and does not keep the others
+// from being given.
 func TestOpenDocsMissing(t *testing.T) {
 	w := newWorld(t, docsPacks, func(s *setup) {
 		s.packs.Roots[0].Docs = map[string][]string{"plain": {"docs/gone.md", "docs/two.md"}}

@@ -39,7 +39,7 @@ func TestReadFile(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args map[string]any
-		want map[string]any // fields that must be so; nil: not there
+		want map[string]any // fields that must have these values; nil: absent
 	}{
 		{"text", map[string]any{"path": "a.md"}, map[string]any{
 			"path": "a.md", "content": "alpha\n", "encoding": "utf-8", "mime": "text/markdown", "size_bytes": 6.0, "truncated": false, "next_offset": nil, "entries": nil}},
@@ -200,7 +200,7 @@ func TestPagesJoin(t *testing.T) {
 	}
 }
 
-// FS-08: the workspace is read under its own name; every call of it asks, as any.
+// FS-08: the workspace is read under its own name, and every such call asks.
 func TestReadWorkspace(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)

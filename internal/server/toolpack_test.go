@@ -17,15 +17,15 @@ import (
 )
 
 // standIn prints its arguments, its working folder and one variable on standard
-// error, and what the tool is to make something of on standard output.
+// error, and what the tool parses on standard output.
 const standIn = `#!/bin/sh
 for a in "$@"; do printf '[%s]' "$a" >&2; done
 printf '\n%s\n%s\n' "$PWD" "$NODE_ENV" >&2
 echo '{"url": "https://linear.app/ENG-1", "other": 1}'
 `
 
-// toolPackWorld is a server with the example of a section of
-// specs/tool-packs.md as a pack called x, and stand-ins for the programs it runs.
+// toolPackWorld returns a server with the example in a section of specs/tool-packs.md
+// as a pack called x, and stand-ins for the programs that it runs.
 func toolPackWorld(t *testing.T, example string, options ...option) *world {
 	t.Helper()
 	needShell(t)
@@ -55,7 +55,7 @@ func toolPackWorld(t *testing.T, example string, options ...option) *world {
 	return w
 }
 
-// callWith calls a tool of pack x with what the user looks at.
+// callWith calls a tool of pack x, with what the user looks at.
 func (w *world) callWith(tool string, args, looksAt map[string]any) map[string]any {
 	w.t.Helper()
 	params := map[string]any{"name": "x__" + tool, "arguments": args}
@@ -140,7 +140,7 @@ func TestToolPackCommand(t *testing.T) {
 	}
 }
 
-// What nobody knows, the person is asked for in the same form; without it
+// If a value is not known, the person is asked for it in the same form. Without it
 // nothing runs.
 func TestToolPackMissingContext(t *testing.T) {
 	w := toolPackWorld(t, "spec-example-explain")
@@ -158,7 +158,7 @@ func TestToolPackMissingContext(t *testing.T) {
 		{"decision": "once", "context_selection": 5},
 		{"decision": "once", "context_selection": "a\x00b"},
 		{"decision": "once", "context_selection": strings.Repeat("x", 17<<10)},
-		{"decision": "chat", "context_selection": "x := 1"}, // what is filled in is for one call
+		{"decision": "chat", "context_selection": "x := 1"}, // a value that is filled in is for one call
 		{"decision": "deny", "context_selection": "x := 1"},
 	} {
 		fill(values)
@@ -185,7 +185,7 @@ func TestToolPackMissingContext(t *testing.T) {
 	w.fails("invalid_arguments", "x__explain_code", map[string]any{"selection": "x"})
 }
 
-// Examples stand in descriptions, with what the user configured and without
+// Examples are in descriptions, with the values that the user configured and without
 // the path of the workspace.
 func TestToolPackExamplesShown(t *testing.T) {
 	w := toolPackWorld(t, "spec-example-summarizer", func(s *setup) {
@@ -211,8 +211,8 @@ func TestToolPackExamplesShown(t *testing.T) {
 	t.Error("the tool is not listed")
 }
 
-// "Examples" and skill-md-tools §3.1: examples and paragraphs keep their lines in
-// tools/list, and nothing that is not text does.
+// "Examples" and skill-md-tools §3.1: examples and paragraphs keep their line breaks
+// in tools/list; other control characters do not stay.
 func TestDescriptionsKeepTheirLines(t *testing.T) {
 	const tree = `
 -- p/SKILL.md --

@@ -23,7 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// traced has every span kept in the exporter that it returns.
+// traced keeps every span in the exporter that it returns.
 func traced(joins bool) (*tracetest.InMemoryExporter, option) {
 	kept := tracetest.NewInMemoryExporter()
 	tracer := spans.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test"), joins)
@@ -33,8 +33,8 @@ func traced(joins bool) (*tracetest.InMemoryExporter, option) {
 	}
 }
 
-// drawn is what was traced since the last time: a line for each span, below its
-// parent, with the attributes that are named, its events and its status.
+// drawn returns what was traced since the last call: a line for each span, below its
+// parent, with the named attributes, its events and its status.
 func drawn(kept *tracetest.InMemoryExporter, attributes ...attribute.Key) string {
 	stubs := kept.GetSpans()
 	kept.Reset()
@@ -68,7 +68,7 @@ func drawn(kept *tracetest.InMemoryExporter, attributes ...attribute.Key) string
 	return b.String()
 }
 
-// attributesOf are the attributes of the only request that was traced.
+// attributesOf returns the attributes of the only request that was traced.
 func attributesOf(t *testing.T, kept *tracetest.InMemoryExporter) map[string]any {
 	t.Helper()
 	found := make(map[string]any)
@@ -101,8 +101,8 @@ echo no >&2
 exit 3
 `
 
-// One span a request, with the decision, the run and the lines of the audit log
-// as its children.
+// There is one span for each request, and the decision, the run and the lines of the
+// audit log are its children.
 func TestSpansOfCalls(t *testing.T) {
 	needShell(t)
 	kept, traces := traced(true)
@@ -192,7 +192,8 @@ _OTHER error.type=-32601 ERROR
 	}
 }
 
-// A call that nobody answers: where its time went, and that it may be made again.
+// A call that nobody answers: the span shows where its time went, and that it may be
+// made again.
 func TestSpanOfAPendingCall(t *testing.T) {
 	kept, traces := traced(true)
 	w := newWorld(t, triage, traces, everywhere(50*time.Millisecond))
@@ -220,7 +221,7 @@ tools/call capability_packs_open_docs packs_mcp.decision=pending ERROR approval_
 	}
 }
 
-// A call that its client cancels ends as that, and has its denial.
+// The span of a call that its client cancels says so, and has its denial.
 func TestSpanOfACancelledCall(t *testing.T) {
 	kept, traces := traced(true)
 	w := newWorld(t, triage, traces, everywhere(20*time.Second))
@@ -240,8 +241,8 @@ tools/call capability_packs_open_docs packs_mcp.decision=deny error.type=cancell
 	}
 }
 
-// A client of 2026-07-28 carries the question: two requests, and the person's
-// time between them.
+// A client of 2026-07-28 carries the question: there are two requests, with the
+// person's time between them.
 func TestSpansOfACarriedQuestion(t *testing.T) {
 	kept, traces := traced(true)
 	w := newWorld(t, triage, traces)
@@ -265,8 +266,8 @@ tools/call capability_packs_open_docs mcp.protocol.version=2026-07-28 packs_mcp.
 	}
 }
 
-// A request belongs to its client's trace, when that says one; in _meta before
-// the header. The span says how it came.
+// A request joins its client's trace if it names one; _meta takes precedence over the
+// header. The span says how the request came.
 func TestSpansJoinTheClientsTrace(t *testing.T) {
 	const inMeta, inHeader = "0af7651916cd43dd8448eb211c80319c", "4bf92f3577b34da6a3ce929d0e0e4736"
 	parent := func(id string) string { return "00-" + id + "-b7ad6b7169203331-01" }
@@ -372,8 +373,8 @@ func listOverHTTP(t *testing.T, kept *tracetest.InMemoryExporter, traces option,
 	}
 }
 
-// Spans go to somebody else. What a client sends, a pack holds, a program prints
-// and a person is called is in none of them.
+// Spans go to third parties. They contain nothing that a client sends, a pack
+// contains or a program prints, and no person's name.
 func TestSpansHaveNoSecrets(t *testing.T) {
 	needShell(t)
 	const planted = "hunter2swordfish"
@@ -434,8 +435,8 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// A person's name is not on a span, and neither are tokens and sessions, with
-// which anybody could speak for them.
+// Spans contain no person's name, and no tokens or sessions, with which anybody could
+// impersonate them.
 func TestSpansHaveNoPersons(t *testing.T) {
 	kept, traces := traced(true)
 	s := newSite(t, newWorld(t, triage, traces), func(o *httpd.Options) {
@@ -457,7 +458,7 @@ func TestSpansHaveNoPersons(t *testing.T) {
 	}
 }
 
-// Without a tracer nothing is made on the way of a call.
+// Without a tracer, a call creates no spans.
 func TestNoSpansCostNothing(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()

@@ -6,8 +6,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// What a document says is read once for its bytes; other bytes are read again, and so
-// are the same for a Catalog that has something else.
+// A document is compared with the Catalog once for the same bytes. Other bytes are
+// compared again, and so are the same bytes if the Catalog says something else.
 func TestAsFoundIsRemembered(t *testing.T) {
 	w := newWorld(t, triage)
 	look := func() bool {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Packs for which there was no time are missing from a list, which says so; once they
-// were read, they are in it.
+// Packs that could not be read in time are missing from a list, which says so. Once
+// they were read, they are in it.
 func TestListSaysWhatWasNotRead(t *testing.T) {
 	var tree strings.Builder
 	slow := strings.Repeat("a: b: [\n", 7000)

@@ -17,16 +17,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// A seen is what one client has of the server's lists: it asks for one again when
-// it hears that it changed.
+// A seen is what one client has of the server's lists. It requests a list again when
+// it is told that the list changed.
 type seen map[string]string // :: notification → the whole list, as JSON
 
-// lists are what each notification is about.
+// lists maps each notification to its list.
 var lists = map[string]struct{ method, key string }{
 	toolsChanged: {"tools/list", "tools"}, promptsChanged: {"prompts/list", "prompts"}, resourcesChanged: {"resources/list", "resources"},
 }
 
-// list asks for all pages of the list that a notification is about.
+// list requests all pages of the list that a notification is about.
 func (w *world) list(note string) string {
 	w.t.Helper()
 	var all []any
@@ -57,7 +57,7 @@ func (w *world) everything() seen {
 	return all
 }
 
-// path is where a file or folder of packs is.
+// path returns the path of a file or folder of packs.
 func (f *follower) path(name string) string { return filepath.Join(f.root, filepath.FromSlash(name)) }
 
 func (f *follower) must(err error) {
@@ -67,14 +67,14 @@ func (f *follower) must(err error) {
 	}
 }
 
-// moveIn has a folder made elsewhere appear with all that is in it.
+// moveIn moves a folder that was made elsewhere into place, with everything in it.
 func (f *follower) moveIn(tree, from, to string) {
 	f.t.Helper()
 	plant(f.t, f.aside, tree)
 	f.must(os.Rename(filepath.Join(f.aside, from), to))
 }
 
-// step writes a file where it is, in as many parts.
+// step writes a file in place, in several parts.
 func (f *follower) step(path string, parts ...string) {
 	f.t.Helper()
 	file, err := os.Create(f.path(path))
@@ -87,7 +87,7 @@ func (f *follower) step(path string, parts ...string) {
 	f.must(file.Close())
 }
 
-// triageSays is triage's document with other words: a description, lines of the
+// triageSays returns triage's document with other words: a description, lines of the
 // frontmatter, a body.
 func triageSays(description, more, body string) string {
 	return "---\nname: triage\ndescription: " + description + "\ntags: [ops]\n" + more + "---\n# Triage\n\n" + body + "\n"
@@ -98,18 +98,19 @@ const (
 	otherTool = `{"tools": [{"name": "greet", "description": "Say goodbye.", "inputSchema": {"type": "object"}, "command": {"program": "./scripts/greet.sh"}}]}` + "\n"
 )
 
-// followed is what people, editors and git do to an attached pack whose tools are
-// enabled, and which lists a client hears of.
+// followed lists what people, editors and git do to an attached pack whose tools are
+// enabled, and which lists a client is told about.
 var followed = []struct {
 	name   string
-	before func(*follower) // what is there when the client has its lists; nil: the pack
+	before func(*follower) // prepares the folder before the client has its lists; nil: it holds the pack
 	do     func(*follower)
-	want   []string // the lists that differ then; each is told once
-	// steps says that what is between the beginning and the end can be seen, and be
-	// told of too.
+	want   []string // the lists that then differ; each is told once
+	// steps says that the states between the beginning and the end can be seen, so
+	// they may be told too.
 	steps bool
-	// folder says that the pack's folder goes as a whole. Files with tools are read
-	// when tools are listed, so these can be gone before the pack is: told of twice.
+	// folder says that the pack's folder disappears as a whole. Tool files are read
+	// when tools are listed, so they can be gone before the pack is: then the client
+	// is told twice.
 	folder bool
 }{
 	{name: "a new pack", do: func(f *follower) { f.moveIn(newPack, "new", f.path("new")) }, want: everyList},
@@ -160,7 +161,7 @@ var followed = []struct {
 		do: func(f *follower) { f.must(os.Rename(f.path("triage/tools.bak"), f.path("triage/tools.json"))) }, want: []string{toolsChanged}},
 	{name: "a new folder of tools", do: func(f *follower) {
 		f.moveIn("-- tools/more.tool.json --\n"+`{"name": "more", "description": "More.", "parameters": {}, "command": {"program": "echo"}}`, "tools", f.path("triage/tools"))
-	}}, // none of them was enabled
+	}}, // none of these tools was enabled
 	{name: "saved by vim", do: func(f *follower) {
 		f.must(os.WriteFile(f.path("triage/4913"), nil, 0o644))
 		f.must(os.Remove(f.path("triage/4913")))
@@ -208,7 +209,7 @@ var followed = []struct {
 		plant(f.t, f.root, "-- .store/v1/it/SKILL.md --\n---\nname: it\ndescription: One.\n---\n-- .store/v2/it/SKILL.md --\n---\nname: it\ndescription: Two.\n---\n")
 		f.must(os.Symlink(filepath.FromSlash(".store/v1"), f.path("now")))
 	}, do: func(f *follower) {
-		next := filepath.Join(f.aside, "next") // in the root, it would be another way to the pack
+		next := filepath.Join(f.aside, "next") // inside the root, it would be another path to the pack
 		f.must(os.Symlink(filepath.FromSlash(".store/v2"), next))
 		f.must(os.Rename(next, f.path("now")))
 	}, want: everyList},
@@ -223,10 +224,10 @@ var followed = []struct {
 	{name: "a checkout of 2,000 files", before: func(f *follower) { f.repository() }, do: func(f *follower) { f.checkout("two") }, want: everyList, steps: true},
 }
 
-// far is where a root appears later, with the folder above it.
+// far returns where a root is created later, together with the folder above it.
 func (f *follower) far() string { return f.root + "-far" }
 
-// dated puts a document in place that has another time of modification.
+// dated puts a document with another modification time in place.
 func (f *follower) dated(at time.Time) {
 	f.t.Helper()
 	file := filepath.Join(f.aside, "dated")
@@ -235,8 +236,8 @@ func (f *follower) dated(at time.Time) {
 	f.must(os.Rename(file, f.path("triage/SKILL.md")))
 }
 
-// repository makes a repository of packs with 100 files each, with a branch in which
-// each of the files is another. Who polls has a tenth of them: package watch has all.
+// repository makes a repository of packs with 100 files each, and a branch in which
+// every file differs. When polling, it has a tenth of them: package watch tests all.
 func (f *follower) repository() {
 	f.t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -257,7 +258,7 @@ func (f *follower) repository() {
 
 // branch yields the files of a branch.
 func (f *follower) branch(branch string) iter.Seq2[string, string] {
-	const n = 20 // so few that lists have their descriptions
+	const n = 20 // few enough that lists have their descriptions
 	docs := 99
 	if f.kind == "polling" {
 		docs = 9
@@ -284,7 +285,7 @@ func (f *follower) files(branch string) {
 	}
 }
 
-// checkout has git do it; without git, the files are put in place.
+// checkout runs git; if git is not installed, it writes the files itself.
 func (f *follower) checkout(branch string) {
 	f.t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -305,7 +306,7 @@ func (f *follower) git(input string, args ...string) {
 	}
 }
 
-// shows says what there is to see of a Catalog.
+// shows returns what can be seen of a Catalog.
 func shows(c *packs.Catalog) []string {
 	var all []string
 	for _, p := range c.All() {
@@ -314,9 +315,9 @@ func shows(c *packs.Catalog) []string {
 	return all
 }
 
-// TestFollowed has each of these things done, and the client hear of exactly the
-// lists that differ. A mark in another root is the end of it: what the client heard
-// before came of what was done.
+// TestFollowed does each of these things, and checks that the client is told about
+// exactly the lists that differ. At the end it makes a mark in another root: what the
+// client was told before that was caused by the step.
 func TestFollowed(t *testing.T) {
 	for _, kind := range watchers {
 		for _, row := range followed {
@@ -342,7 +343,7 @@ func TestFollowed(t *testing.T) {
 					f.must(err)
 					return shows(c)
 				}
-				// final waits until the client was told of what there is now.
+				// final waits until the client was told about the final state.
 				final := func(what string) {
 					t.Helper()
 					late := time.After(20 * time.Second)
@@ -423,8 +424,8 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// joined are these lists, and that of prompts, in the order in which they are told
-// when they change at once.
+// joined returns these lists and that of prompts, in the order in which they are told
+// if they change at once.
 func joined(want []string) []string {
 	return slices.DeleteFunc(slices.Clone(everyList), func(note string) bool { return note != promptsChanged && !slices.Contains(want, note) })
 }

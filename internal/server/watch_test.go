@@ -22,21 +22,21 @@ import (
 type follower struct {
 	*world
 	kind     string                        // of watcher
-	followed chan struct{}                 // has one when something was different since it was looked at
-	told     atomic.Pointer[packs.Catalog] // the last that everybody was told of, and nothing is on its way
-	aside    string                        // a folder to write files in before they are put in place
+	followed chan struct{}                 // has a value if something changed since the last check
+	told     atomic.Pointer[packs.Catalog] // the last Catalog that everybody was told about, once no notification is on its way
+	aside    string                        // a folder in which files are written before they are moved into place
 }
 
 // watchers are the kinds of watchers that tests are run with.
 var watchers = []string{"events", "polling"}
 
-// newFollower watches a world's folder with one of these.
+// newFollower watches a world's folder with a watcher of this kind.
 func newFollower(t *testing.T, kind, tree string, options ...option) *follower {
 	t.Helper()
 	w := newWorld(t, tree, options...)
 	f := &follower{world: w, kind: kind, followed: make(chan struct{}, 1), aside: t.TempDir()}
 	watcher := watch.Start(w.lib, watch.Options{
-		Poll: kind == "polling", Every: 20 * time.Millisecond, Recheck: time.Hour, // what comes does so by an event
+		Poll: kind == "polling", Every: 20 * time.Millisecond, Recheck: time.Hour, // so that changes are only noticed by events
 		Changed: func(ctx context.Context) {
 			now := w.lib.Catalog(ctx)
 			w.srv.Refresh(ctx)
@@ -51,14 +51,14 @@ func newFollower(t *testing.T, kind, tree string, options ...option) *follower {
 	return f
 }
 
-// eachWatcher runs a test with the system's events, and without.
+// eachWatcher runs a test with the system's events, and again without.
 func eachWatcher(t *testing.T, tree string, test func(*testing.T, *follower), options ...option) {
 	for _, kind := range watchers {
 		t.Run(kind, func(t *testing.T) { test(t, newFollower(t, kind, tree, options...)) })
 	}
 }
 
-// replace is swap, and fails the test when it does.
+// replace is swap, but fails the test on an error.
 func (f *follower) replace(path, data string, mode os.FileMode) {
 	f.t.Helper()
 	if err := f.swap(path, data, mode); err != nil {
@@ -66,7 +66,7 @@ func (f *follower) replace(path, data string, mode os.FileMode) {
 	}
 }
 
-// hears waits for exactly these notifications: others would come with the next.
+// hears waits for exactly these notifications: any others would come with the next.
 func (f *follower) hears(want ...string) {
 	f.t.Helper()
 	for _, method := range want {
@@ -92,7 +92,7 @@ func (f *follower) invalid(ctx context.Context) error {
 	return nil
 }
 
-// swap puts a file in place whole, as editors do.
+// swap replaces a file as a whole, as editors do.
 func (f *follower) swap(path, data string, mode os.FileMode) error {
 	aside := filepath.Join(f.aside, "file")
 	if err := os.WriteFile(aside, []byte(data), 0o644); err != nil {
@@ -116,8 +116,8 @@ const (
 `
 )
 
-// An attached pack that is not valid any more loses its tools at once, and who
-// looks is told why; one that is mended has them back.
+// An attached pack that becomes invalid loses its tools at once, and a list says why.
+// Once it is repaired, it has them again.
 func TestFollowInvalid(t *testing.T) {
 	eachWatcher(t, triage, func(t *testing.T, f *follower) {
 		f.answer = decide("chat")
@@ -194,7 +194,7 @@ func TestFollowInvalid(t *testing.T) {
 		f.replace("triage/tools.json", triageTools, 0o644)
 		f.hears(toolsChanged)
 		has(true)
-		// What is on no list: nobody is told.
+		// This is in no list, so nobody is told.
 		f.replace("triage/tools.json", triageTools+"\n", 0o644)
 		f.replace("triage/SKILL.md", triageDocument+"\nOne more line.\n", 0o644)
 		f.replace("triage/more.md", "More.\n", 0o644)
@@ -203,9 +203,9 @@ func TestFollowInvalid(t *testing.T) {
 	})
 }
 
-// No answer outlives the bytes that it was given for: not that for the chat, and not
-// the one that is always to hold. A pack that was not valid for a while, and is what
-// it was, needs no other.
+// No answer holds after the bytes that it was given for have changed: neither one for
+// the chat nor one for always. A pack that was invalid for a while, and is as before
+// again, needs no new answer.
 func TestFollowVoidsGrants(t *testing.T) {
 	needShell(t)
 	for _, answer := range []string{"chat", "always"} {
@@ -228,7 +228,8 @@ func TestFollowVoidsGrants(t *testing.T) {
 				f.replace("triage/SKILL.md", triageDocument+"\nOne more line.\n", 0o644)
 				greet(1)
 				greet(0)
-				// Nor does it need a new Catalog: this one is no file that one is made from.
+				// That does not depend on a new Catalog: this file is not one from
+				// which a Catalog is made.
 				f.replace("triage/scripts/greet.sh", "#!/bin/sh\necho other\n", 0o755)
 				greet(1)
 				greet(0)
@@ -245,8 +246,7 @@ func TestFollowVoidsGrants(t *testing.T) {
 	}
 }
 
-// A program that runs goes on with what was approved, whatever becomes of its
-// pack meanwhile.
+// A running program continues with what was approved, whatever happens to its pack.
 func TestFollowInFlight(t *testing.T) {
 	needShell(t)
 	const tree = `
@@ -300,8 +300,8 @@ cat "${0%/*}/word.txt"
 	}, kept)
 }
 
-// What a command attaches or detaches while the server runs, a client hears of
-// without asking for anything; and of nothing else.
+// If a command attaches or detaches a pack while the server runs, a client is told
+// without asking, and is told nothing else.
 func TestFollowAttached(t *testing.T) {
 	kept := func(s *setup) { s.store = attach.Open(filepath.Join(t.TempDir(), "attached.json")) }
 	eachWatcher(t, triage+shelf, func(t *testing.T, f *follower) {

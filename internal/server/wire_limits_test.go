@@ -2,7 +2,7 @@ package server
 
 import "time"
 
-// These are bounds of package wire, which the tests here reach and pass.
+// Bounds of package wire that the tests here reach and exceed.
 const (
 	maxConcurrent    = 64
 	maxSaid          = 64 << 10

@@ -14,14 +14,13 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Conversations as they are on the wire, in testdata/wire: what the client
-// section has is sent, and the lines of the server section are what comes.
-// $STATE and $ASK stand for the requestState and the id of the question that
-// came last. What is new each time, or a golden file of its own, is shortened;
-// see plainMessage. A log section has events that the audit log must get before
-// the conversation goes on, with why a run ended; a section "made" has files that
-// programs must have made in the workspace. Files below packs/ are packs, in
-// the place of the usual one.
+// Conversations on the wire, in testdata/wire: the client section is sent, and the
+// lines of the server section must come back. $STATE and $ASK stand for the
+// requestState and the id of the last question. What differs each time, or has a
+// golden file of its own, is shortened; see plainMessage. A log section has events
+// that the audit log must get before the conversation continues, with why a run
+// ended. A section "made" has files that programs must have made in the workspace.
+// Files below packs/ are packs that replace the usual one.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "wire", "*.txtar"))
 	if err != nil || len(files) == 0 {
@@ -47,7 +46,8 @@ func worldOf(t *testing.T, file string, options ...option) *world {
 		}
 		tree = string(txtar.Format(own))
 	}
-	// The client of a conversation answers by itself, however long that takes here.
+	// The client of a conversation answers automatically, however long that takes
+	// here.
 	now := time.Now()
 	return newWorld(t, tree, append(options, func(s *setup) { s.gate.Now = func() time.Time { return now } })...)
 }
@@ -67,10 +67,10 @@ func readTalk(t *testing.T, file string) *txtar.Archive {
 type talker struct {
 	w     *world
 	say   func(line string)
-	lines <-chan map[string]any // what comes; closed after end
+	lines <-chan map[string]any // the messages that come; closed after end
 	end   func()
-	// loose says that what comes is on several streams, which have no order among
-	// them.
+	// loose says that messages come on several streams, which have no order among
+	// each other.
 	loose bool
 }
 
@@ -141,14 +141,14 @@ func converse(t *testing.T, file string, w *talker) {
 			t.Fatal(err)
 		}
 	}
-	// Nothing is left unsaid.
+	// No message may be left over.
 	w.end()
 	for m := range w.lines {
 		t.Errorf("the server also said %s", plainMessage(t, m))
 	}
 }
 
-// logged waits until the audit log has an event, and compares why it came.
+// logged waits until the audit log has an event, and compares its cause.
 func (w *world) logged(line string) {
 	w.t.Helper()
 	event, cause, _ := strings.Cut(line, " ")
@@ -180,7 +180,7 @@ func (w *world) made(name string) (text string) {
 	}
 }
 
-// sorted has the lines of a text in another order.
+// sorted returns the lines of a text in sorted order.
 func sorted(text string) string {
 	return strings.Join(slices.Sorted(strings.Lines(text)), "")
 }
@@ -199,7 +199,7 @@ func plainMessage(t *testing.T, m map[string]any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// plain shortens, in place, what has a test of its own or is new each time.
+// plain shortens, in place, what has its own test or differs each time.
 func plain(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -216,7 +216,7 @@ func plain(v any) {
 				v[key] = strings.ToUpper(key)
 				continue
 			case "message":
-				v[key], _, _ = strings.Cut(text, "\n") // of a question
+				v[key], _, _ = strings.Cut(text, "\n") // the text of a question
 			case "schema", "enumNames", "icons":
 				v[key] = strings.ToUpper(key)
 				continue

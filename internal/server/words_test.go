@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// described has a tool whose schema says more than its signature, one whose does not,
-// and one that makes a file.
+// described has a tool whose schema says more than its signature, one whose schema
+// does not, and one that makes a file.
 const described = `
 -- desk/SKILL.md --
 ---
@@ -29,7 +29,7 @@ description: A desk.
 echo made > out.txt
 `
 
-// What enable_tools says is all that some models get to know of a tool.
+// For some models, what enable_tools returns is all that they learn about a tool.
 func TestEnableGivesSchemas(t *testing.T) {
 	w := newWorld(t, described)
 	w.answer = decide("once")
@@ -49,7 +49,7 @@ func TestEnableGivesSchemas(t *testing.T) {
 	}
 }
 
-// A program of the user's own machine finds the file that a run made.
+// A program on the user's own machine finds the file that a run made.
 func TestArtifactsHaveTheirPath(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("no /bin/sh")
@@ -70,7 +70,7 @@ func TestArtifactsHaveTheirPath(t *testing.T) {
 	}
 }
 
-// A model that goes on with a pack that was edited meanwhile hears so, once.
+// A model that continues with a pack that was edited meanwhile is told so, once.
 func TestChangedSinceOpened(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = decide("once")
@@ -105,7 +105,8 @@ func TestChangedSinceOpened(t *testing.T) {
 	}
 }
 
-// Clients that show their model the text and the structure get an error once.
+// Clients that show their model both the text and the structure get an error only
+// once.
 func TestErrorsOnce(t *testing.T) {
 	for client, once := range map[string]bool{"gemini-cli-mcp-client-packs": true, "qwen-cli-mcp-client-packs": true, "claude-code": false} {
 		w := newWorld(t, triage)
@@ -121,7 +122,7 @@ func TestErrorsOnce(t *testing.T) {
 	}
 }
 
-// The document of an invoked pack speaks of tools that nobody has enabled yet.
+// The document of an invoked pack refers to tools that nobody has enabled yet.
 func TestInvocationNamesTools(t *testing.T) {
 	w := newWorld(t, described)
 	w.answer = decide("once")

@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
-// notes is a pack whose tool adds a line to a file, and says what is in it.
+// notes is a pack whose tool adds a line to a file, and prints the file.
 const notes = `
 -- notes/SKILL.md --
 ---
@@ -33,7 +33,8 @@ echo "$1" >> notes.txt
 cat notes.txt
 `
 
-// addNote adds a note in a workspace and returns its handle and what is there.
+// addNote adds a note in a workspace, and returns the workspace's handle and all
+// notes.
 func addNote(c *servertest.Client, note, workspace string) (handle, all string) {
 	c.T.Helper()
 	args := map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": note}}
@@ -44,8 +45,8 @@ func addNote(c *servertest.Client, note, workspace string) (handle, all string) 
 	return got["workspace"].(string), got["stdout"].(string)
 }
 
-// One token is one chat since 2026-07-28; its conversations keep their files
-// apart by handles, in each way of asking a person and in each transport.
+// Since 2026-07-28 one token is one chat. Its conversations keep their files apart by
+// handles, with every way of asking a person and every transport.
 func TestWorkspaceHandles(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, notes)
@@ -60,7 +61,7 @@ func TestWorkspaceHandles(t *testing.T) {
 		if second == first || len(second) != 32 || all != "b\n" {
 			t.Errorf("%s: a new workspace is %q with %q, want another one than %q", era, second, all, first)
 		}
-		// The same call again is about another one.
+		// The same call made again gets another workspace.
 		third, all := addNote(c, "b", "new")
 		if third == second || all != "b\n" {
 			t.Errorf("%s: a new workspace is %q with %q again", era, third, all)
@@ -70,7 +71,8 @@ func TestWorkspaceHandles(t *testing.T) {
 				t.Errorf("%s: in %q there is %q, want %q", era, at, all, step.want)
 			}
 		}
-		// Under its own name a tool has no room for a handle, and _meta has.
+		// A tool that is called by its own name has no parameter for a handle, but
+		// _meta has.
 		asked := c.Ask("tools/call", map[string]any{"name": "notes__add", "arguments": map[string]any{"note": "g"}, "_meta": map[string]any{"packs-mcp/workspace": second}})
 		if got, _ := result(t, asked)["structuredContent"].(map[string]any); got["workspace"] != second || got["stdout"] != "b\ne\ng\n" {
 			t.Errorf("%s: with a handle in _meta, a tool ran with %v", era, got)
@@ -126,7 +128,7 @@ func TestWorkspaceHandles(t *testing.T) {
 				f.Close()
 			}
 		}
-		// To another token they are as those that never were.
+		// For another token they do not exist.
 		grace := s.Newer(tokenGrace, decide("once"))
 		grace.OK("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
 		var words []string
@@ -150,8 +152,8 @@ func TestWorkspaceHandles(t *testing.T) {
 	}
 }
 
-// A call means the same new workspace until its program runs, however its client
-// spells it, and two different calls mean two.
+// A call gets the same new workspace until its program runs, however its client
+// spells the call. Two different calls get two.
 func TestNewWorkspaceOfACall(t *testing.T) {
 	w := newWorld(t, notes)
 	w.initialize()
@@ -189,7 +191,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	}
 }
 
-// Handles are no way around the limit of a workspace. What they hold is measured
+// Handles cannot be used to exceed the limit of a workspace. The total is measured
 // when a program is about to start, and not for a call that is denied.
 func TestWorkspacesShareTheLimit(t *testing.T) {
 	needShell(t)
@@ -201,7 +203,7 @@ func TestWorkspacesShareTheLimit(t *testing.T) {
 	w.enable("notes")
 	n := 0
 	in := func(handle string) map[string]any {
-		n++ // a call of its own
+		n++ // makes this call different
 		return map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": fmt.Sprint(n)}, "workspace": handle}
 	}
 	ch := w.srv.everyChat()[0]
@@ -223,12 +225,12 @@ func TestWorkspacesShareTheLimit(t *testing.T) {
 		w.answer = decide("deny")
 		w.fails(toolerr.CodeDenied, "capability_packs_call_tool", in(handle))
 	}
-	// The first has its own limit, at the end of each run.
+	// The first workspace has its own limit, which is checked at the end of each run.
 	w.answer = decide("once")
 	w.ok("capability_packs_call_tool", in(""))
 }
 
-// Where the user named one folder for everything there is no other.
+// If the user named one folder for everything, there is no other workspace.
 func TestNoNewWorkspace(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, notes, func(s *setup) { s.server.Workspace = t.TempDir() })

@@ -44,8 +44,8 @@ func TestParseURI(t *testing.T) {
 	}
 }
 
-// Whatever is a path by the rules of packfs has a URI, of characters that every
-// reader of URIs takes, and comes back from it.
+// Every path that packfs accepts has a URI of characters that every URI reader
+// accepts, and parsing the URI returns the path.
 func FuzzURI(f *testing.F) {
 	for _, uri := range servertest.HostileURIs("00ff") {
 		f.Add(uri, "docs/"+uri)

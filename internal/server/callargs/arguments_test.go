@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// TestDecode: what arguments are refused, and in which words. Whatever is read twice in
-// different ways, or not at all, is refused.
+// TestDecode: which arguments are refused, and in which words. Arguments that can be
+// read in two ways, or not at all, are refused.
 func TestDecode(t *testing.T) {
 	type params struct {
 		Text   string            `json:"text"`
@@ -75,8 +75,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestArgumentsKeepTheirText: numbers are what the client wrote, beyond what a float64
-// holds, and what means nothing is not kept.
+// TestArgumentsKeepTheirText: numbers stay as the client wrote them, even beyond what
+// a float64 holds. Meaningless parts are not kept.
 func TestArgumentsKeepTheirText(t *testing.T) {
 	pad := strings.Repeat(" \t\r\n", 1<<18)
 	args := Read(json.RawMessage(pad + `{` + pad + `"b":[1e400,12345678901234567890, -0.0]` + pad + `, "a":"<\u2028\/"` + pad + `}` + pad))

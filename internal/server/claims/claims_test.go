@@ -9,8 +9,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// What a run changes in a layer is applied when it ends, so a run without a turn there
-// that reads it is kept apart from it. Two that take turns wait for their turn.
+// What a run changes in a layer is applied when it ends, so a run that reads that
+// folder without taking turns there must be kept apart from it. Two runs that take
+// turns wait for their turn anyway.
 func TestClaimsOfLayers(t *testing.T) {
 	own := Of(new(gate.Permit), &gate.Run{Policy: sandbox.Policy{Layers: []sandbox.Layer{
 		{Folder: "/none/p", Kind: sandbox.LayerOverlay}, {Folder: "/none/r", Kind: sandbox.LayerReadOnly},

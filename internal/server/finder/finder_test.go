@@ -52,7 +52,8 @@ type world struct {
 	lib  *packs.Library
 }
 
-// newWorld has a finder of the packs of a txtar tree, of which these are attached, or all.
+// newWorld returns a finder for the packs in a txtar tree; all of them are attached
+// if none are named.
 func newWorld(t *testing.T, tree string, attached ...string) *world {
 	t.Helper()
 	w := &world{t: t, root: t.TempDir()}
@@ -85,7 +86,7 @@ func (w *world) refresh() {
 	}
 }
 
-// pack is a pack in a txtar tree.
+// pack returns the txtar tree of a pack.
 func pack(id, description string) string {
 	return fmt.Sprintf("-- %s/SKILL.md --\n---\nname: %s\ndescription: %s\n---\nBody of %s.\n", id, id, description, id)
 }

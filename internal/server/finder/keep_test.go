@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 )
 
-// After whatever change, a query goes by the index that would be made of all packs
-// anew; and by the very same, when nothing that is searched differs.
+// After every change, queries use an index equal to one made of all packs anew, and
+// the same index as before if nothing that is searched differs.
 func TestSearchIndexIsKept(t *testing.T) {
 	var tree strings.Builder
 	for i := range MaxLoaded + 5 {
@@ -83,7 +83,7 @@ func TestSearchIndexIsKept(t *testing.T) {
 			t.Errorf("%s: the index was made anew", c.name)
 		}
 		w.Ready(t.Context())
-		after := index() // and after a quiet moment
+		after := index() // after some idle time
 		if (after == before) != c.kept {
 			t.Errorf("%s: the index is the one before: %v, want %v", c.name, after == before, c.kept)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 )
 
-// Of few packs, a tool's name is found at once, before there was a quiet moment
-// and before anybody opened the pack; of packs that are not attached, after one.
+// With few packs, a tool's name is found at once, without idle time and before
+// anybody opened the pack. For packs that are not attached, it takes idle time.
 func TestToolsAreFoundWithTheFirstQuery(t *testing.T) {
 	declare := func(pack, tool string) string {
 		return fmt.Sprintf("-- %s/tools.json --\n[{\"name\": %q, \"description\": \"D.\", \"command\": [\"true\"]}]\n", pack, tool)
@@ -37,8 +37,8 @@ func TestToolsAreFoundWithTheFirstQuery(t *testing.T) {
 	}
 }
 
-// What a query goes by is made in the first quiet moment, and is there for the
-// next query; after a change, it is made in the next one.
+// The index is made in the first idle time and is ready for the next query. After a
+// change, it is made again in the next idle time.
 func TestReadyMakesWhatAQueryGoesBy(t *testing.T) {
 	w := newWorld(t, pack("triage", "Sort incidents.")+pack("notes", "Keep notes."))
 	made := func() any {
@@ -76,8 +76,8 @@ func TestReadyMakesWhatAQueryGoesBy(t *testing.T) {
 	}
 }
 
-// Names of tools are read in as many steps as they take, until nobody needs them
-// any more, and the index is made in the last.
+// The names of tools are read in as many steps as needed, or until nobody needs them
+// any more. The index is made in the last step.
 func TestReadyReadsAll(t *testing.T) {
 	var tree strings.Builder
 	for i := range MaxLoaded + 1 {
@@ -111,7 +111,7 @@ func TestReadyReadsAll(t *testing.T) {
 	}
 }
 
-// endsAfter is a context that ends when it was asked so many times.
+// endsAfter is a context that ends after it was asked a number of times.
 type endsAfter struct {
 	context.Context
 	left int

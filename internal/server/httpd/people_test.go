@@ -34,8 +34,9 @@ func newStaff(t *testing.T, w *world, p *idp.Provider, change func(*oidc.Options
 	})
 }
 
-// People of an identity provider use the server beside those with fixed tokens, each as
-// themselves in both eras, and a session is its person's.
+// People with tokens of an identity provider use the server beside those with fixed
+// tokens, each under their own name in both eras, and a session belongs to its
+// person.
 func TestPeople(t *testing.T) {
 	p := idp.Start(t)
 	w := newWorld(t, triage)
@@ -106,8 +107,8 @@ func TestPeopleWhoChangeTheirName(t *testing.T) {
 	}
 }
 
-// Who has no good token gets 401 with the way to one, and who may not use the server
-// or cannot be known now gets another answer.
+// A request without a valid token gets 401 and where to get one. A person who may not
+// use the server, or who cannot be verified now, gets another answer.
 func TestNotPeople(t *testing.T) {
 	p := idp.Start(t)
 	w := newWorld(t, triage)
@@ -145,16 +146,16 @@ func TestNotPeople(t *testing.T) {
 	}
 
 	p.Leave(true)
-	c := newStaff(t, w, p, nil).Client(ada) // it has not seen the keys
+	c := newStaff(t, w, p, nil).Client(ada) // this server has not seen the keys
 	if code, h, text := c.Status(c.Request(t.Context(), "POST", "/mcp", []byte(pingBody))); code != 503 || h.Get("Retry-After") == "" {
 		t.Errorf("the provider is away: %d %q, want 503 and when to try again", code, text)
 	}
 }
 
-// A stream ends when its token does. A call that is under way does not.
+// A stream ends when its token does. A call in progress does not.
 func TestStreamEndsWithItsToken(t *testing.T) {
 	p := idp.Start(t)
-	// To the verifier it is an hour ago, so it accepts tokens that have ended.
+	// For the verifier it is an hour ago, so it accepts tokens that have expired.
 	s := newStaff(t, newWorld(t, triage), p, func(o *oidc.Options) { o.Now = func() time.Time { return time.Now().Add(-time.Hour) } })
 	key, kid := p.Key()
 	ended := token(t, key, kid, p.Issuer, time.Now().Add(-30*time.Minute))
@@ -180,7 +181,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	s.Newer(ended, decide("once")).OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
 }
 
-// People who have nothing here any more take up no room.
+// People who have no state here any more take up no room.
 func TestPeopleAreForgotten(t *testing.T) {
 	p := idp.Start(t)
 	s := newStaff(t, newWorld(t, triage), p, nil)

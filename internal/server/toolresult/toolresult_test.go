@@ -11,15 +11,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// What is encoded by hand says the same as what the library's types say of
-// themselves.
+// Results that are encoded by hand equal what the library's types would encode.
 func TestEncodeMessage(t *testing.T) {
 	made, err := encode(map[string]any{"content": "<b>\u2028\n\"quoted\" \xff", "number": 1.5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is JSON already keeps what it has, and no reader is to take it for the end
-	// of a line.
+	// Raw JSON keeps its bytes, except those that a reader could take for the end of
+	// a line.
 	breaks, err := encode(map[string]any{"schema": json.RawMessage("{\"enum\":[\"a\u2028b\u2029c\"]}")})
 	if err != nil {
 		t.Fatal(err)

@@ -42,8 +42,9 @@ func Example() {
 	// true true 2
 }
 
-// Workspaces are few: those of calls that were never made, and those that were
-// idle, make room; one that a program runs in, or that was used lately, does not.
+// The number of workspaces is bounded. Those of calls that were never made, and those
+// that were idle, make room; one that a program runs in, or that was used recently,
+// does not.
 func TestWorkspacesAreBounded(t *testing.T) {
 	root := t.TempDir()
 	s, err := NewSet(Place{Each: root})
@@ -76,7 +77,8 @@ func TestWorkspacesAreBounded(t *testing.T) {
 		}
 		return len(entries)
 	}
-	// The one that is kept for a call makes room, and its call then runs nowhere.
+	// The workspace that was kept for a call makes room, and that call then runs
+	// nowhere.
 	waiting := all[1]
 	next, err := keep(1000)
 	if err != nil {
