@@ -11,15 +11,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// actCall is what a person does with a prompt of the client.
+// actCall is a call that a person makes by choosing a prompt in the client.
 func actCall(kind call.Kind) call.Request {
 	r := openCall()
 	r.Kind, r.Method, r.Caller.Act, r.Caller.Origin = kind, "prompts/get", true, call.OriginClient
 	return r
 }
 
-// Where the client's word is enough, nobody is asked, whatever the client can
-// do, and it is on disk as its word before anything goes on.
+// If the client's word is enough, nobody is asked, whatever the client can do, and
+// the log has it as the client's word on disk before anything goes on.
 func TestActs(t *testing.T) {
 	far := func(r *call.Request) { r.Caller.Origin = call.OriginNetwork }
 	allow := func(o *Options) { o.Prompts = PromptsAllow }
@@ -55,7 +55,7 @@ func TestActs(t *testing.T) {
 				!b.log.synced[0] || len(b.log.synced) != 1 {
 				t.Errorf("the log has %+v, synced %v, want one line of a prompt, on disk", e, b.log.synced)
 			}
-			// It stands for itself: no later call is allowed by it.
+			// It counts for itself only: it allows no later call.
 			later := openCall()
 			later.Pack = c.req.Pack
 			if c.req.Kind == call.KindOpen {
@@ -67,14 +67,14 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// TestActsThatAsk: the client's word is not enough where a person has, or wants,
-// to see more. Then the call goes the way of a model's, and so do its answers.
+// TestActsThatAsk: the client's word is not enough if a person must see, or wants to
+// see, more. Then the call is handled like a model's, and so are its answers.
 func TestActsThatAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*call.Request)
 		option func(*Options)
 		says   string // in the question
-		once   bool   // an answer can be for this call only
+		once   bool   // an answer can only be for this call
 	}{
 		"over HTTP":                    {func(r *call.Request) { r.Caller.Origin = call.OriginNetwork }, nil, "a person chose it", false},
 		"over HTTP, from here":         {func(r *call.Request) { r.Caller.Origin = call.OriginMachine }, nil, "a person chose it", false},
@@ -202,8 +202,8 @@ func TestActsThatAreDenied(t *testing.T) {
 	})
 }
 
-// An answer to a question about a model's call is worth nothing for a person's
-// act, and the other way round.
+// An answer to a question about a model's call does not count for a person's act, and
+// the reverse.
 func TestActIsBound(t *testing.T) {
 	b := newBench(t)
 	q := b.ask(openCall())

@@ -14,10 +14,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// balanced has a gate ask under that policy, with private copies of packs.
+// balanced sets that policy, with private copies of packs.
 func balanced(o *Options) { o.Policy, o.Copies = PolicyBalanced, inPlace{} }
 
-// inPlace says of each pack that it is its own copy.
+// inPlace treats each pack as its own copy.
 type inPlace struct{}
 
 func (inPlace) Copy(_ context.Context, dir, _ string) (string, func(), error) {
@@ -37,8 +37,8 @@ func readingRun() call.Request {
 	return with(toolRun(), func(r *call.Request) { r.Run.ReadOnly, r.Run.DeclaresReadOnly = true, true })
 }
 
-// TestBalanced: what runs unasked once the pack may be used, and that each
-// condition of it counts by itself.
+// TestBalanced: which runs need no question once the pack may be used, and that each
+// of the conditions matters by itself.
 func TestBalanced(t *testing.T) {
 	for _, c := range []struct {
 		says   string
@@ -157,7 +157,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// Without an answer that the pack may be used, no run is unasked, whatever else was
+// Without an answer that the pack may be used, every run asks, whatever else was
 // answered.
 func TestBalancedNeedsTheAnswer(t *testing.T) {
 	for says, before := range map[string]func(b *bench){
@@ -188,7 +188,7 @@ func TestBalancedNeedsTheAnswer(t *testing.T) {
 	}
 }
 
-// chooses opens a pack as a prompt that a person chose does.
+// chooses opens a pack by a prompt that a person chose.
 func (b *bench) chooses(req call.Request) {
 	b.t.Helper()
 	req = with(req, func(r *call.Request) { r.Caller.Act, r.Caller.Origin = true, call.OriginClient })
@@ -197,8 +197,8 @@ func (b *bench) chooses(req call.Request) {
 	}
 }
 
-// Whichever call about a pack comes first, the one question offers its use; for
-// always, it holds in other chats and servers.
+// Whichever call about a pack comes first, its question offers the use of the pack.
+// With always, that holds in other chats and servers.
 func TestBalancedAsksOnce(t *testing.T) {
 	all := []func() call.Request{openCall, readCall, enableCall, readingRun}
 	for i, first := range all[:3] {
@@ -221,7 +221,7 @@ func TestBalancedAsksOnce(t *testing.T) {
 			}
 		}
 	}
-	// Under another policy, reading and enabling ask for themselves.
+	// Under another policy, reading and enabling ask separately.
 	b := newBench(t, remembers)
 	b.approve(readCall(), queue.Chat)
 	if got := []string{b.outcome(openCall()), b.outcome(enableCall())}; !slices.Equal(got, []string{asks, asks}) {
@@ -229,7 +229,7 @@ func TestBalancedAsksOnce(t *testing.T) {
 	}
 }
 
-// An answer spares what its words said: under every-call "runs still ask".
+// An answer only allows what its words said: under every-call, "runs still ask".
 func TestBalancedKeepsTheWords(t *testing.T) {
 	store := new(memory)
 	every := newBench(t, storedIn(store))
@@ -256,8 +256,8 @@ func TestBalancedKeepsTheWords(t *testing.T) {
 	}
 }
 
-// A pack that changed: the run asks, says what changed, and ends the answer, even
-// when the old bytes come back.
+// If a pack changed, the run asks, says what changed, and ends the answer, even if
+// the old bytes come back.
 func TestBalancedPackChanges(t *testing.T) {
 	store := new(memory)
 	b := newBalanced(t, storedIn(store))

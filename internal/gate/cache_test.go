@@ -23,7 +23,7 @@ type builder struct {
 
 	folder string
 	env    []string
-	found  bool // something of an earlier run
+	found  bool // something from an earlier run
 	use    sandbox.CacheUse
 	err    error
 }
@@ -46,7 +46,8 @@ func cachedRun() call.Request {
 	return with(toolRun(), func(r *call.Request) { r.Run.Cache = "go-build" })
 }
 
-// withCaches is a gate with a place for caches, whose programs use them.
+// withCaches returns a gate with a store for caches, and a runner whose programs use
+// them.
 func withCaches(t *testing.T) (*bench, *builder, *caches.Store) {
 	t.Helper()
 	built, store := new(builder), caches.Open(filepath.Join(t.TempDir(), "caches"), caches.Options{})
@@ -60,8 +61,8 @@ func (b *bench) run(req call.Request) {
 	}
 }
 
-// A run finds what was left by runs that one answer would cover together with it,
-// and nothing of any other.
+// A run finds what was left by runs that the same answer would cover, and nothing
+// from other runs.
 func TestCacheIsOfItsFacts(t *testing.T) {
 	for _, s := range []struct {
 		says   string
@@ -104,7 +105,7 @@ func TestCacheIsOfItsFacts(t *testing.T) {
 	}
 }
 
-// A tool without a cache has none, whatever others of the pack have.
+// A tool without a cache gets none, even if other tools of the pack have one.
 func TestNoCache(t *testing.T) {
 	b, built, store := withCaches(t)
 	b.run(toolRun())
@@ -116,7 +117,7 @@ func TestNoCache(t *testing.T) {
 	}
 }
 
-// The question says it, the log says it, and a full cache is emptied.
+// The question and the log mention the cache, and a full cache is emptied.
 func TestCacheIsSaid(t *testing.T) {
 	b, built, _ := withCaches(t)
 	if q := b.ask(cachedRun()); !strings.Contains(textOf(q), "  keeps        \"go-build\", a cache between its runs, up to") {
@@ -157,7 +158,7 @@ func TestCacheOfNoRun(t *testing.T) {
 	}
 }
 
-// Without a place for it, or with something else there, nothing is started.
+// If there is no store for it, or something else is in its place, nothing starts.
 func TestCacheCannotBeHad(t *testing.T) {
 	b := newBench(t)
 	_, err := b.approve(cachedRun(), queue.Once).Run(t.Context())
@@ -172,7 +173,7 @@ func TestCacheCannotBeHad(t *testing.T) {
 	if b.runner.count() > 0 {
 		t.Error("a program was started")
 	}
-	// Nobody but the gate says where a cache is.
+	// Only the gate says where a cache is.
 	b, _, _ = withCaches(t)
 	if _, _, err := b.Check(t.Context(), with(toolRun(), func(r *call.Request) { r.Run.Policy.Cache = "/home/ada" }), nil); err == nil {
 		t.Error("a request that names the folder of a cache is not refused")

@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// What was allowed in a chat is told with the chat and its client, under an id of
-// its own, and taken back in that chat alone.
+// What was allowed in a chat is listed with the chat and its client, under its own
+// id, and can be taken back in that chat only.
 func TestChatGrants(t *testing.T) {
 	b := newBench(t, remembers)
 	second := func(r call.Request) call.Request {
@@ -22,7 +22,7 @@ func TestChatGrants(t *testing.T) {
 	b.approve(toolRun(), queue.Chat)
 	b.pass(1)
 	b.approve(second(toolRun()), queue.Chat)
-	b.approve(execRun(), queue.Always) // is none of a chat
+	b.approve(execRun(), queue.Always) // does not belong to a chat
 	all := b.ChatGrants()
 	var got []string
 	for _, c := range all {
@@ -38,7 +38,7 @@ func TestChatGrants(t *testing.T) {
 	if e := b.log.last(); e.Grant != all[1].ID {
 		t.Errorf("the log says that the grant %q allowed the run, want %q", e.Grant, all[1].ID)
 	}
-	all[0].Facts[0].Values[0] = "changed" // is the caller's own
+	all[0].Facts[0].Values[0] = "changed" // the result is the caller's own copy
 
 	if found, err := b.RevokeChatGrant(all[1].ID); !found || err != nil {
 		t.Fatalf("RevokeChatGrant() = %v, %v", found, err)
@@ -56,7 +56,7 @@ func TestChatGrants(t *testing.T) {
 		}
 	}
 
-	// Nothing is taken back without a line.
+	// Nothing is taken back without a line in the log.
 	b.log.fail = func(audit.Entry) error { return errDisk }
 	if found, err := b.RevokeChatGrant(all[2].ID); !found || err == nil || len(b.ChatGrants()) != 2 {
 		t.Errorf("RevokeChatGrant() with a full disk = %v, %v, and %d are left", found, err, len(b.ChatGrants()))
@@ -68,7 +68,7 @@ func TestChatGrants(t *testing.T) {
 	}
 }
 
-// A late answer that was taken back does not count for the call, made again.
+// A late answer that was taken back does not count when the call is made again.
 func TestRevokedBeforeItCameAgain(t *testing.T) {
 	b := newBench(t, everywhere)
 	b.page(b.left(toolRun()), queue.Chat)
@@ -80,7 +80,7 @@ func TestRevokedBeforeItCameAgain(t *testing.T) {
 	}
 }
 
-// Answers of before hold for what they said: opening alone.
+// Answers from earlier versions hold for what they said: opening only.
 func TestOldAnswersHold(t *testing.T) {
 	old := grants.New(call.Freeze(openCall(), 0))
 	for policy, want := range map[string][]string{
@@ -93,7 +93,7 @@ func TestOldAnswersHold(t *testing.T) {
 			t.Errorf("%s: opening, reading, enabling and a run: %q, want %q", policy, got, want)
 		}
 	}
-	// One of a pack that changed is replaced by the answer that includes it.
+	// An answer about a pack that changed is replaced by the answer that includes it.
 	void := old
 	void.Void, void.Digest = &grants.Void{}, "x"
 	theirs := grants.New(call.Freeze(with(openCall(), func(r *call.Request) { r.Caller.Person = "grace" }), 0))

@@ -15,8 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// fields calls f for every field of a request that holds a value, however
-// deep, with its path and a way to change it.
+// fields calls f for every field of a request that holds a value, at any depth, with
+// its path and a function that changes it.
 func fields(v reflect.Value, path string, f func(path string, change func())) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -26,7 +26,7 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 		}
 		for i := range v.NumField() {
 			if v.Type() == reflect.TypeFor[sandbox.Layer]() && v.Type().Field(i).Name == "Looked" {
-				continue // what the folder was when its layer was chosen: if it is the same, the run need not choose again
+				continue // how the folder was when its layer was chosen: if it is unchanged, the run need not choose again
 			}
 			fields(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), f)
 		}
@@ -61,10 +61,10 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 			}
 		}
 	case reflect.Interface:
-		// What a folder is on this machine: the runner compares it, and it has no
-		// bytes that an answer could be bound to.
+		// The identity of a folder on this machine: the runner compares it, and it
+		// has no bytes that an answer could be bound to.
 	case reflect.Func:
-		// Who is told that the run waits, which changes nothing that it does.
+		// A callback for when the run waits, which does not affect what it does.
 	default:
 		panic(fmt.Sprintf("a field of kind %v is new here: %s", v.Kind(), path))
 	}
@@ -91,39 +91,39 @@ func unbound(of func() call.Request, digest func(*call.Request, sandbox.Level) s
 	return free
 }
 
-// grantDigest is what a grant for the like of r is bound to.
+// grantDigest returns what a grant for calls like r is bound to.
 func grantDigest(r *call.Request, level sandbox.Level) string {
 	return grants.New(call.Freeze(*r, level)).Digest
 }
 
-// callDigest is what an answer to the question about r is bound to.
+// callDigest returns what an answer to the question about r is bound to.
 func callDigest(r *call.Request, level sandbox.Level) string { return call.Freeze(*r, level).Digest() }
 
-// TestEveryFieldIsBound: a field that is added to a request, a command or a
-// policy has to be added to the digests, or to these lists on purpose.
+// TestEveryFieldIsBound: a field that is added to a request, a command or a policy
+// must be added to the digests, or deliberately to these lists.
 func TestEveryFieldIsBound(t *testing.T) {
 	free := []string{"Caller.Groups", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Cards", "Caller.Carries", "Caller.Wait", "Pack.From.Updated", "Pack.Files", "Logged"}
 	for name, of := range map[string]func() call.Request{"tool": toolRun, "hosts": func() call.Request { return with(toolRun(), reachesHosts) }, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
 		free := free
 		if of().Run != nil {
-			// What runs of the same chat write is no reason to ask again about one of
-			// them; see Run.Reads. OnceOnly is about the answers that are offered.
+			// What other runs of the chat write is no reason to ask about a run
+			// again; see Run.Reads. OnceOnly concerns the answers that are offered.
 			free = append(slices.Clone(free), "Run.Reads", "Run.OnceOnly", "Run.Logged")
 		}
 		if diff := cmp.Diff(free, unbound(of, callDigest)); diff != "" {
 			t.Errorf("%s: fields that an answer does not bind differ (-want +got):\n%s", name, diff)
 		}
 	}
-	// What a grant leaves open, which is what its choice says.
+	// What a grant leaves open, as its choice says.
 	open := []string{
 		"Caller.Chat", "Caller.Groups", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Cards", "Caller.Carries", "Caller.ChatEnd", "Caller.Wait", "Caller.Act", "Method",
 		"Pack.About", "Pack.Files", "Pack.From.Source", "Pack.From.Signer", "Pack.From.Differs", "Pack.From.Updated", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
 	}
 	words := []string{
 		"Run.About", "Run.Command.Pack", "Run.Command.RunID", "Run.Command.Tool", "Run.Env", "Run.Logged",
-		"Run.DeclaresReadOnly", // which word it was that Run.ReadOnly rests on: no grant for a run does
-		"Run.OnceOnly",         // no grant covers what is asked about once only
-		"Run.ReviewRule",       // Policy.Review is what counts, whichever rule says so
+		"Run.DeclaresReadOnly", // whose word Run.ReadOnly is: no grant for a run depends on it
+		"Run.OnceOnly",         // no grant covers what is only asked about once
+		"Run.ReviewRule",       // Policy.Review counts, whichever rule sets it
 	}
 	for _, c := range []struct {
 		name string
@@ -149,8 +149,8 @@ func TestEveryFieldIsBound(t *testing.T) {
 	}
 }
 
-// TestDigestsAreUnambiguous: facts that differ only in where one ends and the
-// next begins, or in bytes that are not text, have different digests.
+// TestDigestsAreUnambiguous: facts that differ only in where one ends and the next
+// begins, or in bytes that are not text, have different digests.
 func TestDigestsAreUnambiguous(t *testing.T) {
 	args := [][]string{
 		nil, {""}, {"", ""}, {"a", "b"}, {"a b"}, {"ab"}, {"a", "", "b"}, {"a\nb"}, {"a\x00b"}, {`a","b`},

@@ -42,7 +42,7 @@ func changelogRun() call.Request {
 	return r
 }
 
-// The documents show a question as it is.
+// The documents show a question exactly as it is.
 func TestDocumentsShowAQuestion(t *testing.T) {
 	b := newBench(t, remembers, everywhere, func(o *Options) {
 		o.Scan = func(*call.Pack) prompt.Scan { return prompt.Scan{Found: "nothing found"} }
@@ -71,7 +71,7 @@ func TestDocumentsShowAQuestion(t *testing.T) {
 	documents(t, "../../docs/reference/approvals.md", "```text\n"+strings.ReplaceAll(top, changed.Code, "K7QM-2F9X")+"\n```\n")
 }
 
-// documents fails unless a document has a block as it is now.
+// documents fails unless a document has this block.
 func documents(t *testing.T, path, want string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

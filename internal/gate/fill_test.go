@@ -27,7 +27,7 @@ func lookUp() call.Request {
 	})
 }
 
-// filled is lookUp with a value in the places of the stand-ins.
+// filled is lookUp with a value in place of the stand-ins.
 func filled(value string) call.Request {
 	return with(lookUp(), func(r *call.Request) {
 		r.Fields = nil
@@ -43,7 +43,7 @@ func filled(value string) call.Request {
 	})
 }
 
-// fillIn allows lookUp with a value, on a way that a person can take.
+// fillIn allows lookUp with a value, over one of the channels for people.
 type fillIn func(b *bench, value string) *Permit
 
 var fillIns = map[string]fillIn{
@@ -141,7 +141,7 @@ func TestFill(t *testing.T) {
 			if e := b.log.all()[n+1]; e.Event != audit.EventRunStart || e.Run != full.RunID() {
 				t.Errorf("the line of the start = %+v", e)
 			}
-			// One value was for one call.
+			// The value was for one call.
 			if got := b.outcome(lookUp()); got != asks {
 				t.Errorf("the next call: %s, want %s", got, asks)
 			}
@@ -149,8 +149,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestFillNothingElse: what is run with the values is what was shown, with the
-// values.
+// TestFillNothingElse: what runs is what was shown, with the values filled in, and
+// nothing else.
 func TestFillNothingElse(t *testing.T) {
 	for name, change := range map[string]func(*call.Request){
 		"another argument":                func(r *call.Request) { r.Run.Command.Args[0] = "--exec" },
@@ -241,7 +241,7 @@ func TestFillNothingElse(t *testing.T) {
 	})
 }
 
-// A rule sees what was filled in.
+// Rules also apply to what was filled in.
 func TestFillAndRules(t *testing.T) {
 	b := newBench(t, everywhere, ruled(rules.Rule{Effect: rules.Deny, Where: "c:1", Argv: []string{"*", "--page", "file:*", "**"}}))
 	permit := fillIns["on the page"](b, "file:///etc/passwd")
@@ -255,8 +255,8 @@ func TestFillAndRules(t *testing.T) {
 	}
 }
 
-// What the person fills in is asked for on every channel, shown as what it is,
-// and checked.
+// Every channel asks for the values that the person fills in, shows them as such, and
+// checks them.
 func TestFields(t *testing.T) {
 	b := newBench(t, everywhere, remembers)
 	q := b.ask(lookUp())
@@ -283,10 +283,10 @@ func TestFields(t *testing.T) {
 			t.Errorf("%s: Check() = %#v, want a code under which it can still be allowed", name, err)
 		}
 	}
-	// Nobody fills in anything to deny.
+	// A person fills in nothing to deny.
 	_, err := b.answer(lookUp(), accept(q.State, "deny"))
 	b.denied(err, "chose to deny")
-	// The values are nowhere but in the permit.
+	// Only the permit has the values.
 	permit := fillIns["on the page"](b, "hunter2")
 	if _, err := permit.Fill(filled("hunter2")); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func TestAbandon(t *testing.T) {
 	if b.Answered(q) != nil {
 		t.Error("the question has an answer")
 	}
-	// Those that are still to come are of a client that is gone as well.
+	// Later questions also belong to a client that is gone.
 	late := toolRun()
 	late.Arguments = call.ParseArguments([]byte(`{"who":"late"}`))
 	if p := b.shown(b.ask(late)); !p.Gone || len(b.Pending()) != 3 {
@@ -56,7 +56,7 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
-// shown is how channels show an open question.
+// shown returns an open question as channels show it.
 func (b *bench) shown(q *Question) queue.Pending {
 	b.t.Helper()
 	all := b.Pending()

@@ -21,10 +21,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// storedIn has a gate keep its grants in m.
+// storedIn makes a gate keep its grants in m.
 func storedIn(m *memory) func(*Options) { return func(o *Options) { o.Grants = m } }
 
-// remade returns the grants of m as a file brings them back.
+// remade returns the grants of m as they come back from a file.
 func remade(t *testing.T, m *memory) *memory {
 	t.Helper()
 	raw, err := json.Marshal(m.grants)
@@ -38,7 +38,7 @@ func remade(t *testing.T, m *memory) *memory {
 	return &back
 }
 
-// offered are the answers that a question offers.
+// offered returns the answers that a question offers.
 func offered(q *Question) []string {
 	var all []string
 	for _, c := range q.Choices {
@@ -47,12 +47,12 @@ func offered(q *Question) []string {
 	return all
 }
 
-// kinds are calls of every kind that asks.
+// kinds has a call of every kind that asks.
 var kinds = map[string]func() call.Request{
 	"tool": toolRun, "granted tool": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "workspace": workspaceRead, "enable": enableCall,
 }
 
-// scratch makes the workspace one that is made for the chat.
+// scratch makes the workspace one that was made for the chat.
 func scratch(r call.Request, folder string) call.Request {
 	return with(r, func(r *call.Request) {
 		r.Scratch = true
@@ -73,8 +73,8 @@ func scratch(r call.Request, folder string) call.Request {
 	})
 }
 
-// TestAlways: an answer for every client holds in other chats and after a
-// restart, for the like of what was shown, and for nothing else.
+// TestAlways: an answer for every chat holds in other chats and after a restart, for
+// calls like the one shown, and for nothing else.
 func TestAlways(t *testing.T) {
 	for name, of := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestAlways(t *testing.T) {
 	}
 }
 
-// A workspace that is made for each chat is the same thing in each, and one that
-// the user named is only itself.
+// Workspaces that are made for each chat count as the same, and one that the user
+// named only counts as itself.
 func TestWorkspaceOfTheChat(t *testing.T) {
 	for name, of := range map[string]func() call.Request{"tool": toolRun, "exec": execRun, "workspace": workspaceRead} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestWorkspaceOfTheChat(t *testing.T) {
 		})
 	}
 	t.Run("a neighbour", func(t *testing.T) {
-		// "/desk/a" is not a part of "/desk/ab".
+		// "/desk/a" is not a parent of "/desk/ab".
 		req := func(ws, more string) call.Request {
 			return with(scratch(toolRun(), ws), func(r *call.Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, more) })
 		}
@@ -169,12 +169,12 @@ func TestWorkspaceOfTheChat(t *testing.T) {
 	})
 }
 
-// difference is what a question must say of a change.
+// A difference is what a question must say about a change.
 type difference struct {
 	says   string
 	change func(*call.Request)
-	line   string // of the CHANGED block; empty: the change makes it another thing
-	void   bool   // what was approved is gone for good
+	line   string // of the CHANGED block; empty: the change makes it a different subject
+	void   bool   // what was approved no longer exists
 }
 
 // withFiles gives the pack a list of its files.
@@ -184,7 +184,7 @@ func withFiles(r call.Request) call.Request {
 	})
 }
 
-// newFiles makes the pack another one.
+// newFiles changes the pack's files.
 func newFiles(files ...call.File) func(*call.Request) {
 	return func(r *call.Request) { r.Pack.Digest, r.Pack.Files = "sha256:"+strings.Repeat("ac", 32), files }
 }
@@ -257,7 +257,7 @@ var execDifferences = []difference{
 	{"another argument", func(r *call.Request) { r.Run.Command.Args[0] = "push" }, "", false},
 }
 
-// changedBlock returns what a question says has changed.
+// changedBlock returns the part of a question about what has changed.
 func changedBlock(t *testing.T, text string) string {
 	t.Helper()
 	_, rest, _ := strings.Cut(text, "\nWhat changed\n")
@@ -265,11 +265,11 @@ func changedBlock(t *testing.T, text string) string {
 	return block
 }
 
-// unwrapped is a text without its spaces and line ends.
+// unwrapped returns a text without spaces and line breaks.
 func unwrapped(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// TestEveryChangeAsks: a grant of either scope ends with whatever changes, and
-// the next question says what did.
+// TestEveryChangeAsks: any change ends a grant of either scope, and the next question
+// says what changed.
 func TestEveryChangeAsks(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   func() call.Request
@@ -304,7 +304,8 @@ func TestEveryChangeAsks(t *testing.T) {
 						t.Errorf("a secret is told as a change:\n%s", block)
 					}
 					checkShown(t, textOf(q))
-					// What a person then decides is in the log with the reason for asking.
+					// The log has the person's next decision, with the reason for
+					// asking.
 					n := len(b.log.all())
 					if got := b.goes(changed, accept(q.State, "once")); got != allows {
 						t.Fatalf("the call: %s", got)
@@ -312,7 +313,7 @@ func TestEveryChangeAsks(t *testing.T) {
 					if e := b.log.all()[n]; (len(e.Changed) > 0) != (d.line != "") {
 						t.Errorf("the line of the decision has changed = %q", e.Changed)
 					}
-					// And when it is changed back?
+					// What happens if it is changed back?
 					want := allows
 					if d.void {
 						want = asks
@@ -337,8 +338,8 @@ func TestEveryChangeAsks(t *testing.T) {
 	}
 }
 
-// TestEveryFactIsInAGrant: whatever field of a request is changed, one by one, a
-// grant does not cover it, unless the choice said that it does.
+// TestEveryFactIsInAGrant: whichever field of a request is changed, a grant does not
+// cover it, unless the choice said that it does.
 func TestEveryFactIsInAGrant(t *testing.T) {
 	for name, of := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -347,7 +348,7 @@ func TestEveryFactIsInAGrant(t *testing.T) {
 			var paths []string
 			r := of()
 			fields(reflect.ValueOf(&r), "", func(path string, _ func()) { paths = append(paths, path) })
-			// Not a fact, and yet no grant is used: it is for the exact call.
+			// This is not a fact, but no grant is used: it is for the exact call.
 			free := append(unbound(of, grantDigest), "Kind")
 			free = slices.DeleteFunc(free, func(p string) bool { return p == "AlwaysAsk" || p == "Fields" })
 			for _, path := range paths {
@@ -370,7 +371,7 @@ func TestEveryFactIsInAGrant(t *testing.T) {
 	}
 }
 
-// No grant has the value of a variable in it, or what a program reads.
+// Grants do not hold the values of variables, or what a program reads.
 func TestGrantsHaveNoSecrets(t *testing.T) {
 	for name, of := range map[string]func() call.Request{"tool": toolRun, "granted": grantedRun, "exec": execRun} {
 		store := new(memory)
@@ -415,7 +416,7 @@ func TestChangedSince(t *testing.T) {
 	}
 }
 
-// TestGrantsThatDoNotHold: a grant counts only as it was given.
+// TestGrantsThatDoNotHold: a grant only counts as it was given.
 func TestGrantsThatDoNotHold(t *testing.T) {
 	for name, spoil := range map[string]func(*grants.Grant){
 		"another digest":             func(g *grants.Grant) { g.Digest = strings.Repeat("0", 64) },
@@ -463,14 +464,14 @@ func TestGrantsThatDoNotHold(t *testing.T) {
 		if got := b.outcome(toolRun()); got != allows {
 			t.Errorf("granted elsewhere: %s, want %s", got, allows)
 		}
-		// And the open question is still a question.
+		// The open question can still be answered.
 		if got := b.goes(toolRun(), accept(q.State, "deny")); !strings.Contains(got, "chose to deny") {
 			t.Errorf("the open question: %s", got)
 		}
 	})
 }
 
-// AP-10: where nobody can tell what was allowed, nothing is, whatever else would
+// AP-10: if it cannot be known what was allowed, nothing is, whatever else would
 // allow it.
 func TestStoreThatIsRefused(t *testing.T) {
 	refused := errors.New("/home/ada/grants.json was changed\x1b[2J by somebody else")
@@ -515,7 +516,7 @@ func TestStoreThatIsRefused(t *testing.T) {
 	}
 }
 
-// What cannot be kept holds for this call alone, and is recorded so.
+// An answer that cannot be kept holds for this call only, and the log says so.
 func TestStoreThatCannotBeWritten(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		store := &readOnly{}
@@ -542,12 +543,12 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A readOnly store takes nothing.
+// A readOnly store keeps nothing.
 type readOnly struct{ memory }
 
 func (*readOnly) Update(func([]grants.Grant) ([]grants.Grant, error)) error { return errDisk }
 
-// Nothing holds that is not in the log.
+// No grant holds that is not in the log.
 func TestNoGrantWithoutALine(t *testing.T) {
 	for _, d := range []queue.Decision{queue.Once, queue.Chat, queue.Always} {
 		store := new(memory)
@@ -568,7 +569,7 @@ func TestNoGrantWithoutALine(t *testing.T) {
 	}
 }
 
-// TestAlwaysIsNotOffered where an answer may hold for less only.
+// TestAlwaysIsNotOffered: always is not offered if an answer may only hold for less.
 func TestAlwaysIsNotOffered(t *testing.T) {
 	all := []string{"once", "chat", "always", "deny"}
 	chat := []string{"once", "chat", "deny"}
@@ -629,8 +630,8 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 			}
 		})
 	}
-	// A grant from before does not get around it: one for a call without network is
-	// none for one with it, and one that somebody wrote is none either.
+	// An earlier grant is no way around this: a grant for a call without network does
+	// not cover one with it, and neither does one that somebody wrote by hand.
 	t.Run("a grant that was written by hand", func(t *testing.T) {
 		req := with(toolRun(), func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull })
 		g := grants.New(call.Freeze(req, sandbox.LevelNone))
@@ -642,7 +643,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 	})
 }
 
-// The id of a grant names one grant.
+// The id of a grant identifies it.
 func TestGrantIDs(t *testing.T) {
 	want := toolRun()
 	digest := grants.New(call.Freeze(want, sandbox.LevelNone)).Digest
@@ -656,7 +657,7 @@ func TestGrantIDs(t *testing.T) {
 	if got := b.log.last().Grant; got != digest[:10] {
 		t.Errorf("the grant that allowed the call = %q, want %q", got, digest[:10])
 	}
-	// The same again takes its own place, under its own name.
+	// The same grant given again replaces itself, under the same id.
 	c := newBench(t, storedIn(store))
 	store.grants[2].Void = &grants.Void{}
 	c.approve(toolRun(), queue.Always)
@@ -665,7 +666,7 @@ func TestGrantIDs(t *testing.T) {
 	}
 }
 
-// TestGrantSaysWhatItCovers in the words of the choice.
+// TestGrantSaysWhatItCovers: a grant describes itself in the words of the choice.
 func TestGrantSaysWhatItCovers(t *testing.T) {
 	for name, of := range kinds {
 		store := new(memory)
@@ -722,14 +723,14 @@ func TestChatRemembersSoMuch(t *testing.T) {
 	}
 }
 
-// What is allowed in somebody's chats takes no room from another person's.
+// What is allowed in one person's chats takes no room from another person's.
 func TestChatsOfAPersonRememberSoMuch(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.People = 2 })
 	by := func(person, chat string) call.Request {
 		return with(openCall(), func(r *call.Request) { r.Caller.Person, r.Caller.Chat = person, chat })
 	}
 	b.approve(by("ada", "ada-1"), queue.Chat)
-	// Another chat of hers leaves less room than a grant takes up.
+	// Another chat of hers leaves less room than a grant needs.
 	fills := grants.Grant{Person: "ada", Covers: strings.Repeat("x", 32<<20)}
 	other := call.Caller{Person: "ada", Chat: "ada-2"}
 	for !b.chats.Fits(&other, fills) {
@@ -752,7 +753,7 @@ func TestChatsOfAPersonRememberSoMuch(t *testing.T) {
 	}
 }
 
-// A new answer takes the place of what became void of the old one.
+// A new answer replaces what became void of the old one.
 func TestNewAnswerReplacesVoid(t *testing.T) {
 	store := new(memory)
 	b := newBench(t, storedIn(store))
@@ -773,8 +774,8 @@ func TestNewAnswerReplacesVoid(t *testing.T) {
 	}
 }
 
-// When the log says that an answer is kept, and then it cannot be, the log says
-// that, too.
+// If the log says that an answer is kept, but keeping it then fails, the log says
+// that too.
 func TestStoreThatFailsAtTheEnd(t *testing.T) {
 	for reason, err := range map[string]error{"it could not be kept for later calls": errDisk, "whether it is kept for later calls is not known": grants.ErrUnknown} {
 		store := &unsure{err: err}
@@ -790,7 +791,7 @@ func TestStoreThatFailsAtTheEnd(t *testing.T) {
 	}
 }
 
-// An unsure store finds out at the end that it cannot be written.
+// An unsure store notices only at the end that it cannot be written.
 type unsure struct {
 	memory
 	err error
@@ -803,8 +804,8 @@ func (u *unsure) Update(change func([]grants.Grant) ([]grants.Grant, error)) err
 	return u.err
 }
 
-// While the store that replicas share is away, what a person would decide is denied, and
-// the denial says so.
+// While the replicas' shared store cannot be reached, calls that a person would
+// decide about are denied, and the denial says why.
 func TestSharedGrantsAway(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.Grants = away{} })
 	for name, req := range map[string]call.Request{"opening": openCall(), "a run": toolRun()} {

@@ -26,7 +26,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// reachesHosts has a run reach two hosts.
+// reachesHosts lets a run reach two hosts.
 func reachesHosts(r *call.Request) {
 	r.Run.Policy.Network = sandbox.NetworkHosts
 	r.Run.Policy.Hosts = []hosts.Host{{Name: "api.github.com", Port: 443}, {Name: "uploads.github.com", Port: 443}}
@@ -36,7 +36,7 @@ func reachesHosts(r *call.Request) {
 type runner struct {
 	mu      sync.Mutex
 	level   sandbox.Level
-	box     sandbox.Report // of the probe, but for Level
+	box     sandbox.Report // of the probe, except for Level
 	probes  int
 	started []sandbox.Command
 	before  func() // called at the start of a run
@@ -88,8 +88,8 @@ func (r *runner) count() int {
 	return len(r.started)
 }
 
-// A recorder keeps entries in memory. It encodes them as the real log does, so
-// that what cannot be written fails here too.
+// A recorder keeps entries in memory. It encodes them like the real log, so that what
+// cannot be written fails here too.
 type recorder struct {
 	mu      sync.Mutex
 	entries []audit.Entry
@@ -123,8 +123,8 @@ func (l *recorder) write(e audit.Entry, sync bool) error {
 	return nil
 }
 
-// durable reports whether everything that was written is on the disk: syncing one
-// entry syncs those before it.
+// durable reports whether everything that was written is on disk: syncing an entry
+// syncs those before it.
 func (l *recorder) durable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,11 +146,11 @@ func (l *recorder) last() audit.Entry {
 	return all[len(all)-1]
 }
 
-// A memory keeps grants as a file would, and refuses them like one.
+// A memory keeps grants like a file, and refuses them like one.
 type memory struct {
 	mu     sync.Mutex
 	grants []grants.Grant
-	err    error // of both methods
+	err    error // returned by both methods
 }
 
 func (m *memory) Load() ([]grants.Grant, error) {
@@ -172,10 +172,10 @@ func (m *memory) Update(change func([]grants.Grant) ([]grants.Grant, error)) err
 	return err
 }
 
-// remembers gives a gate a place for answers that always hold.
+// remembers gives a gate a store for answers that always hold.
 func remembers(o *Options) { o.Grants = new(memory) }
 
-// A bench is a gate with everything around it in reach of a test.
+// A bench is a gate with everything around it accessible to a test.
 type bench struct {
 	*Gate
 	t      *testing.T
@@ -248,8 +248,8 @@ func (b *bench) approve(req call.Request, d queue.Decision) *Permit {
 	return permit
 }
 
-// outcome is what a first call leads to: "asks", "allows", or the reason of
-// the denial.
+// outcome returns the result of a first call: "asks", "allows", or the reason of the
+// denial.
 func (b *bench) outcome(req call.Request) string {
 	b.t.Helper()
 	permit, q, err := b.Check(b.t.Context(), req, nil)
@@ -274,7 +274,7 @@ func accept(state, decision string) *Answer {
 	return ReadForm(state, "accept", map[string]any{"decision": decision})
 }
 
-// denied fails unless err is a denial with this in its reason, and the newest
+// denied fails unless err is a denial with this text in its reason, and the newest
 // line of the log says the same.
 func (b *bench) denied(err error, reason string) {
 	b.t.Helper()
@@ -315,8 +315,8 @@ func toolRun() call.Request {
 	}
 }
 
-// grantedRun is the call of a tool that works on a project, with a program from
-// somebody's home, and with all that a configuration can open.
+// grantedRun is the call of a tool that works on a project, with a program in
+// somebody's home, and with everything that a configuration can open.
 func grantedRun() call.Request {
 	r := toolRun()
 	p := &r.Run.Command.Program
@@ -401,7 +401,7 @@ func with(r call.Request, change func(*call.Request)) call.Request {
 	return r
 }
 
-// How questions look, and what they say; see package prompt.
+// The layout and texts of questions; see package prompt.
 const (
 	promptWidth  = 80
 	labelWidth   = 12
@@ -412,10 +412,10 @@ const (
 	ownWorkspace = "the chat's workspace" // in facts, see package call
 )
 
-// textOf is a question as a terminal shows it.
+// textOf returns a question as a terminal shows it.
 func textOf(q *Question) string { return q.Card.Text(promptWidth) }
 
-// columnsOf is how wide a character is at most in a terminal.
+// columnsOf returns how many columns a character takes at most in a terminal.
 func columnsOf(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me):
@@ -426,7 +426,7 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// hexSum is the SHA-256 digest of b in hex.
+// hexSum returns the SHA-256 digest of b in hex.
 func hexSum(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

@@ -21,10 +21,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// TestHistory: what a person did, and what became of it, the newest first.
+// TestHistory: what a person did, and what came of it, newest first.
 func TestHistory(t *testing.T) {
 	b := newBench(t, everywhere, remembers, ruled(rules.Rule{Effect: rules.Deny, Kinds: []string{"enable"}, Where: "config.yaml:7"}))
-	b.outcome(listCall()) // metadata is not told
+	b.outcome(listCall()) // metadata is not in the history
 	permit := b.approve(toolRun(), queue.Chat)
 	b.runner.result = &sandbox.Result{ExitCode: 3}
 	if _, err := permit.Run(t.Context()); err != nil {
@@ -93,8 +93,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Of values that may be secret, neither the queue nor the history knows more
-// than the question shows.
+// About values that may be secret, the queue and the history hold no more than the
+// question shows.
 func TestNothingSecretIsTold(t *testing.T) {
 	b := newBench(t, everywhere)
 	req := with(grantedRun(), func(r *call.Request) {
@@ -108,14 +108,14 @@ func TestNothingSecretIsTold(t *testing.T) {
 	}
 }
 
-// HM-01: each denial of a call that can be answered on several channels leaves
+// HM-01: each denial of a call that can be answered over several channels leaves
 // exactly one line, with its reason and who denied.
 func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 	req := toolRun()
 	for _, c := range []struct {
 		name    string
 		deny    func(b *bench) error
-		before  int // lines of what comes before
+		before  int // log lines before the denial
 		channel string
 		reason  string
 	}{
@@ -192,8 +192,8 @@ func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 	}
 }
 
-// TestPromptsOfChanges shows what people see when something is not as it was,
-// has to be filled in, or can be answered for less or more.
+// TestPromptsOfChanges shows what people see if something has changed, has to be
+// filled in, or can be answered for less or more.
 func TestPromptsOfChanges(t *testing.T) {
 	local := time.Local
 	time.Local = time.UTC
@@ -204,7 +204,7 @@ func TestPromptsOfChanges(t *testing.T) {
 	for _, c := range []struct {
 		file   string
 		of     func() call.Request
-		change func(*call.Request) // since it was allowed; nil: it never was
+		change func(*call.Request) // since it was allowed; nil: it was never allowed
 		gate   func(*Options)
 	}{
 		{"changed_script", toolRun, newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "scripts/ticket.py", Digest: "sha256:X"}), nil},
@@ -251,7 +251,7 @@ func TestPromptsOfChanges(t *testing.T) {
 }
 
 // TestPromptsFit: every prompt is readable at 80 columns, and its title says the
-// essential in one line that a list can show.
+// essential in one line that fits into a list.
 func TestPromptsFit(t *testing.T) {
 	all, err := filepath.Glob(filepath.Join("testdata", "prompts", "terminal", "*.txt"))
 	if err != nil || len(all) < 10 {

@@ -15,15 +15,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// inChat has a gate ask on cards in the chat, and nowhere else.
+// inChat makes a gate ask on cards in the chat only.
 func inChat(o *Options) { o.Channels = []string{queue.ChannelApp} }
 
-// cardCall is a call of a client that shows cards and cannot ask.
+// cardCall is a call from a client that shows cards and cannot ask.
 func cardCall(of call.Request) call.Request {
 	return with(of, func(r *call.Request) { r.Caller.CanAsk, r.Caller.Cards = false, true })
 }
 
-// leftOnCard asks about a call, which returns at once, as the server has it.
+// leftOnCard asks about a call, which returns at once, as in the server.
 func (b *bench) leftOnCard(req call.Request) {
 	b.t.Helper()
 	q := b.ask(req)
@@ -36,7 +36,7 @@ func (b *bench) leftOnCard(req call.Request) {
 	}
 }
 
-// only is the one question of a chat's card.
+// only returns the one question on a chat's card.
 func (b *bench) only(c call.Caller) ChatQuestion {
 	b.t.Helper()
 	all := b.InChat(c)
@@ -76,7 +76,7 @@ func TestInChat(t *testing.T) {
 		if got := b.outcome(req); !strings.HasPrefix(got, want) {
 			t.Errorf("after %q the call has the outcome %q, want %q", decision, got, want)
 		}
-		// Used up, and nothing is kept: it is another question.
+		// The answer was used, and nothing is kept: this is another question.
 		if b.DecideInChat(req.Caller, q.Secret, "once") {
 			t.Error("an answer counts twice")
 		}
@@ -87,7 +87,7 @@ func TestInChat(t *testing.T) {
 	}
 }
 
-// Nobody is asked on a card that did not choose it, or whose client can ask.
+// Nobody is asked on a card unless they chose that and their client cannot ask.
 func TestShowsInChat(t *testing.T) {
 	shows := call.Caller{Chat: "c", Cards: true}
 	asks := call.Caller{Chat: "c", Cards: true, CanAsk: true}
@@ -114,7 +114,7 @@ func TestShowsInChat(t *testing.T) {
 	}
 }
 
-// What only a person may allow, a card cannot: the page or the terminal decides.
+// A card cannot allow what only a person may allow: the page or the terminal decides.
 func TestCardLimits(t *testing.T) {
 	for name, change := range map[string]func(*call.Request){
 		"untrusted": func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted },
@@ -141,7 +141,7 @@ func TestCardLimits(t *testing.T) {
 			if got := b.goes(req, b.Answered(q)); got != "denied: "+nobodyDecided {
 				t.Errorf("outcome = %q, want that nobody decided it", got)
 			}
-			// With no other channel nobody can be asked at all.
+			// Without another channel nobody can be asked at all.
 			alone := newBench(t, inChat, func(o *Options) { o.Rules = asked })
 			if got := alone.outcome(req); !strings.Contains(got, "the card in the chat cannot allow this") {
 				t.Errorf("without another channel: %q", got)
@@ -150,7 +150,7 @@ func TestCardLimits(t *testing.T) {
 	}
 }
 
-// What a card allows holds for one call, also where "once" means more elsewhere.
+// What a card allows holds for one call, even where "once" means more elsewhere.
 func TestCardKeepsNothing(t *testing.T) {
 	b := newBench(t, inChat, remembers, func(o *Options) { o.Policy = PolicyFirstRun })
 	req := cardCall(with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true }))
@@ -181,14 +181,14 @@ func TestCardKeepsNothing(t *testing.T) {
 	}
 }
 
-// A model that answers by itself does not know the secret. It denies what waits, and
-// the third time there are no cards any more.
+// A model that answers by itself does not know the secret. Its answer denies what
+// waits, and after the third there are no more cards.
 func TestWrongSecret(t *testing.T) {
 	req := cardCall(toolRun())
 	open := cardCall(openCall())
 	b := newBench(t, inChat)
 	for n, forge := range []func(ChatQuestion) string{
-		func(q ChatQuestion) string { return q.Code }, // what the model knows
+		func(q ChatQuestion) string { return q.Code }, // this the model knows
 		func(q ChatQuestion) string { return q.Secret[:len(q.Secret)-1] },
 		func(ChatQuestion) string { return "" },
 	} {
@@ -224,12 +224,12 @@ func TestWrongSecret(t *testing.T) {
 	if got := b.outcome(req); !strings.Contains(got, "nobody could be asked") {
 		t.Errorf("without cards: %q", got)
 	}
-	// Another chat is not concerned, and a new one begins anew.
+	// Another chat is not affected, and a new one starts again.
 	other := cardCall(with(toolRun(), func(r *call.Request) { r.Caller.Chat = "stdio-2" }))
 	b.leftOnCard(other)
 	b.EndChat(req.Caller.Chat)
 	b.leftOnCard(req)
-	// A secret is of its own chat.
+	// A secret is only valid in its own chat.
 	if b.DecideInChat(other.Caller, b.only(req.Caller).Secret, "once") {
 		t.Error("the secret of another chat counts")
 	}
@@ -241,7 +241,7 @@ func TestWrongSecret(t *testing.T) {
 	}
 }
 
-// A wrong answer takes back what was allowed and not used.
+// A wrong answer takes back what was allowed but not used yet.
 func TestWrongSecretTakesBack(t *testing.T) {
 	req := cardCall(toolRun())
 	b := newBench(t, inChat)
@@ -255,8 +255,8 @@ func TestWrongSecretTakesBack(t *testing.T) {
 	}
 }
 
-// Two tabs show the same question: the first answer counts, and a denial takes it back
-// as long as it is not used.
+// Two tabs show the same question: the first answer counts, and a denial takes it
+// back as long as it has not been used.
 func TestTwoTabs(t *testing.T) {
 	req := cardCall(toolRun())
 	b := newBench(t, inChat)
@@ -278,7 +278,7 @@ func TestTwoTabs(t *testing.T) {
 		t.Error("late answers of the card count as wrong ones")
 	}
 
-	// At the same time, one of them counts.
+	// If both come at the same time, one of them counts.
 	b.leftOnCard(req)
 	secret := b.only(req.Caller).Secret
 	var wg sync.WaitGroup
@@ -299,7 +299,7 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// An answer after its time is none, and no wrong one.
+// An answer that comes too late has no effect, and does not count as a wrong one.
 func TestCardExpires(t *testing.T) {
 	req := cardCall(toolRun())
 	b := newBench(t, inChat)
@@ -330,7 +330,7 @@ func TestCardsFillNoLog(t *testing.T) {
 	}
 }
 
-// The log cannot be written: nothing is allowed.
+// If the log cannot be written, nothing is allowed.
 func TestCardUnrecorded(t *testing.T) {
 	req := cardCall(toolRun())
 	b := newBench(t, inChat)

@@ -14,23 +14,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// A ledger is what people said and what the gate made of it, beside a gate that
-// many use at once. What is said is noted before it is said, so that at any time
-// the gate may have allowed no more than is written here.
+// A ledger records what people said and what the gate did, next to a gate that many
+// use at once. It is written before something is said, so that at any time the gate
+// may have allowed no more than is recorded here.
 type ledger struct {
 	mu       sync.Mutex
 	open     []*opened
 	allowed  map[string]map[string]bool // :: exact call → codes that somebody allowed
-	denied   map[string]bool            // codes that somebody denied, and was told so
+	denied   map[string]bool            // codes that somebody denied, with success
 	granted  map[string]bool            // :: what a grant is bound to and where it counts → somebody gave it
-	permits  map[string]int             // :: exact call → permits that no grant gave
-	byCode   map[string]int             // :: code → permits that came of its question
+	permits  map[string]int             // :: exact call → permits that did not come from a grant
+	byCode   map[string]int             // :: code → permits that came from its question
 	runs     map[string]bool            // ids of permits
-	expected int                        // decisions that have to be in the log
+	expected int                        // decisions that the log must have
 	pack     int                        // version of the pack
 }
 
-// An opened question may be answered by several at once.
+// An opened question may be answered by several people at once.
 type opened struct {
 	q   *Question
 	req call.Request
@@ -45,7 +45,7 @@ type player struct {
 	r *rand.Rand
 }
 
-// version is the pack as it is now.
+// version returns the current version of the pack.
 func (l *ledger) version() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,13 +63,13 @@ func (p *player) request() call.Request {
 	})
 }
 
-// scopes are the names under which a grant for req may be noted.
+// scopes returns the names under which a grant for req may be recorded.
 func scopes(req call.Request) (chat, always string) {
 	digest := grantDigest(&req, 0)
 	return req.Caller.Chat + " " + digest, digest
 }
 
-// say notes that somebody is about to answer.
+// say records that somebody is about to answer.
 func (p *player) say(o *opened, d queue.Decision) {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *player) say(o *opened, d queue.Decision) {
 	}
 }
 
-// came notes what a call came to. o is the question it came with, or nil.
+// came records the result of a call. o is the question it came with, or nil.
 func (p *player) came(req call.Request, o *opened, permit *Permit, q *Question, err error) {
 	l := p.l
 	key := callDigest(&req, 0)
@@ -122,7 +122,7 @@ func (p *player) came(req call.Request, o *opened, permit *Permit, q *Question, 
 		l.permits[key]++
 		return
 	}
-	// Either an answer was held for it, or a grant covers it: the log says which.
+	// Either an answer was waiting for it, or a grant covers it: the log says which.
 	for _, e := range p.b.log.all() {
 		if e.Event != audit.EventDecision || e.Run != permit.RunID() {
 			continue
@@ -146,7 +146,7 @@ func (p *player) step() {
 	if len(l.open) > 0 {
 		i := p.r.IntN(len(l.open))
 		o = l.open[i]
-		if p.r.IntN(3) == 0 { // otherwise others can take it, too
+		if p.r.IntN(3) == 0 { // otherwise others can use it, too
 			l.open = append(l.open[:i:i], l.open[i+1:]...)
 		}
 	}
@@ -176,7 +176,7 @@ func (p *player) step() {
 			l.denied[o.q.Code] = true
 			l.mu.Unlock()
 		}
-	case 12: // an answer that is none, or that the client gave by itself
+	case 12: // a malformed answer, or one that the client gave by itself
 		_ = check([]*Answer{ReadForm(o.q.State, "decline", nil), ReadForm(o.q.State, "accept", nil), ReadForm(o.q.State+"x", "accept", nil)}[p.r.IntN(3)])
 	case 13: // an answer to another call
 		p.say(o, queue.Deny)
@@ -199,7 +199,7 @@ func (p *player) step() {
 			l.denied[o.q.Code] = true
 		}
 		l.mu.Unlock()
-	case 17: // the call hears of it
+	case 17: // the call gets the page's answer
 		if a := p.b.Answered(o.q); a != nil {
 			_ = check(a)
 		}
@@ -209,7 +209,7 @@ func (p *player) step() {
 		}
 		a, err := p.b.Postpone(o.q)
 		if err != nil {
-			// A question that the same call has taken is pending for that one.
+			// A question that the same call took over is pending for that call.
 			if pending, ok := errors.AsType[*PendingError](err); !ok || !strings.Contains(pending.Hint, "made again") {
 				l.mu.Lock()
 				l.expected++
@@ -240,10 +240,10 @@ func (p *player) step() {
 	}
 }
 
-// TestEveryPermitHasItsAnswer: whatever happens in whatever order, a permit is
-// there only because somebody allowed exactly that call, or gave a grant that
-// covers it; one question comes to at most one permit, and to none when somebody
-// denied it; and the log has one line for each decision.
+// TestEveryPermitHasItsAnswer: whatever happens in whatever order, there is a permit
+// only if somebody allowed exactly that call, or gave a grant that covers it. One
+// question leads to at most one permit, and to none if somebody denied it. The log
+// has one line for each decision.
 func TestEveryPermitHasItsAnswer(t *testing.T) {
 	answered, granted := 0, 0
 	for _, players := range []int{1, 8} {
@@ -275,8 +275,8 @@ func TestEveryPermitHasItsAnswer(t *testing.T) {
 	}
 }
 
-// check compares what the gate allowed with what people said, and returns how
-// many calls no grant allowed.
+// check compares what the gate allowed with what people said, and returns how many
+// permits did not come from a grant.
 func (l *ledger) check(t *testing.T, b *bench) (total int) {
 	t.Helper()
 	for key, n := range l.permits {

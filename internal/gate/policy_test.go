@@ -14,14 +14,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// firstRun has a gate ask about the first run only.
+// firstRun makes a gate ask about the first run only.
 func firstRun(o *Options) { o.Policy = PolicyFirstRun }
 
-// ruled has a gate follow these rules.
+// ruled gives a gate these rules.
 func ruled(all ...rules.Rule) func(*Options) { return func(o *Options) { o.Rules = all } }
 
-// TestFirstRun is the whole table of the policy: what happens at the first call,
-// and at the next when the first was allowed once.
+// TestFirstRun is the whole table of the policy: what happens at the first call, and
+// at the next if the first was allowed once.
 func TestFirstRun(t *testing.T) {
 	run := func(change ...func(*call.Request)) call.Request {
 		r := toolRun()
@@ -103,7 +103,7 @@ func TestFirstRun(t *testing.T) {
 					t.Errorf("call %d: %s, want %s", i+2, got, c.next)
 				}
 			}
-			// Every call asks where nothing is said about first runs.
+			// Without that policy, every call asks.
 			if got := newBench(t, remembers).outcome(c.req); got != asks {
 				t.Errorf("under the other policy: %s, want %s", got, asks)
 			}
@@ -111,8 +111,8 @@ func TestFirstRun(t *testing.T) {
 	}
 }
 
-// What the answer of a first run covers ends with any change, counts under its
-// policy only, and is said in the choice.
+// What the answer about a first run covers ends with any change, only counts under
+// its policy, and is described in the choice.
 func TestFirstRunAnswer(t *testing.T) {
 	req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true })
 	store := new(memory)
@@ -146,7 +146,7 @@ func TestFirstRunAnswer(t *testing.T) {
 	if got := every.ask(req).Choices[0].Title; got != "Once: this exact call" {
 		t.Errorf("under the policy every-call the choice says %q", got)
 	}
-	// What a person allowed for always counts under both.
+	// What a person allowed for always counts under both policies.
 	always := new(memory)
 	newBench(t, storedIn(always), firstRun).approve(req, queue.Always)
 	if got := newBench(t, storedIn(always)).outcome(req); got != allows {
@@ -184,9 +184,9 @@ func TestFirstRunAnswer(t *testing.T) {
 	})
 }
 
-// A first run with the whole network: the choice says so, *always* is not offered
-// beside it, and the answer counts neither without the network nor under the
-// other policy. An answer for always, as a file may hold it, counts for nothing.
+// A first run with the whole network: the choice says so, always is not offered with
+// it, and the answer counts neither without the network nor under the other policy.
+// An answer for always, which a file may hold, does not count.
 func TestFirstRunNetwork(t *testing.T) {
 	req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly, r.Run.Policy.Network = true, sandbox.NetworkFull })
 	store := new(memory)
@@ -235,8 +235,8 @@ func TestUnknownPolicy(t *testing.T) {
 	}
 }
 
-// TestRules: the strictest counts, before grants and policies, and no rule allows
-// what a pack or its trust tightens.
+// TestRules: the strictest rule counts, before grants and policies, and no rule
+// allows what a pack or its trust restricts.
 func TestRules(t *testing.T) {
 	at := func(effect rules.Effect, where string, change ...func(*rules.Rule)) rules.Rule {
 		r := rules.Rule{Effect: effect, Where: where}
@@ -256,9 +256,9 @@ func TestRules(t *testing.T) {
 		says  string
 		rules []rules.Rule
 		req   call.Request
-		grant queue.Decision // given before, without rules
-		want  string         // the outcome, or how it begins
-		where string         // the rule in the line
+		grant queue.Decision // an answer given before, without rules
+		want  string         // the outcome, or its beginning
+		where string         // the rule that the log names
 	}{
 		{"allow", []rules.Rule{at(rules.Allow, "c:1", tool)}, toolRun(), queue.Deny, allows, "c:1"},
 		{"allow something else", []rules.Rule{at(rules.Allow, "c:1", tool)}, execRun(), queue.Deny, asks, ""},
@@ -343,7 +343,8 @@ func TestRules(t *testing.T) {
 				t.Errorf("%v under first-run: %s, want %s", effect, got, want)
 			}
 		}
-		// An answer under an ask rule is for one call, whatever the policy keeps.
+		// An answer under an ask rule is for one call, even if the policy keeps
+		// answers.
 		b := newBench(t, remembers, firstRun, ruled(at(rules.Ask, "c:1")))
 		req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true })
 		if got := b.ask(req).Choices[0].Title; got != "Once: this exact call" {
@@ -382,7 +383,7 @@ func TestRules(t *testing.T) {
 			if got := b.outcome(req); !strings.HasPrefix(got, deny("c:1")) {
 				t.Errorf("in %s: %s, want it denied", cwd, got)
 			}
-			// What a link allows would be for its owner to say.
+			// Only the link's owner could say what it allows.
 			allow := newBench(t, ruled(at(rules.Allow, "c:1", in, func(r *rules.Rule) { r.Kinds = []string{"exec"} })))
 			if got := allow.outcome(req); got != asks {
 				t.Errorf("an allowance of a link, in %s: %s, want %s", cwd, got, asks)

@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// AP-01: nothing is allowed by an answer to a question that was never asked.
+// AP-01: an answer to a question that was never asked allows nothing.
 func TestUnsolicitedAnswer(t *testing.T) {
 	for name, a := range map[string]*Answer{
 		"accept without a state":         accept("", "once"),
@@ -46,7 +46,7 @@ func TestUnsolicitedAnswer(t *testing.T) {
 	})
 }
 
-// AP-02: a state that this gate did not make, to the last bit.
+// AP-02: states that this gate did not make, down to a single changed bit.
 func TestForgedState(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
@@ -69,7 +69,7 @@ func TestForgedState(t *testing.T) {
 			forged = append(forged, string(flipped))
 		}
 	}
-	forged = slices.DeleteFunc(forged, func(s string) bool { return s == "" }) // which is no state at all
+	forged = slices.DeleteFunc(forged, func(s string) bool { return s == "" }) // that is not a state at all
 	for _, s := range forged {
 		_, err := b.answer(req, accept(s, "once"))
 		if !errors.Is(err, ErrDenied) {
@@ -83,13 +83,13 @@ func TestForgedState(t *testing.T) {
 	if all, counted := b.log.all(), b.log.last().Count; len(all)-1 != refusalsOfChat || len(all)-1+counted != len(forged) {
 		t.Errorf("%d lines in the log, of which the last counts %d, for %d forged states", len(all), counted, len(forged))
 	}
-	// The real one was not harmed by all that.
+	// The real state is still valid after all that.
 	if _, err := b.answer(req, accept(state, "once")); err != nil {
 		t.Errorf("Check(the real state) = %v", err)
 	}
 }
 
-// AP-03 and AP-07: a state is good for the very call it was made for.
+// AP-03 and AP-07: a state is only valid for the exact call for which it was made.
 func TestStateOfAnotherCall(t *testing.T) {
 	changes := map[string]struct {
 		of     func() call.Request
@@ -126,7 +126,7 @@ func TestStateOfAnotherCall(t *testing.T) {
 			if name == "another chat" || name == "another person" {
 				return // see TestStateOfAnother
 			}
-			// And now it is spent for its own call too.
+			// Now it is also spent for its own call.
 			_, err = b.answer(c.of(), accept(q.State, "once"))
 			b.denied(err, "used before")
 		})
@@ -152,9 +152,9 @@ func TestStateOfAnotherCall(t *testing.T) {
 	})
 }
 
-// TestStateOfAnother: who brings somebody else's state, from another chat or as
-// another person, learns and spends nothing: whose it is still answers, once, also
-// when both come at the same time.
+// TestStateOfAnother: if a state comes from another chat or person, its sender learns
+// and spends nothing. Its owner can still answer, once, even if both come at the same
+// time.
 func TestStateOfAnother(t *testing.T) {
 	strangers := map[string]call.Caller{
 		"another chat":                    {Chat: "stdio-2"},
@@ -209,7 +209,7 @@ func TestStateOfAnother(t *testing.T) {
 	}
 }
 
-// AP-04: a state works once, for a while, here.
+// AP-04: a state works once, for a limited time, in this process.
 func TestStateWorksOnce(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
@@ -284,7 +284,7 @@ func TestStateWorksOnce(t *testing.T) {
 		b.pass(time.Nanosecond)
 		_, err := b.answer(req, accept(late.State, "once"))
 		b.denied(err, "too old")
-		b.pass(-time.Hour) // the clock goes back; too late is too late
+		b.pass(-time.Hour) // the clock goes back; a late answer is still too late
 		_, err = b.answer(req, accept(late.State, "once"))
 		b.denied(err, "used before, or is too old")
 	})
@@ -317,7 +317,7 @@ func TestStateWorksOnce(t *testing.T) {
 	})
 }
 
-// AP-05: whatever is not clearly a yes is a no.
+// AP-05: what is not clearly a yes is a no.
 func TestDoubtfulAnswers(t *testing.T) {
 	form := func(v any) map[string]any { return map[string]any{"decision": v} }
 	for name, c := range map[string]struct {
@@ -389,7 +389,7 @@ func TestClientThatCannotAsk(t *testing.T) {
 		if d, ok := errors.AsType[*DeniedError](err); !ok || !strings.Contains(d.Hint, "packs-mcp try") || !d.Unasked {
 			t.Errorf("Check(%s) = %#v, want a hint with the way in a terminal, and that nobody was asked", req.Kind, err)
 		}
-		// A person's own denial is not that.
+		// A person's own denial is different.
 		req.Caller.CanAsk = true
 		_, err = b.answer(req, accept(b.ask(req).State, "deny"))
 		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Unasked {
@@ -451,8 +451,8 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestPermitIsACopy: what is done with the request after it was approved does
-// not change what runs.
+// TestPermitIsACopy: changing the request after it was approved does not change what
+// runs.
 func TestPermitIsACopy(t *testing.T) {
 	b := newBench(t)
 	req := grantedRun()

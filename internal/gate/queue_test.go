@@ -17,12 +17,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// everywhere asks on every channel, as the configuration does by default.
+// everywhere asks over every channel, as the configuration does by default.
 func everywhere(o *Options) {
 	o.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
 }
 
-// outside leaves the client's form out.
+// outside leaves out the client's form.
 func outside(o *Options) { o.Channels = []string{queue.ChannelPage, queue.ChannelTerminal} }
 
 // carrying is a request of a client that gets the question as the call's result.
@@ -30,7 +30,7 @@ func carrying(r call.Request) call.Request {
 	return with(r, func(r *call.Request) { r.Caller.Carries = true })
 }
 
-// says is a verdict of the page.
+// says returns a verdict from the page.
 func says(d queue.Decision) queue.Verdict {
 	return queue.Verdict{Decision: d, Channel: queue.ChannelPage}
 }
@@ -58,7 +58,7 @@ func (b *bench) refused(code string, v queue.Verdict, problem queue.CodeProblem,
 	}
 }
 
-// postpone has a call return without an answer.
+// postpone makes a call return without an answer.
 func (b *bench) postpone(q *Question) *PendingError {
 	b.t.Helper()
 	a, err := b.Postpone(q)
@@ -75,7 +75,7 @@ func (b *bench) left(req call.Request) string {
 	return b.postpone(b.ask(req)).Code
 }
 
-// codes are those of the pending calls, as they are shown.
+// codes returns the codes of the pending calls, in the order in which they are shown.
 func (b *bench) codes() []string {
 	var all []string
 	for _, p := range b.Gate.Pending() {
@@ -84,8 +84,8 @@ func (b *bench) codes() []string {
 	return all
 }
 
-// lines are the decisions in the log, from the one with this number on: "once
-// page".
+// lines returns the decisions in the log, starting with the one with this number:
+// "once page".
 func (b *bench) lines(from int) []string {
 	var all []string
 	for _, e := range b.log.all()[from:] {
@@ -94,8 +94,8 @@ func (b *bench) lines(from int) []string {
 	return all
 }
 
-// has fails unless the log has exactly these decisions, from the one with this
-// number on.
+// has fails unless the log has exactly these decisions, starting with the one with
+// this number.
 func (b *bench) has(from int, want ...string) {
 	b.t.Helper()
 	if diff := cmp.Diff(want, b.lines(from)); diff != "" {
@@ -103,7 +103,7 @@ func (b *bench) has(from int, want ...string) {
 	}
 }
 
-// What people type is a code, and nothing near it is.
+// What people type is accepted as a code, and similar text is not.
 func TestTypedCodes(t *testing.T) {
 	b := newBench(t, everywhere)
 	type typing func(code string) string
@@ -193,7 +193,8 @@ func TestPendingShowsAll(t *testing.T) {
 	if diff := cmp.Diff([]any{q.Code, q.Title, q.Card, q.Choices, q.Fields}, []any{p.Code, p.Title, p.Card, p.Choices, p.Fields}); diff != "" {
 		t.Errorf("the queue shows another question than the client (-client +queue):\n%s", diff)
 	}
-	// Who was denied is not shown any more, who was allowed is until it is made again.
+	// A denied call is no longer shown. An allowed one is shown until it is made
+	// again.
 	b.page(all[1].Code, queue.Once)
 	b.page(all[2].Code, queue.Deny)
 	if got, want := b.codes(), []string{all[0].Code, all[1].Code}; !slices.Equal(got, want) {
@@ -204,7 +205,7 @@ func TestPendingShowsAll(t *testing.T) {
 	}
 }
 
-// What a reader of the queue does with it changes nothing.
+// If a reader of the queue changes the result, the queue does not change.
 func TestPendingIsACopy(t *testing.T) {
 	b := newBench(t, everywhere)
 	q := b.ask(with(toolRun(), func(r *call.Request) { r.Fields = []call.Field{{Name: "context_url", Title: "The url"}} }))
@@ -215,15 +216,15 @@ func TestPendingIsACopy(t *testing.T) {
 	}
 	values["context_url"] = "https://evil.example"
 	a := b.Answered(q)
-	a.Verdict.Values["context_url"] = "https://evil.example" // one reader's
+	a.Verdict.Values["context_url"] = "https://evil.example" // one reader's copy
 	a = b.Answered(q)
 	if got := a.Verdict.Values["context_url"]; got != "https://a.example" {
 		t.Errorf("the answer has %q, want what the person filled in", got)
 	}
 }
 
-// TestCodeProblems: everything that is not one valid answer to one open question
-// decides about nothing, and says why.
+// TestCodeProblems: only a valid answer to an open question decides anything; the
+// error for any other says why.
 func TestCodeProblems(t *testing.T) {
 	b := newBench(t, everywhere, remembers)
 	t.Run("unknown", func(t *testing.T) {
@@ -356,8 +357,8 @@ func TestCodeProblems(t *testing.T) {
 	})
 }
 
-// TestChangesMissNothing: whoever takes the channel and then reads, and waits
-// for the channel before reading again, sees the last state.
+// TestChangesMissNothing: a reader that takes the channel, then reads, and waits for
+// the channel before reading again, sees the last state.
 func TestChangesMissNothing(t *testing.T) {
 	b := newBench(t, everywhere)
 	const each, writers = 20, 4
@@ -407,7 +408,7 @@ func TestChangesMissNothing(t *testing.T) {
 	}
 }
 
-// Every step of a call is a change that somebody who shows the queue hears of.
+// Every step of a call is a change that is reported to those who show the queue.
 func TestChanges(t *testing.T) {
 	b := newBench(t, everywhere)
 	var q *Question
@@ -444,8 +445,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestQueueMakesRoom: a chat that asks and never waits loses its own questions,
-// and nobody else's; a call that waits loses its question never.
+// TestQueueMakesRoom: a chat that asks and never waits loses only its own questions,
+// and a call that waits never loses its question.
 func TestQueueMakesRoom(t *testing.T) {
 	const most = 40
 	b := newBench(t, everywhere)
@@ -470,7 +471,7 @@ func TestQueueMakesRoom(t *testing.T) {
 	}
 	b.refused(first.Code, says(queue.Once), queue.CodeWithdrawn, "too many questions were open")
 	_, err := b.answer(of("greedy"), accept(first.State, "once"))
-	b.denied(err, "") // a question that nobody can see is none that can be answered
+	b.denied(err, "") // a question that nobody can see cannot be answered
 	for name, q := range map[string]*Question{"waits": waits, "honest": honest, "late": late, "greedy, the last": last} {
 		if !slices.Contains(b.codes(), q.Code) {
 			t.Errorf("%s: its question is gone", name)
@@ -491,7 +492,7 @@ func TestQueueIsFull(t *testing.T) {
 		t.Errorf("one call more: %s, want a denial", got)
 	}
 	b.denied(&DeniedError{Reason: b.log.last().Reason}, "too many calls wait")
-	b.page(waits.Code, queue.Once) // which is still answered, when its call goes on
+	b.page(waits.Code, queue.Once) // still answered when its call continues
 	b.pass(11 * time.Minute)
 	if got := b.outcome(openCall()); got != asks {
 		t.Errorf("when all have expired: %s, want %s", got, asks)

@@ -22,8 +22,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// HM-01: every denial, up to the bound of those that no person decides, leaves
-// exactly one line, with its reason, in a real log whose chain holds.
+// HM-01: every denial leaves exactly one line with its reason, in a real log with a
+// valid chain. Denials that no person decides do so up to a bound.
 func TestEveryDenialIsRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log, err := audit.Open(path, audit.Options{})
@@ -118,7 +118,7 @@ func TestWeakSandbox(t *testing.T) {
 		if got := b.log.last().Sandbox; got != c.have.String() {
 			t.Errorf("the line of the denial has the level %q, want %q", got, c.have)
 		}
-		// What starts nothing needs no sandbox.
+		// Calls that start nothing need no sandbox.
 		if got := b.outcome(openCall()); got != asks {
 			t.Errorf("open: %s, want %s", got, asks)
 		}
@@ -173,7 +173,7 @@ func TestWeakSandbox(t *testing.T) {
 	})
 }
 
-// TestLogThatFails: what cannot be written down does not happen.
+// TestLogThatFails: what cannot be logged does not happen.
 func TestLogThatFails(t *testing.T) {
 	failing := func(event audit.Event) func(audit.Entry) error {
 		return func(e audit.Entry) error {
@@ -260,7 +260,7 @@ func TestLogThatFails(t *testing.T) {
 		if result != nil {
 			t.Errorf("Run() = %+v, want the result withheld", result)
 		}
-		// Not what is said when nothing happened: the model would call again.
+		// The error must not say that nothing happened: the model would call again.
 		if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "the program ran, but its end could not be recorded") {
 			t.Errorf("Run() = %v, want that the program ran", err)
 		}
@@ -354,7 +354,7 @@ func TestRunThatFails(t *testing.T) {
 		t.Errorf("the server's log is %q, want the cause in it", b.logged)
 	}
 
-	// A call that is cancelled before there is a process was cancelled all the same.
+	// A call that is cancelled before there is a process still counts as cancelled.
 	b = newBench(t)
 	permit = b.approve(toolRun(), queue.Once)
 	ctx, cancel := cancelled(t)
@@ -367,9 +367,9 @@ func TestRunThatFails(t *testing.T) {
 	}
 }
 
-// A decision that a grant made may be on its way to the disk. When the disk fails
-// before the program starts, nothing starts: the line may be lost, though the next
-// one gets there.
+// A decision by a grant may still be on its way to the disk. If the disk fails before
+// the program starts, nothing starts: the line may be lost, even if the next one gets
+// there.
 func TestLostDecision(t *testing.T) {
 	b := newBench(t)
 	b.approve(toolRun(), queue.Chat)
@@ -386,8 +386,8 @@ func TestLostDecision(t *testing.T) {
 	}
 }
 
-// TestSyncedLines: what a person was asked about is on disk before it happens;
-// what a grant allows may take a second, but is on disk before a program starts.
+// TestSyncedLines: a person's decision is on disk before anything happens. A grant's
+// decision may take a second, but is on disk before a program starts.
 func TestSyncedLines(t *testing.T) {
 	for _, c := range []struct {
 		first  func() call.Request
@@ -455,8 +455,8 @@ func TestLoggedArguments(t *testing.T) {
 	}
 }
 
-// An answer to a call that cannot be made is recorded, and allows nothing when
-// the call can be made again.
+// An answer to a call that cannot be made is recorded, and allows nothing if the call
+// can be made again.
 func TestRefuse(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
@@ -471,7 +471,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// What is withheld is recorded, and a run of it does not start.
+// Withholding is recorded, and a withheld run does not start.
 func TestWithhold(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
@@ -494,7 +494,7 @@ func TestWithhold(t *testing.T) {
 	}
 }
 
-// No length of a call keeps it out of the log.
+// However long a call is, the log has it.
 func TestTooLongForTheLog(t *testing.T) {
 	b := newBench(t)
 	b.log.fail = func(e audit.Entry) error {
@@ -515,8 +515,8 @@ func TestTooLongForTheLog(t *testing.T) {
 	}
 }
 
-// TestLongArguments: a call that nobody has to allow writes a line of a bounded
-// length, whatever its arguments are; what was started is in the log whole, once.
+// TestLongArguments: a call that nobody has to allow writes a line of bounded length,
+// whatever its arguments are. What was started is logged in full, once.
 func TestLongArguments(t *testing.T) {
 	long := []byte(`{"who":"` + strings.Repeat("A", maxLogged) + `"}`)
 	args := func(r *call.Request) {
@@ -588,15 +588,14 @@ func TestLongArguments(t *testing.T) {
 	}
 }
 
-// twice is an object with the same long name two times.
+// twice returns an object with the same long name two times.
 func twice(n int) json.RawMessage {
 	key := `"` + strings.Repeat("A", n) + `":1`
 	return json.RawMessage("{" + key + "," + key + "}")
 }
 
-// A folder whose files are bound to an answer may change while a call that was
-// allowed by itself waits for its place, but not while an earlier answer is all
-// that allows it.
+// A folder whose files are bound to an answer may change while a call waits for its
+// place if that call itself was allowed, but not if only an earlier answer allows it.
 func TestCoversWhatItReads(t *testing.T) {
 	reads := func(digest string) call.Request {
 		return with(execRun(), func(r *call.Request) { r.Run.Reads = []call.File{{Path: "/desk/chat", Digest: digest}} })
@@ -618,7 +617,8 @@ func TestCoversWhatItReads(t *testing.T) {
 		}
 	}
 
-	// An answer is bound to what was asked about, and not to what is there when it comes.
+	// An answer is bound to what was asked about, and not to what is there when it
+	// comes.
 	b := newBench(t)
 	q := b.ask(reads("one"))
 	if permit, _, err := b.Check(t.Context(), reads("two"), accept(q.State, string(queue.Chat))); err != nil || permit == nil {
@@ -631,7 +631,7 @@ func TestCoversWhatItReads(t *testing.T) {
 	}
 }
 
-// A rule of the user's allows a command that an answer could allow only once.
+// A rule of the user's allows a command that an answer could only allow once.
 func TestRuleAllowsOnceOnly(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"exec"}, Where: "config.yaml:1"}}

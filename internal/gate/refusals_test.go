@@ -43,7 +43,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 		return lines, counted
 	}
 	refuse("ada", "chat-0", "not_found", refusalsOfChat+5)
-	for i := range 20 { // each with little, and together too many
+	for i := range 20 { // each has few arguments, but together they are too many
 		refuse("ada", fmt.Sprintf("chat-%d", i+1), "path_denied", refusalsOfChat/2)
 	}
 	refuse("bob", "chat-b", "not_found", 3)
@@ -57,7 +57,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	if got["ada/chat-0"] != refusalsOfChat || ada != refusalsOfPerson || got["bob/chat-b"] != 3 || len(counted) != 0 {
 		t.Errorf("lines %v, of ada %d, counted %v", got, ada, counted)
 	}
-	// An ended chat gives nothing back but its own bound, and an hour the person's.
+	// An ended chat only frees its own bound; the person's is freed by the hour.
 	b.EndChat("chat-0")
 	refuse("ada", "chat-0", "not_found", 1)
 	b.pass(refusalsPerHour)
@@ -77,7 +77,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	}
 }
 
-// What is counted is written after a minute, also when nothing follows.
+// Counts are written after a minute, even if no call follows.
 func TestRefusalsAreCountedInTime(t *testing.T) {
 	b := newBench(t)
 	b.refusals.every = time.Millisecond
@@ -91,7 +91,7 @@ func TestRefusalsAreCountedInTime(t *testing.T) {
 	}
 }
 
-// A log that cannot be written harms nobody who is refused.
+// A log that cannot be written does not affect refused calls.
 func TestRefusalsWithoutALog(t *testing.T) {
 	b := newBench(t)
 	b.log.fail = func(audit.Entry) error { return errors.New("the disk is full") }
@@ -101,7 +101,7 @@ func TestRefusalsWithoutALog(t *testing.T) {
 	}
 }
 
-// What is kept of long texts has no beginning of a token at its end.
+// Texts that are cut do not end in the beginning of a token.
 func TestCutTextsHaveNoTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log, err := audit.Open(path, audit.Options{})
@@ -126,8 +126,8 @@ func TestCutTextsHaveNoTokens(t *testing.T) {
 	}
 }
 
-// Calls that a rule denies, or that come with a made-up state, are bounded as
-// refusals are, by their number and by the arguments in their lines.
+// Calls that a rule denies, or that come with a made-up state, are bounded like
+// refusals: their number, and the arguments in their lines.
 func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 	denies := func(o *Options) { o.Rules = []rules.Rule{{Effect: rules.Deny, Where: "c:1", Kinds: []string{"run"}}} }
 	for name, c := range map[string]struct {

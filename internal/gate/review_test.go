@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// A rule that holds what a run changes does so also if a person or a grant allows
-// the run. It does nothing to runs that it does not match.
+// A rule that holds a run's changes does so even if a person or a grant allows the
+// run. It does not affect runs that it does not match.
 func TestReviewRule(t *testing.T) {
 	review := func(change ...func(*rules.Rule)) rules.Rule {
 		r := rules.Rule{Effect: rules.Allow, Tool: "triage/greet", Review: true, Where: "c:1"}
@@ -29,7 +29,7 @@ func TestReviewRule(t *testing.T) {
 		says  string
 		rules []rules.Rule
 		req   call.Request
-		by    string // the log's word at the start of the run; empty: nothing is held
+		by    string // what the log says at the start of the run; empty: nothing is held
 	}{
 		{"it allows", []rules.Rule{review()}, toolRun(), "c:1"},
 		{"another allows too", []rules.Rule{plain, review()}, toolRun(), "c:1"},
@@ -76,8 +76,8 @@ func TestReviewRule(t *testing.T) {
 	}
 }
 
-// The question says that every change waits, and an earlier answer without that
-// does not count any more.
+// The question says that every change waits, and an earlier answer without that no
+// longer counts.
 func TestReviewRuleIsAsked(t *testing.T) {
 	layered := with(toolRun(), func(r *call.Request) {
 		r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/home/ada/src", Kind: sandbox.LayerOverlay}}
@@ -96,7 +96,7 @@ func TestReviewRuleIsAsked(t *testing.T) {
 	}
 }
 
-// What a person fills in can bring a run under such a rule, and never out of it.
+// What a person fills in can make such a rule match a run, but never the opposite.
 func TestReviewRuleAndFill(t *testing.T) {
 	for _, c := range []struct {
 		says  string

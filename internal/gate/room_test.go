@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// narrow gives a gate that was asked nothing yet little room: so many questions, and
-// so many bytes.
+// narrow gives a gate that was not asked anything yet little room: this many
+// questions, and this many bytes.
 func (b *bench) narrow(people int, most queue.Size) {
 	b.t.Helper()
 	q, err := queue.New(queue.Options{Now: b.now, People: people, Most: most})
@@ -25,7 +25,8 @@ func (b *bench) narrow(people int, most queue.Size) {
 	b.queue = q
 }
 
-// asked is how many questions of a person are shown, and how long their texts are.
+// asked returns how many questions of a person are shown, and how long their texts
+// are.
 func (b *bench) asked(person string) (n, text int) {
 	for _, p := range b.Pending() {
 		if p.Person == person {
@@ -44,9 +45,9 @@ func of(person, chat string, n int) call.Request {
 	})
 }
 
-// TestFloodOfOnePerson: whatever one person's clients do, questions that wait,
-// that are carried, that were left behind and that were answered stay as they are
-// for everybody else, and there is room for more of theirs.
+// TestFloodOfOnePerson: whatever one person's clients do, everybody else's questions
+// stay as they are, whether they wait, are carried, were left behind or were
+// answered, and there is room for more of them.
 func TestFloodOfOnePerson(t *testing.T) {
 	for name, flood := range map[string]func(b *bench, n int){
 		"calls that wait":  func(b *bench, n int) { b.outcome(of("greedy", fmt.Sprint(n%50), n)) },
@@ -117,8 +118,9 @@ func (b *bench) leavesAnswered(req call.Request, d queue.Decision) {
 	}
 }
 
-// TestWhatGoesFirst: of one person's own, what nobody answered makes room first,
-// then what was allowed; a denial never does, and neither does a call that waits.
+// TestWhatGoesFirst: of one person's questions, those that nobody answered are
+// dropped first, then those that were allowed. Denials, and calls that wait, are
+// never dropped.
 func TestWhatGoesFirst(t *testing.T) {
 	b := newBench(t, everywhere)
 	b.narrow(1, queue.Size{Questions: 4})
@@ -149,8 +151,8 @@ func TestWhatGoesFirst(t *testing.T) {
 	}
 }
 
-// TestGreedyChatOfOnePerson: of one person's chats, the one that has most makes
-// room, its oldest question first; the others lose nothing to it.
+// TestGreedyChatOfOnePerson: of one person's chats, the one with the most questions
+// makes room, its oldest first. The others lose nothing.
 func TestGreedyChatOfOnePerson(t *testing.T) {
 	b := newBench(t, everywhere)
 	b.narrow(1, queue.Size{Questions: 16})
@@ -173,8 +175,8 @@ func TestGreedyChatOfOnePerson(t *testing.T) {
 	}
 }
 
-// TestLongQuestionOfMany: what does not fit into one person's part is denied in
-// words that say so, and nothing makes room for it in vain.
+// TestLongQuestionOfMany: a question that does not fit into one person's share is
+// denied with a clear message, and nothing is dropped for it in vain.
 func TestLongQuestionOfMany(t *testing.T) {
 	b := newBench(t, everywhere)
 	b.narrow(10, queue.Size{Questions: 100, Text: 20_000})
@@ -188,9 +190,9 @@ func TestLongQuestionOfMany(t *testing.T) {
 	}
 }
 
-// TestHeavyQuestions: what a question keeps and does not show is counted as well. A
-// person whose calls say the same thing with a lot of room around it runs out of
-// theirs, and nobody else does.
+// TestHeavyQuestions: what a question keeps but does not show counts too. A person
+// whose calls keep much more than they show uses up their own room, and nobody
+// else's.
 func TestHeavyQuestions(t *testing.T) {
 	pad := strings.Repeat(" ", 1<<16)
 	for name, heavy := range map[string]func(*call.Request){
@@ -221,8 +223,8 @@ func TestHeavyQuestions(t *testing.T) {
 	}
 }
 
-// TestMorePeopleThanAnnounced: the bound of all holds whoever comes, and nobody
-// loses anything.
+// TestMorePeopleThanAnnounced: the total bound holds however many people come, and
+// nobody loses anything.
 func TestMorePeopleThanAnnounced(t *testing.T) {
 	b := newBench(t, everywhere)
 	b.narrow(1, queue.Size{Questions: 10})
@@ -239,9 +241,9 @@ func TestMorePeopleThanAnnounced(t *testing.T) {
 	}
 }
 
-// TestUnnamedToken: "always" of the user at this machine is not that of whoever
-// has a token on the network, and the other way round. On this machine it is one
-// person, in every client.
+// TestUnnamedToken: an "always" answer of the user at this machine does not hold for
+// holders of a token on the network, or the reverse. On this machine all clients are
+// one person.
 func TestUnnamedToken(t *testing.T) {
 	at := func(o call.Origin) call.Request {
 		return with(openCall(), func(r *call.Request) { r.Caller.Origin = o })
@@ -264,7 +266,7 @@ func TestUnnamedToken(t *testing.T) {
 		if got := b.outcome(another); got != c.want {
 			t.Errorf("given from %d, used from %d: %s, want %s", c.given, c.used, got, c.want)
 		}
-		// It is nobody's name, and nothing changed.
+		// It has no name, and nothing changed.
 		if c.want == asks {
 			q := b.ask(another)
 			if strings.Contains(textOf(q), "whoever") || strings.Contains(textOf(q), "for  ") || strings.Contains(textOf(q), "CHANGED") {
@@ -275,7 +277,7 @@ func TestUnnamedToken(t *testing.T) {
 			t.Errorf("the log names %q", e.Caller)
 		}
 	}
-	// A name is one, wherever it is used.
+	// A name stands for one person, wherever it is used.
 	b := newBench(t, remembers)
 	named := func(o call.Origin) call.Request {
 		return with(at(o), func(r *call.Request) { r.Caller.Person = "ada" })
@@ -286,8 +288,8 @@ func TestUnnamedToken(t *testing.T) {
 	}
 }
 
-// TestRevokedBeforeTheCall: an answer for more than the call that was revoked
-// before the call came again allows that call neither.
+// TestRevokedBeforeTheCall: if an answer for more than one call is revoked before its
+// call is made again, it does not allow that call either.
 func TestRevokedBeforeTheCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		decision queue.Decision
@@ -334,15 +336,15 @@ func revoke(t *testing.T, _ *bench, m *memory) {
 }
 
 func voidAll(t *testing.T, b *bench, m *memory) {
-	// Another call finds the pack changed, and then it is as it was.
+	// Another call finds the pack changed; then the pack is as before again.
 	b.outcome(with(toolRun(), func(r *call.Request) { r.Pack.Digest = "sha256:ff" }))
 	if m.grants[0].Void == nil {
 		t.Fatal("the grant is not void")
 	}
 }
 
-// TestInvalidAnswers: a state that is made up, spent, too old or of another call
-// is the client's fault, and told apart from what changed meanwhile.
+// TestInvalidAnswers: a state that is made up, spent, too old or of another call is
+// the client's mistake, and is distinguished from what changed meanwhile.
 func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		req     func(call.Request) call.Request

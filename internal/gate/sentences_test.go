@@ -14,14 +14,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A sentence says what became of one call after another was approved.
+// A sentence says what happens to one call after another was approved.
 type sentence struct {
 	says   string
 	change func(*call.Request)
 	want   string
 }
 
-// tell approves first and then reads the sentences, each to a gate of its own.
+// tell approves a call, and then checks each sentence with its own gate.
 func tell(t *testing.T, first func() call.Request, d queue.Decision, sentences []sentence) {
 	t.Helper()
 	for _, s := range sentences {
@@ -49,7 +49,7 @@ func TestOnceIsOnce(t *testing.T) {
 	}
 }
 
-// subject is what no grant of any kind survives.
+// subject lists the changes that no grant of any kind survives.
 var subject = []sentence{
 	{"the same again", nil, allows},
 	{"another id of the call", func(r *call.Request) { r.Caller.Call = "call-2" }, allows},
@@ -65,7 +65,7 @@ var subject = []sentence{
 	{"a tool that always asks", func(r *call.Request) { r.AlwaysAsk = true }, asks},
 }
 
-// plan is what no grant for a run survives.
+// plan lists the changes that no grant for a run survives.
 var plan = []sentence{
 	{"another folder", func(r *call.Request) { r.Run.Command.Dir = "/desk/other" }, asks},
 	{"another workspace", func(r *call.Request) { r.Run.Command.Workspace, r.Workspace = "/desk/other", "/desk/other" }, asks},
@@ -205,7 +205,7 @@ func TestForThisChat(t *testing.T) {
 	})
 }
 
-// TestOnceOnly: some questions offer no grant, and then none can be had.
+// TestOnceOnly: some questions offer no grant, and then none can be obtained.
 func TestOnceOnly(t *testing.T) {
 	for name, change := range map[string]func(*call.Request){
 		"always_ask":              func(r *call.Request) { r.AlwaysAsk = true },
@@ -256,7 +256,7 @@ func TestListNeverAsks(t *testing.T) {
 	}
 }
 
-// TestIncomplete: what does not say everything is not worth a question.
+// TestIncomplete: nobody is asked about a request that does not say everything.
 func TestIncomplete(t *testing.T) {
 	for name, c := range map[string]struct {
 		of     func() call.Request
@@ -305,7 +305,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("New(%+v) = %v, want an error", o, g)
 		}
 	}
-	// Nothing but what is required.
+	// With only the required options.
 	g, err := New(Options{Runner: new(runner), Log: new(recorder)})
 	if err != nil {
 		t.Fatal(err)

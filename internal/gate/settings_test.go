@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// loaderVariables make a program that a rule allows run or read something of the
-// pack's: those that hostile-cases §9.6 names, and others like them.
+// loaderVariables make an allowed program run or read something from the pack: those
+// in hostile-cases §9.6, and similar ones.
 var loaderVariables = []string{
 	"BUNDLE_GEMFILE", "CARGO_BUILD_RUSTC_WRAPPER", "CARGO_HOME", "CC", "CXX", "CMAKE_TOOLCHAIN_FILE", "COMPILER_PATH", "COMPOSER_HOME",
 	"DOTNET_ROOT", "ERL_FLAGS", "GCC_EXEC_PREFIX", "GEM_HOME", "GOCACHEPROG", "GRADLE_OPTS", "JULIA_LOAD_PATH", "LIBRARY_PATH", "MAVEN_OPTS",
@@ -20,8 +20,8 @@ var loaderVariables = []string{
 	"SBT_OPTS", "SQLITE_HISTORY", "TF_CLI_CONFIG_FILE", "UV_INDEX_URL", "YARN_RC_FILENAME",
 }
 
-// §9.6: an allow by argv does not cover a tool that sets variables, unless it
-// names each of them, and the question and the log say which.
+// §9.6: an allow rule by argv does not cover a tool that sets variables, unless it
+// names each of them. The question and the log say which.
 func TestAllowNamesVariables(t *testing.T) {
 	gcc := func(env ...string) call.Request {
 		return with(toolRun(), func(r *call.Request) {
@@ -57,13 +57,13 @@ func TestAllowNamesVariables(t *testing.T) {
 				t.Errorf("%s, named by %q: %s, want %s", name, env, got, allows)
 			}
 		}
-		// No variable dodges a denial.
+		// A variable cannot evade a deny rule.
 		deny := rules.Rule{Effect: rules.Deny, Argv: argv.Argv, Where: "config.yaml:8"}
 		if got := newBench(t, ruled(argv, deny)).outcome(req); !strings.HasPrefix(got, "denied: ") {
 			t.Errorf("%s: %s, want a denial", name, got)
 		}
 	}
-	// What the user grants is no variable of the pack's.
+	// Variables that the user grants do not count as the pack's.
 	granted := with(gcc(), func(r *call.Request) {
 		r.Run.Granted.Env = []string{"CC"}
 		r.Run.Command.Env = append(r.Run.Command.Env, "CC=mine")
@@ -73,7 +73,7 @@ func TestAllowNamesVariables(t *testing.T) {
 	}
 }
 
-// The same of the folder and of standard input, and what none of it changes.
+// The same for the folder and standard input, and for what they do not affect.
 func TestAllowNamesFolderAndInput(t *testing.T) {
 	argv := rules.Rule{Effect: rules.Allow, Argv: []string{"git", "**"}, Where: "c:1"}
 	inPack := func(r *call.Request) { r.Run.Command.Dir, r.Run.UsualDir = r.Pack.Dir, false }
@@ -110,7 +110,7 @@ func TestAllowNamesFolderAndInput(t *testing.T) {
 	}
 }
 
-// A command and a tool are different requests, whatever they are called.
+// A command and a tool are different requests, whatever their names.
 func TestKindsOfRuns(t *testing.T) {
 	b := newBench(t)
 	for name, req := range map[string]call.Request{

@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// goes makes the second call of a request with an answer, and says whether it is
+// goes makes the second call of a request with an answer, and returns whether it is
 // allowed.
 func (b *bench) goes(req call.Request, a *Answer) string {
 	b.t.Helper()
@@ -30,7 +30,7 @@ func (b *bench) goes(req call.Request, a *Answer) string {
 	return allows
 }
 
-// decline returns what a person answers who declines.
+// decline returns the answer of a person who declines.
 func (b *bench) decline(q *Question) *Answer {
 	b.pass(personTime)
 	return ReadForm(q.State, "decline", nil)
@@ -86,16 +86,16 @@ func TestAnsweredElsewhere(t *testing.T) {
 	}
 }
 
-// TestTwoAnswers: the first answer counts, a denial anywhere wins, and what
-// happened has happened.
+// TestTwoAnswers: the first answer counts, a denial anywhere wins, and what has
+// happened cannot be undone.
 func TestTwoAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		pages  []queue.Decision // what is said on the page, in this order, before the call goes on
-		client string           // what the call goes on with; empty: the page's
+		pages  []queue.Decision // the answers on the page, in this order, before the call continues
+		client string           // the answer with which the call continues; empty: the page's
 		want   string
 		lines  []string
-		always bool // a grant is left
+		always bool // a grant remains
 	}{
 		{"the form alone", nil, "once", allows, []string{"once elicitation"}, false},
 		{"the page alone", []queue.Decision{queue.Once}, "", allows, []string{"once page"}, false},
@@ -131,7 +131,7 @@ func TestTwoAnswers(t *testing.T) {
 			if left := len(store.grants) == 1; left != c.always {
 				t.Errorf("grants = %+v, want one: %v", store.grants, c.always)
 			}
-			// From here on nothing changes any more.
+			// From here on nothing can change any more.
 			b.refused(q.Code, says(queue.Deny), queue.CodeAnswered, "answered before")
 			if got := b.goes(toolRun(), accept(q.State, "once")); !strings.Contains(got, "used before") {
 				t.Errorf("the state once more: %s", got)
@@ -140,8 +140,8 @@ func TestTwoAnswers(t *testing.T) {
 	}
 }
 
-// AP-06: twenty calls of one command, at once, are one question, and an answer on
-// the page allows one of them.
+// AP-06: twenty calls of one command at once are one question, and an answer on the
+// page allows one of them.
 func TestOneCallTwentyTimes(t *testing.T) {
 	b := newBench(t, outside)
 	questions := make(chan *Question, 20)
@@ -188,8 +188,7 @@ func TestOneCallTwentyTimes(t *testing.T) {
 	}
 }
 
-// Twenty calls at once are twenty questions, and each answer on the page allows
-// one.
+// Twenty calls at once are twenty questions, and each answer on the page allows one.
 func TestTwentyCallsOnThePage(t *testing.T) {
 	b := newBench(t, outside)
 	questions := make([]*Question, 20)
@@ -241,8 +240,8 @@ func TestTwentyCallsOnThePage(t *testing.T) {
 	}
 }
 
-// TestPendingCall: a call that nobody answered returns, and the answer holds for the
-// same call, once.
+// TestPendingCall: a call that nobody answered returns, and the answer then holds for
+// the same call, once.
 func TestPendingCall(t *testing.T) {
 	b := newBench(t, everywhere)
 	p := b.postpone(b.ask(toolRun()))
@@ -278,8 +277,7 @@ func TestPendingCall(t *testing.T) {
 	}
 }
 
-// Whatever is not the same call is another question, and leaves the answer where
-// it is.
+// Any other call is another question, and does not use up the answer.
 func TestHeldForTheSameCall(t *testing.T) {
 	for name, change := range map[string]func(*call.Request){
 		"other arguments":             func(r *call.Request) { r.Run.Command.Args = []string{"Eve"} },
@@ -367,7 +365,7 @@ func TestRetryWaits(t *testing.T) {
 	if len(p) != 1 || !p[0].Waits.Equal(b.time.Add(45*time.Second)) || !p[0].Expires.Equal(b.time.Add(10*time.Minute)) || !p[0].Asked.Equal(b.time.Add(-time.Minute)) {
 		t.Errorf("Pending() = %+v, want one call that waits", p)
 	}
-	// A third call of the same does not take it away.
+	// A third equal call does not take the question away.
 	other := b.ask(toolRun())
 	if other.Code == code {
 		t.Errorf("two calls wait under the code %s", code)
@@ -382,8 +380,8 @@ func TestRetryWaits(t *testing.T) {
 	b.has(0, "pending", "once page")
 }
 
-// Of equal calls that were left behind, the one that was answered comes first,
-// and a denial before that.
+// Of equal calls that were left behind, one that was answered takes precedence, and a
+// denial even more so.
 func TestRetryOfSeveral(t *testing.T) {
 	for range 10 { // the order of codes is random
 		b := newBench(t, everywhere)
@@ -441,7 +439,7 @@ func TestDeniedLate(t *testing.T) {
 	}
 }
 
-// A grant that was there before is not what a denial takes back.
+// A denial does not take back a grant that existed before.
 func TestDenialLeavesOtherGrants(t *testing.T) {
 	store := new(memory)
 	b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
@@ -456,8 +454,8 @@ func TestDenialLeavesOtherGrants(t *testing.T) {
 	}
 }
 
-// TestAnsweredLateForMore: "for this chat" and "always" hold at once, also before
-// the call is made again.
+// TestAnsweredLateForMore: "for this chat" and "always" hold at once, even before the
+// call is made again.
 func TestAnsweredLateForMore(t *testing.T) {
 	for _, d := range []queue.Decision{queue.Chat, queue.Always} {
 		store := new(memory)
@@ -484,8 +482,8 @@ func TestAnsweredLateForMore(t *testing.T) {
 	}
 }
 
-// A question that was left behind is not asked again when an answer to another
-// call covers it by now.
+// A question that was left behind is not asked again if an answer to another call
+// covers it meanwhile.
 func TestCoveredMeanwhile(t *testing.T) {
 	b := newBench(t, everywhere)
 	code := b.left(toolRun())
@@ -494,7 +492,7 @@ func TestCoveredMeanwhile(t *testing.T) {
 		t.Errorf("the retry: %s, want %s", got, allows)
 	}
 	b.refused(code, says(queue.Deny), queue.CodeWithdrawn, "an answer to another call covers it")
-	// A denial of the very call is stronger than what covers it.
+	// A denial of the exact call takes precedence over what covers it.
 	b = newBench(t, everywhere)
 	b.page(b.left(toolRun()), queue.Deny)
 	b.approve(with(toolRun(), func(r *call.Request) { r.Run.Command.Args = []string{"Bob"} }), queue.Chat)
@@ -502,8 +500,8 @@ func TestCoveredMeanwhile(t *testing.T) {
 	b.denied(err, "the person denied it")
 }
 
-// TestClientDeclines: a garbled answer leaves the question open on the other
-// channels; what a person chose does not.
+// TestClientDeclines: after a garbled answer the question stays open on the other
+// channels, but not after a person's choice.
 func TestClientDeclines(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer Answer
@@ -569,13 +567,13 @@ func TestClientDeclines(t *testing.T) {
 }
 
 // TestCarried: while a client of the newer protocol has the question, it can be
-// answered elsewhere, and nobody can answer twice.
+// answered elsewhere, but only once.
 func TestCarried(t *testing.T) {
 	req := carrying(toolRun())
 	for _, c := range []struct {
 		name   string
 		page   []queue.Decision
-		answer string // the client's, with the first call's state
+		answer string // the client's answer, with the first call's state
 		want   string
 		grants int
 		lines  []string
@@ -621,8 +619,8 @@ func TestCarried(t *testing.T) {
 			}
 		})
 	}
-	// The call is made anew, without its state, after the page answered: the
-	// answer is for that, and the old state is worth nothing.
+	// The call is made again, without its state, after the page answered: it gets the
+	// answer, and the old state is worthless.
 	for _, d := range []queue.Decision{queue.Once, queue.Deny} {
 		t.Run("made anew after "+d.String(), func(t *testing.T) {
 			b := newBench(t, everywhere)
@@ -649,7 +647,7 @@ func TestCarried(t *testing.T) {
 			t.Errorf("%d calls are pending, want none", n)
 		}
 	})
-	// Two equal questions, one answer on the page, no form: one call.
+	// Two equal questions, one answer on the page, no form: one call is allowed.
 	t.Run("made three times", func(t *testing.T) {
 		b := newBench(t, everywhere)
 		b.ask(req)
@@ -661,8 +659,8 @@ func TestCarried(t *testing.T) {
 	})
 }
 
-// TestPostponeWithoutAQuestion: a question that came to an end while the call
-// waited is a denial, and in the log.
+// TestPostponeWithoutAQuestion: if the question ended while the call waited, that is
+// a denial, and is logged.
 func TestPostponeWithoutAQuestion(t *testing.T) {
 	for name, end := range map[string]func(*bench, *Question){
 		"the chat ended": func(b *bench, _ *Question) { b.EndChat("stdio-1") },
@@ -737,7 +735,7 @@ func TestLateAnswerThatCannotBeRecorded(t *testing.T) {
 	b.refused(q.Code, says(queue.Once), queue.CodeWithdrawn, "could not be recorded")
 }
 
-// A question that ends for any reason is gone everywhere.
+// A question that ends for any reason disappears everywhere.
 func TestNothingIsLeft(t *testing.T) {
 	for name, end := range map[string]func(b *bench, q *Question){
 		"weak sandbox": func(b *bench, q *Question) {
@@ -781,7 +779,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Elicitation that is left out is not tried, whatever the client can do.
+// Without elicitation in the configuration it is not tried, whatever the client can
+// do.
 func TestElicitationLeftOut(t *testing.T) {
 	for _, req := range []call.Request{toolRun(), carrying(toolRun())} {
 		b := newBench(t, outside)
@@ -799,7 +798,7 @@ func TestElicitationLeftOut(t *testing.T) {
 	}
 }
 
-// slowly is a store that takes its time.
+// slowly is a slow store.
 type slowly struct{ memory }
 
 func (s *slowly) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
@@ -809,8 +808,8 @@ func (s *slowly) Update(change func([]grants.Grant) ([]grants.Grant, error)) err
 	return s.memory.Update(change)
 }
 
-// A denial at the same moment as an answer that holds for more leaves nothing
-// behind, wherever the two come from.
+// A denial at the same moment as an answer that holds for more leaves nothing behind,
+// wherever the two come from.
 func TestAlwaysAndDenyAtOnce(t *testing.T) {
 	for range 100 {
 		for name, deny := range map[string]func(b *bench, q *Question) bool{
@@ -843,7 +842,7 @@ func TestAlwaysAndDenyAtOnce(t *testing.T) {
 	}
 }
 
-// One question comes to one call, however its answers cross.
+// One question allows one call, in whatever order its answers arrive.
 func TestAnswersCross(t *testing.T) {
 	req := carrying(toolRun())
 	for range 100 {
@@ -882,7 +881,8 @@ func slow(r call.Request, wait time.Duration) call.Request {
 	return r
 }
 
-// A call waits as long as its client is known to, unless the user says how long.
+// A call waits as long as its client is known to wait, unless the user configured a
+// time.
 func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -905,8 +905,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestDeclinesByItself: an answer that no person can have given leaves the question
-// to the page and the terminal, as with a client that cannot ask.
+// TestDeclinesByItself: after an answer that no person can have given, the question
+// stays open on the page and in the terminal, as for a client that cannot ask.
 func TestDeclinesByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer Answer
@@ -941,16 +941,17 @@ func TestDeclinesByItself(t *testing.T) {
 				if len(p) != 1 || !strings.Contains(p[0].Note, c.why) || !p[0].Waits.Equal(b.time.Add(again.Wait)) {
 					t.Fatalf("Pending() = %+v, want the question, that a call waits for it, and %q", p, c.why)
 				}
-				// The client's form is worth nothing any more.
+				// The client's form is worthless now.
 				_, err := b.answer(req, accept(q.State, "once"))
 				b.denied(err, "used before")
-				// Nor is an answer of the client's with the new state, which it never got.
+				// So is an answer of the client with the new state, which it never
+				// received.
 				b.page(again.Code, queue.Once)
 				if got := b.goes(req, b.Answered(again)); got != allows {
 					t.Errorf("the call: %s, want %s", got, allows)
 				}
 
-				// A person who denies it there has denied it.
+				// If a person denies it there, it is denied.
 				again = declined(b.ask(req))
 				b.page(again.Code, queue.Deny)
 				_, err = b.answer(req, b.Answered(again))
@@ -959,7 +960,7 @@ func TestDeclinesByItself(t *testing.T) {
 					t.Errorf("the codes %q are left", codes)
 				}
 
-				// It waits like any other, and the next call takes its question.
+				// It waits like any other question, and the next equal call takes it.
 				again = declined(b.ask(req))
 				if _, err := b.Postpone(again); !errors.Is(err, ErrDenied) {
 					t.Fatalf("Postpone() = %v", err)
@@ -1002,7 +1003,7 @@ func TestDeclinesByItself(t *testing.T) {
 			t.Errorf("Check() = %+v, want the log's failure, and nothing left", err)
 		}
 	})
-	// A client cannot buy time: a denial after it is final, on every channel.
+	// A client cannot gain time: a denial after that is final, on every channel.
 	t.Run("a moment later", func(t *testing.T) {
 		for _, action := range []string{"decline", "cancel"} {
 			b := newBench(t, everywhere)

@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// bySRE lets the group sre allow runs, and nobody who asks.
+// bySRE lets the group sre allow runs, but not the person who asks.
 func bySRE(o *Options) {
 	everywhere(o)
 	remembers(o)
@@ -33,8 +33,8 @@ func by(d queue.Decision, person string, groups ...string) queue.Verdict {
 	return v
 }
 
-// Whom the configuration does not name does not decide, on whichever channel; whom it
-// names does, and the log says so.
+// People whom the configuration does not name cannot decide, over any channel. Those
+// whom it names can, and the log says who did.
 func TestApprovers(t *testing.T) {
 	b := newBench(t, bySRE)
 	req := personRun("ada")
@@ -74,8 +74,8 @@ func TestApprovers(t *testing.T) {
 	}
 }
 
-// An answer that comes by the client's own form is that of the person who asks, also if
-// nobody sent that form. The question is gone with it, and nothing ran.
+// An answer in the client's own form counts as that of the person who asks, even if
+// somebody else sent the form. It ends the question, and nothing runs.
 func TestApproversForm(t *testing.T) {
 	for name, req := range map[string]call.Request{"older": personRun("ada", "sre"), "newer": carrying(personRun("ada", "sre"))} {
 		b := newBench(t, bySRE)
@@ -89,7 +89,7 @@ func TestApproversForm(t *testing.T) {
 	}
 }
 
-// The group counts that the answer's token has, and not the question's.
+// The groups in the answer's token count, and not those in the question's.
 func TestApproversTokenWithoutGroups(t *testing.T) {
 	b := newBench(t, bySRE, func(o *Options) { o.Approvers[0].NotSelf = false })
 	asked := carrying(personRun("ada", "sre"))
@@ -118,7 +118,7 @@ func TestApproversOfNobody(t *testing.T) {
 	}
 }
 
-// A denial is always the asker's and the operator's to give.
+// The asker and the operator can always deny.
 func TestApproversDenial(t *testing.T) {
 	for name, v := range map[string]queue.Verdict{
 		"who asks": by(queue.Deny, "ada"), "operator": says(queue.Deny), "approver": by(queue.Deny, "grace", "sre"),
@@ -166,8 +166,9 @@ func TestApproversNobody(t *testing.T) {
 	}
 }
 
-// A kept answer counts as long as who gave it may allow the call: neither an answer from
-// before there were approvers, nor that of somebody who is none any more, is one.
+// A kept answer counts as long as the person who gave it may allow the call. An
+// answer from before there were approvers does not count, nor does one from somebody
+// who is no longer an approver.
 func TestApproversGrants(t *testing.T) {
 	kept := new(memory)
 	with := func(o *Options) { bySRE(o); o.Grants = kept }
@@ -196,7 +197,7 @@ func TestApproversGrants(t *testing.T) {
 	}
 }
 
-// An answer about opening a pack does not stand for what others decide about.
+// An answer about opening a pack does not cover what others have to decide about.
 func TestApproversOfAnotherKind(t *testing.T) {
 	b := newBench(t, bySRE, func(o *Options) { o.Approvers[0].Kinds = []string{"enable"} })
 	opens := func(k call.Kind) call.Request {
@@ -216,7 +217,7 @@ func TestApproversOfAnotherKind(t *testing.T) {
 	}
 }
 
-// A prompt that a person chose is the asker's own answer, too.
+// A prompt that a person chose also counts as the asker's own answer.
 func TestApproversPrompt(t *testing.T) {
 	open := with(personRun("ada"), func(r *call.Request) {
 		r.Kind, r.Run, r.Workspace, r.Caller.Act = call.KindOpen, nil, "", true
@@ -229,7 +230,7 @@ func TestApproversPrompt(t *testing.T) {
 	}
 }
 
-// Without rules, nothing differs: the operator decides, and the client's form does.
+// Without rules nothing changes: the operator decides, and so does the client's form.
 func TestWithoutApprovers(t *testing.T) {
 	b := newBench(t, everywhere)
 	q := b.ask(personRun("ada"))
@@ -246,7 +247,7 @@ func TestWithoutApprovers(t *testing.T) {
 	}
 }
 
-// Who may only answer makes no calls.
+// A person who may only answer cannot make calls.
 func TestUsers(t *testing.T) {
 	b := newBench(t, everywhere, func(o *Options) { o.Users = []approvers.Who{{Kind: approvers.Group, Name: "engineering"}} })
 	for _, req := range []call.Request{personRun("ada", "sre"), personRun("engineering"), with(personRun("ada"), func(r *call.Request) { r.Kind, r.Run = call.KindList, nil })} {

@@ -11,7 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// TestCanonical: one value has one spelling. What is refused is as it came.
+// TestCanonical: each value has one spelling. Arguments that are refused stay as they
+// came.
 func TestCanonical(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{``, ``},
@@ -31,7 +32,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestArguments: what is asked of arguments was found out when they were parsed.
+// TestArguments: everything that is asked about arguments was computed when they were
+// parsed.
 func TestArguments(t *testing.T) {
 	type result struct {
 		Canonical, Problem string
@@ -52,7 +54,7 @@ func TestArguments(t *testing.T) {
 	} {
 		raw := []byte(in)
 		a := call.ParseArguments(raw)
-		clear(raw) // nobody's bytes but its own
+		clear(raw) // the arguments have their own copy
 		got := result{Canonical: a.Canonical(), Problem: a.Problem()}
 		got.Members, got.Object = a.Members()
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -64,7 +66,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// FuzzArguments: the canonical form is a value's only one, and its own.
+// FuzzArguments: a value has exactly one canonical form, which is its own canonical
+// form.
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{`{"a":[1,{"b":null}],"c":"\ud800"}`, `{"a":1,"a":2}`, `{"\u0061\ud800":{"b":1,"a":2}}`, `[[[]]]`, `"x"`, ` `, `{"":""}`, "{\"\xff\":1}"} {
 		f.Add([]byte(s))

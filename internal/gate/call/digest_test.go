@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Grants on disk hold digests of before: the bytes that are digested stay the same.
+// Grants on disk hold digests of earlier versions, so the digested bytes must stay
+// the same.
 func TestSumBytes(t *testing.T) {
 	want := sha256.New()
 	got := newSum("test")

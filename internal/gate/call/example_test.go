@@ -8,7 +8,7 @@ import (
 )
 
 // A call is frozen once. Another spelling of its arguments is the same call, and
-// what becomes of the request afterwards changes nothing.
+// later changes to the request do not affect it.
 func Example() {
 	request := func(arguments string) call.Request {
 		return call.Request{

@@ -8,8 +8,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// An answer holds for one place: any difference in where a program runs is another
-// question. One that was given before there were other places holds on this machine.
+// An answer holds for one place: any difference in where a program runs makes another
+// question. An answer from before other places existed holds on this machine.
 func TestPlaceIsAFact(t *testing.T) {
 	at := func(p sandbox.Place) Request {
 		return Request{Kind: KindRun, Run: &Run{Place: p, Tool: "t"}}

@@ -30,7 +30,7 @@ func grant(id string) grants.Grant {
 	}
 }
 
-// folder is one that only this user may write to, whatever the umask.
+// folder returns a folder that only this user may write to, whatever the umask.
 func folder(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -71,7 +71,7 @@ func idsOf(given []grants.Grant) []string {
 
 func TestStore(t *testing.T) {
 	path := filepath.Join(folder(t), "state", "grants.json")
-	s, other := Open(path), Open(path) // as two servers
+	s, other := Open(path), Open(path) // like two servers
 	if got, err := s.Load(); err != nil || len(got) > 0 {
 		t.Fatalf("Load = %v, %v, want none", got, err)
 	}
@@ -133,7 +133,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("Update without a change wrote the file again, %v", err)
 	}
 
-	// All are taken away; the file stays, and says so.
+	// If all grants are removed, the file stays, with none in it.
 	if err := s.Update(func([]grants.Grant) ([]grants.Grant, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// Whatever a caller does with what it was given, the next one sees the file.
+// If a caller changes what it was given, the next caller still gets the file's
+// content.
 func TestLoadIsTheCallersOwn(t *testing.T) {
 	path := filepath.Join(folder(t), "grants.json")
 	s := Open(path)
@@ -172,7 +173,7 @@ func TestLoadIsTheCallersOwn(t *testing.T) {
 		for i := range given {
 			g := &given[i]
 			for j := range g.Facts {
-				g.Facts[j].Values = append(g.Facts[j].Values, "spoiled") // must not run into the next
+				g.Facts[j].Values = append(g.Facts[j].Values, "spoiled") // must not affect the next grant
 				g.Facts[j].Values[0] = "spoiled"
 				g.Facts[j].Name = "spoiled"
 			}
@@ -202,15 +203,15 @@ func TestLoadIsTheCallersOwn(t *testing.T) {
 	}
 }
 
-// later makes s read files as if they had not changed for long, so that it need
-// not read them again.
+// later makes s treat files as unchanged for long, so that it need not read them
+// again.
 func later(s *Store) {
 	now := func() time.Time { return time.Now().Add(time.Hour) }
 	s.file.Now, s.key.Now = now, now
 }
 
 // AP-10 of the hostile cases: whatever is wrong, nothing is allowed, nothing is
-// written over, and a person is told why.
+// overwritten, and a person is told why.
 func TestRefused(t *testing.T) {
 	type place struct{ file, key, dir string }
 	read := func(t *testing.T, path string) string {
@@ -242,7 +243,7 @@ func TestRefused(t *testing.T) {
 			write(t, p.file, strings.Replace(data, old, new, 1))
 		}
 	}
-	// sealed is a content with the right seal that this program would not write.
+	// sealed returns content with a valid seal that this program would not write.
 	sealed := func(body string) func(*testing.T, place) {
 		return func(t *testing.T, p place) {
 			key, _, err := Open(p.file).readKey()
@@ -260,8 +261,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	const (
-		unix = 1 + iota // modes, links and pipes
-		root            // gives a file to somebody else
+		unix = 1 + iota // needs modes, links and pipes
+		root            // needs to give a file to another user
 	)
 	tests := []struct {
 		name  string
@@ -330,7 +331,7 @@ func TestRefused(t *testing.T) {
 		{"version", 0, edit(`"version":1`, `"version":2`), "version is 2, and this program knows 1"},
 		{"null", 0, func(t *testing.T, p place) { write(t, p.file, "null") }, "version is 0"},
 
-		// These have the right seal.
+		// These have a valid seal.
 		{"unknown member", 0, sealed(`{"version":1,"allow":"all","seal":"`), "unknown field"},
 		{"unknown member of a grant", 0, sealed(head + `{"id":"a","digest":"d","kind":"run","allow":"all"}` + foot), "unknown field"},
 		{"ids twice", 0, sealed(head + `{"id":"a","digest":"d","kind":"run"},{"id":"a","digest":"e","kind":"run"}` + foot), `the id "a" is there twice`},
@@ -382,7 +383,7 @@ func TestRefused(t *testing.T) {
 			tt.spoil(t, p)
 			before := look(t, p.dir)
 
-			// The store that has read it before, and one that has not.
+			// With a store that has read the file before, and with one that has not.
 			for _, s := range []*Store{s, Open(p.file)} {
 				got, err := s.Load()
 				if tt.want == "" {
@@ -406,7 +407,8 @@ func TestRefused(t *testing.T) {
 				return
 			}
 
-			// A person starts over; nothing is lost. A folder is theirs to mend.
+			// If a person starts over, nothing is lost. They have to repair a folder
+			// themselves.
 			moved, err := s.SetAside(since)
 			if strings.Contains(tt.name, "its folder") {
 				if !errors.As(err, new(*private.RefusedError)) || len(moved) > 0 {
@@ -432,7 +434,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// look says what is in a folder, contents and modes.
+// look returns what is in a folder, with contents and modes.
 func look(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -468,7 +470,7 @@ func TestSetAside(t *testing.T) {
 	if moved, err := s.SetAside(since); err != nil || len(moved) > 0 || len(ids(t, s)) != 1 {
 		t.Errorf("SetAside of a good file = %q, %v, want nothing done", moved, err)
 	}
-	// Twice in one second: the first is not lost.
+	// Twice within a second: the first file is not lost.
 	seen := map[string]bool{}
 	for i := range 3 {
 		if err := os.WriteFile(path, fmt.Append(nil, i), 0o600); err != nil {
@@ -489,7 +491,7 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// What is read again, and what is not.
+// When the file is read again, and when not.
 func TestLoadNoticesChanges(t *testing.T) {
 	path := filepath.Join(folder(t), "grants.json")
 	s := Open(path)
@@ -501,7 +503,7 @@ func TestLoadNoticesChanges(t *testing.T) {
 		t.Errorf("Load of a file that did not change = %v, %v, want what was read before", got, err)
 	}
 
-	// In place, of the same size, with the old time: still noticed.
+	// Changed in place, with the same size and the old time: still noticed.
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -577,8 +579,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAmong: nobody takes room from others, whatever they keep, and who has more
-// than their part loses nothing and keeps nobody from revoking.
+// TestAmong: no person takes room from others, however much they keep. A person with
+// more than their share loses nothing, and can still revoke.
 func TestAmong(t *testing.T) {
 	of := func(person string, n int) grants.Grant {
 		return grants.Grant{ID: fmt.Sprint(person, n), Digest: "d", Kind: call.KindOpen, Since: since, Person: person}
@@ -639,7 +641,7 @@ func TestAmong(t *testing.T) {
 			if diff := cmp.Diff(want, ids(t, s)); diff != "" {
 				t.Errorf("the grants differ (-want +got):\n%s", diff)
 			}
-			// Revoking works, whoever has too many.
+			// Revoking works even if somebody has too many.
 			if err := s.Among(c.people).Update(func(all []grants.Grant) ([]grants.Grant, error) { return all[:len(all)-1], nil }); err != nil {
 				t.Errorf("Update(one less) = %v", err)
 			}
@@ -668,12 +670,12 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// Whatever a killed process left behind, the next one goes on.
+// Whatever a killed process left behind, the next one can continue.
 func TestCrashPoints(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		left map[string]string // :: name → content; KEY is a good key
-		keep bool              // a whole file and its key are there too
+		keep bool              // a complete file and its key are there too
 	}{
 		{"in the key", map[string]string{".grants.key.new": "0123"}, false},
 		{"after the key", map[string]string{"grants.key": "KEY"}, false},

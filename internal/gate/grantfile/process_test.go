@@ -19,9 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 )
 
-// childVar names the file to add grants to, in processes that are one of
-// several. Its arguments are the grants' common prefix, how many times it adds
-// some, and how many at once.
+// childVar names the file to which child processes add grants. Their arguments are
+// the common prefix of the grants, how many times to add some, and how many at once.
 const childVar = "PACKS_MCP_TEST_GRANTS"
 
 func TestMain(m *testing.M) {
@@ -64,7 +63,7 @@ func childCommand(t *testing.T, path, prefix string, times, atOnce int) *exec.Cm
 	return cmd
 }
 
-// Several servers share the file: no grant is lost, none is there twice.
+// Several servers share the file: no grant is lost or duplicated.
 func TestManyProcesses(t *testing.T) {
 	const processes, times, atOnce = 10, 10, 10
 	path := filepath.Join(folder(t), "grants.json")
@@ -92,14 +91,14 @@ func TestManyProcesses(t *testing.T) {
 	}
 }
 
-// A process that is killed while it writes leaves the old file or the new one:
-// what it said is kept is there, and nothing is refused.
+// A process that is killed while it writes leaves the old file or the new one. What
+// it reported as kept is there, and nothing is refused.
 func TestKilled(t *testing.T) {
 	const rounds = 50
 	var path string
 	var want []string
 	for round := range rounds {
-		if round%10 == 0 { // begin with no key and no file, at times
+		if round%10 == 0 { // sometimes begin with no key and no file
 			path, want = filepath.Join(folder(t), "grants.json"), nil
 		}
 		cmd := childCommand(t, path, fmt.Sprint(round), 1000, 1)
@@ -112,7 +111,7 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// Some die with the first one, some after a few.
+		// Some are killed during the first grant, some after a few.
 		kill := func() { cmd.Process.Kill() }
 		delay := time.Duration(rand.IntN(8000)) * time.Microsecond
 		var timer *time.Timer
@@ -137,7 +136,7 @@ func TestKilled(t *testing.T) {
 		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 			t.Fatalf("round %d: %d grants are kept, want the %d that were acknowledged first", round, len(got), len(want))
 		}
-		// One may be kept and not acknowledged.
+		// One grant may be kept but not acknowledged.
 		if more := got[len(want):]; len(more) > 1 || len(more) == 1 && !strings.HasPrefix(more[0], fmt.Sprint(round)+"-") {
 			t.Fatalf("round %d: nobody added %q", round, more)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
-// What a chat takes up is the size of its grants, also after one was dropped.
+// A chat takes up the size of its grants, also after one was dropped.
 func TestChatsCountTheirRoom(t *testing.T) {
 	chats := NewChats(2)
 	ada := call.Caller{Person: "ada", Chat: "ada-1"}

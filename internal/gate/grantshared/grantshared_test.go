@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// replica returns the grants as one replica among so many people has them.
+// replica returns the grants as one replica sees them, with this many people.
 func replica(t *testing.T, url, key string, people int) *grantshared.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: url})
@@ -46,7 +46,7 @@ var (
 	key   = strings.Repeat("0c", 32)
 )
 
-// of returns a grant of a person's, the nth.
+// of returns the nth grant of a person.
 func of(person string, n int) grants.Grant {
 	g := grants.Grant{
 		ID: fmt.Sprint(person, n), Subject: "s", Since: since.Add(time.Duration(n) * time.Second), Covers: "it", Person: person, Kind: call.KindOpen, Pack: "triage",
@@ -72,7 +72,7 @@ func ids(t *testing.T, s *grantshared.Store) (all []string) {
 	return all
 }
 
-// A grant that one replica gives, ends or voids is so on all others at once.
+// A grant that one replica gives, ends or voids changes on all others at once.
 func TestReplicas(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		a, b := replica(t, e.URL(), key, 2), replica(t, e.URL(), key, 2)
@@ -95,7 +95,7 @@ func TestReplicas(t *testing.T) {
 		if diff := cmp.Diff(of("ada", 3), all[3]); diff != "" {
 			t.Errorf("the grant differs (-want +got):\n%s", diff)
 		}
-		all[3].Facts[0].Values[0] = "changed" // is the caller's own
+		all[3].Facts[0].Values[0] = "changed" // the result is the caller's own copy
 		err = a.Update(func(all []grants.Grant) ([]grants.Grant, error) {
 			all[4].Void = &grants.Void{At: since, Changes: []string{"it"}}
 			return append(all[:3], all[4:]...), nil
@@ -114,7 +114,7 @@ func TestReplicas(t *testing.T) {
 		if err := a.Update(func([]grants.Grant) ([]grants.Grant, error) { return nil, fails }); !errors.Is(err, fails) || len(ids(t, b)) != 10 {
 			t.Errorf("Update = %v, and then there are %q", err, ids(t, b))
 		}
-		// With another key nobody can read one, and nobody's grants count.
+		// With another key nobody can read a grant, and none counts.
 		if other := ids(t, replica(t, e.URL(), strings.Repeat("0d", 32), 1)); other != nil {
 			t.Errorf("with another key there are %q", other)
 		}
@@ -193,9 +193,9 @@ func loads(t *testing.T, s grants.Store) {
 	}
 }
 
-// Each person has an equal part of the room, and what is void makes room.
+// Each person has an equal share of the room, and void grants make room.
 func TestRoom(t *testing.T) {
-	s := replica(t, storetest.NATS(t).URL(), key, 5000) // a part is 2
+	s := replica(t, storetest.NATS(t).URL(), key, 5000) // each share is 2
 	if err := add(s, of("ada", 1), of("ada", 2), of("grace", 1)); err != nil {
 		t.Fatal(err)
 	}

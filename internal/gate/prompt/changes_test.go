@@ -6,8 +6,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
-// An answer that an earlier version of the program kept is asked anew, and the question
-// does not claim that something of the pack changed.
+// If an answer was kept by an earlier version of the program, the question is asked
+// again, and does not claim that the pack changed.
 func TestFactsOfAnEarlierVersion(t *testing.T) {
 	for _, tt := range []struct {
 		fact      string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A run of spaces that would push the rest out of sight is its length, outside of any
-// quotes: no shell takes it, and no argument looks like it.
+// A run of spaces that would push the rest out of sight is shown as its length,
+// outside of any quotes: no shell accepts that, and no argument looks like it.
 func TestShellWordSpaces(t *testing.T) {
 	const many = 41
 	blanks := strings.Repeat(" ", many)
@@ -40,8 +40,8 @@ func TestShellWordsDiffer(t *testing.T) {
 	}
 }
 
-// What a pack says keeps its paragraphs, and neither blanks nor empty lines push
-// anything away.
+// A pack's text keeps its paragraphs, and neither blanks nor empty lines push
+// anything out of sight.
 func TestWords(t *testing.T) {
 	for in, want := range map[string]string{
 		"one":                                 "one",

@@ -9,7 +9,7 @@ import (
 // A folded card keeps what matters, and counts what it leaves out.
 func TestFolded(t *testing.T) {
 	changed := Fact{Role: "new", Section: SectionChange, Label: "CHANGED", Value: "x", Weight: Plain}
-	unknown := Fact{Role: "new", Section: "new", Label: "other", Value: "x"} // of no weight that is known
+	unknown := Fact{Role: "new", Section: "new", Label: "other", Value: "x"} // of an unknown weight
 	unknown2 := Fact{Role: "new", Section: SectionRun, Label: "new", Value: "x", Weight: Plain}
 	variable := Fact{Role: RoleVariable, Section: SectionRun, Label: "variable", Value: "A=b", Weight: Notice}
 	network := Fact{Role: RoleNetwork, Section: SectionAccess, Label: "network", Value: "none", Weight: Plain}

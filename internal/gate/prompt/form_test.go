@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The first line of a form is the command in a code span that nothing in it ends, and
-// says how long it is where it is cut.
+// The first line of a form is the command in a code span that nothing in it can end.
+// If it is cut, it shows the command's length.
 func TestFormFirstLine(t *testing.T) {
 	for command, want := range map[string]string{
 		"git log":                           "`git log`",
@@ -26,8 +26,8 @@ func TestFormFirstLine(t *testing.T) {
 	}
 }
 
-// However many things matter, all that is dangerous is on the second line, and what
-// is not there is counted.
+// However many marks there are, all dangerous ones are on the second line, and the
+// ones left out are counted.
 func TestFormMatters(t *testing.T) {
 	f := &Form{Card: Card{Marks: []Mark{
 		{RoleTrust, "not trusted", Danger}, {RoleChange, "changed since your answer of 2 January 2006, 15:04", Danger},

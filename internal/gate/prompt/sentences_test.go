@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each fact is on a line with its label, and what a pack says cannot pass for one.
+// Each fact is on a line with its label, and a pack's text cannot look like one.
 func TestSentences(t *testing.T) {
 	c := Card{
 		Title: "Run tool log of pack p?", Command: "git log",

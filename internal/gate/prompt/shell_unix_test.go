@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The command that a person sees is what a shell would start: every argument comes out
-// as it was.
+// The command that a person sees is what a shell would start: every argument comes
+// out unchanged.
 func TestCommandIsWhatAShellTakes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// A call leaves its question behind, a person answers it later, and the call takes
-// the answer along when it is made again.
+// A call leaves its question behind, a person answers it later, and the call gets the
+// answer when it is made again.
 func Example() {
 	q, err := queue.New(queue.Options{})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A bench is a queue with its clock in reach of a test.
+// A bench is a queue with a clock that a test can set.
 type bench struct {
 	*Queue
 	t    *testing.T
@@ -50,7 +50,7 @@ func aCall(person, chat string, n int) *call.Call { return call.Freeze(aRequest(
 const wait = 10 * time.Minute
 
 // ask does what the gate does with a call: it takes the answer to an earlier one, or
-// asks. With an error nothing was asked.
+// asks. If there is an error, nothing was asked.
 func (b *bench) ask(c *call.Call, holder Holder) (*Ticket, *Ruling, error) {
 	var waits time.Time
 	if holder == HeldByCall {
@@ -81,7 +81,7 @@ func (b *bench) asked(c *call.Call, holder Holder) *Ticket {
 	return ticket
 }
 
-// rule decides as the gate does, and settles what no call waits for.
+// rule decides as the gate does, and settles the ruling if no call waits for it.
 func (b *bench) rule(code string, d Decision) {
 	b.t.Helper()
 	r, err := b.Rule(code, Verdict{Decision: d, Channel: ChannelPage}, wait)
@@ -93,7 +93,7 @@ func (b *bench) rule(code string, d Decision) {
 	}
 }
 
-// others are the questions of everybody but one, with what was decided.
+// others returns the questions of everybody but one person, with what was decided.
 func (b *bench) others(person string) (all []string) {
 	defer b.lock()()
 	for code, e := range b.entries {
@@ -105,7 +105,7 @@ func (b *bench) others(person string) (all []string) {
 	return all
 }
 
-// bounded fails unless the queue keeps its books and its bounds.
+// bounded fails unless the queue's accounts are right and its bounds hold.
 func (b *bench) bounded() {
 	b.t.Helper()
 	defer b.lock()()
@@ -121,9 +121,8 @@ func (b *bench) bounded() {
 	}
 }
 
-// TestRoomAtRandom: people do what they do, in any order. Nobody's question ends
-// but by its own person's doing or its time, no denial is asked about again, and
-// the bounds hold.
+// TestRoomAtRandom: people act at random, in any order. A question ends only because
+// of its own person or its age, no denial is asked about again, and the bounds hold.
 func TestRoomAtRandom(t *testing.T) {
 	people := []string{"ada", "grace", "", "greedy"}
 	for seed := range uint64(8) {
@@ -153,7 +152,7 @@ func TestRoomAtRandom(t *testing.T) {
 			case what < 8:
 				ticket, answer, err := b.ask(c, holder)
 				if until, ok := denied[c.Digest()]; ok {
-					delete(denied, c.Digest()) // told once
+					delete(denied, c.Digest()) // reported once
 					if !b.time.After(until.end) && (answer == nil || answer.Decision != Deny) {
 						t.Fatalf("seed %d, step %d: a call that was denied: %v, %v, %v", seed, step, ticket, answer, err)
 					}
@@ -176,7 +175,7 @@ func TestRoomAtRandom(t *testing.T) {
 				b.Forget(c.Caller.Chat)
 			default:
 				b.time = b.time.Add(time.Duration(r.IntN(30)) * time.Second)
-				before = b.others(who) // time ends what it ends
+				before = b.others(who) // what has expired by now
 			}
 			if after := b.others(who); !slices.Equal(before, after) {
 				t.Fatalf("seed %d, step %d: what %q did changed the questions of others\nfrom %q\nto   %q", seed, step, who, before, after)
@@ -186,10 +185,10 @@ func TestRoomAtRandom(t *testing.T) {
 	}
 }
 
-// crowd fills the queue with so many questions of a chat.
+// crowd adds n questions of a chat to the queue.
 func (b *bench) crowd(chat string, n int, holder Holder) {
 	for i := range n {
-		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
+		code := fmt.Sprintf("%04d-%04d", i, i) // made of digits that codes do not have
 		b.all.Questions++
 		b.entries[code] = &Entry{
 			size: Size{Questions: 1}, Call: aCall("", chat, i), nonce: code, holder: holder, decided: make(chan struct{}), taken: make(chan struct{}),
@@ -198,8 +197,8 @@ func (b *bench) crowd(chat string, n int, holder Holder) {
 	}
 }
 
-// TestMakesRoom: a chat that asks and never waits loses its own questions, and
-// nobody else's; a call that waits loses its question never.
+// TestMakesRoom: a chat that asks and never waits loses only its own questions, and a
+// call that waits never loses its question.
 func TestMakesRoom(t *testing.T) {
 	b := newBench(t, 1, Size{})
 	waits, honest := b.asked(aCall("", "1", 1), HeldByCall), b.asked(aCall("", "honest", 1), HeldByClient)
@@ -225,8 +224,8 @@ func TestMakesRoom(t *testing.T) {
 	}
 }
 
-// TestFull: a queue full of calls that wait takes no other, and nothing is left of
-// what could not be asked.
+// TestFull: a queue full of calls that wait accepts no other, and keeps nothing of
+// what it refused.
 func TestFull(t *testing.T) {
 	b := newBench(t, 1, Size{})
 	b.crowd("1", maxPending, HeldByCall)
@@ -242,8 +241,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestEndsTakeTheState: whatever ends a question, its state and its place are free, and
-// its end is told.
+// TestEndsTakeTheState: whatever ends a question frees its state and its place, and
+// its end is reported.
 func TestEndsTakeTheState(t *testing.T) {
 	for name, end := range map[string]func(b *bench, asked *Ticket){
 		"finished": func(b *bench, asked *Ticket) { b.Finish(asked.Nonce, CodeAnswered, "") },
@@ -295,7 +294,7 @@ func TestEndsTakeTheState(t *testing.T) {
 	}
 }
 
-// TestForgets: codes that came to an end are remembered up to a bound.
+// TestForgets: a bounded number of codes that ended are remembered.
 func TestForgets(t *testing.T) {
 	b := newBench(t, 1, Size{})
 	first := b.asked(aCall("", "1", 0), HeldByCall)
@@ -313,8 +312,8 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// TestMeasure: whatever a request has more of, its question takes up more room.
-// The pack's files are shared, and take up none.
+// TestMeasure: if any part of a request is larger, its question takes more room. The
+// pack's files are shared and take none.
 func TestMeasure(t *testing.T) {
 	const more = 5000
 	long := strings.Repeat("x", more)
@@ -341,7 +340,7 @@ func TestMeasure(t *testing.T) {
 		"files of the pack": {func(r *call.Request) { r.Pack.Files = make([]call.File, more) }, 0},
 	} {
 		measure := func(r call.Request) int { return (&Entry{Call: &call.Call{Request: r}}).measure().Kept }
-		before, after := aCall("", "1", 1).Request, aCall("", "1", 1).Request // of the same capacities
+		before, after := aCall("", "1", 1).Request, aCall("", "1", 1).Request // with the same capacities
 		c.change(&after)
 		if got := measure(after) - measure(before); got < c.want || c.want == 0 && got != 0 {
 			t.Errorf("%s: %d bytes more, want %d", name, got, c.want)
@@ -353,7 +352,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestPartsOfTheWhole: the parts that people have make up no more than there is.
+// TestPartsOfTheWhole: the shares of all people together are not more than the whole.
 func TestPartsOfTheWhole(t *testing.T) {
 	for _, people := range []int{0, 1, 2, 3, 50, 1000} {
 		b := newBench(t, people, Size{})

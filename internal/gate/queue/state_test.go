@@ -17,8 +17,7 @@ func newTestStates(t testing.TB, now *time.Time) *states {
 	return s
 }
 
-// TestGreedyChat: a chat that asks and never answers loses its own questions,
-// and nobody else's.
+// TestGreedyChat: a chat that asks and never answers loses only its own questions.
 func TestGreedyChat(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newTestStates(t, &now)
@@ -51,7 +50,7 @@ func TestGreedyChat(t *testing.T) {
 	}
 }
 
-// TestOldQuestionsMakeRoom: what nobody can answer any more goes first.
+// TestOldQuestionsMakeRoom: expired questions are dropped first.
 func TestOldQuestionsMakeRoom(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newTestStates(t, &now)
@@ -69,7 +68,7 @@ func TestOldQuestionsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestSpentStatesAreForgotten: nothing is kept of a question that was answered.
+// TestSpentStatesAreForgotten: nothing is kept about a question that was answered.
 func TestSpentStatesAreForgotten(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newTestStates(t, &now)
@@ -87,8 +86,8 @@ func TestSpentStatesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestMachineSlept: a sleep, during which the monotonic clock stands still, does
-// not lengthen the life of a state.
+// TestMachineSlept: while the machine sleeps the monotonic clock stands still, but
+// that does not extend the life of a state.
 func TestMachineSlept(t *testing.T) {
 	start := time.Now() // with a monotonic reading
 	now := start
@@ -103,7 +102,7 @@ func TestMachineSlept(t *testing.T) {
 	}
 }
 
-// TestStatesOfOnePerson: states that nobody redeems void no other person's.
+// TestStatesOfOnePerson: states that nobody redeems do not void another person's.
 func TestStatesOfOnePerson(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s, err := newStates(func() time.Time { return now }, 2)
@@ -121,10 +120,10 @@ func TestStatesOfOnePerson(t *testing.T) {
 	}
 	honest := []string{mint("honest", "1"), mint("honest", "1"), mint("honest", "1")}
 	for i := range maxOpen/2 + 100 {
-		mint("greedy", fmt.Sprint(i)) // one in each chat: fewer than the honest one has
+		mint("greedy", fmt.Sprint(i)) // one in each chat: fewer than the honest chat has
 	}
 	for range maxOpen / 4 {
-		mint("greedy", "1") // as the honest one's is called
+		mint("greedy", "1") // with the same name as the honest chat
 	}
 	honest = append(honest, mint("honest", "1"))
 	for i, state := range honest {
@@ -134,8 +133,7 @@ func TestStatesOfOnePerson(t *testing.T) {
 	}
 }
 
-// FuzzRedeem: nothing is redeemed that was not minted, and what was minted is
-// redeemed once.
+// FuzzRedeem: only what was minted is redeemed, and only once.
 func FuzzRedeem(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
 	f.Add("", "call", 0, byte(0))
