@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// What a pack says of itself is compared with the very bytes that were digested,
-// whatever the times of its files say.
+// What a pack says about itself is compared with exactly the bytes that were
+// digested, whatever the times of its files.
 func TestIsAsFound(t *testing.T) {
 	const before, after = "---\nname: a\ndescription: One.\n---\nText.\n", "---\nname: a\ndescription: Two.\n---\nText.\n"
 	const tool, otherTool = `{"name": "b", "description": "One.", "parameters": {}, "command": {"program": "true"}}`,

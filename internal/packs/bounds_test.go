@@ -2,7 +2,7 @@ package packs
 
 import "testing"
 
-// The bounds of the walk are these, whatever smaller ones tests use.
+// The default bounds of the walk; tests use smaller ones.
 func TestUsualBounds(t *testing.T) {
 	usual := bounds{dirs: 200_000, packDirs: 10_000, links: 10_000, packLinks: 100, entries: 100_000, steps: 48 << 20, packSteps: 6 << 20}
 	if got := (bounds{}).withDefaults(); got != usual {

@@ -20,8 +20,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 )
 
-// shared returns the path of a file beside the repository, and skips the test
-// when it is not there, unless PACKS_MCP_REQUIRE holds "corpora".
+// shared returns the path of a file beside the repository. If it does not exist, it
+// skips the test, unless PACKS_MCP_REQUIRE contains "corpora".
 func shared(t *testing.T, name string) string {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", name))
@@ -128,7 +128,7 @@ func TestCorpus(t *testing.T) {
 			} else {
 				ids[key] = true
 			}
-			// None of them declares a tool, with all their headings and commands.
+			// None of them declares a tool, despite all their headings and commands.
 			if set, problems, err := files.Load(p); set != nil || len(problems) > 0 || err != nil || p.Loose {
 				t.Errorf("%s: Load = %v, %v, %v, want no tool", p.Dir, set, problems, err)
 			}
@@ -179,8 +179,8 @@ func TestCorpus(t *testing.T) {
 	t.Logf("%d loaded, %d refused", loaded, refused)
 }
 
-// Real blocks that YAML refuses: where a line says the name and one begins the
-// description, the pack is read, with a warning; otherwise it is refused.
+// Real blocks that YAML refuses: if one line gives the name and another begins the
+// description, the pack is read with a warning; otherwise it is refused.
 func TestCorpusFailures(t *testing.T) {
 	var failures struct {
 		Classes map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
-// A look at one pack that was edited finds what a look at everything would, and
+// Scanning only the pack that was edited finds what a scan of everything would, and
 // remembers the same.
 func TestEditedAlone(t *testing.T) {
 	dir := t.TempDir()
@@ -128,8 +128,8 @@ func TestEditedAlone(t *testing.T) {
 	}
 }
 
-// A directory that another one took the place of is not looked at alone: everything
-// below it may be new.
+// A directory that was replaced by another is not scanned alone: everything below it
+// may be new.
 func TestReplacedIsNotAlone(t *testing.T) {
 	dir := t.TempDir()
 	needStamps(t, dir)
@@ -156,7 +156,8 @@ func remove(t *testing.T, file string) {
 	}
 }
 
-// indexOf returns the index of what is remembered. It fails if that is no whole tree.
+// indexOf returns the index of what is remembered. It fails if that is not a complete
+// tree.
 func indexOf(t *testing.T, m *memo.Memo) string {
 	t.Helper()
 	x := indexIn(t)

@@ -16,9 +16,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
-// One pack, whatever somebody made of it, keeps no other from being found, and
-// none from being seen when it changes: what is read for that has a bound, which
-// does not depend on the size of anything in the pack.
+// One pack, whatever its content, keeps no other from being found, or from being seen
+// to change: what is read of it has a bound that does not depend on the size of
+// anything in the pack.
 func TestHostilePacks(t *testing.T) {
 	const (
 		goodReads = 5 // the root, and the directories and documents of two packs
@@ -40,8 +40,8 @@ func TestHostilePacks(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		do    func(t *testing.T, dir string)
-		want  []string // of the pack in m, and what is said of the root
-		reads int      // of the pack at most
+		want  []string // of the pack in m, and the problems of the root
+		reads int      // the most reads that the pack may cost
 	}{
 		"a document of a gigabyte": {func(t *testing.T, dir string) {
 			file(t, dir+"/SKILL.md", doc)
@@ -139,7 +139,7 @@ func TestHostilePacks(t *testing.T) {
 			if n := l.reads(); n > tc.reads {
 				t.Errorf("%d were read though nothing happened", n)
 			}
-			// Its tools and its digest are of no concern to others, and end.
+			// Reading its tools and its digest does not affect others, and ends.
 			files := NewToolFiles("")
 			for _, p := range l.Catalog(t.Context()).All() {
 				if _, _, err := files.Load(p); err != nil {
@@ -150,8 +150,8 @@ func TestHostilePacks(t *testing.T) {
 	}
 }
 
-// Beyond so many directories, or entries of one, the rest is left out, and it is
-// said so; what comes before is there.
+// Beyond a number of directories, or of entries in one, the rest is left out and
+// reported; what comes before is found.
 func TestBoundsOfTheWalk(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bounds bounds
@@ -168,7 +168,7 @@ func TestBoundsOfTheWalk(t *testing.T) {
 			}
 			c := scan(t, Options{Roots: []Root{{Dir: dir}}, bounds: tc.bounds})
 			got := describe(c, dir)
-			if tc.bounds.entries > 0 { // which of the entries come first is the file system's to say
+			if tc.bounds.entries > 0 { // the file system decides which entries come first
 				got = slices.DeleteFunc(got, func(line string) bool { return !strings.HasPrefix(line, "!") })
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -178,8 +178,8 @@ func TestBoundsOfTheWalk(t *testing.T) {
 	}
 }
 
-// Of very many links, each through others, the first of a pack are followed, and
-// of a root; it is said of the rest, and they keep none of another pack.
+// Of very many links, each through others, the first ones of a pack and of a root are
+// followed. The rest are reported, and do not affect another pack's links.
 func TestBoundsOfLinks(t *testing.T) {
 	tree := "-- .store/1/SKILL.md --\nPACK one\n-- a/SKILL.md --\nPACK a\n-- a/in/SKILL.md --\nPACK in\n-- z/SKILL.md --\nPACK z\n" +
 		"-- y/l -> ../.store/99 --\n-- z/l -> ../.store/98 --\n-- x.tool.json -> .store/x.tool.json --\n-- .store/x.tool.json --\n{}\n"
@@ -192,7 +192,7 @@ func TestBoundsOfLinks(t *testing.T) {
 	dir := writeTree(t, tree)
 	for name, tc := range map[string]struct {
 		bounds bounds
-		links  []string // that lead to packs
+		links  []string // links that lead to packs
 		said   int
 	}{
 		"of a pack": {bounds{packLinks: 12}, []string{
@@ -232,7 +232,7 @@ func TestBoundsOfLinks(t *testing.T) {
 	}
 }
 
-// A scan that nobody needs any more ends among the directories of a huge pack.
+// A scan that is cancelled ends in the middle of a huge pack.
 func TestScanOfAHugePackIsCancelled(t *testing.T) {
 	dir := writeTree(t, "-- a/SKILL.md --\nPACK a\n")
 	for i := range 200 {
@@ -244,7 +244,7 @@ func TestScanOfAHugePackIsCancelled(t *testing.T) {
 	}
 }
 
-// endsAfter is a context that ends when it was asked so many times.
+// endsAfter is a context that ends after it was asked a number of times.
 type endsAfter struct {
 	context.Context
 	left int

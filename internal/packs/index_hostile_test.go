@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// A folder, or a file, that is not the user's alone is not used: nothing is read
-// from it, and nothing is written.
+// A folder or file that others can write to is not used: nothing is read from it, and
+// nothing is written.
 func TestIndexOfOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes: this system has none")
@@ -81,7 +81,7 @@ func TestIndexOfOthers(t *testing.T) {
 	}
 }
 
-// chown gives a file to somebody else, as only root can.
+// chown gives a file to another user, which only root can do.
 func chown(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Chown(path, 65534, 65534); err != nil {
@@ -89,20 +89,20 @@ func chown(t *testing.T, path string) {
 	}
 }
 
-// moveFolder puts a link in the place of the index's folder.
+// moveFolder replaces the index's folder by a link.
 func moveFolder(t *testing.T, x memo.Index) {
 	t.Helper()
 	must(t, os.Rename(x.Dir, x.Dir+".real"))
 	must(t, os.Symlink(x.Dir+".real", x.Dir))
 }
 
-// An index that lies, with all stamps as they are, shows what it says of a pack
-// and nothing else: what is opened, digested and run is what is there.
+// A forged index with correct stamps can change how a pack is described, and nothing
+// else: what is opened, digested and run comes from the files.
 func TestPoisonedIndex(t *testing.T) {
 	dir, x := writeTree(t, "-- a/SKILL.md --\nPACK a\n-- b/SKILL.md --\nPACK b\n"), indexIn(t)
 	needStamps(t, dir)
 	honest := library(t, dir, x)
-	// What b is described as, for a, and tools from elsewhere.
+	// The description of b for a, and tools from elsewhere.
 	m := honest.memos[0]
 	top := new(memo.Node)
 	subs, _ := m.Read(0, top)
@@ -179,7 +179,7 @@ func TestPoisonedIndex(t *testing.T) {
 	}
 }
 
-// An index is as good after the clock was set back as before.
+// An index is still valid after the clock was set back.
 func TestIndexWithTheClockSetBack(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
@@ -193,7 +193,7 @@ func TestIndexWithTheClockSetBack(t *testing.T) {
 	if diff := cmp.Diff(full(fresh), full(l.Catalog(t.Context()))); diff != "" {
 		t.Errorf("(-without +with):\n%s", diff)
 	}
-	// What is in the future, as it seems, is not remembered.
+	// Files with times in the future are not remembered.
 	if _, err := l.SaveIndex(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -202,7 +202,7 @@ func TestIndexWithTheClockSetBack(t *testing.T) {
 	}
 }
 
-// treeOf is what is remembered of dir, and of some folders in it, sorted by name.
+// treeOf returns a memo of dir and some folders in it, sorted by name.
 func treeOf(dir string, top *memo.Node, below ...*memo.Node) *memo.Memo {
 	w := memo.NewWriter(new(memo.Memo))
 	at := w.Begin(top)

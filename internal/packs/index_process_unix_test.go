@@ -28,15 +28,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// A process of these tests is this test binary, started again with what it is to
-// do in its environment.
+// The processes in these tests are this test binary, started again with its task in
+// its environment.
 const (
 	processDoes  = "PACKS_MCP_TEST_INDEX" // "write", "full", "lock" or "starve"
 	processRoot  = "PACKS_MCP_TEST_ROOT"
 	processIndex = "PACKS_MCP_TEST_INDEX_DIR"
 )
 
-// startProcess starts one. It ends with its input, with ctx, or after a minute.
+// startProcess starts one. It ends when its input or ctx ends, or after a minute.
 func startProcess(t *testing.T, does, dir string, x memo.Index) (*exec.Cmd, io.Closer, *bufio.Reader) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -54,7 +54,7 @@ func startProcess(t *testing.T, does, dir string, x memo.Index) (*exec.Cmd, io.C
 	return cmd, in, bufio.NewReader(out)
 }
 
-// TestIndexProcess is such a process.
+// TestIndexProcess is the test that such a process runs.
 func TestIndexProcess(t *testing.T) {
 	does := os.Getenv(processDoes)
 	if does == "" {
@@ -68,7 +68,7 @@ func TestIndexProcess(t *testing.T) {
 	dir, x := os.Getenv(processRoot), memo.Index{Dir: os.Getenv(processIndex), Version: "1"}
 	switch does {
 	case "write":
-		// Each time, what there is to write is a little longer.
+		// Each time, there is a little more to write.
 		for n := 0; ; n++ {
 			write(t, filepath.Join(dir, strconv.Itoa(os.Getpid()), "SKILL.md"), fmt.Sprintf("---\nname: p\ndescription: %s\n---\n", strings.Repeat("x", n%500)))
 			save(t, library(t, dir, x))
@@ -111,8 +111,8 @@ func TestIndexProcess(t *testing.T) {
 	}
 }
 
-// With no room on the disk for the index, the one before stays, nothing else does,
-// and the packs are there. (A limit on the size of files is as good as a full disk,
+// If the disk has no room for the index, the previous one stays, nothing else is
+// left, and the packs are found. (A limit on the size of files acts like a full disk,
 // and needs no disk.)
 func TestIndexOnAFullDisk(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
@@ -149,8 +149,8 @@ func TestIndexOnAFullDisk(t *testing.T) {
 	}
 }
 
-// While another process has the lock, however long, nothing is written, nothing is
-// waited for, and nothing is left behind that waits. The next one writes it.
+// While another process has the lock, nothing is written, nobody waits, and nothing
+// is left behind that waits. The next process writes it.
 func TestSaveIndexWhileAnotherHasTheLock(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
@@ -181,7 +181,7 @@ func TestSaveIndexWhileAnotherHasTheLock(t *testing.T) {
 	}
 }
 
-// leftInIndex looks for what was not finished.
+// leftInIndex fails if there are unfinished files.
 func leftInIndex(t *testing.T, x memo.Index) {
 	t.Helper()
 	all, err := os.ReadDir(x.Dir)
@@ -193,9 +193,9 @@ func leftInIndex(t *testing.T, x memo.Index) {
 	}
 }
 
-// Processes that write one index are killed at random moments. What is there
-// afterwards is an index, whole, and the packs are what they are without one.
-// PACKS_MCP_INDEX_KILLS is how often.
+// Processes that write one index are killed at random moments. Afterwards there is a
+// complete index, and the packs are the same as without one. PACKS_MCP_INDEX_KILLS
+// sets how often.
 func TestIndexOfKilledProcesses(t *testing.T) {
 	kills := 10
 	if text := os.Getenv("PACKS_MCP_INDEX_KILLS"); text != "" {
@@ -213,7 +213,7 @@ func TestIndexOfKilledProcesses(t *testing.T) {
 		for range 2 {
 			cmd, _, out := startProcess(t, "write", dir, x)
 			both.Go(func() {
-				// So many times it has written, and so many rounds of this loop, is the moment.
+				// Kill it after a random number of writes and of rounds of this loop.
 				for range 1 + rand.N(5) {
 					if line, err := out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "wrote ") {
 						t.Errorf("the process said %q, and then %v", line, err)

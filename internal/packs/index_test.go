@@ -40,10 +40,10 @@ func TestIndex(t *testing.T) {
 			if err := os.Rename(filepath.Join(dir, "a", "new"), filepath.Join(dir, "a", "SKILL.md")); err != nil {
 				t.Fatal(err)
 			}
-		}, 2}, // its directory, too
+		}, 2}, // and its directory
 		"a new pack": {func(t *testing.T, dir string, _ *memo.Index) {
 			write(t, filepath.Join(dir, "new", "SKILL.md"), "---\nname: new\ndescription: e\n---\nbody\n")
-		}, 3}, // the directory above, its own, its document
+		}, 3}, // the directory above, its own, and its document
 		"another version": {func(_ *testing.T, _ string, x *memo.Index) { x.Version = "2" }, -1},
 		"no index":        {func(t *testing.T, _ string, x *memo.Index) { must(t, os.RemoveAll(x.Dir)) }, -1},
 		"an empty index":  {func(t *testing.T, _ string, x *memo.Index) { must(t, os.Truncate(indexFile(t, *x), 0)) }, -1},
@@ -93,7 +93,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// The real packs are the same with an index.
+// Real packs are the same with an index.
 func TestIndexOfRealPacks(t *testing.T) {
 	dir := extract(t, shared(t, "corpora/packs.tar.gz"))
 	needStamps(t, dir)
@@ -109,7 +109,7 @@ func TestIndexOfRealPacks(t *testing.T) {
 	}
 }
 
-// When the index cannot be written, everything else goes on.
+// If the index cannot be written, everything else works.
 func TestIndexThatCannotBeWritten(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
@@ -124,7 +124,7 @@ func TestIndexThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Several libraries write and read one index at once, of different states.
+// Several libraries write and read one index at once, in different states.
 func TestIndexOfSeveral(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
@@ -158,7 +158,7 @@ func TestIndexOfSeveral(t *testing.T) {
 	}
 }
 
-// Of several roots, what is kept is written of those that changed.
+// If there are several roots, only those that changed are written.
 func TestIndexOfWhatChanged(t *testing.T) {
 	roots := []string{writeTree(t, "-- a/SKILL.md --\nPACK a\n"), writeTree(t, "-- b/SKILL.md --\nPACK b\n")}
 	needStamps(t, roots[0])
@@ -182,13 +182,13 @@ func TestIndexOfWhatChanged(t *testing.T) {
 	write(t, filepath.Join(roots[1], "b", "SKILL.md"), "---\nname: b\ndescription: new\n---\n")
 	must(t, l.Rescan(t.Context()))
 	after := kept()
-	// A file is replaced whole.
+	// A file is replaced as a whole.
 	if !os.SameFile(before[0], after[0]) || os.SameFile(before[1], after[1]) {
 		t.Errorf("written anew: %v and %v, want the second only", !os.SameFile(before[0], after[0]), !os.SameFile(before[1], after[1]))
 	}
 }
 
-// An index that is used is not one that nobody used for long.
+// An index that is used does not count as old.
 func TestIndexThatIsUsedStays(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)

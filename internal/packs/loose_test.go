@@ -113,7 +113,7 @@ func TestLoosePack(t *testing.T) {
 		t.Error("Body(past the end) = nil, want an error")
 	}
 
-	// Its folder is the file, and nothing beside it.
+	// Its folder shows only the file, and nothing beside it.
 	d, err := p.OpenDir()
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestLoosePack(t *testing.T) {
 	if now, err := d.Digest(t.Context(), nil); err != nil || now.Digest == before.Digest {
 		t.Errorf("Digest = %v, %v, want another", now, err)
 	}
-	// No longer a tool: the file as it is.
+	// It is no longer a tool, so the body is the file itself.
 	if page, err := p.Body(0, 0); err != nil || string(page.Data) != "{}" {
 		t.Errorf("Body = %v, %v, want the file", page, err)
 	}
@@ -156,8 +156,8 @@ func TestLoosePack(t *testing.T) {
 	}
 }
 
-// An attachment is for one file: another tool in the same folder that comes to
-// have the id gains nothing.
+// An attachment is for one file: another tool in the same folder that later gets the
+// id is not attached.
 func TestLooseAttached(t *testing.T) {
 	dir := writeTree(t, "-- new.tool.json --\n"+jsonTool("sum_up")+"\n")
 	var set attach.Set
@@ -172,7 +172,7 @@ func TestLooseAttached(t *testing.T) {
 	}
 }
 
-// A long document is cut at the end of a character.
+// A long document is cut between characters.
 func TestLooseBodyLong(t *testing.T) {
 	dir := writeTree(t, "-- a.tool.json --\n"+strings.Replace(jsonTool("a"), `"d"`, `"`+strings.Repeat("é", BodyPage)+`"`, 1)+"\n")
 	p := scan(t, Options{Roots: []Root{{Dir: dir}}}).All()[0]

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What Matters leaves out changes nothing that Scan finds.
+// Files for which Matters is false do not change what Scan finds.
 func TestMatters(t *testing.T) {
 	const doc = "---\nname: NAME\ndescription: Does it.\n---\n"
 	const tool = `{"name": "NAME", "description": "Does it.", "inputSchema": {"type": "object"}, "command": {"program": "true"}}`

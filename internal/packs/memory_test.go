@@ -13,10 +13,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
-// heap is how many bytes of memory are in use.
+// heap returns how many bytes of memory are in use.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first one has found to be free is counted
+	runtime.GC() // the second run counts what the first found to be free
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -24,7 +24,7 @@ func heap() int64 {
 
 const aDescription = 300 // bytes
 
-// somePacks writes n packs with a document of size bytes, and a folder of files.
+// somePacks writes n packs, each with a document of size bytes and a folder of files.
 func somePacks(t *testing.T, n int, size int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,13 +58,13 @@ func keeps(t *testing.T, dir string, x memo.Index) int64 {
 	return bytes
 }
 
-// What is kept of a pack is its name, its description and some hundred bytes, with
-// or without an index, however large its documents are.
+// What is kept of a pack is its name, its description and some hundred bytes, with or
+// without an index, however large its documents are.
 func TestMemoryOfPacks(t *testing.T) {
 	const n, most = 200, aDescription + 900
 	small, large := somePacks(t, n, 1_000), somePacks(t, 10, 5<<20)
 	x := indexIn(t)
-	keeps(t, small, memo.Index{}) // whatever is made once
+	keeps(t, small, memo.Index{}) // what is only made once
 	for _, how := range []string{"without an index", "with one"} {
 		if got := keeps(t, small, x) / n; got > most {
 			t.Errorf("%s, %d bytes of a pack are kept, want at most %d", how, got, most)
@@ -76,7 +76,7 @@ func TestMemoryOfPacks(t *testing.T) {
 }
 
 // However often packs change, no more is kept of them, and nothing of Catalogs that
-// nobody uses any more.
+// are no longer used.
 func TestMemoryOfChanges(t *testing.T) {
 	const n, edits = 150, 100
 	dir := somePacks(t, n, 1_000)

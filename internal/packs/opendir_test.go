@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// A pack is the folder that was found, not whatever is at its path later.
+// A pack is the folder that was found, not what is at its path later.
 func TestOpenDirReplaced(t *testing.T) {
 	tests := []struct {
 		name string
@@ -85,9 +85,9 @@ func TestOpenDirOfNothing(t *testing.T) {
 func TestSegment(t *testing.T) {
 	for name, want := range map[string]string{
 		"acme": "acme", "Acme_2.0-x": "acme_2.0-x", "größe": "größe", "gro\u0308\u00dfe": "größe", "日本語": "日本語", "٣": "٣",
-		"Z\u0321\u0348\u0312\u033f\u0353a\u0347\u0308\u0301l": "zal", // stacked
+		"Z\u0321\u0348\u0312\u033f\u0353a\u0347\u0308\u0301l": "zal", // stacked marks
 		"a b": "a-b", "a+b": "a-b", "a:b": "a-b", "a\\b": "a-b", "a\u202eb": "a-b", "a\u200bb": "a-b", "a\nb": "a-b",
-		"\u3164": "pack", "a\u115fb": "a-b", // letters that nobody sees
+		"\u3164": "pack", "a\u115fb": "a-b", // invisible letters
 		"\U0001f600": "pack", "\xff\xfe": "pack", "": "",
 	} {
 		if got := segment(name); got != want {
@@ -96,8 +96,8 @@ func TestSegment(t *testing.T) {
 	}
 }
 
-// Folders whose names come to the same segment still give ids of their own,
-// and no id holds a mark that combines.
+// Folders whose names give the same segment still get different ids, and no id holds
+// a combining mark.
 func TestSegmentsUnique(t *testing.T) {
 	parents := []string{"a b", "a+b", "a-b", "a\u0301\u0301\u0301 b", "\u0301\u0302", "\u0302"}
 	dir := t.TempDir()

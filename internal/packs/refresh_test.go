@@ -17,12 +17,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// later is by how much the clock of a test's scans is ahead: no program can set
-// back the time of an inode's last change.
+// later is by how much the clock of a test's scans is ahead: no program can set back
+// the time of an inode's last change.
 const later = 3 * time.Second
 
-// library returns a library of dir whose scans take place a little later than
-// they do, so that what was written just now counts as settled.
+// library returns a library of dir with a clock that is a little ahead, so that what
+// was just written counts as settled.
 func library(t *testing.T, dir string, index memo.Index) *Library {
 	t.Helper()
 	l, err := NewLibrary(t.Context(), Options{
@@ -35,7 +35,7 @@ func library(t *testing.T, dir string, index memo.Index) *Library {
 	return l
 }
 
-// reads is how many directories and documents the last scan opened.
+// reads returns how many directories and documents the last scan opened.
 func (l *Library) reads() int {
 	n := 0
 	for _, m := range l.memos {
@@ -44,7 +44,7 @@ func (l *Library) reads() int {
 	return n
 }
 
-// steps is how many steps the frontmatter that the last scan read took.
+// steps returns how many steps the frontmatter took that the last scan read.
 func (l *Library) steps() int {
 	n := 0
 	for _, m := range l.memos {
@@ -76,7 +76,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// A second look opens nothing of what did not change, and one file where one did.
+// A second scan opens nothing if nothing changed, and one file if one changed.
 func TestRefreshReadsWhatChanged(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
@@ -150,7 +150,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// full returns everything there is to see of a catalog.
+// full returns everything that can be seen of a catalog.
 func full(c *Catalog) []string {
 	var lines []string
 	for _, p := range c.All() {
@@ -163,7 +163,7 @@ func full(c *Catalog) []string {
 	return lines
 }
 
-// indexFileOf returns the file of a root in the index, whether it is there or not.
+// indexFileOf returns the path of a root's file in the index. The file may not exist.
 func indexFileOf(t *testing.T, x memo.Index, root string) string {
 	t.Helper()
 	other := memo.Index{Dir: filepath.Join(t.TempDir(), "index"), Version: x.Version}
@@ -171,11 +171,11 @@ func indexFileOf(t *testing.T, x memo.Index, root string) string {
 	return filepath.Join(x.Dir, filepath.Base(indexFile(t, other)))
 }
 
-// indexKept is how long package memo keeps an index that nobody uses.
+// indexKept is how long package memo keeps an unused index.
 const indexKept = 30 * 24 * time.Hour
 
-// One pack with more folders, more files or more bytes than anybody has keeps no
-// other from being found.
+// One pack with more folders, files or bytes than any real one keeps no other from
+// being found.
 func TestHugePack(t *testing.T) {
 	dir := writeTree(t, "-- a/many/SKILL.md --\nPACK many\n-- b/SKILL.md --\nPACK b\n-- c/x --\n-- z/SKILL.md --\nPACK z\n")
 	bound := bounds{packDirs: 50}
@@ -192,7 +192,7 @@ func TestHugePack(t *testing.T) {
 	if diff := cmp.Diff(want, describe(l.Catalog(t.Context()), dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// A change beside it does not make it be looked at again.
+	// A change beside the pack does not make it be scanned again.
 	write(t, filepath.Join(dir, "z", "SKILL.md"), "---\nname: z\ndescription: new\n---\n")
 	changed, err := l.Refresh(t.Context(), []string{filepath.Join(dir, "z")})
 	if err != nil || !changed || l.reads() > 3 {
@@ -200,8 +200,8 @@ func TestHugePack(t *testing.T) {
 	}
 }
 
-// What lies below a directory that has another one's name now is looked at, though
-// nothing happened in it.
+// A scan looks below a directory that was renamed to another's name, even if nothing
+// happened in it.
 func TestRefreshBelowWhatWasSwapped(t *testing.T) {
 	dir := writeTree(t, "-- a/inner/one/SKILL.md --\nPACK one\n-- b/x --\n")
 	l := library(t, dir, memo.Index{})
@@ -218,8 +218,8 @@ func TestRefreshBelowWhatWasSwapped(t *testing.T) {
 	}
 }
 
-// Of a root that nobody named there is nothing to say while it is not there; when
-// it is there and cannot be read, there is. Its packs are found when it comes.
+// Nothing is reported about a missing root that nobody named. If it exists but cannot
+// be read, that is reported. Its packs are found once it exists.
 func TestOptionalRoot(t *testing.T) {
 	base := writeTree(t, "-- one/a/SKILL.md --\nPACK a\n-- file --\n-- later/.store/b/SKILL.md --\nPACK b\n")
 	at := func(name string) string { return filepath.Join(base, name) }
@@ -250,7 +250,7 @@ func TestOptionalRoot(t *testing.T) {
 	}
 }
 
-// What a link leads to can change where no event is about the pack.
+// The target of a link can change without any event for the pack.
 func TestRefreshOfLinkedTools(t *testing.T) {
 	dir := writeTree(t, "-- a/SKILL.md --\nPACK a\n-- a/shared/real.json --\n{}\n")
 	needStamps(t, dir)
@@ -282,7 +282,7 @@ func TestRefreshOfLinkedTools(t *testing.T) {
 	}
 }
 
-// A link in a folder of packs that leads nowhere is followed when it does.
+// A link in a folder of packs that leads nowhere is followed once its target exists.
 func TestRefreshOfLinksThatLeadNowhere(t *testing.T) {
 	dir := writeTree(t, "-- x/note.txt --\nx\n-- a/x --\nx\n")
 	if err := os.Symlink(filepath.Join("..", "x", "pack"), filepath.Join(dir, "a", "link")); err != nil {
@@ -299,7 +299,7 @@ func TestRefreshOfLinksThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// A time of modification in the future, as some archives have it, is not a change.
+// A modification time in the future, as some archives have, is not a change.
 func TestRefreshOfTheFuture(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
@@ -312,8 +312,8 @@ func TestRefreshOfTheFuture(t *testing.T) {
 	}
 }
 
-// What a person attached counts while the folders are looked at, and the many who
-// ask for it afterwards have one scan.
+// What a person attached already counts while the folders are scanned, and many
+// requests after that cause only one scan.
 func TestCatalogForMany(t *testing.T) {
 	dir := writeTree(t, someTree)
 	store := attach.Open(filepath.Join(t.TempDir(), "attached.json"))
@@ -369,7 +369,7 @@ func TestCatalogForMany(t *testing.T) {
 	}
 }
 
-// Packs inside of packs share the room of the outermost.
+// Nested packs share the bounds of the outermost.
 func TestRoomOfPacksInPacks(t *testing.T) {
 	tree := "-- x/a/SKILL.md --\nPACK a\n"
 	for i := range 5 {
@@ -390,7 +390,7 @@ func TestRoomOfPacksInPacks(t *testing.T) {
 	}
 }
 
-// Whoever asks for the directories may stop at any of them.
+// A caller that iterates over the directories may stop at any of them.
 func TestDirsUntil(t *testing.T) {
 	l := library(t, writeTree(t, someTree), memo.Index{})
 	all := slices.Collect(l.Dirs())

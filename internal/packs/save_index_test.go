@@ -12,7 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
-// indexFiles is how many files an index has.
+// indexFiles returns how many files an index has.
 func indexFiles(t *testing.T, x memo.Index) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(x.Dir, "packs-*.index"))
@@ -20,7 +20,7 @@ func indexFiles(t *testing.T, x memo.Index) int {
 	return len(files)
 }
 
-// What was saved is not saved again, until something was read that differs.
+// What was saved is not saved again until something different was read.
 func TestSaveIndexWritesWhatIsNew(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
@@ -57,7 +57,7 @@ func TestSaveIndexWritesWhatIsNew(t *testing.T) {
 	}
 }
 
-// When it could not be saved, the next one tries again.
+// If saving failed, the next call tries again.
 func TestSaveIndexThatFails(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
@@ -79,8 +79,8 @@ func TestSaveIndexThatFails(t *testing.T) {
 	}
 }
 
-// Of several roots, those are left for the next time that nobody came to before ctx
-// ended, and an error of one is none of the others.
+// If ctx ends, roots that were not reached are left for the next call, and an error
+// of one root does not affect the others.
 func TestSaveIndexOfSomeRoots(t *testing.T) {
 	roots := []string{writeTree(t, "-- a/SKILL.md --\nPACK a\n"), writeTree(t, "-- b/SKILL.md --\nPACK b\n"), writeTree(t, "-- c/SKILL.md --\nPACK c\n")}
 	needStamps(t, roots[0])
@@ -95,7 +95,7 @@ func TestSaveIndexOfSomeRoots(t *testing.T) {
 	if wrote, err := l.SaveIndex(ended); wrote || !errors.Is(err, context.Canceled) || indexFiles(t, x) != 0 {
 		t.Errorf("SaveIndex when ctx ended = %v, %v, with %d files, want none", wrote, err, indexFiles(t, x))
 	}
-	// Nothing takes the place of a folder.
+	// A file cannot replace a folder.
 	bad := filepath.Join(indexFileOf(t, x, roots[1]), "x")
 	must(t, os.MkdirAll(bad, 0o700))
 	if wrote, err := l.SaveIndex(t.Context()); !wrote || err == nil || indexFiles(t, x) != 3 {
@@ -107,8 +107,8 @@ func TestSaveIndexOfSomeRoots(t *testing.T) {
 	}
 }
 
-// No index is written of a root whose stamps mean nothing to another process, and
-// none of one that is not there; of others beside it, there is one.
+// No index is written for a root whose stamps are meaningless in another process, or
+// for a missing one; other roots get one.
 func TestSaveIndexOfRootsThatLast(t *testing.T) {
 	dir, other, x := writeTree(t, someTree), writeTree(t, "-- z/SKILL.md --\nPACK z\n"), indexIn(t)
 	needStamps(t, dir)
@@ -120,7 +120,7 @@ func TestSaveIndexOfRootsThatLast(t *testing.T) {
 	if !l.memos[0].Lasts || !l.memos[1].Lasts {
 		t.Fatal("the stamps of a root on a file system of this machine do not last")
 	}
-	l.memos[0].Lasts = false // as if it were on a remote one
+	l.memos[0].Lasts = false // as on a remote file system
 	save(t, l)
 	if _, err := os.Stat(indexFileOf(t, x, dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the index of a root whose stamps do not last: %v, want none", err)
@@ -130,7 +130,7 @@ func TestSaveIndexOfRootsThatLast(t *testing.T) {
 	}
 }
 
-// The stamps of a remote file system, or of the kernel's own, do not last.
+// The stamps of a remote file system, or of the kernel's own, are not kept.
 func TestStampsOfTheKernelDoNotLast(t *testing.T) {
 	const proc = "/proc/sys/kernel"
 	if _, err := os.Stat(proc); err != nil {
@@ -152,7 +152,7 @@ func TestStampsOfTheKernelDoNotLast(t *testing.T) {
 	}
 }
 
-// Whoever saves an index clears away what nobody used for long, once.
+// Saving an index removes files that were not used for long, once.
 func TestSaveIndexSweeps(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
@@ -181,13 +181,13 @@ func TestSaveIndexSweeps(t *testing.T) {
 	}
 }
 
-// What a killed program left half-written is cleared away, too, when it is old.
+// Half-written files of killed programs are removed too, once they are old.
 func TestSaveIndexSweepsWhatIsUnfinished(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)
 	name := func(base string) string { return filepath.Join(x.Dir, "."+base+".new") }
 	l := library(t, dir, x)
-	// It is written under that name: with a folder there, it cannot be.
+	// The index is written under that name, which fails if a folder is there.
 	own := name(filepath.Base(indexFileOf(t, x, dir)))
 	must(t, os.MkdirAll(filepath.Join(own, "x"), 0o700))
 	if _, err := l.SaveIndex(t.Context()); err == nil {
@@ -209,7 +209,8 @@ func TestSaveIndexSweepsWhatIsUnfinished(t *testing.T) {
 	}
 }
 
-// An index is of the limits it was made with: other ones read other things.
+// An index is only valid for the limits it was made with, since other limits read
+// other things.
 func TestIndexUnderOtherLimits(t *testing.T) {
 	dir, x := writeTree(t, someTree), indexIn(t)
 	needStamps(t, dir)

@@ -20,9 +20,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
-// writeTree writes a txtar archive below a new directory, symlinks resolved. A
-// file called "a -> b" is a symlink a to b; PACK as a file's only line stands
-// for a frontmatter with the name behind it.
+// writeTree writes a txtar archive into a new directory, symlinks resolved. A file
+// called "a -> b" is a symlink a to b. PACK as a file's only line stands for a
+// frontmatter with the name that follows.
 func writeTree(t *testing.T, archive string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -48,8 +48,8 @@ func scan(t *testing.T, opts Options) *Catalog {
 	return c
 }
 
-// describe returns a line for each pack: id, directory and entry relative to
-// base, and what it has to say for itself.
+// describe returns a line for each pack: id, directory and entry relative to base,
+// and its state and problems.
 func describe(c *Catalog, base string) []string {
 	var lines []string
 	for _, p := range c.All() {
@@ -201,7 +201,7 @@ func TestReservedSaysWhere(t *testing.T) {
 	}
 }
 
-// What a bound leaves out is told once, with a path and how much there is of it.
+// What a bound leaves out is reported once, with a path and a number.
 func TestBoundsSayWhere(t *testing.T) {
 	deep := strings.Repeat("d/", memo.MaxDepth)
 	dir := writeTree(t, "-- a/"+deep+"x/SKILL.md --\nPACK x\n-- a/"+deep+"y/SKILL.md --\nPACK y\n-- b/"+deep+"z/SKILL.md --\nPACK z\n-- c/SKILL.md --\nPACK c\n")
@@ -322,7 +322,7 @@ func TestAttached(t *testing.T) {
 	if p, _ := c.Lookup("c"); p.Trust != TrustUntrusted {
 		t.Errorf("trust of c = %q, want what the person said", p.Trust)
 	}
-	// The clone's pack has the id now, and gains nothing by it.
+	// The clone's pack now has the id, but gains nothing by it.
 	p, err := c.Lookup("e")
 	if err != nil || p.Dir != at("clone/e") || p.Attached || p.Trust != TrustUntrusted || len(p.Problems) != 1 || p.Problems[0].Code != CodeAttachedOther {
 		t.Errorf("Lookup(e) = %+v, %v", p, err)
@@ -467,8 +467,8 @@ func frontmatterNamed(name string) frontmatter.Summary {
 	return (&frontmatter.Document{Name: name}).Summary(nil)
 }
 
-// Ids of packs whose names leave nothing to tell them apart take no longer, for
-// each pack, the more there are.
+// Assigning ids takes no longer for each pack if many packs have names without any
+// usable character.
 func TestAssignIDsToMany(t *testing.T) {
 	work := func(n int) float64 {
 		return testing.AllocsPerRun(1, func() {

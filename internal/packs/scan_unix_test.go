@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
-// A FIFO in the place of a document, of a file with tools, or of anything else in
-// a pack keeps nobody waiting.
+// A FIFO in place of a document, a tool file, or anything else in a pack does not
+// block anybody.
 func TestFIFO(t *testing.T) {
 	dir := writeTree(t, "-- b/SKILL.md --\nPACK b\n-- a/x --\n-- c/x --\n-- d/SKILL.md --\nPACK d\n-- d/tools/x --\n")
 	for _, name := range []string{"a/SKILL.md", "c/README.md", "d/tools.json", "d/x.tool.json", "d/tools/y.tool.json", "d/data", "loose.tool.json"} {
@@ -41,8 +41,8 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
-// A document, a file with tools and a folder that nobody may read are reported,
-// and keep nothing else from being found, nor from being seen when it changes.
+// An unreadable document, tool file or folder is reported, and keeps nothing else
+// from being found or from being seen to change.
 func TestUnreadable(t *testing.T) {
 	if asSomebody(t) {
 		return
@@ -75,8 +75,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// asSomebody has the test run by somebody else when it is root who runs it, who may
-// read everything. It reports whether that is done.
+// asSomebody runs the test again as another user if root runs it, since root may read
+// everything. It reports whether it did.
 func asSomebody(t *testing.T) (done bool) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -91,7 +91,7 @@ func asSomebody(t *testing.T) (done bool) {
 	must(t, os.Chmod(filepath.Dir(place), 0o755))
 	exe, err := os.Executable()
 	must(t, err)
-	from, err := os.Open(exe) // which may be in a folder of root's
+	from, err := os.Open(exe) // it may be in a folder that only root can read
 	must(t, err)
 	defer from.Close()
 	to, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
@@ -114,8 +114,8 @@ func asSomebody(t *testing.T) (done bool) {
 	return true
 }
 
-// A folder whose name no path can have on every system is left out, with the reason
-// and the cure, and it keeps nothing beside it from being found.
+// A folder whose name is not a valid path on every system is left out, with the
+// reason and a remedy, and keeps nothing beside it from being found.
 func TestStrangeNamesSayWhy(t *testing.T) {
 	dir := writeTree(t, "-- a:b/SKILL.md --\nPACK x\n-- c/d\\e/f/SKILL.md --\nPACK y\n-- c/SKILL.md --\nPACK c\n")
 	c := scan(t, Options{Roots: []Root{{Dir: dir}}})

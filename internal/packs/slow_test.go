@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
-// slow are kinds of frontmatter that take long to read, in some 64 KiB.
+// slow has kinds of frontmatter that take long to read, in some 64 KiB.
 var slow = map[string]func(i int) string{
 	"escapes in quotes that end nowhere": func(i int) string { return fmt.Sprintf("a%d: \"\\u0041\\tx\n", i) },
 	"mistakes, each line one":            func(int) string { return "a: b: [\n" },
@@ -34,14 +34,15 @@ func slowDocument(line func(int) string, size int) string {
 	return "---\nname: slow\ndescription: d\n" + b.String() + "---\n"
 }
 
-// usualYAML is YAML as people write it, which the reader of plain lines leaves to others.
+// usualYAML is YAML as people write it. The reader of plain lines leaves it to the
+// full parser.
 const usualYAML = "---\nname: %s\ndescription: >-\n  Use this skill when somebody asks for something,\n  and: otherwise not.\ntags: [one, two]\n---\n"
 
-const usualSteps = 1_500 // that usualYAML takes, at most
+const usualSteps = 1_500 // the most steps that usualYAML takes
 
-// Of a pack with very many documents that are slow to read, some are read at once;
-// it keeps no other pack from being found, and no edit of another waits for it. In
-// the end, all are read.
+// Of a pack with very many documents that are slow to read, only some are read at
+// once. It keeps no other pack from being found, and no edit of another pack waits
+// for it. In the end, all are read.
 func TestSlowFrontmatter(t *testing.T) {
 	const documents = 50
 	for name, line := range slow {
@@ -91,8 +92,8 @@ func unread(c *Catalog) int {
 	return n
 }
 
-// Whatever there were no steps for is read by the next looks at everything, in this
-// process and in another one that has its index, until there is nothing left to read.
+// What there were no steps for is read by the next full scans, in this process or in
+// another one with its index, until nothing is left to read.
 func TestUnreadDocumentsAreReadInTheEnd(t *testing.T) {
 	const documents = 40
 	steps := bounds{steps: 1 << 20, packSteps: 1 << 18}
@@ -179,8 +180,8 @@ func TestUnreadDocumentsAreReadInTheEnd(t *testing.T) {
 	}
 }
 
-// A library goes on reading in steps, as long as that gets it further; links, which
-// are read anew each time, keep it busy once and not for ever.
+// A library goes on reading in steps as long as it makes progress. Links, which are
+// read again each time, keep it busy once and not forever.
 func TestReadOn(t *testing.T) {
 	const documents = 40
 	dir := writeTree(t, "-- m/SKILL.md --\nPACK m\n")
@@ -234,8 +235,8 @@ func TestReadOn(t *testing.T) {
 	}
 }
 
-// A patient scan reads everything, however long it takes; only what no document may
-// take is left.
+// A patient scan reads everything, however long it takes, except documents that
+// exceed their own bound.
 func TestPatient(t *testing.T) {
 	dir := writeTree(t, "-- m/SKILL.md --\nPACK m\n")
 	document := slowDocument(slow["nested brackets"], 1000)
@@ -252,8 +253,8 @@ func TestPatient(t *testing.T) {
 	}
 }
 
-// Twenty thousand packs with YAML as people write it are within the bound, beside
-// one that is as slow as can be.
+// Twenty thousand packs with usual YAML stay within the bound, beside one that is as
+// slow as possible.
 func TestUsualFrontmatterIsRead(t *testing.T) {
 	_, problems, took := frontmatter.InspectWithin("f", fmt.Appendf(nil, usualYAML, "a"), frontmatter.MaxSize, maxSteps)
 	if len(problems) > 0 || took == 0 || took > usualSteps {

@@ -13,14 +13,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// A document that is changed, or replaced, between the look at its stamp and the
-// reading is read again; one that never stays the same is not remembered.
+// A document that changes, or is replaced, between taking its stamp and reading it is
+// read again. One that never stays the same is not remembered.
 func TestDocumentThatChangesWhileItIsRead(t *testing.T) {
 	dir := writeTree(t, "-- SKILL.md --\n0")
 	needStamps(t, dir)
 	file := filepath.Join(dir, "SKILL.md")
 	for name, tc := range map[string]struct {
-		changes    int // so many readings find another file afterwards
+		changes    int // after this many readings the file changes
 		reads      int
 		remembered bool
 	}{
@@ -66,8 +66,8 @@ func TestDocumentThatChangesWhileItIsRead(t *testing.T) {
 	}
 }
 
-// A document that is gone when it is to be read makes its directory be listed
-// again: what is there instead is found, and nothing is said of what is not.
+// If a document is gone when it is to be read, its directory is listed again: what is
+// there instead is found, and nothing is reported about what is gone.
 func TestDocumentThatVanishes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tree string
@@ -80,8 +80,8 @@ func TestDocumentThatVanishes(t *testing.T) {
 		"it was not listed": {"-- a/SKILL.md --\nPACK a\n", []string{"a = a/SKILL.md"}},
 	} {
 		dir := writeTree(t, tc.tree)
-		// A listing with a document in it that nobody has read, as there is one
-		// between the listing and the reading.
+		// A listing with a document that nobody has read, as it is between listing
+		// and reading.
 		before := treeOf(dir, &memo.Node{Name: "root", Entries: memo.Entries("da/")}, &memo.Node{Name: "a", Entries: memo.Entries("fSKILL.md/")})
 		c, _, err := rescan(t.Context(), Options{Roots: []Root{{Dir: dir}}}, []*memo.Memo{before}, map[string]bool{})
 		must(t, err)

@@ -37,12 +37,12 @@ PACK deep
 
 type starveCase struct {
 	name string
-	docs map[string][]string // of the configuration
-	file string              // that is written; a slash behind it: a directory
+	docs map[string][]string // from the configuration
+	file string              // a file to write; a slash at the end: a directory
 	text string
 }
 
-// starveCases are edits after which something has to be opened.
+// starveCases returns edits after which something has to be opened.
 func starveCases() []starveCase {
 	return []starveCase{
 		{"a new pack", nil, "new/", ""},
@@ -55,8 +55,8 @@ func starveCases() []starveCase {
 	}
 }
 
-// starve makes the process, which is another one, run out of descriptors, after
-// one edit after the other.
+// starve makes its process, which is a child, run out of descriptors after each of
+// the edits.
 func starve(t *testing.T, dir string) {
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
@@ -80,15 +80,15 @@ func starve(t *testing.T, dir string) {
 		}
 		with(0, func() { _, err = l.Refresh(t.Context(), nil) })
 		starved, same := packfs.IsStarved(err), true
-		// With one more each time, another look is the one that fails.
+		// With one more descriptor each time, a different step fails.
 		for n := 0; packfs.IsStarved(err) && n < 100; n++ {
 			same = same && l.Catalog(t.Context()) == before
-			with(n, func() { _, err = l.Refresh(t.Context(), []string{}) }) // nobody says again what happened
+			with(n, func() { _, err = l.Refresh(t.Context(), []string{}) }) // nobody reports again what happened
 		}
 		diff := cmp.Diff(full(scan(t, opts)), full(l.Catalog(t.Context())))
 		fmt.Printf("%s: %v %v %v %v\n", tc.name, starved, same, err, diff == "")
 	}
-	// The first look says what it could not see, and the next one sees it.
+	// The first scan reports what it could not see, and the next one sees it.
 	var first *Library
 	var err error
 	with(0, func() { first, err = NewLibrary(t.Context(), opts, nil) })
@@ -99,8 +99,8 @@ func starve(t *testing.T, dir string) {
 	fmt.Printf("next: %d packs\n", len(first.Catalog(t.Context()).All()))
 }
 
-// A process that has no descriptors left cannot look at its packs, and keeps what
-// it knew of them until it can.
+// A process without free descriptors cannot look at its packs, and keeps what it knew
+// about them until it can.
 func TestRefreshWithoutDescriptors(t *testing.T) {
 	dir := writeTree(t, starvedTree)
 	needStamps(t, dir)

@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A tool and its arguments become a run that the gate can decide about. Nothing is
+// A tool and its arguments become a run that the gate can decide about. Nobody is
 // asked, and nothing runs.
 func Example() {
 	dir, err := os.MkdirTemp("", "example-")

@@ -52,13 +52,13 @@ func TestGitFilesThatLie(t *testing.T) {
 		}
 	}
 
-	// A common folder that lies elsewhere than the worktree's own says nothing.
+	// A common folder somewhere else than the worktree's own folder does not count.
 	dir := liar("gitdir: own/worktrees/x\n")
 	testdata.Plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
 	if got, _ := outerGit(dir); got != "" {
 		t.Errorf("a common folder elsewhere: outerGit = %q, want nothing", got)
 	}
-	// Nor does a link that is followed to one.
+	// Neither does a link to one.
 	linked := t.TempDir()
 	if err := os.Symlink(filepath.Join(projects["worktree"][0], ".git"), filepath.Join(linked, ".git")); err == nil {
 		if got, _ := outerGit(linked); got != "" {

@@ -21,13 +21,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
-// A planning is a planner, and the house that it plans for.
+// A planning is a planner and the house that it plans for.
 type planning struct {
 	*Planner
 	servertest.House
 }
 
-// planner returns a planner for whoever lives there, with a runner's own layers.
+// planner returns a planner for the user of a house, with a real runner's layers.
 func planner(t *testing.T, h servertest.House, change func(*Options), openings ...Opening) planning {
 	t.Helper()
 	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
@@ -62,7 +62,7 @@ func (p planning) call(t *testing.T) *Call {
 	return c
 }
 
-// may finds out what a tool may touch in dir; empty: in the workspace.
+// may finds out what a tool may access in dir; empty: in the workspace.
 func (p planning) may(t *testing.T, tool, dir string, policy tools.Policy) *permissions {
 	t.Helper()
 	c := p.call(t)
@@ -73,7 +73,7 @@ func (p planning) may(t *testing.T, tool, dir string, policy tools.Policy) *perm
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is the same every time.
+	// Checks that hold every time.
 	if m.policy.ReadOnly[0] != c.Pack.Dir || c.OwnFolder && m.policy.Writable[0] != c.Workspace {
 		t.Errorf("permissions: the pack and the workspace are not the first of %q and %q", m.policy.ReadOnly, m.policy.Writable)
 	}
@@ -170,8 +170,8 @@ func TestGrantedFolders(t *testing.T) {
 	}
 }
 
-// A grant is for declared tools, for the model's own commands, or for both, and
-// no name of a tool reaches the commands.
+// A grant is for declared tools, for the model's own commands, or for both. A tool's
+// name never matches a command.
 func TestGrantCovers(t *testing.T) {
 	for _, tc := range []struct {
 		grant     Opening
@@ -194,8 +194,8 @@ func TestGrantCovers(t *testing.T) {
 	}
 }
 
-// What a run may change of the user's is layered, wherever it comes from; only a
-// workspace that was made for the chat is a folder like any other.
+// All of the user's folders that a run may change are layered. Only a workspace that
+// was made for the chat is changed directly.
 func TestLayered(t *testing.T) {
 	h := servertest.NewHouse(t)
 	testdata.Plant(t, h.Project, "-- file --\n")
@@ -241,7 +241,7 @@ func TestLayered(t *testing.T) {
 	})
 	t.Run("the pack in the project", func(t *testing.T) {
 		p := planner(t, h, func(o *Options) { o.Project = h.In("packs") })
-		// In the pack, and in a folder of it, nothing may be written.
+		// In the pack, and in folders of it, nothing may be written.
 		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
 			m := p.may(t, "x", h.In("packs", dir), tools.Policy{})
 			if len(m.policy.Writable)+len(m.policy.Layers) > 0 {
@@ -251,8 +251,7 @@ func TestLayered(t *testing.T) {
 	})
 }
 
-// The limit on processor time is the timeout of each tool, unless it is
-// configured.
+// The limit on processor time is the timeout of each tool, unless it is configured.
 func TestProcessorTime(t *testing.T) {
 	h := servertest.NewHouse(t)
 	for _, c := range []struct{ configured, tool, want time.Duration }{

@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
-// Nothing that holds the whole home is a project, a workspace or a pack that
-// runs something.
+// A folder that contains the whole home cannot be a project, a workspace, or a pack
+// that runs something.
 func TestHomeIsNoProject(t *testing.T) {
 	h := servertest.NewHouse(t)
 	for _, dir := range []string{h.Home, filepath.Dir(h.Home), "/"} {
@@ -38,7 +38,7 @@ func TestHomeIsNoProject(t *testing.T) {
 	}
 }
 
-// What every run reads is no place for keys and tokens.
+// Keys and tokens must not be in folders that every run can read.
 func TestPrivateInSystemFolders(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("folders of the system are others here")
@@ -50,14 +50,14 @@ func TestPrivateInSystemFolders(t *testing.T) {
 	if _, err := New(options(filepath.Join(t.TempDir(), "packs.yaml"))); err != nil {
 		t.Error(err)
 	}
-	// It can be read by everybody.
+	// Everybody can read it.
 	if _, err := New(options("/etc/passwd")); err == nil {
 		t.Error("New with keys in /etc/passwd = nil")
 	}
 }
 
-// A folder in which there is what only this program may read is opened to nobody,
-// and nothing runs in it.
+// A folder that contains what only this program may read is never opened, and nothing
+// runs in it.
 func TestPrivateIsNotOpened(t *testing.T) {
 	h := servertest.NewHouse(t)
 	config := h.In("site", "docs", "packs.yaml")

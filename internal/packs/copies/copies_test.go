@@ -19,8 +19,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// lockVar makes the test binary a server that uses a copy until its input ends:
-// its value is the folder of the copies, the arguments are a pack and a digest.
+// lockVar makes the test binary act as a server that uses a copy until its input
+// ends. Its value is the folder of the copies, and the arguments are a pack and a
+// digest.
 const lockVar = "COPIES_TEST_HOLD"
 
 func TestMain(m *testing.M) {
@@ -36,12 +37,12 @@ func hold(dir, pack, digest string) int {
 		folder = err.Error()
 	}
 	_, _ = os.Stdout.WriteString(folder + "\n")
-	_, _ = os.Stdin.Read(make([]byte, 1)) // until it ends, or we are killed
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until the input ends, or this process is killed
 	return 0
 }
 
-// tree writes files into a new folder. A name that ends in "/" is a folder, one
-// that ends in "*" can be executed.
+// tree writes files into a new folder. A name that ends in "/" is a folder, and one
+// that ends in "*" is executable.
 func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,7 +79,8 @@ func digest(t testing.TB, pack string) string {
 	return tree.Digest
 }
 
-// folder is a place for copies. What is read-only in it would outlive the test.
+// folder returns a folder for copies. After the test it makes what is in it writable,
+// so that it can be removed.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state", "copies")
@@ -102,7 +104,7 @@ func mustCopy(t testing.TB, s *Store, pack, digest string) (string, func()) {
 	return folder, release
 }
 
-// names are the names in a folder, but for locks.
+// names returns the names in a folder, without locks.
 func names(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -177,7 +179,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// The one file of a loose tool, whatever is beside it.
+// A loose tool's copy has its one file, and nothing that is beside it.
 func TestCopyLoose(t *testing.T) {
 	dir := tree(t, map[string]string{"a.tool.json": "{}", "b.tool.json": "{}", "key": "secret"})
 	pack := filepath.Join(dir, "a.tool.json")
@@ -191,7 +193,7 @@ func TestCopyLoose(t *testing.T) {
 	}
 }
 
-// RP-04: nothing but what has the digest is ever given out, or kept.
+// RP-04: only trees with the right digest are returned or kept.
 func TestCopyRefuses(t *testing.T) {
 	pack := tree(t, map[string]string{"run.sh*": "good", "d/x": "1"})
 	approved := digest(t, pack)
@@ -250,8 +252,8 @@ func TestFolderRefused(t *testing.T) {
 	}
 }
 
-// A copy that somebody changed is not used. It is made anew, beside when a run
-// still uses what was there.
+// A copy that somebody changed is not used. A new one is made, beside it if a run
+// still uses it.
 func TestCopyDamaged(t *testing.T) {
 	pack := tree(t, map[string]string{"run.sh*": "good", "d/x": "1"})
 	want := digest(t, pack)
@@ -327,7 +329,7 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// What a process that ended has left is removed, but not what is in the making.
+// What an ended process left behind is removed, but not a copy that is being made.
 func TestLeftOver(t *testing.T) {
 	dir := folder(t)
 	s := Open(dir, Options{})
@@ -371,7 +373,7 @@ func sorted(s []string) map[string]bool {
 	return m
 }
 
-// Many calls at once, of two servers, with room for less than they use.
+// Many calls at once, from two servers, with room for fewer copies than they use.
 func TestConcurrent(t *testing.T) {
 	dir := folder(t)
 	stores := []*Store{Open(dir, Options{Copies: 1}), Open(dir, Options{Copies: 1})}
@@ -397,8 +399,8 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// A copy that another process uses is not removed; when that process is killed,
-// it may be.
+// A copy that another process uses is not removed. Once that process is killed, it
+// may be.
 func TestAnotherServer(t *testing.T) {
 	pack, other := tree(t, map[string]string{"a": "1"}), tree(t, map[string]string{"a": "2"})
 	dir := folder(t)
@@ -437,8 +439,8 @@ func TestAnotherServer(t *testing.T) {
 	}
 }
 
-// The pack is exchanged all the time while it is copied: a copy has the digest,
-// or there is none.
+// The pack is replaced again and again while it is copied: a copy has the digest, or
+// there is none.
 func TestCopyWhileItChanges(t *testing.T) {
 	pack := tree(t, map[string]string{"run.sh*": strings.Repeat("good", 5000), "other": "x"})
 	evil := tree(t, map[string]string{"run.sh*": strings.Repeat("evil", 5000)})
@@ -462,7 +464,7 @@ func TestCopyWhileItChanges(t *testing.T) {
 	}()
 	copied, refused := 0, 0
 	for range 50 {
-		dir := folder(t) // so that it is made anew each time
+		dir := folder(t) // so that a new copy is made each time
 		got, release, err := Open(dir, Options{}).Copy(t.Context(), pack, want)
 		if err != nil {
 			if !errors.Is(err, ErrChanged) {
@@ -495,9 +497,9 @@ func TestCopyEnds(t *testing.T) {
 	}
 }
 
-// What a special file is has no place in a digest, and none in a copy; a link
-// with a line break in its target has no digest at all.
-// What the digest denies is part of what was approved, and not in the copy.
+// A digest does not cover the content of special files, and copies do not hold them.
+// A link with a line break in its target has no digest at all. What the digest denies
+// is part of what was approved, but is not in the copy.
 func TestCopyDenied(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links of Unix")
@@ -527,7 +529,7 @@ func TestCopyDenied(t *testing.T) {
 	if now, err := os.Stat(filepath.Join(again, "a")); err != nil || !os.SameFile(stamp, now) {
 		t.Errorf("the second run got another copy (%v); want the one that is kept", err)
 	}
-	// A file of the pack cannot be left out of a copy by calling it denied.
+	// A file of the pack cannot be left out of a copy by listing it as denied.
 	list := filepath.Join(filepath.Dir(first), deniedName)
 	text, err := os.ReadFile(list)
 	if err != nil {

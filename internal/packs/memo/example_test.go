@@ -6,7 +6,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
 
-// A scan writes what it sees of each directory. The next scan reads it beside them.
+// A scan writes what it sees of each directory. The next scan reads that while it
+// looks at the directories.
 func Example() {
 	w := memo.NewWriter(new(memo.Memo))
 	root := w.Begin(&memo.Node{Entries: "dbilling/"})

@@ -21,7 +21,7 @@ func decode(index []byte, dir string) (*Memo, error) {
 	return decodeIndex(bytes.NewReader(index), int64(len(index)), "key", dir)
 }
 
-// An index in which any bit is another, or of which any part is missing, is none.
+// An index with any changed bit or missing part is refused.
 func TestDamagedIndex(t *testing.T) {
 	dir := t.TempDir()
 	m := remembered(t, dir)
@@ -46,13 +46,13 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// Even with the right checksum and lengths, a part of an index is none, and no
-// other bytes make it name what is elsewhere.
+// Even with a valid checksum and valid lengths, a part of an index is refused, and no
+// change makes it name paths outside.
 func TestIndexWithARightChecksum(t *testing.T) {
 	dir := t.TempDir()
 	m := remembered(t, dir)
 	good := encodeIndex(m, "key")
-	// Whatever part ends early.
+	// Any part may end early.
 	begin := indexHead
 	for part := range 3 {
 		length := good[indexSum+4+4*part:][:4]
@@ -67,7 +67,7 @@ func TestIndexWithARightChecksum(t *testing.T) {
 		}
 		begin += size
 	}
-	// Whatever byte is another, it is none or a tree that can be walked.
+	// Whichever byte is changed, the index is refused, or its tree can be walked.
 	for i := indexHead; i < len(good); i++ {
 		for _, flip := range []byte{0x01, 0x80, 0xff} {
 			bad := slices.Clone(good)
@@ -103,7 +103,7 @@ func TestIndexWithARightChecksum(t *testing.T) {
 	}
 }
 
-// nodes is a memo of a directory, and of some that are in it, sorted by name.
+// nodes returns a memo of a directory and some directories in it, sorted by name.
 func nodes(top *Node, below ...*Node) *Memo {
 	var w Writer
 	at := w.Begin(top)
@@ -114,7 +114,7 @@ func nodes(top *Node, below ...*Node) *Memo {
 	return w.Memo("/root")
 }
 
-// remembered is a memo of dir with something of everything in it.
+// remembered returns a memo of dir that uses every kind of content.
 func remembered(t *testing.T, dir string) *Memo {
 	t.Helper()
 	file := filepath.Join(dir, "a.md")
@@ -141,7 +141,7 @@ func remembered(t *testing.T, dir string) *Memo {
 	return w.Memo(dir)
 }
 
-// A Node that ends before what it should have is none, though its length says so.
+// A Node that ends too early is refused, even if its length is valid.
 func TestNodeThatIsCutOff(t *testing.T) {
 	whole := nodes(&Node{Name: "top", Entries: EntriesOf(nil), Tools: &Listing{Names: []string{"a.tool.json"}}, Docs: []Record{{
 		Name: "SKILL.md", Doc: (&frontmatter.Document{Name: "a"}).Summary(nil), Problems: []diag.Diagnostic{{Code: "code", Message: "message", Line: 1, Column: 300}},
@@ -149,7 +149,7 @@ func TestNodeThatIsCutOff(t *testing.T) {
 	if !whole.isWhole() {
 		t.Fatal("a whole tree is none")
 	}
-	const size = len("\x03top") // where the node says how many bytes are behind
+	const size = len("\x03top") // where the node's length is
 	fields := whole.tree[size+4:]
 	for n := range len(fields) {
 		tree := binary.LittleEndian.AppendUint32([]byte(whole.tree[:size]), uint32(n))
@@ -160,7 +160,7 @@ func TestNodeThatIsCutOff(t *testing.T) {
 }
 
 func TestIndexIsSwept(t *testing.T) {
-	for _, folder := range []string{"plain", "[a-b]"} { // Which is not a pattern
+	for _, folder := range []string{"plain", "[a-b]"} { // the second is not a pattern
 		t.Run(folder, func(t *testing.T) { testSweep(t, Index{Dir: filepath.Join(t.TempDir(), folder), Version: "1"}) })
 	}
 }
@@ -187,7 +187,7 @@ func testSweep(t *testing.T, x Index) {
 	}
 }
 
-// No bytes make the index panic, or be taken for something else than was written.
+// No bytes make the index panic, or be read as something that was not written.
 func FuzzIndex(f *testing.F) {
 	var w Writer
 	at := w.Begin(&Node{Name: "r", Entries: "da/fb.md/", Docs: []Record{{Name: "b.md", Problems: []diag.Diagnostic{{Code: "c"}}}}})
@@ -218,7 +218,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// of an index that is larger than any may be, nothing is read, whatever it says.
+// Nothing is read of an index that is larger than the limit, whatever its content.
 func TestIndexThatIsTooLarge(t *testing.T) {
 	dir, x := t.TempDir(), Index{Dir: filepath.Join(t.TempDir(), "index"), Version: "1"}
 	_, err := x.Save(remembered(t, dir), "")
@@ -226,7 +226,8 @@ func TestIndexThatIsTooLarge(t *testing.T) {
 	file := x.file(dir).Path
 	head, err := os.ReadFile(file)
 	must(t, err)
-	// What is too much is in the last part, as its length says. It is a hole.
+	// The excess is in the last part, according to its length. It is a hole in the
+	// file.
 	const size = maxIndex + 1
 	texts := uint32(size - indexHead)
 	for part := range 2 {

@@ -9,8 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// The stamps that count are those of the root's own device, if its file system is
-// one of this machine.
+// Stamps only count on the root's own device, and if its file system is local.
 func TestStampsThatCount(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a"), "")
@@ -33,7 +32,7 @@ func TestStampsThatCount(t *testing.T) {
 	if early := NewStamper(dir, time.Now().Add(-time.Hour)); !early.Of(info).IsZero() {
 		t.Error("a stamp of the future counts")
 	}
-	const remote = "/proc" // as good as one: nobody keeps its stamps
+	const remote = "/proc" // acts like one: its stamps mean nothing
 	if info, err := os.Lstat(remote); err == nil && !packfs.StampOf(info).IsZero() && !packfs.Local(remote) {
 		if st := NewStamper(remote, now); st.device != 0 {
 			t.Errorf("the stamps of %s count", remote)
@@ -41,8 +40,8 @@ func TestStampsThatCount(t *testing.T) {
 	}
 }
 
-// A file that changed just now may change again without a mark: two looks at it
-// are never the same until it is settled.
+// A file that changed just now may change again with the same stamp: two looks at it
+// never give the same value until it has settled.
 func TestFingerprintInDoubt(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "tools.json"), "{}\n")
@@ -65,8 +64,8 @@ func TestFingerprintInDoubt(t *testing.T) {
 	}
 }
 
-// later is how much later than it is these tests look at files, so that what was
-// written just now counts as settled.
+// later is by how much these tests look at files later, so that what was just written
+// counts as settled.
 const later = 3 * time.Second
 
 func needStamps(t *testing.T, dir string) {

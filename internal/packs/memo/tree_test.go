@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// A Writer that is given an older tree writes the same as one that is not, and
-// gives back the older one when nothing differs.
+// A Writer with an older tree writes the same as one without, and returns the older
+// tree if nothing differs.
 func TestWriterAgainstOld(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 2))
 	var write func(w *Writer, random *rand.Rand, changes, depth int)
@@ -40,7 +40,7 @@ func TestWriterAgainstOld(t *testing.T) {
 		if again := tree(seed, plain, 0); unsafe.StringData(again) != unsafe.StringData(plain) || again != plain {
 			t.Fatalf("seed %d: the same tree was copied, or is another", seed)
 		}
-		// Whatever the older one was, even bytes that no tree has.
+		// Whatever the older tree was, even bytes that are not a valid tree.
 		for i, old := range []string{tree(seed, "", 5), tree(seed, "", 50), tree(seed+1, "", 0), plain[:len(plain)/2], plain + plain, "\x00\xff"} {
 			if got := tree(seed, old, 0); got != plain {
 				t.Fatalf("seed %d, older tree %d: %q, want %q", seed, i, got, plain)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Of a pack that says more than there is room for, the first counts, up to the
-// bound and not beyond; and so it is with a query.
+// If a pack says more than the bounds allow, exactly the part within the bound
+// counts; the same holds for a query.
 func TestBoundsOfLists(t *testing.T) {
 	numbered := func(n int, last string) []string {
 		var all []string
@@ -34,7 +34,7 @@ func TestBoundsOfLists(t *testing.T) {
 		}, nil},
 		"a query": {16, func(int) Document { return Document{Name: "needle"} },
 			func(n int) string { return strings.Join(numbered(n, "needle"), " ") }},
-		// A word that is there again is no other word.
+		// A repeated word is not another word.
 		"a query that repeats itself": {16, func(int) Document { return Document{Name: "needle"} },
 			func(n int) string { return strings.Join(append(numbered(n, ""), numbered(n, "needle")...), " ") }},
 	} {
@@ -55,7 +55,8 @@ func TestBoundsOfLists(t *testing.T) {
 	}
 }
 
-// exactly is found, if the index has the word itself, and not only its beginning.
+// exactly returns what is found if the index has the word itself, and not only a
+// beginning of it.
 func exactly(x *Index, query, word string) []int {
 	if _, ok := slices.BinarySearch(x.words, word); !ok {
 		return nil
@@ -63,8 +64,8 @@ func exactly(x *Index, query, word string) []int {
 	return found(x, query)
 }
 
-// One letter may be wrong in words of four letters; of shorter ones, each is near
-// to too many others.
+// One letter may be wrong in words of four letters. Shorter words are similar to too
+// many others.
 func TestTyposInShortWords(t *testing.T) {
 	for _, tc := range []struct {
 		query, name string
@@ -88,14 +89,14 @@ func TestTyposInShortWords(t *testing.T) {
 	}
 }
 
-// Letters are compared without their accents, however the accents are written, on
-// either side: the word is the same, and not one that is near to it.
+// Letters are compared without accents, however the accents are encoded, on either
+// side: the words are equal, and not only similar.
 func TestAccents(t *testing.T) {
 	spellings := []string{"creme brulee", "crème brûlée", "CRÈME BRÛLÉE", "cre\u0300me bru\u0302le\u0301e", "Crème brulee"}
 	for _, written := range spellings {
 		x := indexOf([]Document{
 			{Description: "Something else."},
-			{Name: "cremes", Tags: []string{"brulees"}}, // beginnings, in better places
+			{Name: "cremes", Tags: []string{"brulees"}}, // words that begin like it, in better fields
 			{Description: written},
 		})
 		for _, asked := range spellings {
@@ -116,8 +117,7 @@ func TestAccents(t *testing.T) {
 	}
 }
 
-// Of two words in places of the same kind, the one that fewer documents have
-// counts more.
+// Of two words in the same field, the rarer one counts more.
 func TestRareWordsCountMore(t *testing.T) {
 	docs := slices.Repeat([]Document{{Description: "Deploys. deploy"}}, 20)
 	docs = append(docs, Document{Description: "Zebra here."})
@@ -128,14 +128,14 @@ func TestRareWordsCountMore(t *testing.T) {
 			t.Errorf("Search(%q) = %v, want the only one with a zebra first", query, hits)
 		}
 	}
-	// Of two that are as rare, the one with another word beside it is better.
+	// If both are equally rare, the document with another matching word wins.
 	docs = append(docs, Document{Description: "Deploy cow."})
 	if got := indexOf(docs).Search("deploy cow zebra", 1, Filter{}); len(got) != 1 || got[0].Index != 21 {
 		t.Errorf("Search = %v, want the one with two of the words", got)
 	}
 }
 
-// What a document abbreviates counts in it, if another word of the query does.
+// An abbreviation in a document counts if it also has another word of the query.
 func TestAbbreviations(t *testing.T) {
 	x := indexOf([]Document{
 		0: {Name: "first", Description: "Opens and merges anything."},
@@ -144,7 +144,7 @@ func TestAbbreviations(t *testing.T) {
 	})
 	for query, want := range map[string][]int{
 		"open a pull request":      {1, 0},
-		"pull request":             nil, // letters alone are no reason
+		"pull request":             nil, // an abbreviation alone is not enough
 		"open pulls of requests":   {0, 1},
 		"open a pull of a request": {0, 1},
 		"opens pr":                 {1, 2, 0},
@@ -160,7 +160,7 @@ func TestAbbreviations(t *testing.T) {
 	}
 }
 
-// C# and C++ are words, and not the word C.
+// C# and C++ are words that differ from C.
 func TestNamesOfLanguages(t *testing.T) {
 	x := indexOf([]Document{
 		0: {Name: "c", Description: "Reviews C code."},

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whatever comes, goes and changes, the Index is the one that New would make.
+// Whatever is added, removed and changed, the Index equals the one that New would
+// make.
 func TestChanged(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return fmt.Sprintf("w%d", int(random.ExpFloat64()*40)) }
@@ -41,7 +42,7 @@ func TestChanged(t *testing.T) {
 				add(document())
 			}
 			switch random.IntN(3 * rate) {
-			case 0: // it is gone
+			case 0: // it is removed
 			case 1:
 				add(document())
 			default:

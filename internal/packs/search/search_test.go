@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// indexOf is the Index of a list.
+// indexOf returns the Index of a list.
 func indexOf(docs []Document) *Index { return New(slices.Values(docs)) }
 
 var shelf = []Document{
@@ -83,7 +83,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// Where a word stands decides, and how well it fits.
+// The field of a word, and how well the word matches, decide the order.
 func TestRanking(t *testing.T) {
 	x := indexOf([]Document{
 		0: {Name: "other", Description: "All about a billing run and what is in it."},
@@ -106,10 +106,10 @@ func TestRanking(t *testing.T) {
 		if slices.Contains(got, 6) {
 			t.Errorf("Search(%q) = %v, with what is not about it", query, got)
 		}
-		// A typo is as near to the one that is misspelled itself, or is not.
+		// A document with the same typo, or without it, is equally near.
 		got = slices.DeleteFunc(got, func(i int) bool { return i == 5 })
 		want := []int{4, 3, 2, 1, 0}
-		if !slices.Contains(got, 3) { // a letter wrong and an ending are two things
+		if !slices.Contains(got, 3) { // a wrong letter and an ending together are too much
 			want = []int{4, 2, 1, 0}
 		}
 		if !slices.Equal(got, want) {
@@ -163,7 +163,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What was found must be what looking at every document finds.
+// The result must equal what looking at every document finds.
 func FuzzSearch(f *testing.F) {
 	f.Add("deploy", "a deploy, Ölwechsel 翻訳", "deplyo")
 	f.Fuzz(func(t *testing.T, name, description, query string) {
@@ -202,7 +202,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// slow makes everything that is near to a.
+// slow returns everything that is similar to a.
 func slow(a, b string) bool {
 	if a == b {
 		return false
@@ -220,7 +220,7 @@ func slow(a, b string) bool {
 	return false
 }
 
-// Of a query, what is behind its bounds is not looked at.
+// The part of a query beyond its bounds is ignored.
 func TestLongQueries(t *testing.T) {
 	x := indexOf(shelf)
 	for name, tc := range map[string]struct {
@@ -240,7 +240,7 @@ func TestLongQueries(t *testing.T) {
 	}
 }
 
-// words15 are as many words that are near to none.
+// words15 are fifteen words that are similar to no others.
 const words15 = "qqqa qqqb qqqc qqqd qqqe qqqf qqqg qqqh qqqi qqqj qqqk qqql qqqm qqqn qqqo "
 
 func TestNames(t *testing.T) {
@@ -293,7 +293,7 @@ func TestStem(t *testing.T) {
 	}
 }
 
-// A letter may be wrong in words that nothing has otherwise, and only in those.
+// A letter may be wrong only in words that match nothing otherwise.
 func TestTyposWhenNothingElse(t *testing.T) {
 	docs := []Document{{Name: "word"}, {Name: "work"}, {Name: "world"}}
 	if got := found(indexOf(docs), "word"); !slices.Equal(got, []int{0}) {
@@ -304,7 +304,7 @@ func TestTyposWhenNothingElse(t *testing.T) {
 	}
 }
 
-// Documents that are the same are one hit, with all places.
+// Equal documents are one hit, with all their places.
 func TestCopies(t *testing.T) {
 	docs := []Document{
 		{Name: "a/refunds refunds", Description: "Money back."},

@@ -17,19 +17,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 )
 
-// A sentence is what somebody says who wants one of these packs, by the last
-// segments of their ids. The sentences were written before the ranking was, and
-// the ranking knows none of their words.
+// A sentence is what somebody says who wants one of these packs, which are given by
+// the last segments of their ids. The sentences were written before the ranking,
+// which contains none of their words.
 type sentence struct {
 	says string
 	want []string
 }
 
-// maxMissed is how many of sixty sentences may have no wanted pack among the
-// first three: half of them are asked of each of the two collections.
+// maxMissed is how many of sixty sentences may have no wanted pack among the first
+// three. Half of them are for each of the two collections.
 const maxMissed = 3
 
-// ofCorpus are about the 259 real packs.
+// ofCorpus are sentences about the 259 real packs.
 var ofCorpus = []sentence{
 	{"make a gif for slack", []string{"slack-gif-creator"}},
 	{"create a poster for our summer party", []string{"canvas-design"}},
@@ -63,8 +63,8 @@ var ofCorpus = []sentence{
 	{"make this repository public as open source", []string{"open-sourcing"}},
 }
 
-// later are about the real packs, too. They were written when the ranking was there, by
-// somebody who had not seen what it does with them.
+// later are more sentences about the real packs, written after the ranking by
+// somebody who had not seen its results for them.
 var later = []sentence{
 	{"find bugs in the changes on my branch", []string{"find-bugs"}},
 	{"scan our smart contracts on Cosmos for security holes", []string{"cosmos-vulnerability-scanner"}},
@@ -103,7 +103,7 @@ var later = []sentence{
 	{"query a Redis cache", []string{"redis-skill"}},
 }
 
-// common are packs of kinds that many people have, as people describe them.
+// common are packs of widespread kinds, as people describe them.
 var common = []Document{
 	{Name: "office/pptx pptx", Description: "Presentation creation, editing and analysis. Use when working with slides, decks or .pptx files: new PowerPoint presentations, layouts, speaker notes."},
 	{Name: "office/docx docx", Description: "Create, edit and review Word documents (.docx), with tracked changes, comments and formatting."},
@@ -137,7 +137,7 @@ var common = []Document{
 	{Name: "learning/flashcards flashcards", Description: "Makes Anki flashcards from lecture notes and textbook chapters."},
 }
 
-// ofCommon are about those.
+// ofCommon are sentences about those.
 var ofCommon = []sentence{
 	{"create a PowerPoint presentation", []string{"pptx"}},
 	{"how do I make a word document", []string{"docx"}},
@@ -171,8 +171,8 @@ var ofCommon = []sentence{
 	{"make flashcards from my lecture notes", []string{"flashcards"}},
 }
 
-// Everyday sentences find the right pack among the first three of hundreds and of
-// thousands.
+// Everyday sentences find the right pack among the first three, out of hundreds and
+// of thousands.
 func TestSentences(t *testing.T) {
 	missed := 0
 	for _, c := range []struct {
@@ -195,14 +195,15 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// So do most of the sentences that the ranking was not made with: at most four of 35 miss.
+// So do most of the sentences written after the ranking: at most four of 35 fail.
 func TestLaterSentences(t *testing.T) {
 	if missed := missedBy(t, corpus(t), later); missed > 4 {
 		t.Errorf("%d of %d sentences do not find their pack among the first three", missed, len(later))
 	}
 }
 
-// missedBy is how many of the sentences have no wanted pack among the first three.
+// missedBy returns how many of the sentences have no wanted pack among the first
+// three.
 func missedBy(t *testing.T, docs []Document, sentences []sentence) (missed int) {
 	t.Helper()
 	x := indexOf(docs)
@@ -220,7 +221,7 @@ func missedBy(t *testing.T, docs []Document, sentences []sentence) (missed int) 
 	return missed
 }
 
-// corpus are the real packs, as they are when the server has them.
+// corpus returns the real packs, as the server indexes them.
 func corpus(t *testing.T) []Document {
 	t.Helper()
 	archive := filepath.Join("..", "..", "..", "..", "shared", "corpora", "packs.tar.gz")
@@ -254,15 +255,15 @@ func corpus(t *testing.T) []Document {
 		}
 		doc, _ := frontmatter.Parse("SKILL.md", src)
 		if doc == nil {
-			continue // which is not served
+			continue // it is not served
 		}
 		dir := strings.TrimPrefix(path.Dir(h.Name), "packs/")
 		docs = append(docs, Document{Name: dir + " " + doc.Name, Tags: doc.Tags, Description: doc.Description})
 	}
 }
 
-// among returns docs, evenly among n others that say what packs say: the same
-// verbs and phrases everywhere, and nouns of which each is in hundreds of them.
+// among returns docs, spread evenly among n others with typical texts: the same verbs
+// and phrases in all, and nouns that each occur in hundreds.
 func among(docs []Document, n int) []Document {
 	r := rand.New(rand.NewPCG(22, 60))
 	verbs := strings.Fields("create make build write review check find generate convert update deploy test manage analyze run plan summarize translate")
@@ -274,7 +275,7 @@ func among(docs []Document, n int) []Document {
 		score session share shell signal site snapshot spec sprint stack staging store story style subscription support survey
 		switch table task team template tenant theme ticket timeline token topic trace tracker vendor view volume warehouse
 		webhook widget window`)
-	// A pack that has these in its name is about what the sentences are about.
+	// A pack with one of these in its name is about the subject of the sentences.
 	nouns := slices.Concat(things, strings.Fields(`api app billing contract customer database document file form image job journal
 		meeting note order page pipeline prompt request script section server service slide source text user version word`))
 	verb := func() string { return verbs[r.IntN(len(verbs))] }

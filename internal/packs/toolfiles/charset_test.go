@@ -8,8 +8,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Which bytes a program gets is not guessed: a document that is not UTF-8 is read,
-// and declares no tools.
+// A program's input bytes are never guessed: a document that is not UTF-8 is read,
+// but declares no tools.
 func TestNoToolsOfOtherCharsets(t *testing.T) {
 	dir := writeTree(t, "-- a/x --\n")
 	write(t, dir+"/a/SKILL.md", "---\nname: a\ndescription: Gr\xf6\xdfe\n---\n### greet\n\n#### Command\n\n```\necho caf\xe9\n```\n")

@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Names of tools are had without compiling them, from the files that Load reads,
-// and again only when those changed.
+// The names of tools are read without compiling them, from the files that Load reads,
+// and again only if those changed.
 func TestToolNames(t *testing.T) {
 	tree := "-- a/SKILL.md --\n---\nname: a\ndescription: d\n---\n" +
 		"-- a/tools.json --\n{\"tools\": [" + jsonTool("one") + "," + jsonTool("two") + "]}\n" +
@@ -70,7 +70,7 @@ func TestToolNames(t *testing.T) {
 	if diff := cmp.Diff(want, names()); diff != "" {
 		t.Errorf("after a change (-want +got):\n%s", diff)
 	}
-	// Of an entry document, as of the others: however long ago Load compiled it.
+	// The same for an entry document, however long ago Load compiled it.
 	if _, _, err := f.Load(all[2]); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestToolNames(t *testing.T) {
 	}
 }
 
-// However small the files are, no more packs are read at a time than take a moment.
+// However small the files are, one call only reads as many packs as take a moment.
 func TestToolNamesOfSmallFiles(t *testing.T) {
 	var tree strings.Builder
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

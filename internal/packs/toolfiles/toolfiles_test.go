@@ -25,7 +25,7 @@ func jsonTool(name string) string {
 	return fmt.Sprintf(`{"name": %q, "description": "d", "command": {"program": "true", "args": []}}`, name)
 }
 
-// Loaded is the tools of the only pack in a tree, and its problems.
+// loaded returns the tools of a pack, and the codes of its problems.
 func loaded(t *testing.T, f *Files, p *packs.Pack) (names, codes []string) {
 	t.Helper()
 	set, problems, err := f.Load(p)
@@ -129,8 +129,7 @@ func TestToolFiles(t *testing.T) {
 	}
 }
 
-// What was compiled is kept until the bytes of a file differ, whatever its
-// times say.
+// Compiled tools are kept until the bytes of a file differ, whatever its times.
 func TestToolFilesCache(t *testing.T) {
 	p := only(t, packHead+mdTool+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
 	f := New(tools.Limits{}, "")
@@ -187,8 +186,9 @@ func TestToolFilesCache(t *testing.T) {
 	}
 }
 
-// A folder that another one took the place of loses its files one by one while they
-// are read: it is not a pack without tools. One whose file is gone is.
+// A folder that is being replaced by another loses its files one by one while they
+// are read: it must not count as a pack without tools. One whose tool file is gone
+// must.
 func TestToolFilesOfAFolderPutAside(t *testing.T) {
 	p := only(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
 	f := New(tools.Limits{}, "")
@@ -206,7 +206,7 @@ func TestToolFilesOfAFolderPutAside(t *testing.T) {
 	}
 }
 
-// What is read once stays what it was.
+// What was read once stays the same.
 func TestToolsOnce(t *testing.T) {
 	p := only(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
 	f := New(tools.Limits{}, "")
@@ -274,8 +274,8 @@ func TestToolFilesMarkdownDefaults(t *testing.T) {
 	}
 }
 
-// Of packs that are gone, nothing is kept for long, and of those that are there
-// nothing is compiled again.
+// Nothing is kept for long of packs that are gone, and nothing is compiled again of
+// those that remain.
 func TestToolFilesForget(t *testing.T) {
 	dir := writeTree(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
 	f := New(tools.Limits{}, "")

@@ -18,10 +18,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// TestChurn has four writers change 200 packs at random, for a second or for as
-// long as PACKS_MCP_CHURN says, while readers look. Each catalog that anybody sees
-// is whole: every pack in it is one that was there, with the words that belong to
-// its id. The last one is what a new scan finds.
+// TestChurn has four writers change 200 packs at random, for a second or as long as
+// PACKS_MCP_CHURN says, while readers look. Each catalog that is seen is consistent:
+// every pack in it existed, with the words that belong to its id. The last one equals
+// what a new scan finds.
 func TestChurn(t *testing.T) {
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("PACKS_MCP_CHURN"), "1s"))
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// A limit is one that the system has for a user's watches, and what happens to
-// a watcher that meets it.
+// A limit is one of the system's limits on a user's watches, and what a watcher does
+// when it reaches it.
 type limit struct {
 	name, sysctl, value string
-	later               bool // it is met when packs come, and not at the start
-	before, after       int  // packs at the start, and those that come later
+	later               bool // it is reached when packs are added, and not at the start
+	before, after       int  // packs at the start, and packs added later
 }
 
 var limits = []limit{
@@ -32,11 +32,11 @@ var limits = []limit{
 	{"no watcher at all", "max_inotify_instances", "0", false, 5, 1},
 }
 
-// noLimit is how a test in a namespace of its own ends that cannot set a limit.
+// noLimit is the exit status of a test in its own namespace that cannot set a limit.
 const noLimit = 77
 
-// When the system's watches run out, polling takes over, with one line in the
-// log. The system's own limits are lowered, in a user namespace of the test's own.
+// If the system's watches run out, polling takes over, with one line in the log. The
+// test lowers the system's limits in its own user namespace.
 func TestSystemLimits(t *testing.T) {
 	for _, l := range limits {
 		t.Run(strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {

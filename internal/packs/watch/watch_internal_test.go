@@ -21,7 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// A fake library is as its fields say.
+// A fake library returns what its fields say.
 type fake struct {
 	roots   []string
 	files   []string
@@ -54,11 +54,11 @@ func (b *blind) close()      { b.closed = true }
 
 type syscallError struct{ error }
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second
 
-// When the system has no watches left, or none at all, the folders are looked at,
-// and one line of the log says so.
+// If the system has no watches left, or none at all, the folders are polled, and one
+// line of the log says so.
 func TestPollingTakesOver(t *testing.T) {
 	eyes := map[string]func(b *blind) (eye, error){
 		"none at all": func(*blind) (eye, error) { return nil, syscall.EMFILE },
@@ -100,7 +100,7 @@ func withEvents(t *testing.T, o Options) *notified {
 	return e.(*notified)
 }
 
-// Events that were lost make everything be looked at, and watched anew.
+// If events were lost, everything is looked at, and watched again.
 func TestLostEvents(t *testing.T) {
 	n := withEvents(t, Options{})
 	defer n.close()
@@ -118,8 +118,8 @@ func TestLostEvents(t *testing.T) {
 	}
 }
 
-// What is on the file system of a network is looked at though there are events
-// for the rest, and the log says so in one line for each such folder.
+// Folders on a network file system are polled even if there are events for the rest,
+// and the log has one line for each such folder.
 func TestRemoteRoot(t *testing.T) {
 	var log bytes.Buffer
 	n := withEvents(t, Options{Every: time.Millisecond, Recheck: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -141,7 +141,7 @@ func TestRemoteRoot(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "dir="+far) {
 		t.Errorf("%d lines in the log, want one about %s:\n%s", n, far, log.String())
 	}
-	// A look that takes long is not made as often.
+	// A look that takes long is made less often.
 	if _, err := n.follow(t.Context(), lib, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestRemoteRoot(t *testing.T) {
 	}
 }
 
-// A root comes folder by folder, and the first of them while it is looked for.
+// A root is created folder by folder, the first while its path is being examined.
 func TestRootThatComes(t *testing.T) {
 	if opensFiles {
 		t.Skip("linux, windows: elsewhere, where roots come is seen by looking")
@@ -165,7 +165,7 @@ func TestRootThatComes(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	n.local = func(string) bool { mkdir(above); return true } // asked of the root that is there
+	n.local = func(string) bool { mkdir(above); return true } // called for the root that exists
 	lib := &fake{roots: []string{filepath.Join(above, "b", "root"), there}, dirs: only(there)}
 	for _, next := range []string{"", filepath.Join(above, "b"), filepath.Join(above, "b", "root")} {
 		if _, err := n.follow(t.Context(), lib, 0); err != nil {
@@ -183,8 +183,8 @@ func TestRootThatComes(t *testing.T) {
 	}
 }
 
-// What happens to a root or a file while it is found out what to watch, after it
-// was looked at and before there are events of it, is not lost.
+// What happens to a root or a file between examining its path and getting its events
+// is not lost.
 func TestChangesBeforeEvents(t *testing.T) {
 	top := t.TempDir()
 	root, file := filepath.Join(top, "a", "root"), filepath.Join(top, "b", "file")
@@ -205,7 +205,7 @@ func TestChangesBeforeEvents(t *testing.T) {
 	} {
 		n := withEvents(t, Options{Recheck: time.Hour})
 		n.ticker.Stop()
-		n.local = func(string) bool { c.change(); return true } // asked of the root
+		n.local = func(string) bool { c.change(); return true } // called for the root
 		if _, err := n.follow(t.Context(), &fake{roots: []string{root}, files: []string{file}, dirs: only(root)}, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -219,8 +219,8 @@ func TestChangesBeforeEvents(t *testing.T) {
 	}
 }
 
-// A folder far above a root may get another name, which nothing tells of; and what
-// others do beside a root is no reason to look.
+// A folder far above a root may be renamed, which causes no event. What others do
+// beside a root is no reason to look.
 func TestAboveAndBesideRoots(t *testing.T) {
 	top := t.TempDir()
 	parent := filepath.Join(top, "a", "b")
@@ -244,7 +244,7 @@ func TestAboveAndBesideRoots(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	write(filepath.Join(parent, "SKILL.md")) // which would concern a pack, if there were one
+	write(filepath.Join(parent, "SKILL.md")) // it would concern a pack, if there were one
 	write(filepath.Join(root, "SKILL.md"))
 	if seen, ok := n.wait(ctx); !ok || !slices.Contains(seen.dirs, root) || slices.Contains(seen.dirs, parent) {
 		t.Errorf("wait = %q, %v, want %q without %q", seen.dirs, ok, root, parent)
@@ -258,8 +258,8 @@ func TestAboveAndBesideRoots(t *testing.T) {
 	}
 }
 
-// fsnotify can wait for somebody to read its error while it holds the lock that
-// changing or closing it takes. Neither waits for that.
+// fsnotify can wait for somebody to read its error while it holds the lock needed to
+// change or close it. Neither operation waits for that.
 func TestErrorUnderTheLock(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("linux: the error is that of inotify_rm_watch")
@@ -276,7 +276,7 @@ func TestErrorUnderTheLock(t *testing.T) {
 				}
 			}
 			must(os.Mkdir(dir, 0o755))
-			w, err := fsnotify.NewWatcher() // without a buffer, it goes no further than this test lets it
+			w, err := fsnotify.NewWatcher() // without a buffer, it only proceeds as far as this test lets it
 			must(err)
 			n.watcher.Close()
 			n.watcher = w
@@ -287,7 +287,7 @@ func TestErrorUnderTheLock(t *testing.T) {
 			must(os.Remove(away))
 			for ev := range w.Events {
 				if ev.Has(fsnotify.Remove) {
-					break // what comes next is the error: the directory that moved is gone
+					break // what comes next is the error: the moved directory is gone
 				}
 			}
 			done := make(chan struct{})
@@ -309,10 +309,10 @@ func TestErrorUnderTheLock(t *testing.T) {
 	}
 }
 
-// Close ends a watcher at whatever it is.
+// Close ends a watcher, whatever it is doing.
 func TestCloseAtAnything(t *testing.T) {
 	dir := t.TempDir()
-	// until says that it began, and then goes on until the watcher is closed.
+	// until signals that it began, and then runs until the watcher is closed.
 	type until func(ctx context.Context)
 	for name, set := range map[string]func(lib *fake, o *Options, until until){
 		"a look": func(lib *fake, _ *Options, until until) {
@@ -371,8 +371,8 @@ func TestCloseAtAnything(t *testing.T) {
 	}
 }
 
-// Of what is written, only that counts which may concern a pack; of what comes and
-// goes, everything: it may be a folder.
+// Writes only count if they may concern a pack. Creations and removals all count: it
+// may be a folder.
 func TestWhatConcernsNobody(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"build.log", "SKILL.md"} {
@@ -410,7 +410,7 @@ func TestWhatConcernsNobody(t *testing.T) {
 	}
 }
 
-// Who writes all the time has the folders looked at from time to time.
+// If a program writes all the time, the folders are only looked at now and then.
 func TestRestBetweenLooks(t *testing.T) {
 	dir := t.TempDir()
 	type span struct{ begin, end time.Time }
@@ -442,8 +442,7 @@ func TestRestBetweenLooks(t *testing.T) {
 	}
 }
 
-// Where few directories can be watched, and there are more, the folders are looked
-// at from time to time.
+// If there are more directories than can be watched, the folders are polled.
 func TestMoreThanCanBeWatched(t *testing.T) {
 	root := t.TempDir()
 	for i := range 10 {
@@ -467,8 +466,7 @@ func TestMoreThanCanBeWatched(t *testing.T) {
 	}
 }
 
-// A directory that is something else by now is no reason to look at the others from
-// time to time.
+// A directory that was replaced by something else is no reason to poll the others.
 func TestDirectoriesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	file, loop := filepath.Join(dir, "file"), filepath.Join(dir, "loop")
@@ -488,7 +486,7 @@ func TestDirectoriesThatAreNone(t *testing.T) {
 	}
 }
 
-// Many events are one look, and a stream of them that never ends is several.
+// Many events cause one look, and an endless stream of them several.
 func TestDebounce(t *testing.T) {
 	dir := t.TempDir()
 	n := withEvents(t, Options{Quiet: time.Hour, Longest: time.Hour})
@@ -510,7 +508,7 @@ func TestDebounce(t *testing.T) {
 	if seen, ok := n.wait(t.Context()); !ok || !slices.Contains(seen.dirs, dir) {
 		t.Fatalf("after the last: %v, %v, want %s", seen, ok, dir)
 	}
-	// Quiet never comes.
+	// There is never a quiet moment.
 	n.opts.Quiet, n.opts.Longest = time.Hour, 5*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -527,7 +525,7 @@ func TestDebounce(t *testing.T) {
 	}
 }
 
-// Everything is looked at again, even though no event came.
+// Everything is looked at again, even without events.
 func TestRecheck(t *testing.T) {
 	dir := t.TempDir()
 	looks := make(chan struct{}, 100)
@@ -538,7 +536,7 @@ func TestRecheck(t *testing.T) {
 		return false, nil
 	}}, Options{Recheck: time.Millisecond})
 	defer w.Close()
-	for i := range 3 { // the first is that of the start
+	for i := range 3 { // the first is the look at the start
 		select {
 		case <-looks:
 		case <-time.After(patience):
@@ -547,7 +545,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// What happens during a step of what can wait is looked at before the next one.
+// What happens during a step of deferred work is looked at before the next step.
 func TestNothingWaitsForMoreThanAStep(t *testing.T) {
 	var did []string
 	lib := &fake{dirs: only(), refresh: func(_ context.Context, dirs []string) (bool, error) {
@@ -581,7 +579,7 @@ func TestNothingWaitsForMoreThanAStep(t *testing.T) {
 	}
 }
 
-// A scripted eye sees what is put into it, and nothing when it has no time to.
+// A scripted eye returns what is put into it, and nothing if it has no time.
 type scripted chan news
 
 func (e scripted) wait(ctx context.Context) (news, bool) {
@@ -599,7 +597,7 @@ func (scripted) follow(context.Context, Library, time.Duration) ([]string, error
 func (e scripted) waiting() bool                                                  { return len(e) > 0 }
 func (scripted) close()                                                           {}
 
-// Whether something waits is found out without waiting, and none of it is lost.
+// waiting does not wait, and loses nothing.
 func TestWaiting(t *testing.T) {
 	top := t.TempDir()
 	dir, file := filepath.Join(top, "packs"), filepath.Join(top, "attached.json")
@@ -687,36 +685,36 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// failing is an error that came.
+// failing returns a channel with an error.
 func failing(err error) chan error {
 	ch := make(chan error, 1)
 	ch <- err
 	return ch
 }
 
-// due is what the channel of a timer has when its time has come.
+// due returns a timer's channel whose time has come.
 func due() <-chan time.Time {
 	ch := make(chan time.Time, 1)
 	ch <- time.Now()
 	return ch
 }
 
-// past is a timer that has run out.
+// past returns a timer that has run out.
 func past() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.C = due()
 	return t
 }
 
-// ticked is a ticker that has ticked.
+// ticked returns a ticker that has ticked.
 func ticked() *time.Ticker {
 	t := time.NewTicker(time.Hour)
 	t.C = due()
 	return t
 }
 
-// Idle comes though something happens all the time, and so do its steps, with looks
-// between them.
+// Idle is called even if something happens all the time. So are its further steps,
+// with looks between them.
 func TestBusyWithoutEnd(t *testing.T) {
 	dir := t.TempDir()
 	idle := make(chan struct{}, 100)
@@ -744,7 +742,7 @@ func TestBusyWithoutEnd(t *testing.T) {
 	}
 }
 
-// A busy eye always has something to tell.
+// A busy eye always has news.
 type busy struct{}
 
 func (busy) wait(ctx context.Context) (news, bool) {
@@ -757,7 +755,7 @@ func (busy) follow(context.Context, Library, time.Duration) ([]string, error) { 
 func (busy) waiting() bool                                                    { return true }
 func (busy) close()                                                           {}
 
-// What a look at new directories finds is watched too, though no event told of it.
+// What a look at new directories finds is watched too, even if no event reported it.
 func TestDirectoriesInNewOnes(t *testing.T) {
 	root := t.TempDir()
 	deep := filepath.Join(root, "a", "b", "c")
@@ -782,7 +780,7 @@ func TestDirectoriesInNewOnes(t *testing.T) {
 		follow(next)
 	}
 	follow()
-	// One that may be read from now on.
+	// A directory that becomes readable.
 	closed := filepath.Join(root, "closed")
 	if err := os.Mkdir(closed, 0o755); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second
 
 // A place is the directory that one test works in.
@@ -57,7 +57,7 @@ func (p place) write(name, text string) {
 	p.must(os.WriteFile(p.path(name), []byte(text), 0o644))
 }
 
-// pack writes a pack, or writes it anew.
+// pack writes a pack, or overwrites it.
 func (p place) pack(dir, description string) {
 	p.t.Helper()
 	p.write(dir+"/SKILL.md", doc(dir, description))
@@ -83,14 +83,14 @@ func (p place) link(target, name string) {
 
 const oneTool = `{"tools":[{"name":"%s","description":"d","inputSchema":{"type":"object"},"command":{"program":"true"}}]}`
 
-// table is what people do to folders of packs, and what there is to see of it.
+// table lists what people do to folders of packs, and what is seen of it.
 var table = []struct {
 	name   string
-	before func(p place) // what is there when the library is made; nil: the pack a
+	before func(p place) // prepares the folder before the library is made; nil: it holds the pack a
 	do     func(p place)
 	want   []string // a line for each pack; see show
-	still  bool     // no line differs, and still something is to be told
-	silent bool     // nothing is to be told
+	still  bool     // no line differs, but a change must be reported
+	silent bool     // no change must be reported
 }{
 	{name: "a new pack", do: func(p place) { p.pack("root/b", "new") }, want: []string{"a: old", "b: new"}},
 	{name: "a new pack deep down", do: func(p place) { p.pack("root/x/y/z/b", "new") }, want: []string{"a: old", "x/y/z/b: new"}},
@@ -212,7 +212,7 @@ func checkedOut(text string) []string {
 	return lines
 }
 
-// show returns a line for each pack: its id, what it says, what is wrong.
+// show returns a line for each pack: its id, its description, its problems.
 func show(c *packs.Catalog) []string {
 	var lines []string
 	for _, p := range c.All() {
@@ -229,13 +229,13 @@ func show(c *packs.Catalog) []string {
 	return lines
 }
 
-// A follower is a library that is watched, and what was heard of it.
+// A follower is a watched library, and what it reported.
 type follower struct {
 	t       *testing.T
 	lib     *packs.Library
 	watcher *watch.Watcher
-	idle    chan struct{} // one for each time
-	wake    chan struct{} // has one when something changed
+	idle    chan struct{} // one value for each call
+	wake    chan struct{} // has a value when something changed
 
 	mu      sync.Mutex
 	changed int
@@ -290,7 +290,7 @@ func (f *follower) waitIdle() {
 	}
 }
 
-// until waits until done says so.
+// until waits until done returns true.
 func (f *follower) until(what string, done func() bool) {
 	f.t.Helper()
 	timeout := time.After(patience)
@@ -305,7 +305,7 @@ func (f *follower) until(what string, done func() bool) {
 
 func kinds() map[string]watch.Options {
 	return map[string]watch.Options{
-		// What comes does so by an event: no look at everything helps.
+		// All changes must come from events: there are no looks at everything.
 		"events": {IdleAfter: 50 * time.Millisecond, Recheck: time.Hour},
 		"poll":   {IdleAfter: 50 * time.Millisecond, Poll: true, Every: 20 * time.Millisecond},
 	}
@@ -328,14 +328,14 @@ func TestTable(t *testing.T) {
 					tc.before(p)
 				}
 				f := follow(t, []string{p.path(root)}, kinds()[kind])
-				if kind == "events" || tc.still { // who polls is always ready
+				if kind == "events" || tc.still { // a poller is always ready
 					f.waitIdle()
 				}
 				before := f.changes()
 				tc.do(p)
 				if tc.silent {
 					if kind == "events" {
-						f.waitIdle() // there was an event, and nothing came of it
+						f.waitIdle() // there was an event, and it led to nothing
 					}
 				} else {
 					f.until(tc.name, func() bool {
@@ -356,7 +356,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Nothing is left of a watcher that was closed, whatever it was doing.
+// Nothing is left of a closed watcher, whatever it was doing.
 func TestClose(t *testing.T) {
 	p := newPlace(t)
 	checkout(p, "one")
@@ -371,7 +371,7 @@ func TestClose(t *testing.T) {
 				p.pack("root/g0/p000", strconv.Itoa(i))
 			}
 			f.watcher.Close()
-			f.watcher.Close() // again is no harm
+			f.watcher.Close() // a second call does no harm
 			told := f.changes()
 			p.pack("root/g0/p001", strconv.Itoa(i))
 			if f.changes() != told {
@@ -384,8 +384,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// goroutines returns how many there are. One that has ended counts for a moment: so
-// much more than want is asked again.
+// goroutines returns how many goroutines there are. One that has just ended still
+// counts for a moment, so it asks again while there are more than want.
 func goroutines(want int) (n int) {
 	for late := time.Now().Add(patience / 4); ; runtime.Gosched() {
 		if n = runtime.NumGoroutine(); n <= want || time.Now().After(late) {
@@ -394,7 +394,7 @@ func goroutines(want int) (n int) {
 	}
 }
 
-// A countedLibrary counts goroutines while the directories that are watched change.
+// A countedLibrary counts goroutines while the watched directories change.
 type countedLibrary struct {
 	*packs.Library
 	before int
@@ -412,7 +412,7 @@ func (c *countedLibrary) Dirs() iter.Seq[string] {
 	}
 }
 
-// Of a look that finds nothing different, somebody is told too.
+// A look that finds no change is reported too.
 func TestUnchanged(t *testing.T) {
 	p := newPlace(t)
 	p.pack("root/a", "old")
@@ -436,8 +436,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// A watcher has two goroutines at most, and a third for as long as it changes
-// what is watched.
+// A watcher has at most two goroutines, and a third while it changes what is watched.
 func TestGoroutines(t *testing.T) {
 	p := newPlace(t)
 	p.pack("root/a", "old")
@@ -447,7 +446,7 @@ func TestGoroutines(t *testing.T) {
 		counted := &countedLibrary{Library: lib}
 		idle := make(chan struct{}, 100)
 		opts.Idle = func(context.Context) bool { idle <- struct{}{}; return false }
-		if kind == "poll" { // what was written just now is read again and again
+		if kind == "poll" { // what was just written is read again and again
 			opts.Changed, opts.Idle = func(context.Context) { idle <- struct{}{} }, nil
 		}
 		before := runtime.NumGoroutine()
@@ -470,8 +469,8 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// What came after the library was made, and before there were events, is watched
-// like the rest.
+// What was created after the library was made, and before there were events, is
+// watched like the rest.
 func TestBeforeTheEvents(t *testing.T) {
 	p := newPlace(t)
 	p.pack("root/a", "old")
@@ -485,8 +484,8 @@ func TestBeforeTheEvents(t *testing.T) {
 	f.until("a later edit of it", func() bool { return slices.Equal(show(lib.Catalog(t.Context())), []string{"a: old", "x/b: newer"}) })
 }
 
-// What a person attaches is told of like a change of a pack, wherever the file is
-// that says so, and also when somebody else looked at it first.
+// Attaching a pack is reported like a change of a pack, wherever the file that
+// records it is, and even if somebody else looked at it first.
 func TestAttached(t *testing.T) {
 	for kind, opts := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -503,7 +502,7 @@ func TestAttached(t *testing.T) {
 				t.Helper()
 				before := f.changes()
 				p.must(store.Update(func(s *attach.Set) error { change(s); return nil }))
-				lib.Catalog(t.Context()) // the first to look
+				lib.Catalog(t.Context()) // this is the first to look
 				f.until("what is attached", func() bool { return f.changes() > before })
 			}
 			set(func(s *attach.Set) { s.Attach("a", attach.Entry{Dir: p.path("root/a")}) })
@@ -516,11 +515,11 @@ func TestAttached(t *testing.T) {
 			told := f.changes()
 			p.write("far/away/neighbour.json", "{}")
 			p.pack("aside/b", "new")
-			p.rename("aside/b", "root/b") // with events, this is told of, and nothing else
+			p.rename("aside/b", "root/b") // with events, only this is reported
 			if kind == "events" {
 				f.until("the new pack", func() bool { return f.changes() > told })
 				f.waitIdle()
-				if n := f.changes() - told; n > 2 { // the second look at what is new, of which stamps are no proof yet
+				if n := f.changes() - told; n > 2 { // a second look at what is new, whose stamps cannot be relied on yet
 					t.Errorf("%d changes were told", n)
 				}
 			}
@@ -528,7 +527,7 @@ func TestAttached(t *testing.T) {
 	}
 }
 
-// Directories that changed names are watched under those that they have now.
+// Renamed directories are watched under their new names.
 func TestWrittenAfterTheSwap(t *testing.T) {
 	p := newPlace(t)
 	p.pack("root/a/inner/one", "first")
