@@ -25,8 +25,8 @@ func decisions(t *testing.T, dir string) string {
 	return strings.Join(all, ", ")
 }
 
-// The person at the terminal sees the call and answers it; the log has the terminal's
-// answer.
+// The person at the terminal sees the call and answers it, and the log has the
+// terminal's answer.
 func TestCallOnATerminal(t *testing.T) {
 	for _, tt := range []struct {
 		answer, log string
@@ -65,7 +65,7 @@ func TestCallOnATerminal(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a run with all that it started, and the log has its end.
+// Ctrl-C ends a run with everything that it started, and the log has its end.
 func TestCallInterrupted(t *testing.T) {
 	dir, env := home(t)
 	plantPack(t, dir, "walk", "echo began >&2; sleep 600 & echo $! >pid; sleep 600\n")
@@ -96,7 +96,7 @@ func TestCallInterrupted(t *testing.T) {
 	}
 }
 
-// What a tool needs of the context, and nobody gave, is asked for with the call.
+// If a tool needs context that nobody gave, the question asks for it.
 func TestCallAsksForContext(t *testing.T) {
 	for _, tt := range []struct {
 		typed, says string
@@ -125,7 +125,7 @@ func TestCallAsksForContext(t *testing.T) {
 	}
 }
 
-// For a screen reader the question is sentences, and has the same answers.
+// For a screen reader the question consists of sentences, and has the same answers.
 func TestCallInSentences(t *testing.T) {
 	dir, env := home(t)
 	plantPack(t, dir, "walk", "echo it went\n")

@@ -18,7 +18,7 @@ const (
 	generated = "<!-- Below this line the page is made from the program: go test ./cmd/packs-mcp -run TestCommandsPage -update -->\n"
 )
 
-// The page about the commands says what the program says.
+// The page about the commands agrees with the program.
 func TestCommandsPage(t *testing.T) {
 	page, err := os.ReadFile(commandsPage)
 	if err != nil {
@@ -46,7 +46,7 @@ func commandsText() string {
 	var b strings.Builder
 	for _, c := range all {
 		if c.HasParent() && c.Parent().Name() == "completion" {
-			continue // a shell each, which explain themselves
+			continue // one for each shell, which explain themselves
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.CommandPath(), strings.TrimSuffix(c.Short, "."), c.UseLine())
 		if c.Long != "" {
@@ -111,8 +111,8 @@ func shapeText(t reflect.Type) string {
 	return b.String()
 }
 
-// sketch writes the shape of a type, with the words of the page: text, number, time,
-// true or false, anything. What may be missing has a question mark.
+// sketch writes the shape of a type, in the words of the page: text, number, time,
+// true or false, anything. A question mark marks what may be missing.
 func sketch(b *strings.Builder, t reflect.Type, indent string, above []reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
-// Every command line of this program in the documents is one that it takes: the command
-// exists, it has the flags, and it takes as many arguments.
+// The program accepts every one of its command lines in the documents: the command
+// exists, and has these flags and this many arguments.
 func TestDocumentedCommandsExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	documents := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
@@ -83,7 +83,7 @@ func commandLines(text string) (all [][]string) {
 		if len(words) > 0 && words[0] == "help" {
 			words = words[1:]
 		}
-		if len(words) > 0 && words[0] != strings.ToUpper(words[0]) { // not COMMAND, which stands for any
+		if len(words) > 0 && words[0] != strings.ToUpper(words[0]) { // not COMMAND, which stands for any command
 			all = append(all, words)
 		}
 	}
@@ -108,7 +108,7 @@ func misread(words []string) string {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		return "there is no such command below " + cmd.CommandPath()
 	}
-	// A command that is only named has no arguments here.
+	// A command that is only mentioned has no arguments here.
 	if cmd.Flags().NArg() == 0 {
 		return ""
 	}

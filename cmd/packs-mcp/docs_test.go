@@ -28,7 +28,7 @@ func blocks(t *testing.T, path, language string) []string {
 	return found
 }
 
-// What people copy from the tutorial and the guides is right.
+// What people copy from the tutorial and the guides works.
 func TestGuidesShowWhatWorks(t *testing.T) {
 	guides, err := filepath.Glob(filepath.Join("..", "..", "docs", "how-to", "*.md"))
 	if err != nil {

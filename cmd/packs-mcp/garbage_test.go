@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// testInitialisation tests that the program collects no garbage before main. Go
-// initialises all packages before collectLater is called, and begins its first collection
-// when the heap has 2.8 MiB, so packages must leave some of that.
+// testInitialisation tests that there is no garbage collection before main. Go
+// initialises all packages before collectLater is called, and starts its first
+// collection when the heap has 2.8 MiB, so the packages must use less than that.
 func testInitialisation(t *testing.T, program string) {
 	cmd := exec.Command(program, "version")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
@@ -109,8 +109,8 @@ func TestCollectionsWaitAtTheStart(t *testing.T) {
 	if collectLater("", time.Now().Add(-2*starting)); now() != percent {
 		t.Errorf("the heap may grow by %d percent at first, want %d", now(), percent)
 	}
-	// The start is over, so the next collection is the last that waited.
-	// How far that is depends on what the tests before this one left.
+	// The start is over, so the next collection is the last that was delayed. When it
+	// happens depends on what the tests before this one left.
 	want := func() int {
 		s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(s)

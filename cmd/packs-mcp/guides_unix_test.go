@@ -13,12 +13,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
-// A step of a guide: something that its reader saves or runs.
+// A step of a guide is something that its reader saves or runs.
 type step struct {
 	line  int      // in the guide, from 1
 	save  string   // the path of a file to save, or ""
 	text  string   // the file's contents, or the commands
-	shown []string // what is on the screen then, in this order
+	shown []string // what is then on the screen, in this order
 }
 
 var (
@@ -27,8 +27,9 @@ var (
 )
 
 // steps returns what the reader of a guide does. A block in sh is run, a block after
-// "Save this as" is saved, and a block in text is what the commands before it show, with
-// what the reader types; its "…" stands for anything. Other blocks are for the eye.
+// "Save this as" is saved, and a block in text is what the commands before it show,
+// together with what the reader types; "…" in it stands for anything. Other blocks
+// are only to read.
 func steps(t *testing.T, guide string) (all []step) {
 	t.Helper()
 	text, err := os.ReadFile(guide)
@@ -66,8 +67,8 @@ func steps(t *testing.T, guide string) (all []step) {
 	return all
 }
 
-// The guides work as they are written, for a person at a terminal who does everything
-// that they say, in the order in which they say it.
+// The guides work as they are written, for a person at a terminal who follows them
+// step by step.
 func TestGuidesWork(t *testing.T) {
 	for _, program := range []string{"git", "python3"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -42,8 +42,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
-			// A script uses only its own folder, and nothing of the person who
-			// runs it.
+			// A script uses only its own folder, and nothing of the person who runs
+			// it.
 			for _, dir := range []string{"home", "state"} {
 				if err := os.MkdirAll(filepath.Join(env.WorkDir, dir), 0o755); err != nil {
 					return err

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every command has a page, and the pages are ones that man can set.
+// Every command has a manual page, and man can format it.
 func TestManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	if e := ran(t, "man", dir); e.code != 0 || e.err != "" {

@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/idp"
 )
 
-// The program accepts tokens of the identity provider that its configuration names, and
-// needs no other.
+// The program accepts tokens of the identity provider in its configuration, and then
+// needs no others.
 func TestServeToPeople(t *testing.T) {
 	p := idp.Start(t)
 	dir, env := home(t)

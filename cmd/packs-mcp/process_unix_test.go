@@ -136,7 +136,7 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	for lines.Scan() { // the reply of the call that was ended, perhaps
+	for lines.Scan() { // perhaps the reply of the call that was ended
 		if !json.Valid(lines.Bytes()) {
 			t.Errorf("the server wrote %q", lines.Text())
 		}
@@ -246,8 +246,8 @@ func (v *vigil) ends() {
 	}
 }
 
-// A child that keeps or floods the streams it inherits does not reach the
-// protocol.
+// A child process that keeps or floods the streams that it inherits does not affect
+// the protocol.
 func TestChildCannotWriteToTheProtocol(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
@@ -372,8 +372,8 @@ func TestTryDeniedOnATerminal(t *testing.T) {
 	}
 }
 
-// What was typed before a question was on the screen does not answer it, whether in
-// whole lines, in one paste with an answer, or as the beginning of a line.
+// What was typed before a question was shown does not answer it, whether in whole
+// lines, pasted together with an answer, or as the beginning of a line.
 func TestTryDropsWhatWasTypedBefore(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
@@ -384,7 +384,7 @@ func TestTryDropsWhatWasTypedBefore(t *testing.T) {
 	s.Enter("\r") // an "o" before this would be an answer
 	s.Until("digest")
 	s.Until(prompt)
-	s.Enter("d\ro\ro\ro") // the rest is for no question that was there
+	s.Enter("d\ro\ro\ro") // the rest answers no question that was already shown
 	s.Until("denied: ")
 	for range 2 { // read, enable
 		s.Until(prompt)
@@ -502,7 +502,7 @@ func TestSetupAsks(t *testing.T) {
 	}
 }
 
-// What was typed before the question of a command was on the screen does not answer it.
+// What was typed before a command showed its question does not answer it.
 func TestQuestionsDropWhatWasTypedBefore(t *testing.T) {
 	for name, args := range map[string][]string{
 		"setup":         {"setup", "claude-code"},
@@ -555,7 +555,7 @@ func TestQuestionsDropWhatWasTypedBefore(t *testing.T) {
 	}
 }
 
-// paths are all paths below a folder.
+// paths returns all paths below a folder.
 func paths(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {

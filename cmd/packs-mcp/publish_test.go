@@ -26,7 +26,7 @@ type shelf struct {
 	*httptest.Server
 	mu     sync.Mutex
 	things map[string][]byte // :: the last part of its path → bytes
-	order  []string          // the manifests, as they came
+	order  []string          // the manifests, in the order in which they came
 }
 
 func newShelf(t *testing.T) *shelf {
@@ -70,7 +70,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A person has a home of their own.
+// A person has their own home.
 type person struct {
 	t       *testing.T
 	environ []string
@@ -88,7 +88,7 @@ func (d *person) runs(args ...string) ended {
 	return ended{code, out.String(), errs.String()}
 }
 
-// does runs what must end with a status, and reads the JSON that it prints.
+// does runs a command that must end with a status, and reads the JSON that it prints.
 func (d *person) does(code int, into any, args ...string) ended {
 	d.t.Helper()
 	e := d.runs(args...)
@@ -103,7 +103,7 @@ func (d *person) does(code int, into any, args ...string) ended {
 	return e
 }
 
-// ownPacks writes two packs: a document alone, and one with a script.
+// ownPacks writes two packs: one that is only a document, and one with a script.
 func ownPacks(t *testing.T) string {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -133,7 +133,7 @@ type cameIn struct {
 	}
 }
 
-// What publish puts into a registry, add gets from there to the byte.
+// What publish puts into a registry, add gets from there, byte for byte.
 func TestPublishAndAdd(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files here have no mode")
@@ -161,7 +161,8 @@ func TestPublishAndAdd(t *testing.T) {
 	}
 	reader.does(0, nil, "verify")
 
-	// The same again does nothing; other bytes take the tag, and say so.
+	// Publishing the same again does nothing; other bytes move the tag, which is
+	// reported.
 	shelf.order = nil
 	author.does(0, &p, "publish", filepath.Join(dir, "triage"), to, "--yes", "--json")
 	if p.Done || len(shelf.order) > 0 {
@@ -210,7 +211,7 @@ func TestPublishAndAdd(t *testing.T) {
 	}
 }
 
-// What index writes is a site from which add gets the packs to the byte.
+// index writes a site from which add gets the packs, byte for byte.
 func TestIndexAndAdd(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files here have no mode")
@@ -248,8 +249,8 @@ func TestIndexAndAdd(t *testing.T) {
 	}
 }
 
-// A rulebook and a pak are skills like those of this machine, and every list says which
-// is which.
+// A rulebook and a pak are skills like those of this machine, and every list says
+// which is which.
 func TestSkillsFromEverywhere(t *testing.T) {
 	author, reader, dir := newPerson(t), newPerson(t), ownPacks(t)
 	rules := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -316,7 +317,7 @@ func TestSkillsFromEverywhere(t *testing.T) {
 		}
 	}
 
-	// A project that says so has no rulebook.
+	// A project that claims to have a rulebook has none.
 	project := t.TempDir()
 	if err := os.Mkdir(filepath.Join(project, ".git"), 0o700); err != nil {
 		t.Fatal(err)
@@ -327,7 +328,7 @@ func TestSkillsFromEverywhere(t *testing.T) {
 		t.Errorf("a project's rulebook: %s", e.out)
 	}
 
-	// The servers are gone, and nothing is missing.
+	// The servers are gone, and everything still works.
 	rules.Close()
 	site.Close()
 	if again := reader.does(0, nil, "prompt", "--format", "skills").out; again != block {
@@ -336,7 +337,7 @@ func TestSkillsFromEverywhere(t *testing.T) {
 	reader.does(0, nil, "verify")
 }
 
-// A refusal of sync has the status of a refusal, also where other packs are as they were.
+// A refusal by sync has the status of a refusal, even if other packs are unchanged.
 func TestSyncRefuses(t *testing.T) {
 	p, dir := newPerson(t), ownPacks(t)
 	p.does(0, nil, "add", filepath.Join(dir, "triage"), "--yes", "--allow-unsigned")

@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
-// A replica is a server with files of its own, and what runs commands with them.
+// A replica is a server with its own files, and runs commands with them.
 type replica struct {
 	*team
 	env    []string
@@ -36,8 +36,9 @@ func (r *replica) command(args ...string) (out string, err error) {
 	return stdout.String(), err
 }
 
-// open opens a pack as ada. If she is asked, she answers so; an empty answer is none. It
-// returns "asks", "allowed", or the code of an error.
+// open opens a pack as ada. If she is asked, she gives this answer; an empty one
+// means that she does not answer. It returns "asks", "allowed", or the code of an
+// error.
 func (r *replica) open(answer string) string {
 	r.t.Helper()
 	form := map[string]any{"elicitation": map[string]any{}}
@@ -60,9 +61,9 @@ func (r *replica) open(answer string) string {
 	return "allowed"
 }
 
-// Three servers with one store: what is allowed for always on one is allowed on all,
-// also when that one is killed; what is revoked ends on all; and without the store
-// nothing is allowed that a person would decide.
+// Three servers share one store: what is always allowed on one is allowed on all,
+// even if that one is killed. What is revoked ends on all. Without the store, nothing
+// is allowed that a person would have to decide.
 func TestReplicas(t *testing.T) {
 	t.Cleanup(storetest.End)
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
@@ -140,7 +141,7 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// A server does not start with half of a configuration for replicas.
+// A server does not start with an incomplete configuration for replicas.
 func TestReplicaNeedsAKey(t *testing.T) {
 	e := storetest.NATS(t)
 	dir, env := home(t)

@@ -225,8 +225,8 @@ const toolFile = `{"name": "t", "description": "d", "command": {"program": "true
 
 const markdownTool = "### t\n\nDoes it.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\ntrue\n```\n"
 
-// entryDocuments returns each kind of entry document in direct children of the
-// root and deeper, alone and beside tools, and in the folders of a plugin.
+// entryDocuments returns each kind of entry document in direct children of the root
+// and deeper, alone and with tools, and in the folders of a plugin.
 func entryDocuments() []shape {
 	var all []shape
 	add := func(dir, want string, files map[string]string) {
@@ -234,7 +234,7 @@ func entryDocuments() []shape {
 	}
 	for _, place := range []struct {
 		at     string
-		anyDoc string // what a folder with some document is there
+		anyDoc string // the result for a folder with some other document
 	}{{"", "pack"}, {"entry/deeper/", "none"}} {
 		prefix := "e" + fmt.Sprint(len(place.at)) + "-"
 		doc := func(kind string) string { return shapeDocument(prefix + kind) }

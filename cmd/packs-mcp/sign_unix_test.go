@@ -29,8 +29,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// testPublishSigned: what publish signs, add takes without a word about it, and from then
-// on only from the same one.
+// testPublishSigned: add accepts what publish signed without comment, and from then
+// on only from the same signer.
 func testPublishSigned(t *testing.T, s *signing) {
 	_, one, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -59,7 +59,7 @@ func testPublishSigned(t *testing.T, s *signing) {
 	s.run(0, "publish", pack("four"), s.ref(":v1"), "--yes")
 	s.says(s.run(4, "update", "--yes"), "it is no longer signed")
 
-	// The agent has the key, and its public half is named.
+	// The agent has the key, and the flag names its public half.
 	keys := agent.NewKeyring()
 	if err := keys.Add(agent.AddedKey{PrivateKey: &one}); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func testPublishSigned(t *testing.T, s *signing) {
 	s.says(s.run(0, "add", s.ref(":v2"), "--as", "keyed", "--yes", "--key", cosignPub), "signed   by SHA256:")
 	s.run(0, "verify")
 
-	// Nothing is published that cannot be signed.
+	// What cannot be signed is not published.
 	for name, text := range map[string]string{"no key": "hello", "a public key": string(authority.PublicPEM(t, key)), "a damaged key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"} {
 		if out := s.run(1, "publish", pack("seven"), s.ref(":v3"), "--yes", "--sign", s.write("bad", text)); !strings.Contains(out, "signing with") {
 			t.Errorf("%s: %s", name, out)
@@ -132,8 +132,8 @@ func (s *signing) openSSH(name string, key any) (file, fingerprint string) {
 	return s.write(name, string(pem.EncodeToMemory(block))), ssh.FingerprintSHA256(signer.PublicKey())
 }
 
-// testSignedArchives: signatures beside an archive, here and on a site, count; those that
-// do not fit refuse it.
+// testSignedArchives: signatures beside an archive count, here and on a site. The
+// archive is refused if they do not fit.
 func testSignedArchives(t *testing.T, s *signing) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -149,7 +149,7 @@ func testSignedArchives(t *testing.T, s *signing) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keygen, err := exec.LookPath("ssh-keygen"); err == nil { // what it makes is what we make
+	if keygen, err := exec.LookPath("ssh-keygen"); err == nil { // its signatures equal ours
 		archive := s.write("made/triage.tar.gz", string(data))
 		if out, err := exec.CommandContext(t.Context(), keygen, "-Y", "sign", "-n", "file", "-f", file, archive).CombinedOutput(); err != nil {
 			t.Fatalf("ssh-keygen: %v\n%s", err, out)
@@ -184,7 +184,7 @@ func testSignedArchives(t *testing.T, s *signing) {
 	const html = "<!doctype html><title>Everything is here</title>"
 	for name, c := range map[string]struct {
 		sig, bundle []byte
-		status      int // without a word about signatures
+		status      int // if nothing says how to handle signatures
 		here, there string
 	}{
 		"ssh":                  {sig: sig, here: "signed   by " + fingerprint},
@@ -218,7 +218,7 @@ func testSignedArchives(t *testing.T, s *signing) {
 		s.says(s.run(c.status, "add", pages.URL+"/"+id, "triage", "--as", id+"-index", "--yes"), there)
 	}
 	s.run(0, "verify")
-	// A signature that goes away is missed.
+	// A signature that has disappeared is noticed.
 	if err := os.Remove(filepath.Join(s.dir, "ssh", "triage.tar.gz.sig")); err != nil {
 		t.Fatal(err)
 	}

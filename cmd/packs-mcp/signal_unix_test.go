@@ -48,11 +48,11 @@ func TestClientDoesNotRead(t *testing.T) {
 			out.Close()
 			defer cmd.Process.Kill()
 			fmt.Fprintln(in, initialize)
-			// The refusal repeats the id, so it is more than a pipe holds: when its
-			// first byte is there, the server is at it, and can go no further.
+			// The refusal repeats the id, so it is longer than a pipe holds. Once its
+			// first byte is there, the server is writing it, and is blocked.
 			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%q}`+"\n", strings.Repeat("i", 1<<20))
 			reply := bufio.NewReaderSize(unread, 16)
-			if _, err := reply.ReadBytes('\n'); err != nil { // of initialize
+			if _, err := reply.ReadBytes('\n'); err != nil { // the reply to initialize
 				t.Fatal(err)
 			}
 			if _, err := reply.ReadByte(); err != nil {
@@ -66,8 +66,8 @@ func TestClientDoesNotRead(t *testing.T) {
 			case "signal":
 				err = cmd.Process.Signal(syscall.SIGTERM)
 			case "two signals":
-				// The test cannot tell whether the first signal was seen
-				// already, so it sends more than two.
+				// The test cannot tell whether the server already received the first
+				// signal, so it sends more than two.
 				err = errors.Join(cmd.Process.Signal(syscall.SIGTERM), keepSignalling(cmd.Process, ended))
 			}
 			if err != nil {
@@ -79,7 +79,7 @@ func TestClientDoesNotRead(t *testing.T) {
 				t.Fatal("the server does not end")
 			}
 			if how == "two signals" {
-				return // as keepSignalling found
+				return // this is what keepSignalling found
 			}
 			if err != nil {
 				t.Errorf("the server ended with %v, want status 0; it said %s", err, stderr.String())

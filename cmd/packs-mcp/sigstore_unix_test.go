@@ -29,7 +29,7 @@ import (
 type signing struct {
 	t     *testing.T
 	built string // the folder of the real programs
-	bin   string // and of those that are used
+	bin   string // the folder of those that are used
 	dir   string // of the person
 	host  string // of the registry
 	env   []string
@@ -66,7 +66,7 @@ func newSigning(t *testing.T, built string) *signing {
 	return s
 }
 
-// take puts a program that was built beside the other one.
+// take puts a built program beside the other one.
 func (s *signing) take(name string) {
 	s.t.Helper()
 	_ = os.Remove(filepath.Join(s.bin, name)) // a script
@@ -89,8 +89,8 @@ func (s *signing) write(name, text string) string {
 
 func (s *signing) ref(rest string) string { return "oci://" + s.host + "/acme/triage" + rest }
 
-// publish publishes a version of the pack, with what sign makes of its digest, and
-// returns the digest.
+// publish publishes a version of the pack with the signature that sign makes of its
+// digest, and returns the digest.
 func (s *signing) publish(version, words string, sign func(digest string) []byte) string {
 	s.t.Helper()
 	s.write(version+"/triage/SKILL.md", "---\nname: triage\ndescription: Sorts issues.\n---\n"+words+"\n")
@@ -123,7 +123,7 @@ func (s *signing) publish(version, words string, sign func(digest string) []byte
 	return p.Digest
 }
 
-// by signs as the usual signer, but for what is given.
+// by signs as the usual signer, except for what a sets.
 func (s *signing) by(a authority.Signature) func(string) []byte {
 	return func(digest string) []byte {
 		if a.Digest == "" {
@@ -133,8 +133,8 @@ func (s *signing) by(a authority.Signature) func(string) []byte {
 	}
 }
 
-// run runs the program, and fails unless its status is the wanted one. It returns what
-// the program said.
+// run runs the program, and fails unless it ends with this status. It returns what
+// the program printed.
 func (s *signing) run(status int, args ...string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), filepath.Join(s.bin, "packs-mcp"), args...)
@@ -182,7 +182,7 @@ const usualSigner = authority.Identity + ", " + authority.Repository + ", " + au
 func testSigners(t *testing.T, s *signing) {
 	pin := s.publish("v1", "one", s.by(authority.Signature{}))
 
-	// The question names the signer, and the lock file has all that was shown.
+	// The question names the signer, and the lock file has everything that was shown.
 	got := s.run(4, "add", s.ref(":v1"))
 	s.says(got, "signed   by "+usualSigner, "says the Sigstore service of "+filepath.Join(s.dir, "root.json"), "there is no terminal to ask on")
 	s.says(s.run(4, "add", s.ref(":v1"), "--yes", "--signer", authority.Identity), "and not by "+authority.Identity, "--issuer")
@@ -212,7 +212,7 @@ func testSigners(t *testing.T, s *signing) {
 	s.says(s.run(0, "show", "acme/triage"), authority.Identity)
 	s.says(s.run(0, "verify"), "same     acme/triage")
 
-	// What is kept proves it, and nothing else does.
+	// Only the kept proof proves it.
 	proofs, err := filepath.Glob(filepath.Join(s.dir, "state", "sources", ".store", "proofs", "*.json"))
 	if err != nil || len(proofs) != 1 {
 		t.Fatalf("proofs %q, %v", proofs, err)
@@ -245,7 +245,8 @@ func testSigners(t *testing.T, s *signing) {
 	s.says(s.run(0, "sync"), "fetched  acme/triage")
 	s.run(0, "verify")
 
-	// The source moves to other signers: each time old and new stand below each other.
+	// Each time the source changes signers, the question shows the old and the new
+	// one below each other.
 	config := filepath.Join(s.dir, "config", "config.yaml")
 	for i, tt := range []struct {
 		name string
@@ -266,7 +267,7 @@ func testSigners(t *testing.T, s *signing) {
 		}
 		s.says(s.run(4, "add", s.ref(":v1"), "--yes", "--allow-unsigned"), "before "+usualSigner, tt.want)
 	}
-	// A signature that does not fit is refused, whatever is allowed.
+	// An invalid signature is refused, whatever is allowed.
 	for name, sign := range map[string]func(string) []byte{
 		"another artifact": s.by(authority.Signature{Digest: pin}),
 		"another authority": func(digest string) []byte {
@@ -279,29 +280,30 @@ func testSigners(t *testing.T, s *signing) {
 			s.says(s.run(4, args...), "the signature does not fit")
 		}
 	}
-	// The same signer goes on.
+	// The same signer continues.
 	s.publish("v1", "two", s.by(authority.Signature{}))
 	s.run(0, "update", "--yes")
 	s.run(0, "verify")
 	s.run(0, "update", "--undo", "--yes", "acme/triage")
-	s.run(0, "verify") // the proof of the version before is kept
+	s.run(0, "verify") // the proof of the previous version is kept
 
-	// A project's lock file is only what the project says.
+	// A project's lock file is only the project's claim.
 	s.write("project/.git/HEAD", "ref: refs/heads/main\n")
 	s.write("project/.packs/evil/triage/SKILL.md", "---\nname: triage\ndescription: Sorts issues.\n---\nevil\n")
 	s.write("project/packs.lock.json", strings.ReplaceAll(string(data), `"acme/triage":`, `"evil/triage":`))
 	s.says(s.run(0, "show", "evil/triage", "--project", filepath.Join(s.dir, "project")), "by (so says the project's packs.lock.json) "+authority.Identity)
 
-	// Without the authorities that signed it, it is signed by nobody that is known.
+	// Without the authorities that vouch for it, no known signer signed it.
 	put(config, []byte("sources:\n  private: [127.0.0.1]\n"))
 	s.says(s.run(4, "verify"), "the signature does not fit")
 	s.says(s.run(4, "add", s.ref(":v1"), "--as", "third", "--yes", "--allow-unsigned"), "the signature does not fit")
 }
 
-// Without the program, a signature counts as none, and somebody has to say so.
+// Without the program, a signature does not count, and somebody has to accept that.
 func testSigstoreProgram(t *testing.T, s *signing) {
 	s.publish("v1", "one", s.by(authority.Signature{}))
-	// Programs of this name elsewhere are not started: the working folder, PATH, HOME.
+	// Programs of this name elsewhere (the working folder, PATH, HOME) are not
+	// started.
 	ran := filepath.Join(s.dir, "ran")
 	for _, dir := range []string{"", "bin/", ".local/bin/", "state/"} {
 		path := s.write(dir+"packs-mcp-sigstore", "#!/bin/sh\ntouch "+ran+"\n")
@@ -364,7 +366,7 @@ func testSigstoreKey(t *testing.T, s *signing) {
 	s.run(2, "add", s.ref(":v1"), "--yes", "--key", pub, "--signer", "x")
 	s.says(s.run(0, "add", s.ref(":v1"), "--yes", "--key", pub), "signed   by SHA256:")
 	s.run(0, "verify")
-	// From now on the lock file has it.
+	// From now on it comes from the lock file.
 	s.publish("v1", "two", s.by(authority.Signature{Key: key}))
 	s.run(0, "update", "--yes")
 	s.run(0, "verify")

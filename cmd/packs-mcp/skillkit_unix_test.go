@@ -15,8 +15,9 @@ import (
 
 // specs/skillkit.md, FR-020, FR-036, SC-001 and SC-003, and user story 2: list gives
 // the metadata of 10 and of 100 skills without their text, and a call of a skill
-// gives its text. The specification wants 500 ms for the one and 10 ms for the other.
-// The test logs the quickest of some tries and demands nothing: machines are busy.
+// gives its text. The specification wants 500 ms for the first and 10 ms for the
+// second. The test only logs the quickest of several attempts, since machines are
+// busy.
 func TestSkillkitMetadata(t *testing.T) {
 	const tries = 5
 	dir, env := home(t)
@@ -63,8 +64,8 @@ func TestSkillkitMetadata(t *testing.T) {
 	k.end()
 }
 
-// quickest returns the shortest time that f took, in so many tries; one that took
-// less than enough is the last.
+// quickest returns the shortest time that f took in this many attempts. It stops
+// after one that took less than enough.
 func quickest(tries int, enough time.Duration, f func()) time.Duration {
 	var best time.Duration
 	for range tries {

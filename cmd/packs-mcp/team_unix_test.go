@@ -83,7 +83,7 @@ func (s *teamServer) post(ctx context.Context, token, session, message string) (
 	return res, string(body), err
 }
 
-// session begins one, of a client that cannot ask its user.
+// session begins a session of a client that cannot ask its user.
 func (s *teamServer) session(token string) string {
 	s.t.Helper()
 	res, body, err := s.post(s.t.Context(), token, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
@@ -152,8 +152,8 @@ func TestApprovalsNeedAName(t *testing.T) {
 	}
 }
 
-// Somebody else answers, from another terminal with a token of theirs: whom the
-// configuration names, and nobody else. Each sees what they may answer, and their own.
+// Somebody else answers in another terminal with their own token: only people whom
+// the configuration names. Each sees what they may answer, and their own calls.
 func TestApprovalsOfATeam(t *testing.T) {
 	s := serveTeam(t, teamConfig)
 	session := s.session(tokenOfAda)
@@ -217,8 +217,8 @@ func TestApprovalsOfATeam(t *testing.T) {
 	}
 }
 
-// Nothing that a browser sends on its own reaches the approvals, and neither does a
-// token in an address, or one without a name.
+// Requests that a browser sends on its own cannot reach the approvals, and neither
+// can a token in an address, or one without a name.
 func TestApprovalsOfATeamRefuse(t *testing.T) {
 	const shared = "token-of-nobody-in-particular"
 	s := serveTeam(t, "http: {token: "+shared+", public_url: \"https://packs.example.com\", tokens: [{name: grace, token: "+tokenOfGrace+"}]}\n")

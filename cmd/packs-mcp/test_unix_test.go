@@ -15,8 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
-// plantTests writes a pack whose tools are shell scripts, with one case for each and
-// what the case says besides.
+// plantTests writes a pack whose tools are shell scripts, with one case for each tool
+// and further expectations.
 func plantTests(t *testing.T, root string, scripts, expects []string) {
 	t.Helper()
 	dir := filepath.Join(root, "pack")
@@ -47,7 +47,7 @@ func plantTests(t *testing.T, root string, scripts, expects []string) {
 	}
 }
 
-// tested is what test --json prints, as far as these tests look.
+// tested is the part of test --json that these tests look at.
 type tested struct {
 	Passed, Failed int
 	Packs          []struct {
@@ -124,7 +124,8 @@ func TestTestsInterrupted(t *testing.T) {
 	}
 }
 
-// The runs of hostile tests get no further than a call's, and the tests after them run.
+// The runs of hostile tests can do no more than those of calls, and the tests after
+// them still run.
 func TestHostileTests(t *testing.T) {
 	dir, env := home(t)
 	secret := filepath.Join(dir, "secret.txt")
@@ -133,13 +134,13 @@ func TestHostileTests(t *testing.T) {
 	}
 	scripts := []string{
 		"cat " + secret,                  // a file that the run may not read
-		"echo x >" + dir + "/planted",    // nor write
-		"echo x >>../../audit.jsonl",     // nor the log
-		"ln -s " + secret + " out.txt",   // a link for the reader of files
-		"ln -s " + dir + " d",            // and one on the way
+		"echo x >" + dir + "/planted",    // a file that it may not write
+		"echo x >>../../audit.jsonl",     // the log
+		"ln -s " + secret + " out.txt",   // a link that the reader of files could follow
+		"ln -s " + dir + " d",            // a link on the way to a file
 		"echo x >../stray; echo stayed",  // another workspace
-		"kill -9 $PPID; kill -9 -1; :",   // whatever started it
-		"mkfifo out.txt",                 // what would block a reader
+		"kill -9 $PPID; kill -9 -1; :",   // the processes that started it
+		"mkfifo out.txt",                 // a FIFO, which would block a reader
 		"head -c 5000000 /dev/zero >big", // more than is compared
 		"echo fine; echo made >made.txt",
 	}
@@ -162,7 +163,7 @@ func TestHostileTests(t *testing.T) {
 	}
 	for i, c := range cases {
 		switch i {
-		case 1, 2, 5: // it may write to folders of its own view, which are not there afterwards
+		case 1, 2, 5: // it may write to folders that only it sees, which are gone afterwards
 		case len(cases) - 1:
 			if !c.OK {
 				t.Errorf("the last case failed: %+v", c)
@@ -191,7 +192,7 @@ func TestHostileTests(t *testing.T) {
 	}
 }
 
-// A case gets no project, unless the person names one, and never one that the case
+// A case gets no project unless the person names one, and never one that the case
 // names.
 func TestTestsGetNoProject(t *testing.T) {
 	dir, env := home(t)

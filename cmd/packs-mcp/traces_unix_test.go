@@ -26,13 +26,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A collector takes spans over OTLP.
+// A collector receives spans over OTLP.
 type collector struct {
 	*httptest.Server
 
 	mu    sync.Mutex
 	spans []*tracepb.Span
-	raw   []byte // all that was posted
+	raw   []byte // everything that was posted
 	auth  string
 }
 

@@ -81,19 +81,21 @@ func arguments(c *cobra.Command) (least, most int) {
 	return least, most
 }
 
-// Every command explains itself, and says what is wrong with its command line, in the
-// same way.
+// Every command explains itself, and reports errors in its command line, in the same
+// way.
 func TestTree(t *testing.T) {
 	t.Chdir(t.TempDir())
-	// What commands do when nothing is there: the status of those that fail without an
-	// argument, which they do not need.
+	// Commands without arguments when nothing is there: the statuses of those that
+	// fail, although they need no argument.
 	bare := map[string]int{
 		"approvals open": 1, "audit show": 1, "audit verify": 1, "sandbox explain": 1,
-		"approvals revoke": 2, // it needs one of three ways
+		"approvals revoke": 2, // it needs one of three selections
 	}
-	// What must not run here: these serve, ask, wait, look at the whole machine, or ask other machines.
+	// Commands that must not run here: they serve, ask, wait, look at the whole
+	// machine, or contact other machines.
 	skip := []string{"", "serve", "try", "audit follow", "doctor", "setup", "test", "search"}
-	// Any number of arguments, and anything may be one: the status of a wrong one.
+	// Commands that take any number of arguments, of any kind: the status for a wrong
+	// one.
 	wrong := map[string]int{"help": 2, "setup": 2, "add": 2, "index": 2}
 	_, all := tree()
 	for _, c := range all {
@@ -109,7 +111,7 @@ func TestTree(t *testing.T) {
 				t.Errorf("%s --no-such-flag = %+v, want misuse", name, e)
 			}
 			least, most := arguments(c)
-			if name == "setup" { // which checks each of any number
+			if name == "setup" { // it checks each of any number of arguments
 				most = -1
 			}
 			if least > 0 {
@@ -130,7 +132,7 @@ func TestTree(t *testing.T) {
 			case slices.Contains(skip, name) && wrong[name] == 0:
 			default:
 				want := max(wrong[name], 1)
-				if e := ran(t, append(words(c), "no-such-thing")...); e.code != want || e.err == "" || e.out != "" && name != "validate" { // whose findings are what it is for
+				if e := ran(t, append(words(c), "no-such-thing")...); e.code != want || e.err == "" || e.out != "" && name != "validate" { // its findings are its output
 					t.Errorf("%s no-such-thing = %+v, want %d and an error", name, e, want)
 				}
 			}
@@ -138,15 +140,15 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// The shell completes every argument and every flag's value, except those that only the
-// person can know.
+// The shell completes every argument and every flag's value, except those that only
+// the person can know.
 func TestEverythingCompletes(t *testing.T) {
 	free := []string{ // text that only the person knows
 		"approvals approve --set", "new --description", "new", "setup --name",
 		"call --arg", "call --args", "call --context",
 		"approvals --server", "approvals approve --server", "approvals deny --server", "approvals list --server", "approvals show --server",
 	}
-	files := []string{"convert", "validate", "add"} // which the shell completes by itself
+	files := []string{"convert", "validate", "add"} // the shell completes files by itself
 	_, all := tree()
 	for _, c := range all {
 		name := strings.Join(words(c), " ")
@@ -164,7 +166,7 @@ func TestEverythingCompletes(t *testing.T) {
 	}
 }
 
-// What prints facts prints them as JSON too, in a shape that is known.
+// Commands that print facts also print them as JSON, in a documented shape.
 func TestJSONHasShapes(t *testing.T) {
 	a, all := tree()
 	for _, c := range all {

@@ -96,7 +96,8 @@ func TestServeFollowsEdits(t *testing.T) {
 	serve := func() (said string) {
 		t.Helper()
 		k := newTalk(t, env, "--packs", packs, "--attach", "all")
-		// However early it comes: an edit before watching began is seen too.
+		// Even if it comes very early: an edit before the server watches is noticed
+		// too.
 		name := fmt.Sprintf("new%d", time.Now().UnixNano())
 		plantPack(t, packs, name, "exit 0\n")
 		k.until("notifications/tools/list_changed")
@@ -122,7 +123,8 @@ func TestServeFollowsEdits(t *testing.T) {
 	}
 }
 
-// A client that goes right after its first list leaves an index for the next one.
+// A client that leaves right after its first list still leaves an index for the next
+// start.
 func TestServeKeepsTheIndexOfAShortStay(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
@@ -183,7 +185,7 @@ func TestServeEndsWhileAnotherHasTheIndex(t *testing.T) {
 	}
 }
 
-// Default folders are found when they appear, and are not mentioned before. A
+// Default folders are found when they are created, and are not mentioned before. A
 // client is told without asking when a command detaches a pack.
 func TestServeFindsFoldersThatCome(t *testing.T) {
 	dir, env := home(t)
@@ -277,7 +279,7 @@ func TestServeFollowsEditsOverHTTP(t *testing.T) {
 		}
 		return resp
 	}
-	listed := post("prompts/list", "") // a client that has seen no list is told of no change
+	listed := post("prompts/list", "") // a client that has not seen a list is not told about changes
 	_, _ = io.Copy(io.Discard, listed.Body)
 	listed.Body.Close()
 	resp := post("subscriptions/listen", `"notifications":{"promptsListChanged":true},`)

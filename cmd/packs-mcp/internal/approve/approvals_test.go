@@ -248,7 +248,7 @@ func TestApprovalsList(t *testing.T) {
 		t.Errorf("approvals show has %s: %q", r, out)
 	}
 	first.waits(t)
-	if got := o.decisions(); len(got) != 1 { // that the second was postponed
+	if got := o.decisions(); len(got) != 1 { // the second call was postponed
 		t.Errorf("looking decided %q", got)
 	}
 }
@@ -390,7 +390,7 @@ func TestApprovalsWithoutAServer(t *testing.T) {
 	}
 }
 
-// A running server that cannot be asked may still have calls.
+// A running server that does not answer may still have calls.
 func TestApprovalsOfSilentServers(t *testing.T) {
 	o := openOffices(t, "shop")[0]
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))

@@ -214,7 +214,7 @@ func TestConsoleFollowsWhatHappensElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.until("That call ")
-	// Which of the two depends on how fast the call goes on.
+	// Which of the two depends on how fast the call continues.
 	said := strings.Join(strings.Fields(d.until(".\n")), " ")
 	if said != "was allowed elsewhere (once)." && !strings.HasPrefix(said, "no longer waits: the call "+a.code+": it was answered before: allowed, on the page at ") {
 		t.Errorf("the console says that the call %q, want that it was allowed", said)
@@ -249,7 +249,7 @@ func TestConsoleFollowsWhatHappensElsewhere(t *testing.T) {
 	d.ends()
 }
 
-// Allowing a run whose client is gone takes a further yes; a denial does not.
+// Allowing a run whose client is gone needs a second yes; a denial does not.
 func TestConsoleAsksWhetherToRunForNobody(t *testing.T) {
 	const anyway = "The client is gone; run anyway? Type yes: "
 	o := openOffices(t, "shop")[0]
@@ -335,7 +335,7 @@ func TestConsoleEnds(t *testing.T) {
 	}
 }
 
-// A person who hears the console gets sentences, one event a line, and the same answers.
+// A screen reader gets sentences, one event on each line, and the same answers.
 func TestConsoleForAScreenReader(t *testing.T) {
 	o := openOffices(t, "shop")[0]
 	a := &app{Env: &cli.Env{Stdout: io.Discard, Environ: []string{"TERM=xterm"}, Flags: cli.Flags{Plain: true}}}
@@ -352,7 +352,7 @@ func TestConsoleForAScreenReader(t *testing.T) {
 			t.Errorf("the question does not have %q:\n%s", want, question)
 		}
 	}
-	d.enter("") // everything
+	d.enter("") // shows everything
 	whole := d.until("Your answer, ")
 	if !strings.Contains(whole, "\nExactly what runs:\nprogram: ") {
 		t.Errorf("the whole question is\n%s", whole)

@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 )
 
-// announce has a server of the same user be found, which answers as handler does.
+// announce announces a server of the same user, which answers with handler.
 func (h *granted) announce(name string, handler http.HandlerFunc) {
 	h.t.Helper()
 	s := httptest.NewServer(handler)
@@ -34,7 +34,7 @@ func (h *granted) announce(name string, handler http.HandlerFunc) {
 	}
 }
 
-// chatServer answers with grants of chats, and notes which are taken back.
+// chatServer answers with grants of chats, and records which are taken back.
 func chatServer(revoked *[]string, grants ...control.ChatGrant) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -102,8 +102,8 @@ func TestGrantsOfChats(t *testing.T) {
 	}
 }
 
-// A server that does not answer keeps nothing else from being listed or revoked, and
-// is said.
+// A server that does not answer is reported, and keeps nothing else from being listed
+// or revoked.
 func TestGrantsOfSilentServers(t *testing.T) {
 	const holds = "error: one server of yours does not answer, so grants of its chats may hold\n"
 	some := newGranted(t, someGrants()...)
@@ -111,7 +111,7 @@ func TestGrantsOfSilentServers(t *testing.T) {
 		"nothing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 		"no grants": func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/control/pending" {
-				w.WriteHeader(http.StatusNotFound) // a server of before
+				w.WriteHeader(http.StatusNotFound) // a server of an earlier version
 			}
 			_, _ = io.WriteString(w, `{"pending":[]}`)
 		},
@@ -136,7 +136,7 @@ func TestGrantsOfSilentServers(t *testing.T) {
 		}
 	}
 
-	// What a server did not take back is an error.
+	// It is an error if a server does not take a grant back.
 	h := some.again()
 	list := chatServer(nil, control.ChatGrant{ID: "zzzz5555", Kind: "use", Pack: "other"})
 	h.announce("shop", func(w http.ResponseWriter, r *http.Request) {

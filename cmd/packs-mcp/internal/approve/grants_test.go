@@ -311,7 +311,7 @@ func TestRefusedGrants(t *testing.T) {
 		t.Errorf("grants after the new start = %d, %q", status, out)
 	}
 
-	// A folder is the user's to close; what is in it may well be good.
+	// Only the user can close a folder, and what is in it may be valid.
 	if runtime.GOOS == "windows" {
 		return
 	}

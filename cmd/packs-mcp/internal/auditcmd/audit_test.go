@@ -27,7 +27,7 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 	return env.Run(ctx, env.Root(Commands(env)...), args)
 }
 
-// auditHome is a home whose audit log has entries, and a log to write more to.
+// auditHome returns a home whose audit log has entries, and a log for writing more.
 func auditHome(t *testing.T, maxSize int64, entries ...audit.Entry) (environ []string, log *audit.Log) {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func crashed() []audit.Entry {
 	}
 }
 
-// A crash between the intent and the result is visible, and says so.
+// The log shows a crash between the start and the end of a run.
 func TestAuditShowsCrashes(t *testing.T) {
 	environ, _ := auditHome(t, 1200, crashed()...)
 	code, got := auditCommand(t, environ, "show")
@@ -149,8 +149,8 @@ func TestParseSince(t *testing.T) {
 	}
 }
 
-// follow begins with the last events and goes on with new ones, also after the
-// log was renamed.
+// follow begins with the last events and continues with new ones, even after the log
+// was renamed.
 func TestAuditFollow(t *testing.T) {
 	environ, log := auditHome(t, 1200, crashed()...)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -165,7 +165,7 @@ func TestAuditFollow(t *testing.T) {
 	})
 	lines := bufio.NewScanner(r)
 	for i, want := range []int{8, 9, 12, 14, 16, 18, 20} {
-		if i >= 2 { // two entries more, one of them for us
+		if i >= 2 { // two more entries, one of which matches
 			for _, pack := range []string{"alpha", "beta"} {
 				if err := log.Append(audit.Entry{Event: audit.EventAttach, Pack: pack, Reason: strings.Repeat("x", 300)}); err != nil {
 					t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
-// sarifSchema is what SARIF 2.1.0 (OASIS, sections 3.13 to 3.52) says of the parts that
-// we write: which members there must be, their types, and the values of enumerations.
-// Members that we do not write are refused, so that each is checked before it comes.
+// sarifSchema is the part of SARIF 2.1.0 (OASIS, sections 3.13 to 3.52) about what we
+// write: which members are required, their types, and the values of enumerations. It
+// refuses members that we do not write, so that each new one must be checked first.
 const sarifSchema = `{
 	"type": "object", "required": ["version", "runs"], "additionalProperties": false,
 	"properties": {

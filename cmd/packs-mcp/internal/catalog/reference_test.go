@@ -20,9 +20,9 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 	return env.Run(ctx, env.Root(Commands(env)...), args)
 }
 
-// TestReferencePrompts holds prompt --format available_skills against the
-// recorded cases of the reference library's to_prompt; package lint has the
-// others.
+// TestReferencePrompts compares prompt --format available_skills with recorded
+// results of the reference library's to_prompt; package lint has the other recorded
+// cases.
 func TestReferencePrompts(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "shared", "data", "skills-ref-cases.json"))
 	if err != nil {

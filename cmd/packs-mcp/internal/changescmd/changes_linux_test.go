@@ -26,8 +26,8 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 	return env.Run(ctx, env.Root(append(Commands(env), auditcmd.Commands(env)...)...), args)
 }
 
-// A person lists, looks at, applies, undoes and discards what a run left, and
-// each decision is in the log.
+// A person lists, views, applies, undoes and discards what a run left, and each
+// decision is in the log.
 func TestChanges(t *testing.T) {
 	home, project, layer := t.TempDir(), t.TempDir(), t.TempDir()
 	environ := []string{"HOME=" + home, "PACKS_MCP_HOME=" + home}
@@ -107,7 +107,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Each error says what happened, and its hint what helps against just that.
+// Each error says what happened, and its hint says what helps in this case.
 func TestChangesErrors(t *testing.T) {
 	home := t.TempDir()
 	project := filepath.Join(home, "project")
@@ -166,7 +166,7 @@ func TestChangesErrors(t *testing.T) {
 	}
 	fails("nothing of the change set "+id+` waits for you at "plain", "a\x1b"`, became, "show", id, "plain", "a\x1b")
 
-	// What is shown in part is applied in part, as the command says.
+	// Only the part that was shown is applied, as the command says.
 	_, text := command("show", id, "CLAUDE.md")
 	shown := regexp.MustCompile(`with the same paths behind it: packs-mcp changes apply \S+ --shown (\S+)`).FindStringSubmatch(text)
 	if shown == nil {
@@ -190,7 +190,7 @@ func TestChangesErrors(t *testing.T) {
 		"the reason is behind each of them; to replace what you changed yourself, look at it: packs-mcp changes show "+id, "apply", id)
 	fails("1 change was not taken back", "the reason is behind each of them", "undo", id)
 
-	// The folder is another, then gone.
+	// The folder was replaced, and then removed.
 	if err := os.Rename(project, project+"-moved"); err != nil {
 		t.Fatal(err)
 	}
@@ -211,8 +211,8 @@ func TestChangesErrors(t *testing.T) {
 	}
 }
 
-// The user's own protected names, the folders with packs and this program's files
-// hold in the store that servers and the command share.
+// The user's own protected names, the folders with packs and this program's files are
+// protected in the store that servers and the command share.
 func TestChangeStoreProtects(t *testing.T) {
 	home := t.TempDir()
 	project := filepath.Join(home, "project")
@@ -286,7 +286,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// A set that is too long to be shown whole has no token: what was not shown must
+// A set that is too long to be shown in full has no token: what was not shown must
 // not be applied as shown.
 func TestChangesShowCut(t *testing.T) {
 	home, project, layer := t.TempDir(), t.TempDir(), t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What went wrong besides the end by a signal is not lost.
+// Errors other than the end by a signal are not lost.
 func TestBesides(t *testing.T) {
 	other := errors.New("the disk is full")
 	stopped := fmt.Errorf("calling: %w", context.Canceled)

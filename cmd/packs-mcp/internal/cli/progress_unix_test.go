@@ -12,7 +12,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// shownBy returns what a progress writes to a terminal: with ticks, it is slow.
+// shownBy returns what a Progress writes to a terminal. Each tick simulates slow
+// work.
 func shownBy(t *testing.T, flags Flags, ticks int) string {
 	t.Helper()
 	ptmx, tty, err := pty.Open()
@@ -41,7 +42,7 @@ func shownBy(t *testing.T, flags Flags, ticks int) string {
 		more <- time.Time{}
 	}
 	p.Close()
-	p.Close() // is harmless
+	p.Close() // a second call does no harm
 	tty.Close()
 	return <-read
 }
@@ -69,7 +70,7 @@ func TestProgressWithoutANumber(t *testing.T) {
 	}
 }
 
-// What is no terminal gets nothing, and needs no goroutine.
+// A stream that is not a terminal gets nothing, and needs no goroutine.
 func TestNoProgressInAPipe(t *testing.T) {
 	var b bytes.Buffer
 	env := Env{Stderr: &b}

@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
 )
 
-// The scan of a pack is of the bytes that the question is about. What a person accepted
-// does not count; what the lock file of a project accepts does.
+// A scan covers the bytes that the question is about. It leaves out what the person
+// accepted, but not what a project's lock file accepts.
 func TestScanOfAPack(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -65,7 +65,7 @@ func TestScanOfAPack(t *testing.T) {
 		t.Errorf("Scan of a bundled pack = %+v", got)
 	}
 
-	// A finding is accepted.
+	// Accept a finding.
 	reports, err := scan.Folder(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestScanOfAPack(t *testing.T) {
 		t.Errorf("Scan of what a project accepts = %+v, want %+v", got, want)
 	}
 
-	// Other bytes than the question is about are not known.
+	// Nothing is known about other bytes than those in the question.
 	write("x.sh", "#!/bin/sh\ntrue\n")
 	if got := (&Added{}).Scan(p); !got.Failed || !strings.Contains(got.Found, "changed meanwhile") {
 		t.Errorf("Scan of other bytes = %+v", got)

@@ -51,7 +51,7 @@ func FuzzFit(f *testing.F) {
 	})
 }
 
-// What is no terminal gets lines as they are, and colours only when they are demanded.
+// A stream that is not a terminal gets lines unchanged, and colours only on request.
 func TestScreenOfAPipe(t *testing.T) {
 	for _, test := range []struct {
 		flags   Flags
@@ -61,7 +61,7 @@ func TestScreenOfAPipe(t *testing.T) {
 		{Flags{}, "", false},
 		{Flags{Color: colorAuto}, "", false},
 		{Flags{Color: colorAlways}, "", true},
-		{Flags{Color: colorAlways}, "NO_COLOR=1", true}, // the person asked for it here
+		{Flags{Color: colorAlways}, "NO_COLOR=1", true}, // the flag asks for it in this run
 		{Flags{Color: colorNever}, "", false},
 		{Flags{Color: colorAlways, Plain: true}, "", false},
 	} {

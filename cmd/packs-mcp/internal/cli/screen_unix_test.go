@@ -44,7 +44,7 @@ func TestScreenOfATerminal(t *testing.T) {
 		text := strings.Repeat("word ", 20)
 		go func() {
 			fmt.Fprint(s, "begun, ")                    // a line in two parts
-			fmt.Fprintf(s, "%s\n", s.Style(Bold, text)) // which is broken
+			fmt.Fprintf(s, "%s\n", s.Style(Bold, text)) // which is then broken
 			fmt.Fprintln(s, "end")
 			tty.Close()
 		}()

@@ -7,7 +7,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
-// What has a hint of its own is not folded into what has another.
+// Infos with different hints are not folded together.
 func TestFoldInfos(t *testing.T) {
 	info := func(message, hint string) diag.Diagnostic {
 		return diag.Diagnostic{Code: "key-unknown", Severity: diag.Info, File: "SKILL.md", Message: message, Hint: hint}

@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
 )
 
-// What must be refused and was not, what must work and did not, and a try that
-// nobody knows the end of, are each said, and are not fine.
+// An attempt that was not refused but should be, one that should work but did not,
+// and one with an unknown outcome are each reported, and make the result bad.
 func TestAttackFails(t *testing.T) {
 	row := drill.Row{Part: "Files", Does: "read a key"}
 	for _, tt := range []struct {
@@ -49,7 +49,7 @@ func TestAttackFails(t *testing.T) {
 	}
 }
 
-// Where nothing was refused since nothing was tried, nothing is shown.
+// If nothing was refused because nothing was attempted, that proves nothing.
 func TestAttackOfNothing(t *testing.T) {
 	for _, l := range []drill.Level{
 		{Level: sandbox.LevelNone, Tries: []drill.Attempt{{Expect: drill.Refused, Outcome: "not there"}}},

@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// examined is what doctor prints when some levels are not to be had.
+// examined returns what doctor prints if some levels are not available.
 func examined(t *testing.T, require string, asJSON bool, skip ...sandbox.Level) (out string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestDoctorWithoutConfinement(t *testing.T) {
 	}
 }
 
-// Levels that are left out are named as such, and the next one is found.
+// Levels that are not available are named as such, and the next one is found.
 func TestDoctorPartial(t *testing.T) {
 	out, err := examined(t, "full", true, sandbox.LevelFull)
 	if err == nil {
@@ -105,8 +105,7 @@ func TestDoctorPartial(t *testing.T) {
 	}
 }
 
-// NW-17: where the network is not kept from what runs, doctor says so, and only
-// there.
+// NW-17: if the network is not restricted for runs, doctor says so, and only then.
 func TestDoctorNetworkOpen(t *testing.T) {
 	const gap = "\n            gap: the network is not kept from runs;"
 	for _, tt := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// The schema of a tool says what a value on the command line is.
+// The tool's schema decides how a value on the command line is read.
 func TestArgumentsOf(t *testing.T) {
 	const schema = `{
 		"type": "object", "additionalProperties": false,
@@ -87,8 +87,8 @@ func TestArgumentsOf(t *testing.T) {
 	}
 }
 
-// An argument that the schema does not name is a mistake, unless the schema says that
-// there may be more.
+// An argument that the schema does not name is an error, unless the schema explicitly
+// allows more.
 func TestArgumentsBeyondTheSchema(t *testing.T) {
 	for schema, ok := range map[string]bool{
 		`{"type": "object"}`: false, `true`: false, `{"type": "object", "properties": {"a": {}}}`: false,

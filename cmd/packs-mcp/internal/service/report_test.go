@@ -42,7 +42,7 @@ func TestReport(t *testing.T) {
 	const good, bad = "---\nname: p\ndescription: d\n---\n", "---\nname: p\n---\n"
 	for _, step := range []struct {
 		name, text string
-		want       []string // in the lines
+		want       []string // words in the lines
 	}{
 		{"at the start", good, []string{"root-missing", "--attach names a pack that is not there"}},
 		{"nothing new", good, nil},
@@ -65,7 +65,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What gets no tool of its own is said once, and again when it is something else.
+// Packs that get no tool of their own are reported once, and again if they change.
 func TestReportWithoutTool(t *testing.T) {
 	var log bytes.Buffer
 	said := ""

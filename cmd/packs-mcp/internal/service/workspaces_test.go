@@ -14,7 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/workspaces"
 )
 
-// A workspace that was not changed for long is removed, and the log says which and why.
+// A workspace that was not changed for long is removed, and the log says which and
+// why.
 func TestOldWorkspacesAreRemoved(t *testing.T) {
 	cfg := config.Default()
 	cfg.Paths.Workspaces = filepath.Join(t.TempDir(), "workspaces")
@@ -47,8 +48,7 @@ func TestOldWorkspacesAreRemoved(t *testing.T) {
 	}
 }
 
-// A server that goes on removes what becomes old meanwhile, with each tick, and keeps what
-// is in use.
+// A running server removes old workspaces with each tick, and keeps those in use.
 func TestWorkspacesAreRemovedMeanwhile(t *testing.T) {
 	cfg := config.Default()
 	cfg.Paths.Workspaces = filepath.Join(t.TempDir(), "workspaces")

@@ -30,9 +30,9 @@ type desk struct {
 	t      *testing.T
 	client clients.Client
 	place  *clients.Place
-	server clients.Server // what the client is to start: this very program
+	server clients.Server // what the client is to start: this program
 	cfg    *config.Config
-	root   string // resolved
+	root   string // with links resolved
 	out    bytes.Buffer
 }
 
@@ -88,7 +88,8 @@ func (d *desk) put(text []byte, link string) {
 	}
 }
 
-// tree is all that is in the user's folders, but for the state: contents, modes and links.
+// tree returns everything in the user's folders except the state: contents, modes and
+// links.
 func (d *desk) tree() map[string]string {
 	d.t.Helper()
 	all := make(map[string]string)
@@ -127,12 +128,12 @@ func (d *desk) tree() map[string]string {
 	return all
 }
 
-// planned is what setup would do.
+// planned returns what setup would do.
 func (d *desk) planned() plan {
 	return d.plan(d.t.Context(), d.client, d.place, d.server, settings{scope: "user", name: "packs", allow: true})
 }
 
-// fixtures are the texts of a client's file, by what is special about them.
+// fixtures returns texts of a client's file, by what is special about them.
 func fixtures(t *testing.T, id string) (fine map[string][]byte, broken []byte) {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", id+".txtar"))
@@ -160,13 +161,13 @@ func fixtures(t *testing.T, id string) (fine map[string][]byte, broken []byte) {
 	return fine, broken
 }
 
-// written are the clients that setup writes settings of.
+// written returns the clients whose settings setup writes.
 func written() []clients.Client {
 	return slices.DeleteFunc(clients.All(), func(c clients.Client) bool { return c.PasteOnly })
 }
 
-// Whatever is in a client's file, setup adds what it should and nothing else, in the
-// client's known files and no other, and --undo brings the bytes back.
+// Whatever a client's file holds, setup adds exactly what it should, in the client's
+// known files only, and --undo restores the bytes.
 func TestFixtures(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows: modes and links of Unix")
@@ -182,11 +183,11 @@ func TestFixtures(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(fine)) {
 				for style, as := range styles {
 					if c.ID == "codex" && style == " and mark" && len(fine[name]) == 0 {
-						continue // nothing but a mark
+						continue // only a byte order mark
 					}
 					for _, link := range []string{"", "file", "folder"} {
 						if link != "" && style != "" {
-							continue // one does not depend on the other
+							continue // the two do not depend on each other
 						}
 						t.Run(name+style+" "+link, func(t *testing.T) {
 							d := newDesk(t, c, "linux")
@@ -205,7 +206,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// thereAndBack sets the client up and takes it back.
+// thereAndBack sets the client up and undoes that.
 func (d *desk) thereAndBack() {
 	t := d.t
 	t.Helper()
@@ -244,7 +245,7 @@ func (d *desk) thereAndBack() {
 		}
 	}
 
-	// The client reads the entry, and all else as before.
+	// The client reads the entry, and everything else as before.
 	now, err := os.ReadFile(d.file())
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +284,7 @@ func (d *desk) thereAndBack() {
 	}
 }
 
-// isInsertion reports whether after is before with something put in at one place. Blanks
+// isInsertion reports whether after is before with text inserted in one place. Blanks
 // and commas do not count.
 func isInsertion(before, after []byte) bool {
 	bare := func(text []byte) []byte {
@@ -302,8 +303,8 @@ func isInsertion(before, after []byte) bool {
 	return bytes.HasSuffix(after, before[same:])
 }
 
-// A file that is not understood stays as it is. What is said has the line, the column and
-// the entry.
+// A file that cannot be parsed is not changed. The message has the line, the column
+// and the entry.
 func TestBroken(t *testing.T) {
 	for _, c := range written() {
 		t.Run(c.ID, func(t *testing.T) {
