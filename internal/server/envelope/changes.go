@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// A changeSet is what a model gets of a run's changes in one folder.
+// A changeSet is what a model gets to know about a run's changes in one folder.
 type changeSet struct {
 	Set     string       `json:"set"`
 	Folder  string       `json:"folder"`
@@ -23,15 +23,15 @@ type heldChange struct {
 	Reason string `json:"reason"`
 }
 
-// changesSchema says no more than a model needs before there are any: every list
-// of tools has it three times.
+// changesSchema says no more than a model needs before there are any changes: every
+// list of tools contains it three times.
 const changesSchema = `{"type":"array","items":{"type":"object","properties":{"set":{"type":"string"},"folder":{"type":"string"},` +
 	`"applied":{"type":"array","items":{"type":"string"}},"held":{"type":"array"},"refused":{"type":"array"},"more":{"type":"integer"}}}}`
 
-// maxChanges is how many changes of each state a result lists, of one folder.
+// maxChanges is how many changes of each state a result lists for one folder.
 const maxChanges = 50
 
-// addChanges adds what became of what the run changed.
+// addChanges adds what happened to the run's changes.
 func (e *Envelope) addChanges(res *sandbox.Result) {
 	for _, set := range res.Changes {
 		of := changeSet{Set: set.ID, Folder: safetext.Line(set.Folder)}

@@ -1,5 +1,5 @@
-// Package envelope makes of a run what a model gets of it: the output and the files,
-// without secrets and with nothing that could deceive, and why a run failed.
+// Package envelope turns a run into what a model gets: the output and the files,
+// without secrets and deceptive characters, and why a run failed.
 //
 // It runs nothing, and does not decide what is secret or which exit codes mean success.
 package envelope
@@ -23,29 +23,29 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
-// A Run is what is known of a program's run beside its result.
+// A Run is what is known about a program's run besides its result.
 type Run struct {
 	Output    tools.Output         // how the tool formats its output
 	Allows    func(code int) bool  // reports whether an exit code means success
-	Secrets   *redact.Secrets      // that must not be in the envelope
-	Workspace *workspace.Workspace // that it ran in
-	Local     bool                 // the client is on this machine, so absolute paths are of use
+	Secrets   *redact.Secrets      // removed from the envelope
+	Workspace *workspace.Workspace // in which it ran
+	Local     bool                 // the client is on this machine, so absolute paths are useful
 }
 
-// An Envelope is what a model gets of a run.
+// An Envelope is what a model gets for a run.
 type Envelope struct {
 	OK         bool           `json:"ok"`
 	ExitCode   int            `json:"exit_code"`
 	Signal     string         `json:"signal,omitempty"`
-	Success    *bool          `json:"success,omitempty"` // ok, as Markdown tools call it
-	Stdout     *string        `json:"stdout,omitempty"`  // and Stderr: of every run but a Markdown tool's, also when empty
+	Success    *bool          `json:"success,omitempty"` // the name of ok in results of Markdown tools
+	Stdout     *string        `json:"stdout,omitempty"`  // like Stderr: in every run except a Markdown tool's, even if empty
 	Stderr     *string        `json:"stderr,omitempty"`
-	Output     *string        `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
+	Output     *string        `json:"output,omitempty"` // in a Markdown tool's run, even if empty, and if a tool formats its output
 	Truncated  bool           `json:"truncated"`
 	DurationMS int64          `json:"duration_ms"`
-	Parsed     *any           `json:"parsed,omitempty"`  // standard output alone, as JSON
-	Error      any            `json:"error,omitempty"`   // a *toolerr.Error; of a Markdown tool's run its message, a string
-	Failure    *toolerr.Error `json:"failure,omitempty"` // of a Markdown tool's run: what Error is elsewhere
+	Parsed     *any           `json:"parsed,omitempty"`  // only standard output, parsed as JSON
+	Error      any            `json:"error,omitempty"`   // a *toolerr.Error; in a Markdown tool's run its message, a string
+	Failure    *toolerr.Error `json:"failure,omitempty"` // in a Markdown tool's run, what Error is in others
 	Notes      []string       `json:"notes,omitempty"`
 	Artifacts  []artifact     `json:"artifacts,omitempty"`
 	Changes    []changeSet    `json:"changes,omitempty"`
@@ -66,11 +66,11 @@ type artifact struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// anyJSON allows every value, in the spelling that a client which takes a
-// schema without keywords for a mistake accepts, too.
+// anyJSON allows every value. It is written so that clients accept it that consider a
+// schema without keywords a mistake.
 const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"null"}]}`
 
-// Output schemas of runs: of all but those of Markdown tools, and of any.
+// Output schemas of runs: of all tools except Markdown tools, and of all tools.
 const (
 	Schema    = envelopeBefore + toolerr.Property + envelopeBehind
 	AnySchema = envelopeBefore + `"note":{"type":"string"},"error":{"anyOf":[` + toolerr.Schema + `,{"type":"string"}]},"failure":` + toolerr.Schema + envelopeBehind
@@ -87,7 +87,8 @@ const envelopeBehind = `,"notes":{"type":"array","items":{"type":"string"}},` +
 // Failed reports whether the run failed.
 func (e *Envelope) Failed() bool { return !e.OK }
 
-// Meta is what clients get besides the result, and models do not: text to be spoken.
+// Meta returns what clients get besides the result, and models do not: text to be
+// spoken.
 func (e *Envelope) Meta() *mcp.Meta {
 	if e.speak == "" {
 		return nil
@@ -95,7 +96,7 @@ func (e *Envelope) Meta() *mcp.Meta {
 	return mcp.NewMetaFromMap(map[string]any{"packs-mcp/speak": e.speak})
 }
 
-// Code returns the code of the error; empty for none.
+// Code returns the code of the error; empty if there is none.
 func (e *Envelope) Code() string {
 	if e.Failure != nil {
 		return e.Failure.Code
@@ -109,10 +110,10 @@ func (e *Envelope) Code() string {
 // maxLinks is how many artifacts a result links to; the others are listed.
 const maxLinks = 20
 
-// Links are links to the first files that the run made or changed.
+// Links returns links to the first files that the run made or changed.
 func (e *Envelope) Links() []mcp.Content { return e.made }
 
-// Envelope turns the program's bytes into what is safe to show.
+// Envelope returns the result, made safe to show.
 func (r *Run) Envelope(id string, res *sandbox.Result, limits sandbox.Limits) *Envelope {
 	e := &Envelope{
 		ExitCode: res.ExitCode, Signal: res.Signal,
@@ -140,7 +141,7 @@ func (r *Run) Envelope(id string, res *sandbox.Result, limits sandbox.Limits) *E
 	return e
 }
 
-// fail says why a run failed; cause is nil when it did not. specs/skill-md-tools §4.3:
+// fail sets why a run failed; cause is nil if it did not. specs/skill-md-tools §4.3:
 // "error": "Command failed with exit code 1".
 func (e *Envelope) fail(cause *toolerr.Error, markdown bool) {
 	switch {
@@ -152,8 +153,8 @@ func (e *Envelope) fail(cause *toolerr.Error, markdown bool) {
 	}
 }
 
-// format adds what the tool makes of standard output. It is read before it is
-// cut, and what comes of it is cut as the output would have been.
+// format adds what the tool makes of standard output. It reads the output before that
+// is cut, and cuts the result as the output would be.
 func (r *Run) format(e *Envelope, stdout sandbox.Capture, limits sandbox.Limits) {
 	raw, isWhole := stdout.All()
 	if !isWhole {
@@ -172,7 +173,7 @@ func (r *Run) format(e *Envelope, stdout sandbox.Capture, limits sandbox.Limits)
 	case !r.formats() || !e.OK && r.Output.Merged:
 		return
 	case !e.OK || err != nil && !r.Output.Merged:
-		e.Output = e.Stdout // as it is
+		e.Output = e.Stdout // unchanged
 		return
 	case err != nil:
 		return
@@ -191,11 +192,11 @@ func (r *Run) format(e *Envelope, stdout sandbox.Capture, limits sandbox.Limits)
 	}
 }
 
-// formats reports whether the tool says how its output is to be shown.
+// formats reports whether the tool says how to show its output.
 func (r *Run) formats() bool { return r.Output.ExtractField != "" || r.Output.Template != "" }
 
-// uncut returns c without the parts of secrets that the gap between its head and
-// its tail cuts in two.
+// uncut returns c without the parts of secrets that are split by the gap between its
+// head and its tail.
 func (r *Run) uncut(c sandbox.Capture) sandbox.Capture {
 	if c.Truncated() {
 		c.Head, c.Tail = r.Secrets.HideCut(c.Head, c.Tail)
@@ -203,7 +204,7 @@ func (r *Run) uncut(c sandbox.Capture) sandbox.Capture {
 	return c
 }
 
-// clean escapes what could deceive, and takes out secret values.
+// clean escapes deceptive characters, and removes secrets.
 func (r *Run) clean(text string) string { return safetext.Text(r.Secrets.Hide(text)) }
 
 // cleanValue does the same for every string in a JSON value.
@@ -221,7 +222,7 @@ func (r *Run) cleanValue(v any) any {
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			key := r.clean(k)
 			for out[key] != nil {
-				key += "_" // two keys that read the same
+				key += "_" // two keys that become equal
 			}
 			out[key] = r.cleanValue(v[k])
 		}
@@ -238,8 +239,8 @@ func (r *Run) cleanValue(v any) any {
 	}
 }
 
-// cause says why a run failed; nil when it did not. specs/skill-md-tools §4.3
-// has these words for a program that fails by itself.
+// cause returns why a run failed, or nil if it did not. specs/skill-md-tools §4.3 has
+// these words for a program that fails by itself.
 func (r *Run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolerr.Error {
 	switch res.Cause {
 	case sandbox.CauseTimeout:
@@ -282,7 +283,7 @@ func bySignal(res *sandbox.Result) string {
 	return " by " + res.Signal
 }
 
-// notes says what else a reader of the result has to know.
+// notes adds what else a reader of the result has to know.
 func (e *Envelope) notes(res *sandbox.Result) {
 	for _, c := range []struct {
 		name string
@@ -316,7 +317,7 @@ func (e *Envelope) notes(res *sandbox.Result) {
 	}
 }
 
-// artifacts are the files that the program made or changed, and links to the
+// artifacts returns the files that the program made or changed, and links to the
 // first of them.
 func (r *Run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
 	dir, err := r.Workspace.Open()

@@ -1,5 +1,5 @@
-// Package finder finds packs by words: what a pack says of itself, and the names of its
-// tools.
+// Package finder finds packs by words in their own descriptions and in the names of
+// their tools.
 //
 // It does not rank (package search does), and it does not know what a chat may see: its
 // caller says that with each query.
@@ -19,49 +19,50 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
 
-// MaxLoaded is how many packs, of those that are attached, have their tools
-// compiled so that they are found by the names of those. Of more, the names are
-// those that their files have ([Finder.Ready] reads them), and as long as nobody
-// has read these, the files' own.
+// MaxLoaded is up to how many attached packs have their tools compiled, so that the
+// names of these can be found. If there are more, the names are read from the tool
+// files ([Finder.Ready] does that), and until then those that are already known are
+// used.
 const MaxLoaded = 200
 
-// maxNaming is how many bytes of files with tools are read for their names in a
-// step: those of some hundred packs, for which nobody waits long.
+// maxNaming is how many bytes of tool files are read for names in one step: those of
+// some hundred packs, which takes a moment.
 const maxNaming = 1 << 20
 
-// A Finder finds packs by words. Make one with [New]; it is safe for concurrent use. What it goes by is made in the first quiet
-// moment, or with a query before that: of packs whether attached or not, since every
-// chat has its own of those. With another Catalog, only the packs of which it would
-// say something else are put into it anew.
+// A Finder finds packs by words. Make one with [New]; it is safe for concurrent use.
+// It makes its index in the first idle time, or with a query before that. The index
+// has all packs, attached or not, since each chat has its own attached packs. When
+// the Catalog changes, only packs whose searchable text changed are indexed again.
 type Finder struct {
 	catalog func(context.Context) *packs.Catalog // the packs there are
 	files   *toolfiles.Files
 
 	mu    sync.Mutex
-	of    weak.Pointer[packs.Catalog] // which Catalog the rest is right for; it may be gone
-	stale bool                        // other names of tools are known than the rest was made with
+	of    weak.Pointer[packs.Catalog] // the Catalog that the rest matches; it may be gone
+	stale bool                        // more names of tools are known than when the rest was made
 	index *search.Index               // nil: not made yet
 	ids   []string                    // of the packs, in the index's order
-	marks []uint64                    // what each says of itself beside its id, digested
+	marks []uint64                    // a digest of what each pack says, without its id
 	seed  maphash.Seed                // of marks
 
-	namedOf weak.Pointer[packs.Catalog] // whose packs' tools have their names read
-	named   int                         // so many of all its packs
+	namedOf weak.Pointer[packs.Catalog] // the Catalog whose packs' tool names are being read
+	named   int                         // how many of its packs are done
 }
 
-// New returns a finder of the packs of a Catalog that changes, with tools in these files.
+// New returns a finder for the packs of the current Catalog, with tools from these
+// files.
 func New(catalog func(context.Context) *packs.Catalog, files *toolfiles.Files) *Finder {
 	return &Finder{catalog: catalog, files: files}
 }
 
-// A Match is a pack that a query is about.
+// A Match is a pack that matches a query.
 type Match struct {
 	Pack   *packs.Pack
-	Copies []*packs.Pack // others that say the same of themselves
+	Copies []*packs.Pack // others with the same description
 }
 
-// Best returns the packs that a query is about, the best first, at most limit.
-// shown returns the pack with an id as the caller may see it; nil if they may not.
+// Best returns the packs that match a query, best first, at most limit. shown returns
+// the pack with an id as the caller may see it, or nil if they may not.
 func (f *Finder) Best(ctx context.Context, query string, limit int, shown func(id string) *packs.Pack) []Match {
 	index, ids, marks := f.searched(ctx)
 	var out []Match
@@ -78,7 +79,7 @@ func (f *Finder) Best(ctx context.Context, query string, limit int, shown func(i
 	return out
 }
 
-// searched returns the index of the packs there are now, their ids and marks.
+// searched returns the index of the current packs, their ids and marks.
 func (f *Finder) searched(ctx context.Context) (*search.Index, []string, []uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,9 +91,9 @@ func (f *Finder) searched(ctx context.Context) (*search.Index, []string, []uint6
 	return f.index, f.ids, f.marks
 }
 
-// searchable returns the ids of what is searched, sorted, and a function that makes
-// the document of one of them. Documents are made one at a time: together, they
-// would take as much memory as the index.
+// searchable returns the ids of the packs to search, sorted, and a function that
+// makes the document of one of them. Documents are made one at a time: all of them
+// together would take as much memory as the index.
 func (f *Finder) searchable(catalog *packs.Catalog) (ids []string, document func(i int) search.Document) {
 	loads := len(catalog.Attached()) <= MaxLoaded
 	var found []*packs.Pack
@@ -110,18 +111,18 @@ func (f *Finder) searchable(catalog *packs.Catalog) (ids []string, document func
 	}
 }
 
-// take makes the index one of these documents, with as much of the one before as is
-// still right. The caller holds mu.
+// take makes the index for these documents, and reuses the previous one as far as
+// possible. The caller holds mu.
 func (f *Finder) take(ids []string, document func(i int) search.Document) {
 	if f.index == nil {
 		f.seed = maphash.MakeSeed()
 	}
 	marks := make([]uint64, len(ids))
-	old := make([]int, len(ids)) // :: document → what it was in the index, or -1
+	old := make([]int, len(ids)) // :: document → its number in the index, or -1
 	was, kept := 0, 0
 	for i := range ids {
-		// The mark first: if names of tools become known before the index takes the
-		// document, the mark is the old one, and the next take makes it anew.
+		// Take the mark first: if names of tools become known before the index takes
+		// the document, the mark is outdated, and the next take indexes it again.
 		d := document(i)
 		marks[i] = markOfDocument(f.seed, &d, ids[i])
 		for was < len(f.ids) && compareFolded(f.ids[was], ids[i]) < 0 {
@@ -150,13 +151,13 @@ func (f *Finder) take(ids []string, document func(i int) search.Document) {
 // compareFolded compares ids as a Catalog sorts them.
 func compareFolded(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }
 
-// markOfDocument tells what a document says beside its id from what others say.
+// markOfDocument returns a digest of a document without its id.
 func markOfDocument(seed maphash.Seed, d *search.Document, id string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	text := func(s string) {
 		h.WriteString(s)
-		h.WriteByte(0xff) // which is in no text
+		h.WriteByte(0xff) // this byte occurs in no text
 	}
 	text(d.Name[len(id):])
 	text(d.Description)
@@ -172,8 +173,8 @@ func markOfDocument(seed maphash.Seed, d *search.Document, id string) uint64 {
 // isFindable reports whether some chat may find a pack.
 func isFindable(p *packs.Pack) bool { return p.Valid && p.ShadowedBy == "" && address.IsOffered(p) }
 
-// toolNames are those of a pack's tools; without load, those that can be had
-// without a look at its files.
+// toolNames returns the names of a pack's tools; without load, those that are known
+// without reading its files.
 func (f *Finder) toolNames(p *packs.Pack, load bool) []string {
 	if load {
 		if set, _, err := f.files.Offered(p); err == nil && set != nil {
@@ -197,13 +198,12 @@ func (f *Finder) toolNames(p *packs.Pack, load bool) []string {
 	return names
 }
 
-// Ready makes what the next query goes by, and reads the names of tools for it, one
-// step at a time: it reports whether it did something, and then there may be more to
-// do. It is for whoever has nothing better to do, and can have from one moment to the
-// next. When ctx ends, it leaves off.
+// Ready prepares for the next query, and reads the names of tools, one step at a
+// time. It reports whether it did something, and then there may be more to do. Call
+// it when nothing else needs to be done. It stops early if ctx ends.
 func (f *Finder) Ready(ctx context.Context) (did bool) { return f.ready(ctx, maxNaming) }
 
-// ready is Ready that reads so many bytes in a step.
+// ready is Ready with this many bytes in a step.
 func (f *Finder) ready(ctx context.Context, max int) (did bool) {
 	now := f.catalog(ctx)
 	all := now.All()
@@ -216,7 +216,7 @@ func (f *Finder) ready(ctx context.Context, max int) (did bool) {
 	did = f.files.Name(ctx, func(yield func(*packs.Pack) bool) {
 		for ; next < len(all); next++ {
 			if isFindable(all[next]) && !yield(all[next]) {
-				return // it was not taken
+				return // this pack was not read
 			}
 		}
 	}, max)

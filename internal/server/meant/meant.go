@@ -1,8 +1,8 @@
-// Package meant says what was probably meant by a command of a pack that names no program:
-// a file of the pack without "./", a command line in place of one program, a script in
-// the workspace.
+// Package meant guesses what was meant by a command of a pack that names no program:
+// a file of the pack without "./", a command line in place of one program, or a
+// script in the workspace.
 //
-// It changes no command and starts nothing: its words are the hint of an error.
+// It changes no command and starts nothing: its guess is the hint of an error.
 package meant
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
-// A Command is a command that could not be found, and where it may be.
+// A Command is a command that could not be found, and the places where it may be.
 type Command struct {
 	Pack      *packs.Pack
 	Workspace *workspace.Workspace
@@ -29,8 +29,8 @@ type Command struct {
 	Args      []string
 }
 
-// Explain explains the error of a command that names no program, or a folder, and says how
-// what was probably meant is written; nil when it has nothing to say.
+// Explain explains the error of a command that names no program, or names a folder,
+// and says how to write what was probably meant. It returns nil if it has no guess.
 func (m Command) Explain(err error) *toolerr.Error {
 	hint := ""
 	if e, ok := errors.AsType[*program.NotFoundError](err); ok && e.NeededBy == "" {
@@ -87,12 +87,12 @@ func (m Command) command() string {
 	return fmt.Sprintf("command takes one program and no arguments: call again with %s.", spelledCall(program, args))
 }
 
-// isVariable reports whether a text is the name of a variable, as shells have them.
+// isVariable reports whether a text is a valid name of a shell variable.
 func isVariable(name string) bool {
 	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// spelledCall is how a command is written, as JSON.
+// spelledCall returns a command as it is written in a call, as JSON.
 func spelledCall(program string, args []string) string {
 	if args == nil {
 		args = []string{}
@@ -107,7 +107,7 @@ func spelledCall(program string, args []string) string {
 	return strings.Trim(string(text), "{}")
 }
 
-// ofPack is how the file of a pack is called as a program; empty when the pack has
+// ofPack returns how to call a file of the pack as a program; empty if the pack has
 // no such file.
 func ofPack(pack *packs.Pack, name string) string {
 	rel := strings.TrimPrefix(name, "./")
@@ -125,8 +125,8 @@ func ofPack(pack *packs.Pack, name string) string {
 	return "./" + rel
 }
 
-// inScripts is how a file in the pack's folder scripts, where most have their
-// programs, is called by its name alone; empty when there is none.
+// inScripts returns how to call a file that is in the pack's folder scripts, where
+// most programs are, and was named without it; empty if there is none.
 func inScripts(pack *packs.Pack, name string) string {
 	if strings.ContainsAny(strings.TrimPrefix(name, "./"), `/\`) {
 		return ""
@@ -134,8 +134,8 @@ func inScripts(pack *packs.Pack, name string) string {
 	return ofPack(pack, "scripts/"+strings.TrimPrefix(name, "./"))
 }
 
-// ofFolder says what can be run in a folder of the pack that is named as a
-// program; empty when it is none.
+// ofFolder says what can be run in a folder of the pack that was named as a program;
+// empty if it is not a folder.
 func ofFolder(pack *packs.Pack, name string) string {
 	rel := strings.Trim(strings.TrimPrefix(name, "./"), "/")
 	if rel == "" || path.IsAbs(name) {
@@ -159,8 +159,8 @@ func ofFolder(pack *packs.Pack, name string) string {
 	return is + ", and no program: name a file."
 }
 
-// ofWorkspace says how a script that an earlier run made is run: programs are not
-// looked for in a workspace, whose files every run can change.
+// ofWorkspace says how to run a script that an earlier run made: programs are not
+// looked up in a workspace, whose files every run can change.
 func ofWorkspace(w *workspace.Workspace, name string, args []string) string {
 	rel := strings.TrimPrefix(name, "./")
 	dir, err := w.Open()

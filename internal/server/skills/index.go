@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
 
-// ManifestFile is where readers of an older shape find the files of a skill.
+// ManifestFile is where clients that know the older form find the files of a skill.
 const ManifestFile = "_manifest"
 
 type skillIndex struct {
@@ -35,8 +35,8 @@ type manifestItem struct {
 	Hash string `json:"hash"`
 }
 
-// Index makes the discovery index of these packs, as it is written to JSON. What is no
-// skill when it is looked at is left out.
+// Index returns the discovery index of these packs, to be encoded as JSON. It leaves
+// out packs that turn out not to be skills.
 func (s *Skills) Index(ctx context.Context, of []*packs.Pack) (any, error) {
 	out := &skillIndex{Schema: "https://schemas.agentskills.io/discovery/0.2.0/schema.json", Skills: []indexEntry{}}
 	for _, p := range of {
@@ -62,8 +62,8 @@ func (s *Skills) Index(ctx context.Context, of []*packs.Pack) (any, error) {
 	return out, nil
 }
 
-// Manifest makes the manifest of a skill, as it is written to JSON: its files, for readers
-// of an older shape.
+// Manifest returns the manifest of a skill, to be encoded as JSON: its files, for
+// clients that know the older form.
 func (s *Skills) Manifest(ctx context.Context, p *packs.Pack) (any, error) {
 	tree, err := s.tree(ctx, p)
 	if err != nil {

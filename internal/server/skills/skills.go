@@ -1,8 +1,8 @@
-// Package skills makes what the Skills extension of MCP, SEP-2640, gives of packs: the
-// entry of a skill, pages of them, the discovery index, and the manifest of one.
+// Package skills makes the data of the Skills extension of MCP, SEP-2640: the entry
+// of a skill, pages of entries, the discovery index, and a skill's manifest.
 //
-// It answers no request, and does not decide which packs may be shown: its caller passes
-// those.
+// It answers no requests, and does not decide which packs may be shown: its caller
+// passes those.
 package skills
 
 import (
@@ -25,28 +25,28 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolresult"
 )
 
-// Options are what skills are made with. All of it is required.
+// Options configure Skills. All of them are required.
 type Options struct {
 	Digests     *packfs.DigestCache
 	Frontmatter int                     // bytes of a skill's frontmatter
-	Describe    func(string) string     // makes a description fit to be shown
-	KeepsOut    func(*packs.Pack) error // says why nothing of a pack is given; nil when something is
+	Describe    func(string) string     // makes a description safe to show
+	KeepsOut    func(*packs.Pack) error // returns why nothing of a pack may be given, or nil
 	Logger      *slog.Logger
 }
 
-// Skills makes skills of packs. It is safe for concurrent use.
+// Skills makes the data of skills from packs. It is safe for concurrent use.
 type Skills struct {
 	o Options
 
 	mu   sync.Mutex
-	told map[string]bool // :: folder of a pack → the log says why it is no skill
+	told map[string]bool // :: folder of a pack → the log already says why it is not a skill
 }
 
-// New returns what makes skills of packs.
+// New returns Skills with these options.
 func New(o Options) *Skills { return &Skills{o: o} }
 
-// What a skill may hold, by the extension. maxNames bounds what is looked
-// at to find that out: folders count, too.
+// The limits of a skill, by the extension. maxNames bounds what is looked at to check
+// them: folders count too.
 const (
 	maxFiles = 512
 	maxBytes = 16 << 20
@@ -71,9 +71,9 @@ type file struct {
 	Size   int64  `json:"size"`
 }
 
-// Page makes the entries of a page of skills, of those whose documents have URIs behind
-// after. The packs are sorted by these. The last URI is empty if no page follows. What is
-// no skill when it is looked at is left out.
+// Page returns the entries of a page of skills, starting after the URI after. The
+// packs must be sorted by the URIs of their documents. The last URI is empty if no
+// page follows. Page leaves out packs that turn out not to be skills.
 func (s *Skills) Page(ctx context.Context, of []*packs.Pack, after string) (entries []json.RawMessage, last string, err error) {
 	entries = []json.RawMessage{}
 	size := 0
@@ -103,8 +103,7 @@ func (s *Skills) Page(ctx context.Context, of []*packs.Pack, after string) (entr
 	return entries, "", nil
 }
 
-// LeftOut says in the log, once for each pack, why a pack is not among the
-// skills.
+// LeftOut logs, once for each pack, why it is not among the skills.
 func (s *Skills) LeftOut(p *packs.Pack, err error) {
 	s.mu.Lock()
 	told := s.told[p.Dir]
@@ -118,7 +117,7 @@ func (s *Skills) LeftOut(p *packs.Pack, err error) {
 	}
 }
 
-// At returns the skill whose document has this URI; nil when there is none.
+// At returns the skill whose document has this URI; nil if there is none.
 func At(catalog *packs.Catalog, uri string) *packs.Pack {
 	u, ok := address.Parse(uri)
 	if !ok || u.Scheme != address.SchemeSkill || path.Base(u.Path) != address.SkillFile {
@@ -132,18 +131,18 @@ func At(catalog *packs.Catalog, uri string) *packs.Pack {
 	return nil
 }
 
-// errNoSkill says that a pack is none by the extension, whatever it seemed to be
-// when it was found.
+// errNoSkill says that a pack is not a skill by the extension, although it looked
+// like one when it was found.
 var errNoSkill = errors.New("the pack is not a skill")
 
-// IsNone reports whether an error says that, or that the pack is larger than
+// IsNone reports whether an error says that a pack is not a skill, or is larger than
 // a skill may be.
 func IsNone(err error) bool {
 	_, tooLarge := errors.AsType[*packfs.TooLargeError](err)
 	return tooLarge || errors.Is(err, errNoSkill)
 }
 
-// Entry makes the entry of one skill from its bytes as they are now.
+// Entry makes the entry of one skill from its current bytes.
 func (s *Skills) Entry(ctx context.Context, p *packs.Pack) (json.RawMessage, error) {
 	tree, err := s.tree(ctx, p)
 	if err != nil {
@@ -160,7 +159,7 @@ func (s *Skills) Entry(ctx context.Context, p *packs.Pack) (json.RawMessage, err
 	return toolresult.JSON(e)
 }
 
-// tree digests a skill, and no more of it than a skill may have.
+// tree digests a skill, up to the limits of a skill.
 func (s *Skills) tree(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) {
 	if err := s.o.KeepsOut(p); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoSkill, err)
@@ -178,7 +177,7 @@ func (s *Skills) tree(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) 
 		return nil, &packfs.TooLargeError{Size: int64(n), Limit: maxFiles, Unit: "files"}
 	}
 	for _, f := range tree.Files {
-		// A manifest has every file, and every file of it can be read.
+		// A manifest must have every file, and every file in it must be readable.
 		if u, ok := address.Parse(address.OfPack(p, f.Path)); !ok || u.Path != path.Join(p.ID, f.Path) {
 			return nil, fmt.Errorf("the file %q cannot have a URI: %w", safetext.Line(f.Path), errNoSkill)
 		}
@@ -186,7 +185,7 @@ func (s *Skills) tree(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) 
 	return tree, nil
 }
 
-// frontmatter returns what the document says of itself now.
+// frontmatter returns the document's current frontmatter as JSON.
 func (s *Skills) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage, error) {
 	file, ok := tree.File(address.SkillFile)
 	if !ok {
@@ -201,7 +200,8 @@ func (s *Skills) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage,
 	if err != nil {
 		return nil, err
 	}
-	// Bounded as when the packs were found: it may be another document since.
+	// With the same bound as when the packs were found: the document may have
+	// changed.
 	doc, problems := frontmatter.Inspect(address.SkillFile, page.Data, s.o.Frontmatter)
 	if doc == nil || doc.Name != p.Name || !address.IsVerbatim(problems) {
 		return nil, fmt.Errorf("its frontmatter is no longer what it was: %w", errNoSkill)
@@ -213,8 +213,8 @@ func (s *Skills) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage,
 	return matter, nil
 }
 
-// harmless reports whether nothing in a frontmatter has to be escaped before it
-// is shown. The extension wants it exactly, and clients give it to models unasked.
+// harmless reports whether a frontmatter needs no escaping before it is shown. The
+// extension requires it verbatim, and clients pass it to models without a question.
 func harmless(matter json.RawMessage) bool {
 	var v any
 	if json.Unmarshal(matter, &v) != nil {
@@ -243,7 +243,7 @@ func harmless(matter json.RawMessage) bool {
 // characters, by the rules of Agent Skills.
 const maxDescription = 1024
 
-// listable says why a skill that can be had is not listed; nil when it is.
+// listable returns why an existing skill is not listed; nil if it is.
 func listable(p *packs.Pack) error {
 	if n := utf8.RuneCountInString(p.Description); n > maxDescription {
 		return fmt.Errorf("its description has %d characters, and Agent Skills allow %d", n, maxDescription)

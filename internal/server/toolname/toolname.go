@@ -1,7 +1,7 @@
-// Package toolname has the rules for names of tools: how the base tools and a pack's tools
-// are listed, and what clients make of a name before they pass it on.
+// Package toolname has the rules for names of tools: how the base tools and a pack's
+// tools are listed, and how clients change a name before they pass it on.
 //
-// It does not know which tools there are: its caller says which names are taken.
+// It does not know which tools exist: its caller says which names are taken.
 package toolname
 
 import (
@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// maxName is the longest name of a pack's tool, in characters: clients add a
-// server name of their own and cut or drop what is longer than 60.
+// maxName is the longest name of a pack's tool, in characters: clients add a server
+// name of their own, and cut or drop names longer than 60.
 const maxName = 40
 
-// Prefix begins the names of the base tools. The specification has a dot
-// after it; one dot makes Claude Desktop refuse every tool of a server, so it
-// is an underscore unless the configuration says otherwise.
+// Prefix begins the names of the base tools. The specification has a dot after it. A
+// single dot makes Claude Desktop refuse every tool of a server, so it is an
+// underscore unless the configuration says otherwise.
 const (
 	Prefix       = "capability_packs_"
 	dottedPrefix = "capability_packs."
 )
 
-// Plain returns the name that a base tool is known by in this program.
+// Plain returns the name of a base tool that this program uses internally.
 func Plain(name string) string {
 	if rest, ok := strings.CutPrefix(name, dottedPrefix); ok {
 		return Prefix + rest
@@ -40,20 +40,20 @@ func Exposed(plain string, dotted bool) string {
 	return plain
 }
 
-// OfPack is the listed name of a pack's tool: PACK__TOOL, at most 40
-// characters. taken reports whether a name is used already, ignoring letter
-// case and the difference between ".", "-" and "_", as some clients do; the
-// later of two such names gets a hash.
+// OfPack returns the listed name of a pack's tool: PACK__TOOL, at most 40 characters.
+// taken reports whether a name is already used, ignoring letter case and the
+// difference between ".", "-" and "_", as some clients do. The later of two such
+// names gets a hash.
 func OfPack(packID, tool string, taken func(folded string) bool) string {
 	pack := packID[strings.LastIndexByte(packID, '/')+1:]
 	return Short(pack+"__"+tool, packID+"\x00"+tool, taken)
 }
 
-// Short is a name of at most 40 characters that is not taken and does not
-// read as one of our own: with a hash of what it names where it has to be
-// another one.
+// Short returns a name of at most 40 characters that is not taken and does not look
+// like one of our own. If the name has to be changed for that, it gets a hash of what
+// it names.
 func Short(name, of string, taken func(folded string) bool) string {
-	// A client may draw two underscores together.
+	// Some clients join two underscores.
 	if strings.HasPrefix(strings.ReplaceAll(Fold(name), "_", ""), strings.ReplaceAll(Prefix, "_", "")) {
 		name = "pack_" + name
 	}
@@ -72,28 +72,28 @@ func Short(name, of string, taken func(folded string) bool) string {
 			return short
 		}
 	}
-	return hash[:maxName] // two tools with equal hashes: cannot be
+	return hash[:maxName] // two tools with the same hash: impossible
 }
 
-// Hash tells names apart that would be the same.
+// Hash distinguishes names that would otherwise be the same.
 func Hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
 }
 
-// Fold maps names that a client may take for the same to the same text.
+// Fold maps names that a client may confuse to the same text.
 func Fold(name string) string {
 	return strings.NewReplacer(".", "_", "-", "_").Replace(strings.ToLower(name))
 }
 
-// ownNames are what clients usually call this server.
+// ownNames are the names that clients usually give this server.
 var ownNames = [...]string{"mcp", "packs-mcp", "packs_mcp"}
 
-// WithoutPrefix yields what is left of a name when what clients put before names
-// is taken off, the longest first: "mcp__packs__git__status" has packs__git__status,
-// git__status and status. certain is false where a single "_" or "-" ends the
-// prefix, which names have inside, too; but not behind what clients usually call this
-// server, as in packs-mcp_status.
+// WithoutPrefix yields what remains of a name after removing a client's prefix, the
+// longest first: "mcp__packs__git__status" gives packs__git__status, git__status and
+// status. certain is false if the prefix ends in a single "_" or "-", which also
+// occur inside names, unless the prefix is a usual name of this server, as in
+// packs-mcp_status.
 func WithoutPrefix(name string) iter.Seq2[string, bool] {
 	ours := IsOurs(name)
 	return func(yield func(rest string, certain bool) bool) {
@@ -107,7 +107,7 @@ func WithoutPrefix(name string) iter.Seq2[string, bool] {
 	}
 }
 
-// IsOurs reports whether a name begins with what clients usually call this server.
+// IsOurs reports whether a name begins with a usual name of this server.
 func IsOurs(name string) bool {
 	lower := strings.ToLower(name)
 	return slices.ContainsFunc(ownNames[:], func(own string) bool {
@@ -116,8 +116,8 @@ func IsOurs(name string) bool {
 	})
 }
 
-// isOnlyOurs reports whether a prefix with its separator is nothing but what clients
-// usually call this server: "packs-mcp_", "mcp_packs-mcp_".
+// isOnlyOurs reports whether a prefix with its separator consists only of usual names
+// of this server: "packs-mcp_", "mcp_packs-mcp_".
 func isOnlyOurs(prefix string) bool {
 	lower := strings.TrimPrefix(strings.ToLower(prefix), "mcp_")
 	return slices.ContainsFunc(ownNames[1:], func(own string) bool { return lower == own+"_" || lower == own+"-" })

@@ -1,7 +1,7 @@
-// Package toolresult writes what a tool returns as the result of a call: structured, and as
-// text with the same JSON for clients that read only that.
+// Package toolresult writes what a tool returns as the result of a call: structured,
+// and as text with the same JSON for clients that read only text.
 //
-// It does not decide what a client may know of an error; see package toolerr.
+// It does not decide what a client may know about an error; see package toolerr.
 package toolresult
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Success writes what a tool returned. A note becomes a member of it. links reports
-// whether the client knows links to resources in results.
+// Success returns the result for what a tool returned. The note becomes a member of
+// it. links reports whether the client knows links to resources in results.
 func Success(out any, note string, links bool) (*mcp.CallToolResult, error) {
 	if note != "" {
 		out = noted{out, note}
@@ -42,7 +42,7 @@ func Success(out any, note string, links bool) (*mcp.CallToolResult, error) {
 	return result, nil
 }
 
-// A noted result is one with a member "note".
+// A noted result is one with an additional member "note".
 type noted struct {
 	result any
 	note   string
@@ -64,13 +64,13 @@ func (n noted) MarshalJSON() ([]byte, error) {
 	return slices.Concat(note[:len(note)-1], []byte(","), raw[1:]), nil
 }
 
-// Failure writes an error.
+// Failure returns the result for an error.
 func Failure(e *toolerr.Error) *mcp.CallToolResult {
 	result, err := encode(struct {
 		Error *toolerr.Error `json:"error"`
 	}{e})
 	if err != nil {
-		// A schema or a pointer that is not JSON: say the rest.
+		// A schema or a pointer is not JSON: return the rest.
 		return mcp.NewToolResultError(e.Error())
 	}
 	result.IsError = true
@@ -88,13 +88,13 @@ func encode(v any) (*mcp.CallToolResult, error) {
 	}, nil
 }
 
-// JSON returns v as models get it: with as few escapes as are safe to read.
+// JSON returns v in the form for models: with as few escapes as are safe to read.
 func JSON(v any) (json.RawMessage, error) {
-	raw, err := strictjson.Encode(v) // models pay for every \u003c
+	raw, err := strictjson.Encode(v) // each \u003c costs a model several tokens
 	if err != nil {
 		return nil, err
 	}
-	// What came as JSON still has these, which some readers take for the end of a line.
+	// Embedded JSON may still have these, which some readers take for line ends.
 	for from, to := range map[string]string{"\u2028": `\u2028`, "\u2029": `\u2029`} {
 		if bytes.Contains(raw, []byte(from)) {
 			raw = bytes.ReplaceAll(raw, []byte(from), []byte(to))

@@ -13,23 +13,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// Bounds of what is listed of a workspace.
+// Bounds of a workspace's listing.
 const (
 	maxFiles = 500
 	maxDepth = 8
-	maxKinds = 50 // files that are read to say what kind they are, the newest
+	maxKinds = 50 // the newest files, which are read to find out their kind
 )
 
 // A File is a regular file in one of a chat's workspaces.
 type File struct {
-	Path     string // with slashes, below the workspace; behind its handle, when it is not the first
+	Path     string // with slashes, below the workspace; prefixed with its handle, if it is not the first
 	Size     int64  // bytes
-	MIME     string // empty when nobody looked
+	MIME     string // empty if it was not determined
 	Modified time.Time
 }
 
-// Files lists the regular files of the workspace, the newest first, as many as are
-// listed of one. It is empty if the workspace cannot be opened.
+// Files returns the regular files of the workspace, newest first, up to the bound. It
+// is empty if the workspace cannot be opened.
 func (w *Workspace) Files(ctx context.Context) []File {
 	dir, err := w.Open()
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *Workspace) Files(ctx context.Context) []File {
 	return all
 }
 
-// Files lists the files of all workspaces, those of the first before the others.
+// Files returns the files of all workspaces, those of the first workspace first.
 func (s *Set) Files(ctx context.Context) []File {
 	var all []File
 	for _, w := range s.All() {
@@ -86,8 +86,8 @@ func (s *Set) Files(ctx context.Context) []File {
 	return all
 }
 
-// describe tells about a file; what kind it is only when asked, since that
-// takes reading it.
+// describe returns a file's data. It only determines the kind on request, since that
+// requires reading the file.
 func describe(dir *packfs.Dir, name string, kind bool) (File, error) {
 	f, err := dir.OpenFile(name)
 	if err != nil {

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// maxMore is how many workspaces a chat may have beside its first.
+	// maxMore is how many workspaces a chat may have in addition to its first.
 	maxMore = 32
-	// idle is after how long a workspace that nobody used is forgotten.
+	// idle is how long an unused workspace is remembered.
 	idle = 24 * time.Hour
-	// kept is for how long one that was used does not make room for another.
+	// kept is how long a used workspace does not make room for another.
 	kept = time.Hour
-	// maxMeasured is how many names are looked at to find out how much the
-	// workspaces of a chat hold; more is taken for too much.
+	// maxMeasured is how many names are looked at to measure a chat's workspaces;
+	// more counts as too large.
 	maxMeasured = 100_000
 )
 
-// A Set is the workspaces of one chat. Make one with [NewSet]. It is safe for concurrent
-// use.
+// A Set holds the workspaces of one chat. Make one with [NewSet]. It is safe for
+// concurrent use.
 type Set struct {
 	at    Place
 	first *Workspace // for calls without a handle
 
 	mu     sync.Mutex
-	more   map[string]*Workspace // :: handle → a workspace beside the first
+	more   map[string]*Workspace // :: handle → a further workspace
 	closed bool
 }
 
@@ -45,11 +45,11 @@ func NewSet(at Place) (*Set, error) {
 	return &Set{at: at, first: first}, nil
 }
 
-// First returns the workspace of calls without a handle.
+// First returns the workspace for calls without a handle.
 func (s *Set) First() *Workspace { return s.first }
 
-// Named returns the workspace with a handle; nil when there is none. Of another chat's it
-// knows no more than of one that never was.
+// Named returns the workspace with a handle; nil if there is none. A handle of
+// another chat is treated like one that never existed.
 func (s *Set) Named(handle string) *Workspace {
 	if handle == s.first.Handle {
 		return s.first
@@ -64,8 +64,7 @@ func (s *Set) Named(handle string) *Workspace {
 	return w
 }
 
-// All returns all workspaces: the first, then the others, which are sorted by their
-// handles.
+// All returns all workspaces: the first, then the others, sorted by their handles.
 func (s *Set) All() []*Workspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +76,7 @@ func (s *Set) All() []*Workspace {
 	return slices.Insert(all, 0, s.first)
 }
 
-// Close lets go of all workspaces, and makes no more.
+// Close releases all workspaces, and makes no more.
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -87,7 +86,7 @@ func (s *Set) Close() {
 	}
 }
 
-// forget lets go of those that were not used for long. The caller holds mu.
+// forget releases those that were not used for long. The caller holds mu.
 func (s *Set) forget(now time.Time) {
 	for handle, w := range s.more {
 		if w.using == 0 && now.Sub(w.used) >= idle {
@@ -97,9 +96,9 @@ func (s *Set) forget(now time.Time) {
 	}
 }
 
-// makeRoom lets go of one workspace when there are too many: of one that is kept
-// for a call which was never made, or else of the one that was idle longest. It reports
-// whether there is room. The caller holds mu.
+// makeRoom releases one workspace if there are too many: one that was kept for a call
+// that was never made, or else the one that was idle longest. It reports whether
+// there is room. The caller holds mu.
 func (s *Set) makeRoom(now time.Time) bool {
 	if len(s.more) < maxMore {
 		return true
@@ -122,9 +121,9 @@ func (s *Set) makeRoom(now time.Time) bool {
 	return true
 }
 
-// Keep returns the new workspace that is kept for a call with this digest. A call is
-// prepared several times until its program runs, and made again by its client when a
-// person answers late, and means the same workspace each time.
+// Keep returns the new workspace that is kept for the call with this digest. A call
+// is prepared several times until its program runs, and its client makes it again if
+// a person answers late; it gets the same workspace each time.
 func (s *Set) Keep(call [sha256.Size]byte) (*Workspace, error) {
 	if !s.first.IsOwn {
 		return nil, toolerr.New(toolerr.CodeInvalidArguments, "Leave workspace out.", "the user named one workspace for everything, so there is no new one")
@@ -158,9 +157,9 @@ func (s *Set) Keep(call [sha256.Size]byte) (*Workspace, error) {
 	return w, nil
 }
 
-// Begin takes up a workspace for a program that runs in it, and returns what gives it
-// back. One that was kept for a call is the client's from now on. It is not ok when the
-// workspace was let go meanwhile.
+// Begin takes a workspace into use for a program, and returns the function that ends
+// the use. A workspace that was kept for a call becomes the client's. ok is false if
+// the workspace was released meanwhile.
 func (s *Set) Begin(w *Workspace) (done func(), ok bool) {
 	if w == s.first {
 		return func() {}, true
@@ -180,10 +179,11 @@ func (s *Set) Begin(w *Workspace) (done func(), ok bool) {
 	}, true
 }
 
-// CheckQuota refuses a program that is about to start in a workspace if the workspaces
-// together hold limit bytes, as much as one may hold: handles are no way around
-// limits.workspace. The first has that limit of its own, at the end of each run. It
-// looks at every file, so it is not for each look at a call.
+// CheckQuota refuses a program that is about to start in a workspace if the chat's
+// workspaces together hold limit bytes, as much as one may hold: handles cannot be
+// used to exceed limits.workspace. The first workspace has that limit of its own,
+// checked at the end of each run. CheckQuota looks at every file, so do not call it
+// each time a call is prepared.
 func (s *Set) CheckQuota(w *Workspace, limit int64) error {
 	if w == s.first {
 		return nil
@@ -196,11 +196,11 @@ func (s *Set) CheckQuota(w *Workspace, limit int64) error {
 		}
 		err := filepath.WalkDir(w.Dir, func(_ string, d fs.DirEntry, err error) error {
 			if names++; err != nil && !errors.Is(err, fs.ErrNotExist) || names > maxMeasured {
-				held = limit // what cannot be measured is too much
+				held = limit // what cannot be measured counts as too large
 				return fs.SkipAll
 			}
 			if err != nil {
-				return nil // a program took it away just now
+				return nil // a program removed it just now
 			}
 			if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
 				held += info.Size()

@@ -1,10 +1,10 @@
-// Package workspace has the workspaces of one chat: the folders that its programs write
-// to, under the handles by which a client names them. Each chat begins with one. More
-// are for clients several of whose conversations are one chat, as those of one token
-// are since 2026-07-28.
+// Package workspace has the workspaces of one chat: the folders to which its programs
+// write, and the handles by which a client refers to them. Each chat begins with one.
+// More are for clients that have several conversations in one chat, as with one token
+// since 2026-07-28.
 //
-// It does not decide who may read a workspace, and it does not run anything in one. It
-// does not remove what programs left either: package workspaces does, when it is old.
+// It does not decide who may read a workspace, and it runs nothing in one. It does
+// not remove what programs left either: package workspaces does, once it is old.
 package workspace
 
 import (
@@ -22,31 +22,31 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/workspaces"
 )
 
-// New is the handle that a client gives for a workspace that it does not have yet.
+// New is the handle with which a client asks for a new workspace.
 const New = "new"
 
 // A Place says where workspaces are.
 type Place struct {
-	Each   string // the folder in which each gets a folder of its own
-	Shared string // not empty: the one folder of every chat instead
+	Each   string // the folder in which each workspace gets a folder of its own
+	Shared string // if not empty: the one folder of every chat instead
 }
 
 // A Workspace is a folder that programs write to.
 type Workspace struct {
 	Handle string      // 128 random bits in hexadecimal
 	Dir    string      // absolute folder, without links
-	Folder os.FileInfo // what it is; a run may try to put another in its place
+	Folder os.FileInfo // its identity; a run may try to replace it
 	IsOwn  bool        // made for this chat
 
-	use *workspaces.Use // of one's own folder; else nil
+	use *workspaces.Use // if the folder was made for the chat; otherwise nil
 
-	// Of those beside a chat's first; the set's mu guards them.
-	call  [sha256.Size]byte // the call that it is kept for; zero when a program ran in it
-	using int               // programs that run in it
+	// For workspaces other than a chat's first; guarded by the set's mu.
+	call  [sha256.Size]byte // the call for which it is kept; zero once a program ran in it
+	using int               // how many programs run in it
 	used  time.Time
 }
 
-// open makes a workspace, or, with one of the user's own, a handle for that.
+// open makes a workspace, or, if the user named a folder, a handle for that.
 func (at Place) open() (*Workspace, error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -69,9 +69,9 @@ func (at Place) open() (*Workspace, error) {
 	return w, nil
 }
 
-// find notes which folder the workspace is.
+// find records the workspace's folder and its identity.
 func (w *Workspace) find() error {
-	// Resolved once, so that what a person is shown is where programs run.
+	// Resolve it once, so that programs run exactly where a person is told.
 	resolved, err := filepath.EvalSymlinks(w.Dir)
 	if err != nil {
 		return fmt.Errorf("finding the workspace: %w", err)
@@ -91,7 +91,7 @@ func (w *Workspace) find() error {
 	return nil
 }
 
-// Open opens the workspace, and nothing that was put in its place.
+// Open opens the workspace's own folder, and not one that replaced it.
 func (w *Workspace) Open() (*packfs.Dir, error) {
 	return packfs.OpenSame(w.Dir, w.Folder, packfs.RefuseHardLinks)
 }
@@ -101,11 +101,11 @@ func (w *Workspace) URI(name string) string {
 	return address.URI{Scheme: address.SchemeWorkspace, Path: path.Join(w.Handle, name)}.String()
 }
 
-// leave lets go of a workspace. Its files stay until they are old, since a person may
+// leave releases a workspace. Its files stay until they are old, since a person may
 // want them; an empty folder is removed.
 func (w *Workspace) leave() {
 	if w.use != nil {
-		_ = w.use.Leave() // a lock that stays is removed with the workspace
+		_ = w.use.Leave() // a remaining lock is removed with the workspace
 	}
 }
 
