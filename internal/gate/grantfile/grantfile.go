@@ -2,11 +2,11 @@
 // restart: one file in the state folder, which several servers share, and beside
 // it the key that seals it.
 //
-// The file is for people to read and not to edit: a content that was not written
-// here, with that key, is refused whole. The seal finds an edit, a torn write and
-// a file from elsewhere. It does not stop a program that runs as the user, outside
-// of the sandbox, and reads the key; and an older file that was sealed here is
-// taken for the newest. The package does not judge grants, see package gate.
+// The file is for people to read and not to edit: if its content was not written
+// here, with that key, all of it is refused. The seal detects an edit, a torn write
+// and a file from elsewhere. It does not stop a program that runs as the user, outside
+// of the sandbox, and reads the key. An older file that was sealed here is taken for
+// the newest. The package does not judge grants; see package gate.
 package grantfile
 
 import (
@@ -32,7 +32,7 @@ const (
 	keySize   = 32       // bytes
 )
 
-// ErrFull is returned by [Store.Update] when there would be more grants than are
+// ErrFull is returned by [Store.Update] if there would be more grants than can be
 // kept, of one person or of all, and none of them is void. A person has to revoke
 // some.
 var ErrFull = errors.New("too many grants")
@@ -41,24 +41,24 @@ var ErrFull = errors.New("too many grants")
 // processes.
 type Store struct {
 	file, key private.File
-	people    int // each has an equal part; at least 1
+	people    int // how many share the room equally; at least 1
 
 	mu   sync.Mutex
-	last content // what was read last, while both files look as they did then
+	last content // what was last read; valid while both files are unchanged
 }
 
 var _ grants.Store = (*Store)(nil)
 
-// content is what a good file held.
+// content is what a valid file held.
 type content struct {
 	file, key private.Stamp
-	seal      string // under the key that was there
+	seal      string // made with the key of that time
 	grants    []grants.Grant
 }
 
-// Open returns the Store in the file path; it touches no disk yet. The key is
-// beside it, in a file with the ending ".key". Both, and their folder, are made by
-// the first Update that keeps something.
+// Open returns the Store in the file path. It does not touch the disk. The key is in a
+// file beside it with the suffix ".key". The first Update that stores something creates
+// both, and their folder.
 func Open(path string) *Store {
 	return &Store{
 		file: private.File{Path: path, What: what, Max: maxFile, Guarded: true},
@@ -70,10 +70,10 @@ func Open(path string) *Store {
 	}
 }
 
-// Among returns a Store in the same file that gives each of so many people an
-// equal part of its room, which nobody can lend or take. Less than 2 is none to
-// divide it with. Who has more already, from when they were fewer, keeps that, and
-// gets no more.
+// Among returns a Store for the same file that divides its room equally among this
+// many people, who cannot lend or take room. With fewer than 2 the room is not
+// divided. A person who already has more, from when there were fewer people, keeps it
+// but cannot add.
 func (s *Store) Among(people int) *Store {
 	return &Store{file: s.file, key: s.key, people: max(1, people)}
 }
@@ -81,10 +81,10 @@ func (s *Store) Among(people int) *Store {
 // Path returns the path of the file.
 func (s *Store) Path() string { return s.file.Path }
 
-// Load returns the grants, in the order in which they were given; none when
-// there is no file yet. The result is the caller's own. An error means that
-// nothing is allowed: a [*private.RefusedError] says what is wrong with the file,
-// its key or their folder.
+// Load returns the grants, in the order in which they were given, or none if there is
+// no file yet. The result is the caller's own copy. An error means that nothing is
+// allowed: a [*private.RefusedError] says what is wrong with the file, its key or
+// their folder.
 //
 // It is cheap as long as the file does not change.
 func (s *Store) Load() ([]grants.Grant, error) {
@@ -116,7 +116,7 @@ func (s *Store) read() (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	// The key is looked at after the file: it is made first.
+	// Look at the key after the file, since the key is made first.
 	key, err := s.key.Stat()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return content{}, err
@@ -142,7 +142,7 @@ func (s *Store) read() (content, error) {
 		return content{}, err
 	}
 	if c.seal == s.last.seal {
-		c.grants = s.last.grants // the same content, put in place again
+		c.grants = s.last.grants // the same content, written again
 		return c, nil
 	}
 	c.grants, err = s.parse(data)
@@ -156,22 +156,22 @@ func (s *Store) readKey() ([]byte, private.Stamp, error) {
 	}
 	secret, err := hex.DecodeString(strings.TrimSuffix(string(data), "\n"))
 	if err != nil || len(secret) != keySize {
-		// Not err, which could show a part of the key.
+		// Leave out err, which could show a part of the key.
 		return nil, private.Stamp{}, s.key.Refuse("it is not %d bytes in hexadecimal", keySize)
 	}
 	return secret, stamp, nil
 }
 
-// Update lets change edit the grants and keeps what it returns, whole or not at
-// all, while no other process does the same. When they are too many, or too
-// large, of one person or together, those of the person, or of all, that have been
-// void for longest are forgotten; when that does not help the error is [ErrFull]. With an error nothing changed, unless the disk
-// failed in the very last step; then the change holds, and a power failure may
-// undo it.
+// Update lets change edit the grants and stores what it returns, completely or not at
+// all. No other process updates them meanwhile. If there are too many grants, or they
+// are too large, of one person or together, the void ones of that person or of all
+// are dropped, longest void first. If that does not help, the error is [ErrFull]. If
+// there is an error, nothing changed, unless the disk failed in the very last step;
+// then the change holds, and a power failure may undo it.
 //
-// A grant with facts that are not UTF-8 is an error: they would come back as
-// other facts, and no call would ever be the same. Elsewhere U+FFFD takes the
-// place of what is not.
+// It is an error if a grant has facts that are not UTF-8: they would come back as
+// other facts, and no call would ever match. In other texts, U+FFFD replaces what is
+// not UTF-8.
 func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	return s.file.Lock(func() error {
 		old, err := s.load()
@@ -183,13 +183,13 @@ func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) erro
 			return err
 		}
 		if len(given) == 0 && old.seal == "" {
-			return nil // there is no file, and nothing to keep
+			return nil // there is no file, and nothing to store
 		}
 		if problem := invalid(given); problem != "" {
 			return fmt.Errorf("writing %s: %s", what, problem)
 		}
-		// First the key: whoever is killed in between leaves a key and no grants,
-		// which is nothing allowed and nothing refused.
+		// Write the key first: a process that is killed in between leaves a key and
+		// no grants, so nothing is allowed and nothing is refused.
 		secret, err := s.makeKey()
 		if err != nil {
 			return err
@@ -205,8 +205,7 @@ func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) erro
 	})
 }
 
-// makeKey returns the key, and makes it when there is none. The caller has the
-// lock.
+// makeKey returns the key, and makes it if there is none. The caller holds the lock.
 func (s *Store) makeKey() ([]byte, error) {
 	secret, _, err := s.readKey()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -217,10 +216,10 @@ func (s *Store) makeKey() ([]byte, error) {
 	return secret, s.key.Write([]byte(hex.EncodeToString(secret) + "\n"))
 }
 
-// SetAside moves a file that is refused, and its key, to names of their own in
-// the same folder, so that the next Load finds no grants. It removes nothing. It
-// returns the new paths, none when Load refuses nothing now. What is wrong with
-// the folder it cannot mend, and then it returns what Load does.
+// SetAside renames a file that is refused, and its key, in the same folder, so that
+// the next Load finds no grants. It removes nothing. It returns the new paths, or none
+// if Load refuses nothing now. It cannot repair the folder itself, and then returns
+// the error of Load.
 func (s *Store) SetAside(now time.Time) (moved []string, err error) {
 	err = s.file.Lock(func() error {
 		_, err := s.load()
@@ -231,8 +230,8 @@ func (s *Store) SetAside(now time.Time) (moved []string, err error) {
 		for n := 2; exists(s.file.Path+ending) || exists(s.key.Path+ending); n++ {
 			ending = fmt.Sprintf(".refused-%s-%d", now.UTC().Format("20060102T150405Z"), n)
 		}
-		// First the file: without its key it would be refused once more, and a key
-		// alone is nothing.
+		// Move the file first: without its key it would be refused again, while a key
+		// alone does no harm.
 		for _, path := range []string{s.file.Path, s.key.Path} {
 			if !exists(path) {
 				continue

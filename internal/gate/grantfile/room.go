@@ -6,16 +6,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 )
 
-// An amount is how much of the file some grants take up, or may.
+// An amount is how much of the file some grants use, or may use.
 type amount struct {
 	grants int
 	bytes  int
 }
 
-// whole is the room that there is.
+// whole is all the room.
 var whole = amount{maxGrants, maxFile - frame}
 
-// add adds a line n times; nil is one that is left out.
+// add adds a line n times; nil stands for a line that is left out.
 func (a *amount) add(line []byte, n int) {
 	if line != nil {
 		a.grants += n
@@ -25,9 +25,10 @@ func (a *amount) add(line []byte, n int) {
 
 func (a amount) within(most amount) bool { return a.grants <= most.grants && a.bytes <= most.bytes }
 
-// divide keeps each person's lines within an equal part of the room, by leaving
-// out, as nil, those of the person that have been void for longest. Who is above it
-// and has no more than before is let be: others may revoke theirs meanwhile.
+// divide keeps each person's lines within an equal share of the room. It leaves out
+// (sets to nil) the person's grants that have been void for longest. A person over
+// the share who adds nothing keeps what they have; otherwise others could not revoke
+// theirs.
 func divide(lines [][]byte, given, old []grants.Grant, people int) error {
 	part := amount{max(1, whole.grants/people), whole.bytes / people}
 	used := usedBy(given, lines)
@@ -37,7 +38,7 @@ func divide(lines [][]byte, given, old []grants.Grant, people int) error {
 			lines[i] = nil
 		}
 	}
-	var before map[string]*amount // :: person → what they had; nil until somebody is above their part
+	var before map[string]*amount // :: person → what they had; nil until somebody exceeds their share
 	for person, u := range used {
 		if u.within(part) {
 			continue
@@ -57,7 +58,7 @@ func divide(lines [][]byte, given, old []grants.Grant, people int) error {
 	return nil
 }
 
-// usedBy is what the lines of each person's grants take up.
+// usedBy returns how much the lines of each person's grants use.
 func usedBy(given []grants.Grant, lines [][]byte) map[string]*amount {
 	used := make(map[string]*amount)
 	for i, g := range given {

@@ -47,8 +47,7 @@ func sealOf(key, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// checkSeal returns the seal of data, the content of the file, when it is the
-// right one.
+// checkSeal returns the seal of data, the content of the file, if it is valid.
 func (s *Store) checkSeal(key, data []byte) (string, error) {
 	body, tail := data, []byte(nil)
 	if cut := len(data) - sealSize - len(end); cut > 0 {
@@ -58,7 +57,7 @@ func (s *Store) checkSeal(key, data []byte) (string, error) {
 	if hmac.Equal(tail, []byte(seal+end)) {
 		return seal, nil
 	}
-	// It is refused; what is left is to say why.
+	// The file is refused; find out why.
 	if err := s.file.CheckVersion(data, version); err != nil {
 		return "", err
 	}
@@ -72,7 +71,7 @@ func (s *Store) checkSeal(key, data []byte) (string, error) {
 	}
 }
 
-// parse reads data, whose seal is right.
+// parse reads data, whose seal is valid.
 func (s *Store) parse(data []byte) ([]grants.Grant, error) {
 	var k kept
 	if err := s.file.CheckVersion(data, version); err != nil {
@@ -87,7 +86,7 @@ func (s *Store) parse(data []byte) ([]grants.Grant, error) {
 	return k.Grants, nil
 }
 
-// invalid says why these grants are none that can be kept; empty when they can.
+// invalid returns why these grants cannot be stored; empty if they can.
 func invalid(given []grants.Grant) string {
 	ids := make(map[string]bool, len(given))
 	for i, g := range given {
@@ -108,14 +107,14 @@ func invalid(given []grants.Grant) string {
 	return ""
 }
 
-// inexact reports whether JSON cannot hold a fact as it is.
+// inexact reports whether JSON cannot represent a fact exactly.
 func inexact(f call.Fact) bool {
 	return !utf8.ValidString(f.Name) || slices.ContainsFunc(f.Values, func(v string) bool { return !utf8.ValidString(v) })
 }
 
-// encode returns the file that holds the grants, and its seal. It leaves out the
-// ones that have been void for longest, as many as it takes. old are the grants
-// that the file holds now, and people how many its room is divided among.
+// encode returns the file that holds the grants, and its seal. It leaves out those
+// that have been void for longest, as many as necessary. old are the grants that the
+// file holds now, and people is how many share its room.
 func encode(key []byte, given, old []grants.Grant, people int) (data []byte, seal string, err error) {
 	lines, err := linesOf(given)
 	if err != nil {
@@ -154,7 +153,7 @@ func encode(key []byte, given, old []grants.Grant, people int) (data []byte, sea
 	return b.Bytes(), seal, nil
 }
 
-// linesOf returns the lines of the file, without what is between them.
+// linesOf returns the lines of the file, without separators.
 func linesOf(given []grants.Grant) ([][]byte, error) {
 	lines := make([][]byte, len(given))
 	for i := range given {
@@ -167,7 +166,7 @@ func linesOf(given []grants.Grant) ([][]byte, error) {
 	return lines, nil
 }
 
-// longestVoid returns the places of the void grants, the longest void first.
+// longestVoid returns the indexes of the void grants, longest void first.
 func longestVoid(given []grants.Grant) []int {
 	var places []int
 	for i, g := range given {
@@ -181,9 +180,9 @@ func longestVoid(given []grants.Grant) []int {
 	return places
 }
 
-// visible writes characters that cannot be seen, or that reorder others, as \u
-// escapes: people are told to look at the file, and a pack's text in it must not
-// be able to drive their terminal. In JSON they can only stand in a string.
+// visible writes invisible and reordering characters as \u escapes: people are told
+// to look at the file, and a pack's text in it must not be able to control their
+// terminal. In JSON, such characters only occur in strings.
 func visible(line []byte) []byte {
 	if !bytes.ContainsFunc(line, hidden) {
 		return line
@@ -205,7 +204,7 @@ func visible(line []byte) []byte {
 
 func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
-// clone copies grants, so that nobody's change is seen by anybody else.
+// clone copies grants, so that a caller's changes affect nobody else.
 func clone(given []grants.Grant) []grants.Grant {
 	given = slices.Clone(given)
 	for i := range given {
