@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// A program that runs cannot approve the next one: it reaches neither the keys of
-// running servers, nor the grants, nor the configuration, nor the log.
+// A running program cannot approve the next one: it reaches neither the keys of
+// running servers, nor the grants, the configuration or the log.
 func TestProgramCannotApprove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -53,7 +53,7 @@ true
 				t.Fatalf("there are %q, %v, want one %s", found, err, name)
 			}
 			if name == "audit.jsonl" {
-				continue // which the server writes meanwhile
+				continue // the server writes to it meanwhile
 			}
 			data, err := os.ReadFile(found[0])
 			if err != nil {
@@ -78,8 +78,8 @@ true
 	}
 }
 
-// The same call twice, at once: they share a question, and one answer is for one of
-// them.
+// The same call is made twice at once: the two share a question, and one answer
+// allows one of them.
 func TestSameCallTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, briefly)
@@ -100,7 +100,7 @@ func TestSameCallTwice(t *testing.T) {
 	}
 }
 
-// Whoever changes a file, keeps its size and sets its time back, is found out.
+// A file that was changed with the same size and its old time is noticed.
 func TestTimesSetBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage+"-- p/SKILL.md --\n---\nname: p\ndescription: d\n---\n-- p/tools.json --\n"+`{"tools": [{"name": "go", "command": ["my-tool"]}]}`+"\n")
@@ -128,7 +128,7 @@ func TestTimesSetBack(t *testing.T) {
 	c.asksAgain("the program", callTool, run)
 }
 
-// What nobody knows is filled in by whoever allows the call in a terminal, and
+// An unknown value is filled in by the person who allows the call in a terminal, and
 // shown as a stand-in before.
 func TestFilledIn(t *testing.T) {
 	t.Parallel()
@@ -162,8 +162,8 @@ func TestFilledIn(t *testing.T) {
 	}
 }
 
-// The client's form is filled in while somebody denies in a terminal: what a
-// denial that counted was about never runs.
+// The client's form is filled in while somebody denies in a terminal: if the denial
+// counts, the call never runs.
 func TestFormAndDenial(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -181,7 +181,7 @@ func TestFormAndDenial(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { _, denying = s.Decide(t.Context(), control.Decision{Code: code, Decision: "deny"}) })
 		wg.Go(func() {
-			_, _ = s.Pending(t.Context()) // which takes about as long
+			_, _ = s.Pending(t.Context()) // this takes about as long
 			close(now)
 		})
 		wg.Wait()

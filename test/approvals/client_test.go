@@ -27,7 +27,7 @@ const (
 	execTool = "capability_packs_exec_best_effort"
 )
 
-// A client started a server of its own, and speaks raw JSON with it.
+// A client started its own server, and speaks raw JSON with it.
 type client struct {
 	w      *world
 	cmd    *exec.Cmd
@@ -43,15 +43,15 @@ type client struct {
 	answer  answerer // nil: it cannot ask
 	asked   []string
 	notes   []object
-	forms   []any           // the ids of the questions
+	forms   []any           // the ids of the open questions
 	lines   strings.Builder // everything that came
 }
 
-// An answerer is the person in front of the client: it gets the question and
-// returns the result, or nil for never.
+// An answerer is the person in front of the client: it gets the question and returns
+// the result, or nil if they never answer.
 type answerer func(question string) object
 
-// choose always chooses the same.
+// choose returns a person who always makes the same choice.
 func choose(decision string) answerer {
 	return func(string) object { return accept(decision) }
 }
@@ -60,7 +60,7 @@ func accept(decision string) object {
 	return object{"action": "accept", "content": object{"decision": decision}}
 }
 
-// mute can ask, and nobody answers.
+// mute is a person who never answers, at a client that can ask.
 func mute(string) object { return nil }
 
 // connect starts a server for a client of the older era. A nil answerer is a
@@ -105,7 +105,7 @@ func (w *world) start(answer answerer, flags ...string) *client {
 	reading := make(chan struct{})
 	go func() { c.read(out); close(reading) }()
 	go func() {
-		_ = c.cmd.Wait() // how it ended is in ProcessState
+		_ = c.cmd.Wait() // ProcessState has the result
 		_ = pipe.Close()
 		<-reading
 		close(c.ended)
@@ -114,8 +114,8 @@ func (w *world) start(answer answerer, flags ...string) *client {
 	return c
 }
 
-// close ends the session as clients do, and looks at how the server ended. It
-// may be called again.
+// close ends the session as clients do, and checks how the server ended. It may be
+// called again.
 func (c *client) close() {
 	c.w.t.Helper()
 	_ = c.in.Close()
@@ -176,7 +176,7 @@ func (c *client) read(out io.Reader) {
 	}
 }
 
-// send writes a message. A server that was killed does not take it.
+// send writes a message. If the server was killed, the message is lost.
 func (c *client) send(m object) {
 	m["jsonrpc"] = "2.0"
 	line, err := json.Marshal(m)
@@ -187,7 +187,7 @@ func (c *client) send(m object) {
 	_, _ = c.in.Write(append(line, '\n'))
 }
 
-// A request is one that may not have its reply yet.
+// A request may still wait for its reply.
 type request struct {
 	c     *client
 	id    int
@@ -224,7 +224,7 @@ func (c *client) beginTool(name string, args object) *request {
 	return c.begin("tools/call", object{"name": name, "arguments": args})
 }
 
-// wait returns the reply; nil when the server ended without one.
+// wait returns the reply; nil if the server ended without one.
 func (r *request) wait() object {
 	r.c.w.t.Helper()
 	select {
@@ -253,7 +253,7 @@ func (c *client) request(method string, params object) object {
 	return result
 }
 
-// An outcome is what a call of a tool came to.
+// An outcome is the result of a tool call.
 type outcome struct {
 	t       *testing.T
 	result  object
@@ -263,7 +263,7 @@ type outcome struct {
 	message string // of the error, and its hint
 }
 
-// outcome waits for a call of a tool.
+// outcome waits for the result of a tool call.
 func (r *request) outcome() *outcome {
 	r.c.w.t.Helper()
 	reply := r.wait()
@@ -307,7 +307,7 @@ func greet(who string) (string, object) {
 	return callTool, object{"pack_id": "triage", "tool": "greet", "arguments": object{"who": who}}
 }
 
-// want checks how a call ended: with this code of an error, or well when it is
+// want checks how a call ended: with this error code, or without an error if code is
 // empty, and with all of these words in its message or result.
 func (o *outcome) want(code string, words ...string) *outcome {
 	o.t.Helper()
@@ -322,15 +322,15 @@ func (o *outcome) want(code string, words ...string) *outcome {
 	return o
 }
 
-// approvalCode is the one that an error names.
+// approvalCode returns the code that an error names.
 func (o *outcome) approvalCode() string {
 	e, _ := o.content["error"].(object)
 	code, _ := e["approval_code"].(string)
 	return code
 }
 
-// enable enables the tools of triage, which a person allows in the client, or by
-// the command when the client cannot ask.
+// enable enables the tools of triage. A person allows that in the client, or by the
+// command if the client cannot ask.
 func (c *client) enable(pack string) {
 	c.w.t.Helper()
 	if c.answer == nil {
@@ -340,9 +340,9 @@ func (c *client) enable(pack string) {
 	c.tool(enable, object{"pack_id": pack}).want("")
 }
 
-// approved makes a call that a person allows by the command. On a busy machine
-// the command may take longer than the call waits; the same call is then made
-// again, as the model is told to.
+// approved makes a call that a person allows by the command. On a busy machine the
+// command may take longer than the call waits; then the same call is made again, as
+// the model is told to do.
 func (c *client) approved(name string, args object) *outcome {
 	c.w.t.Helper()
 	r := c.beginTool(name, args)
@@ -360,7 +360,7 @@ func (c *client) answers(a answerer) {
 	c.answer = a
 }
 
-// questions returns those since the last time.
+// questions returns the questions since the last call.
 func (c *client) questions() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,21 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RP-04: somebody exchanges the script as fast as they can while approved calls
-// run. Each prints what was approved, or is refused; what was not approved never
-// runs.
+// RP-04: the script is exchanged as fast as possible while approved calls run. Each
+// run prints what was approved, or is refused; what was not approved never runs.
 func TestExchangedScript(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
-	w.damaged = true // refusals after the answer are no denials in the log
+	w.damaged = true // refusals after the answer are not denials in the log
 	good := filepath.Join(w.packs, "triage", "scripts", "greet.sh")
 	evil := filepath.Join(w.root, "evil.sh")
 	w.put("evil.sh", "#!/bin/sh\n: >\"$PACKS_WORKSPACE/evil\"\necho evil\n")
 	c := w.connect(choose("once"))
 	c.enable("triage")
 	c.tool(greet("Ada")).want("", "hello Ada")
-	// The question says by a digest which bytes it is about: this person allows
-	// what they know.
+	// The question says by a digest which bytes it is about: this person allows only
+	// the bytes that they know.
 	known := digestIn(c.questions()[1])
 	if known == "" {
 		t.Fatal("the question has no digest")
@@ -73,7 +72,7 @@ func TestExchangedScript(t *testing.T) {
 	t.Logf("the calls ended with %v", count)
 }
 
-// digestIn is the pack's digest that a question names.
+// digestIn returns the pack's digest in a question.
 func digestIn(question string) string {
 	for line := range strings.Lines(question) {
 		if digest, ok := strings.CutPrefix(strings.TrimSpace(line), "▸ digest: "); ok {

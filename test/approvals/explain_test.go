@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Runs that were really refused something are explained from the log alone, with
-// the line that allows it, or that nothing does.
+// Runs that were really refused something are explained from the log alone, with the
+// line that allows it, or with the statement that nothing does.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.Replace(triage, `{"tools": [`, `{"tools": [
@@ -45,7 +45,7 @@ func TestExplain(t *testing.T) {
 	for _, tc := range []struct {
 		name, tool, arg  string
 		path, why, allow string // words
-		none             bool   // holds where nothing is confined, too
+		none             bool   // this also holds if nothing confines
 	}{
 		{name: "a key", tool: "cat", arg: ssh, path: ssh, why: "could not see this", allow: "read: [" + ssh + "]"},
 		{name: "our own files", tool: "cat", arg: w.log(), path: w.log(), why: "packs-mcp's own"},
@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 	w.fails(1, "has no run", "sandbox", "explain", "run-NONE")
 	w.fails(2, "sandbox explain takes no more than 1", "sandbox", "explain", "a", "b")
 
-	// What it says is true: with the line it gives, the run goes well.
+	// The explanation is true: with the line that it gives, the run succeeds.
 	c.close()
 	r, _ := explain(runs[0])
 	w.put("home/config.yaml", r.Findings[0].Allow+"\n")
@@ -102,8 +102,8 @@ func TestExplain(t *testing.T) {
 	c.tool(callTool, object{"pack_id": "triage", "tool": "cat", "arguments": object{"f": ssh}}).want("", "not for you")
 }
 
-// A program can name any path. What no run should get is not proposed, and what is
-// proposed means in YAML what it says.
+// A program can name any path. Paths that no run should get are not proposed, and
+// what is proposed is correct YAML.
 func TestExplainProposesNothingRash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.NewReplacer("-- triage/", "-- null/", "name: triage", `name: "null"`).Replace(triage))

@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// limit sets the largest size of the files that a server writes, which is as good
-// as a full disk.
+// limit sets the largest size of the files that a server writes, which acts like a
+// full disk.
 func (c *client) limit(bytes uint64) {
 	c.w.t.Helper()
 	var now unix.Rlimit
@@ -27,8 +27,8 @@ func (c *client) limit(bytes uint64) {
 	}
 }
 
-// With a full disk under the log nothing happens, whoever allowed it: a rule, a
-// grant, the client, the terminal. It goes on when there is room again.
+// If the log's disk is full, nothing happens, whoever allowed it: a rule, a grant,
+// the client, the terminal. Once there is room, everything works again.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -64,16 +64,16 @@ func TestFullDisk(t *testing.T) {
 	if got := w.ok("approvals", "grants", "--json"); got != grants {
 		t.Errorf("the grants became %s with a full disk", got)
 	}
-	w.ok("audit", "verify") // a torn line is no change
+	w.ok("audit", "verify") // a torn line does not count as a change
 
 	c.limit(unix.RLIM_INFINITY)
 	c.tool(greet("Ada")).want("", "hello Ada")
 	c.tool(triageTool("look")).want("", "looked")
 	c.answers(choose("deny"))
-	c.tool(triageTool("send")).want("denied", "chose to deny") // what was not in the log holds for nothing
+	c.tool(triageTool("send")).want("denied", "chose to deny") // what was not logged does not count
 	c.tool(echo("keep")).want("denied", "chose to deny")
 
-	// The room may also end behind the decision, or behind the start of the run.
+	// The room may also run out after the decision, or after the start of the run.
 	c.answers(choose("once"))
 	for room := uint64(200); room < 3000; room += 400 {
 		info, err := os.Stat(w.log())

@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// When the client's connection has ended while a call waits, an answer starts
-// nothing unless the person says that it is to run all the same.
+// If the client's connection has ended while a call waits, an answer starts nothing
+// unless the person says that it should run anyway.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	for _, anyway := range []bool{false, true} {

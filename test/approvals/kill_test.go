@@ -22,16 +22,16 @@ import (
 type said struct {
 	mu   sync.Mutex
 	runs []string // that ended
-	keep []string // commands that were allowed for always
+	keep []string // commands that were always allowed
 }
 
-// Servers are killed at random moments of their work, while others go on.
-// APPROVALS_KILLS is how often.
+// Servers are killed at random moments of their work, while others continue.
+// APPROVALS_KILLS sets how often.
 func TestKilledServers(t *testing.T) {
 	const slots = 3
 	kills := number(t, "APPROVALS_KILLS", 20)
 	w := newWorld(t, triage)
-	w.damaged = true // a torn line may be there, and calls without a reply are denied
+	w.damaged = true // there may be a torn line, and calls without a reply are denied
 	w.put("home/config.yaml", busyRules)
 	s := new(said)
 	tickets := make(chan int, kills)
@@ -101,7 +101,7 @@ func TestKilledServers(t *testing.T) {
 		t.Errorf("a command has two grants: %q", words)
 	}
 
-	// What is left of dead servers is swept, and the next one starts and works.
+	// What dead servers left behind is removed, and the next one starts and works.
 	announced := func() int {
 		all, err := filepath.Glob(filepath.Join(w.home, "run", "*.json"))
 		if err != nil {
@@ -122,7 +122,7 @@ func TestKilledServers(t *testing.T) {
 			t.Errorf("a kept command asks: %q", got)
 		}
 	}
-	// A file that was not finished is in nobody's way.
+	// An unfinished file does not disturb anybody.
 	c.answers(choose("always"))
 	c.tool(echo("keep-after")).want("")
 	if words, _ := w.keptWords(); !slices.Contains(words, "keep-after") {
@@ -183,7 +183,7 @@ func (w *world) loadAndKill(round int, s *said) {
 			}
 		}
 	}()
-	// So many replies, and then so many rounds of this loop, is the moment.
+	// The moment: after a random number of replies and of rounds of this loop.
 	wait := rand.N(len(calls) + 1)
 	if early {
 		wait = 0

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// sly is a pack with a tool that works on the project and does what it likes.
+// sly is a pack with a tool that works on the project and runs any script.
 const sly = `
 -- sly/SKILL.md --
 ---
@@ -27,8 +27,8 @@ description: Works on a project.
 eval "$1"
 `
 
-// hostage is what makes the user's next git command run a program: a git folder
-// whose common folder is another, with a configuration of its own.
+// hostage makes the user's next git command run a program: a git folder whose common
+// folder is another one, with its own configuration.
 const hostage = `
 	mkdir -p .git/x
 	for f in objects refs logs; do ln -s ../$f .git/x/$f; done
@@ -36,11 +36,11 @@ const hostage = `
 	echo x >.git/commondir
 `
 
-// A victim is a project in git, with a program that says that it ran.
+// A victim is a project in git, with a program that shows that it ran.
 type victim struct {
 	w            *world
 	dir, program string
-	ran          string // exists when it did
+	ran          string // exists if it ran
 }
 
 func newVictim(t *testing.T, w *world) *victim {
@@ -70,7 +70,7 @@ func (v *victim) git(t *testing.T, args ...string) {
 	}
 }
 
-// unharmed fails when the project has something that was planted, or git runs it.
+// unharmed fails if the project has something that was planted, or if git runs it.
 func (v *victim) unharmed(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{".git/commondir", ".git/x", "CLAUDE.md", ".envrc"} {
@@ -90,7 +90,7 @@ func (v *victim) do(script string) (string, object) {
 	return callTool, object{"pack_id": "sly", "tool": "do", "arguments": object{"script": script}}
 }
 
-// The recipe works when the user follows it: otherwise the tests below show
+// The recipe works if the user follows it: otherwise the tests below would show
 // nothing.
 func TestHostageWorks(t *testing.T) {
 	v := newVictim(t, newWorld(t, sly))
@@ -105,7 +105,7 @@ func TestHostageWorks(t *testing.T) {
 	}
 }
 
-// §9.1: names that an undo would need are taken.
+// §9.1: the names that an undo would need are already taken.
 func TestLayersTakenNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
@@ -127,8 +127,8 @@ func TestLayersTakenNames(t *testing.T) {
 	}
 }
 
-// §9.16: what git's settings name, what the user's own link leads to, and links
-// in the place of folders with protected names.
+// §9.16: files that git's settings name, targets of the user's own links, and links
+// in place of folders with protected names.
 func TestLayersNamedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
@@ -173,7 +173,7 @@ func TestLayersTwoServers(t *testing.T) {
 	w.until("the first run to have started", func() bool { return len(w.runs()) > 0 })
 	id := w.runs()[0]
 	second := b.beginTool(v.do(`cat first; echo 2 >second`))
-	second.outcome().want("", "1") // which it can only read when the first has ended
+	second.outcome().want("", "1") // it can only read this after the first has ended
 	first.outcome().want("")
 	if ends := w.ends(); len(ends) != 2 || ends[0].Run != id {
 		t.Errorf("the runs ended as %+v, want %s first", ends, id)
@@ -187,7 +187,7 @@ func TestLayersTwoServers(t *testing.T) {
 }
 
 // §9.3: the server is killed while the tool runs. Nothing of the run is in the
-// project, and the next one works.
+// project, and the next run works.
 func TestLayersServerKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
