@@ -107,8 +107,8 @@ func TestApproversTokenWithoutGroups(t *testing.T) {
 	}
 }
 
-// A call by a token without a name may be anybody's, so nobody is certainly another
-// person, and nobody is asked.
+// A call by a token without a name may come from anybody, so nobody is known to be
+// another person, and nobody is asked.
 func TestApproversOfNobody(t *testing.T) {
 	b := newBench(t, bySRE)
 	_, _, err := b.Check(t.Context(), personRun(""), nil)

@@ -1,7 +1,7 @@
 // Package grantshared keeps the answers that hold in every chat in a store that several
 // replicas of a server share: an answer on one counts on all, and so does its end.
 //
-// It reads the store anew for each decision. When it cannot, nothing is allowed.
+// It reads the store for each decision. If it cannot, nothing is allowed.
 package grantshared
 
 import (
@@ -46,14 +46,16 @@ type parsed struct {
 	grant grants.Grant
 }
 
-// New returns a store of the grants in a mirror, among so many people. The mirror
-// must be of a sealed store: whoever can write a grant can allow a call.
+// New returns a store of the grants in a mirror, shared equally among this many
+// people. The mirror must be of a sealed store: anybody who can write a grant can
+// allow a call.
 func New(m *store.Mirror, people int) *Store {
 	return &Store{mirror: m, share: max(1, maxGrants/max(1, people)), read: make(map[string]parsed)}
 }
 
-// Load returns the grants, in the order in which they were given. It has everything that
-// any replica wrote before the call. An error matches [grants.ErrUnavailable].
+// Load returns the grants, in the order in which they were given, including
+// everything that any replica wrote before the call. An error matches
+// [grants.ErrUnavailable].
 func (s *Store) Load() ([]grants.Grant, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
 	defer cancel()
@@ -89,10 +91,10 @@ func (s *Store) load(ctx context.Context) (all []grants.Grant, revs map[string]u
 	return all, revs, nil
 }
 
-// Update lets change edit the grants and stores what differs. What allows less is
-// stored first. An error means that not everything was stored, and that no new grant
-// was; somebody may have changed the same grant at this moment. If it matches
-// [grants.ErrUnknown], the store did not answer, and may have done what was asked of it.
+// Update lets change edit the grants and stores what differs. It stores what allows
+// less first. An error means that not everything was stored, and that no new grant
+// was; somebody may have changed the same grant at the same moment. If it matches
+// [grants.ErrUnknown], the store did not answer, and may have done what it was asked.
 func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTime)
 	defer cancel()
@@ -154,8 +156,8 @@ func (s *Store) Update(change func([]grants.Grant) ([]grants.Grant, error)) erro
 	return nil
 }
 
-// divide returns the grants without those of people with too many that have been void
-// for longest. Who has too many that hold keeps them, and gets no more.
+// divide returns the grants without those that have been void for longest of people
+// with too many. A person with too many valid grants keeps them, but cannot add.
 func (s *Store) divide(all []grants.Grant, before map[string][]byte) ([]grants.Grant, error) {
 	count := make(map[string]int)
 	for _, g := range all {

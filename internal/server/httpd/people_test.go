@@ -78,8 +78,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// Who changes their name at the identity provider is the same person: with the new name
-// they cannot answer what they asked with the old one.
+// A person whose name changes at the identity provider stays the same person: under
+// the new name they cannot answer what they asked under the old one.
 func TestPeopleWhoChangeTheirName(t *testing.T) {
 	p := idp.Start(t)
 	tokens, err := oidc.New(oidc.Options{Issuer: p.Issuer, Audience: idp.Audience})

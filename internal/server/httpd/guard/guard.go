@@ -211,12 +211,13 @@ func isLoopback(host string) bool {
 // errNoToken means that a request has no token.
 var errNoToken = errors.New("it has no token")
 
-// errUnknownToken means that its token is nobody's.
+// errUnknownToken means that its token belongs to nobody.
 var errUnknownToken = errors.New("its token is not one of this server")
 
-// Authenticate returns whose token the request has. The error says why it is
-// nobody's, for a log; it may match [oidc.ErrAway] or [oidc.ErrForbidden]. It accepts a
-// token only in the header: a URL ends up in logs and histories.
+// Authenticate returns the person whose token the request has. The error says why
+// there is none, for a log; it may match [oidc.ErrAway] or [oidc.ErrForbidden].
+// Authenticate accepts a token only in the header: a URL ends up in logs and
+// histories.
 func (g *Guard) Authenticate(r *http.Request) (Person, error) {
 	token, ok := bearer(r)
 	if !ok {
@@ -257,8 +258,8 @@ func bearer(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// Unauthorized refuses a request that is nobody's. It tells the client that a token is
-// needed and, with an issuer, where to get one.
+// Unauthorized refuses a request without a valid token. It tells the client that a
+// token is needed and, with an issuer, where to get one.
 func (g *Guard) Unauthorized(w http.ResponseWriter, r *http.Request, why error) {
 	if r.Header.Get("Authorization") != "" {
 		g.Refused(safetext.Line(why.Error()), r.RemoteAddr)
