@@ -80,12 +80,17 @@ func checkName(name string) error {
 // private network, or of a special purpose. An IPv4 address inside an IPv6 address
 // counts as what it is.
 func Public(ip netip.Addr) bool {
-	ip = ip.Unmap()
+	ip = Plain(ip)
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" && !special(ip)
+}
+
+// Plain returns the IPv4 address inside an IPv6 address, and any other address as it is.
+func Plain(ip netip.Addr) netip.Addr {
 	if nat64 := netip.MustParsePrefix("64:ff9b::/96"); nat64.Contains(ip) {
 		b := ip.As16()
-		ip = netip.AddrFrom4([4]byte(b[12:]))
+		return netip.AddrFrom4([4]byte(b[12:]))
 	}
-	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" && !special(ip)
+	return ip.Unmap()
 }
 
 // special reports whether an address is in a range that is not part of the internet and
@@ -93,11 +98,13 @@ func Public(ip netip.Addr) bool {
 func special(ip netip.Addr) bool {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+		"168.63.129.16/32", // Azure's own, on every virtual machine there
+		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
 		if netip.MustParsePrefix(text).Contains(ip) {
 			return true
 		}
 	}
-	return false
+	// No other IPv6 address is one of the internet's.
+	return ip.Is6() && !netip.MustParsePrefix("2000::/3").Contains(ip)
 }
