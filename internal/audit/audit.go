@@ -144,7 +144,7 @@ type Entry struct {
 	Artifacts   []string `json:"artifacts,omitempty"`    // paths of files that the run left in the workspace
 
 	// Contacts are, in run.end with the network hosts, what the run reached and what it
-	// was refused. At most 32 are told apart.
+	// was refused. At most 32 of each are told apart.
 	Contacts []Contact `json:"contacts,omitempty"`
 
 	// Of a changes event: paths in the folder Dir. Held and refused ones have

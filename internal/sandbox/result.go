@@ -61,7 +61,7 @@ type Result struct {
 // end. Its texts may be the program's own.
 type Contact struct {
 	Host     string // name and port, or [OtherHosts]
-	Address  string // that was connected to; empty: none
+	Address  string // that was connected to; empty: none, or more than are told apart
 	Refused  string // why it was not reached; empty: it was
 	Times    int
 	Sent     int64 // bytes of all of them

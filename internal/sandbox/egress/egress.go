@@ -1,9 +1,9 @@
 // Package egress lets a program that has no network reach the hosts that its tool names,
 // and no others. A [Proxy] answers on the one address that the program can connect to,
 // as an HTTP proxy: CONNECT for TLS, and requests for whole http:// URLs. It looks the name
-// up itself, connects to addresses of the internet only, and checks that what the
-// program says to the other side is meant for that host: the server name of TLS, the
-// Host of HTTP.
+// up itself, connects to addresses of the internet only that are neither this machine's
+// nor of its networks, and checks that what the program says to the other side is meant
+// for that host: the server name of TLS, the Host of HTTP.
 //
 // It does not look into TLS: what is said to a host that is allowed, and through it to
 // others behind the same front, is not seen. It does not confine the program either: that the program has
@@ -38,9 +38,14 @@ const (
 	// descriptors of the server. More wait.
 	maxConns = 64
 
-	// maxContacts is how many different contacts are told apart; the rest are counted
-	// together.
+	// maxContacts is how many different contacts that reached a host are told apart, and
+	// how many that did not. Of the former, the rest are counted together for each host,
+	// without an address; the rest of the latter are one contact.
 	maxContacts = 32
+
+	// maxAddresses is how many of a name's addresses are looked at: its owner may give it
+	// thousands.
+	maxAddresses = 64
 
 	// dialTime bounds looking a host up and connecting to it.
 	dialTime = 30 * time.Second
@@ -48,7 +53,7 @@ const (
 	// helloTime bounds how long a program may take to say what it wants.
 	helloTime = 30 * time.Second
 
-	maxHeader = 64 << 10 // bytes of one request's head
+	maxHeader = 64 << 10 // bytes of the head of one request, and of its answer
 	maxTarget = 260      // bytes kept of what a program says it wants to reach: a whole name and a port
 )
 
@@ -58,6 +63,7 @@ type Proxy struct {
 	lookup  func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	public  func(netip.Addr) bool
+	here    func() ([]net.Addr, error) // the addresses of this machine
 
 	server  *http.Server
 	forward *httputil.ReverseProxy
@@ -83,6 +89,7 @@ func Start(ln net.Listener, allowed []hosts.Host) *Proxy {
 			return d.DialContext(ctx, "tcp", to.String())
 		},
 		public: hosts.Public,
+		here:   net.InterfaceAddrs,
 	}
 	p.start(ln, allowed)
 	return p
@@ -116,7 +123,7 @@ func (p *Proxy) Close() []sandbox.Contact {
 	p.work.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.contacts
+	return slices.Clone(p.contacts) // a connection that came too late to be used is still noted
 }
 
 // ServeHTTP answers one request of the program.
@@ -164,8 +171,18 @@ func (r *refusal) Error() string { return r.why }
 // errRefused are what the record says of the most usual refusals.
 var (
 	errNotNamed = &refusal{"the tool does not name this host"}
-	errPrivate  = &refusal{"its name leads to an address that is not on the internet"}
+	errPrivate  = &refusal{"its name leads to an address that is not on the internet, or to this machine or its network"}
 )
+
+// outside reports whether an address is neither of this machine, whose addresses with
+// their networks are here, nor of such a network. What is there may trust its neighbors,
+// and this machine itself more than the internet.
+func outside(a netip.Addr, here []net.Addr) bool {
+	return !slices.ContainsFunc(here, func(own net.Addr) bool {
+		n, ok := own.(*net.IPNet)
+		return !ok || n.Contains(hosts.Plain(a).AsSlice())
+	})
+}
 
 // connect connects to an address of h. Each address is checked before it is used, and
 // none is looked up again.
@@ -176,7 +193,12 @@ func (p *Proxy) connect(ctx context.Context, h hosts.Host) (*counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	public := slices.DeleteFunc(slices.Clone(found), func(a netip.Addr) bool { return !p.public(a) })
+	here, err := p.here()
+	if err != nil {
+		return nil, err
+	}
+	found = found[:min(len(found), maxAddresses)]
+	public := slices.DeleteFunc(slices.Clone(found), func(a netip.Addr) bool { return !p.public(a) || !outside(a, here) })
 	if len(public) == 0 {
 		return nil, errPrivate
 	}
@@ -204,19 +226,33 @@ func (p *Proxy) allows(target string) (hosts.Host, error) {
 func (p *Proxy) note(c sandbox.Contact) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.contacts, func(have sandbox.Contact) bool {
-		return have.Host == c.Host && have.Address == c.Address && have.Refused == c.Refused
-	})
-	switch {
-	case i >= 0:
-	case len(p.contacts) < maxContacts:
+	find := func() int {
+		return slices.IndexFunc(p.contacts, func(have sandbox.Contact) bool {
+			return have.Host == c.Host && have.Address == c.Address && have.Refused == c.Refused
+		})
+	}
+	i := find()
+	if i < 0 {
+		// A program that is refused often must not hide what it reached.
+		count, last := 0, -1
+		for j, have := range p.contacts {
+			if (have.Refused == "") == (c.Refused == "") {
+				count, last = count+1, j
+			}
+		}
+		switch {
+		case count < maxContacts:
+		case c.Refused != "":
+			p.contacts[last].Host, p.contacts[last].Address = sandbox.OtherHosts, "" // stands for the rest
+			i = last
+		default:
+			c.Address = "" // the hosts that a tool names are few
+			i = find()
+		}
+	}
+	if i < 0 {
 		p.contacts = append(p.contacts, sandbox.Contact{Host: c.Host, Address: c.Address, Refused: c.Refused})
 		i = len(p.contacts) - 1
-	default:
-		// The last one stands for all others, and is refused if one of them was.
-		i = maxContacts - 1
-		p.contacts[i].Host, p.contacts[i].Address = sandbox.OtherHosts, ""
-		p.contacts[i].Refused = cmp.Or(p.contacts[i].Refused, c.Refused)
 	}
 	p.contacts[i].Times += max(c.Times, 1)
 	p.contacts[i].Sent += c.Sent

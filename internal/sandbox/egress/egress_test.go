@@ -47,6 +47,9 @@ func newWorld(t *testing.T, allowed ...string) *world {
 		w.mu.Lock()
 		w.heard = append(w.heard, r)
 		w.mu.Unlock()
+		if r.URL.Query().Has("long") {
+			rw.Header().Set("X-Long", strings.Repeat("a", 2*maxHeader))
+		}
 		if to := r.URL.Query().Get("to"); to != "" {
 			http.Redirect(rw, r, to, http.StatusFound)
 			return
@@ -79,6 +82,9 @@ func newWorld(t *testing.T, allowed ...string) *world {
 		},
 		// What is public here is one range of documentation, which no machine has.
 		public: func(a netip.Addr) bool { return hosts.Public(a) || netip.MustParsePrefix("192.0.2.0/24").Contains(a) },
+		here: func() ([]net.Addr, error) {
+			return []net.Addr{&net.IPNet{IP: net.IPv4(192, 0, 2, 255), Mask: net.CIDRMask(32, 32)}}, nil
+		},
 		dial: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 			w.mu.Lock()
 			w.dialed = append(w.dialed, to.String())
@@ -204,6 +210,7 @@ func TestWaysAround(t *testing.T) {
 		{"letters that look the same", connect("\u0430pi.example.com:443"), "400", ""},
 		{"localhost", connect("localhost:443"), "403", notNamed},
 		{"a name that leads to this machine", connect("lo.example.com:443"), "403", "not on the internet"},
+		{"a name that leads to this machine's address on the internet", connect("own.example.com:443"), "403", "or to this machine"},
 		{"a name that leads to a private network", connect("lan.example.com:443"), "403", "not on the internet"},
 		{"a name that leads to a cloud's metadata", connect("meta.example.com:443"), "403", "not on the internet"},
 		{"a name that leads to ::1", connect("six.example.com:443"), "403", "not on the internet"},
@@ -233,8 +240,8 @@ func TestWaysAround(t *testing.T) {
 		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", "not asked for"},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
-			w := newWorld(t, allowedName+":443", allowedName+":80", "lo.example.com:443", "lan.example.com:443", "meta.example.com:443", "six.example.com:443", "mapped.example.com:443", "gone.example.com:443")
-			for name, at := range map[string]string{"lo": "127.0.0.1", "lan": "10.0.0.7", "meta": "169.254.169.254", "six": "::1", "mapped": "::ffff:10.0.0.7"} {
+			w := newWorld(t, allowedName+":443", allowedName+":80", "lo.example.com:443", "lan.example.com:443", "meta.example.com:443", "six.example.com:443", "mapped.example.com:443", "gone.example.com:443", "own.example.com:443")
+			for name, at := range map[string]string{"lo": "127.0.0.1", "lan": "10.0.0.7", "meta": "169.254.169.254", "six": "::1", "mapped": "::ffff:10.0.0.7", "own": "192.0.2.255"} {
 				w.names[name+".example.com"] = [][]string{{at}}
 			}
 			got := w.raw(c.send)
@@ -382,6 +389,80 @@ func TestManyContacts(t *testing.T) {
 	}
 	if last := contacts[maxContacts-1]; times != tries || last.Host != sandbox.OtherHosts || last.Refused == "" {
 		t.Errorf("%d tries are counted, the last as %+v; want %d, and %q refused", times, last, tries, sandbox.OtherHosts)
+	}
+}
+
+// A program that is refused often, or that reaches a host at many addresses, cannot keep
+// what it reached out of the record.
+func TestReachedAfterManyOthers(t *testing.T) {
+	w := newWorld(t, allowedName+":80", "many.example.com:80")
+	for i := range 2 * maxContacts {
+		w.mu.Lock()
+		w.names["many.example.com"] = [][]string{{fmt.Sprintf("192.0.2.%d", i+2)}}
+		w.mu.Unlock()
+		resp, err := w.client().Get("http://many.example.com/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	for i := range 2 * maxContacts {
+		w.raw(fmt.Sprintf("CONNECT x%d.example:443 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", i))
+	}
+	resp, err := w.client().Get("http://" + allowedName + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	contacts := w.close()
+	if !slices.ContainsFunc(contacts, func(c sandbox.Contact) bool {
+		return c.Host == allowedName+":80" && c.Refused == "" && c.Sent > 0
+	}) {
+		t.Errorf("contacts %+v, want one with %s", contacts, allowedName)
+	}
+	if most := 2*maxContacts + 2; len(contacts) > most {
+		t.Errorf("%d contacts, want %d at most", len(contacts), most)
+	}
+}
+
+// What a host is asked is what the program asked, and what a host answers takes no more
+// of the server's memory than what a program asks.
+func TestPassedOn(t *testing.T) {
+	w := newWorld(t, allowedName+":80")
+	for query, want := range map[string]int{"a=1;b=2&c=%zz": http.StatusOK, "long": http.StatusBadGateway} {
+		resp, err := w.client().Get("http://" + allowedName + "/?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("?%s: status %d, want %d", query, resp.StatusCode, want)
+		}
+	}
+	w.close()
+	if !slices.ContainsFunc(w.heard, func(r *http.Request) bool { return r.URL.RawQuery == "a=1;b=2&c=%zz" }) {
+		t.Errorf("the host was asked %v", w.heard)
+	}
+}
+
+// An address that is on the internet is no way to this machine or its network.
+func TestOutside(t *testing.T) {
+	var here []net.Addr
+	for _, cidr := range []string{"192.0.2.7/24", "198.51.100.1/32", "2001:db8:1::7/64"} {
+		ip, n, err := net.ParseCIDR(cidr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		here = append(here, &net.IPNet{IP: ip, Mask: n.Mask})
+	}
+	for in, want := range map[string]bool{
+		"192.0.2.7": false, "192.0.2.200": false, "::ffff:192.0.2.7": false, "64:ff9b::192.0.2.7": false, "198.51.100.1": false, "2001:db8:1::1": false,
+		"192.0.3.7": true, "198.51.100.2": true, "2001:db8:2::1": true,
+	} {
+		if got := outside(netip.MustParseAddr(in), here); got != want {
+			t.Errorf("outside(%s) = %v, want %v", in, got, want)
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func (p *Proxy) newForward(quiet *log.Logger) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.Host = strings.TrimSuffix(r.Out.URL.Host, ":80")
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // nothing here goes by it
 			// After an upgrade we would no longer understand what is said.
 			r.Out.Header.Del("Connection")
 			r.Out.Header.Del("Upgrade")
@@ -50,6 +51,8 @@ func (p *Proxy) newForward(quiet *log.Logger) *httputil.ReverseProxy {
 		Transport: &http.Transport{
 			DisableCompression: true, // the answer is the host's own
 			DisableKeepAlives:  true, // what a connection is recorded with is what it is for
+
+			MaxResponseHeaderBytes: maxHeader,
 			DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 				h, err := p.allows(addr)
 				if err != nil {

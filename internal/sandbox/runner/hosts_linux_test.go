@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"encoding/binary"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -26,19 +27,21 @@ import (
 const ownNetworkVar = "SANDBOX_TEST_OWN_NETWORK"
 
 // A program with the network hosts reaches these, by the proxy in its environment, and
-// nothing else by any other way. The internet is an address of the loopback interface in a
-// network of the test's own.
+// nothing else by any other way. The internet is an address that leads to this machine, in
+// a network of the test's own, and is no interface's.
 func TestHosts(t *testing.T) {
 	if os.Getenv(ownNetworkVar) == "" {
 		inOwnNetwork(t)
 		return
 	}
 	const public, name = "9.9.9.1", "api.example.com"
-	makeInternet(t, public, name)
+	const own = "11.9.9.1" // on the internet as well, and this machine's
+	makeInternet(t, public, own, map[string]string{name: public, "own.example.com": own, "localhost.example.com": "127.0.0.1"})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s for %s", r.URL.Path, r.Host) })
 	secure := serve(t, handler, public+":443", true)
 	_ = serve(t, handler, public+":80", false)
 	_ = serve(t, handler, public+":81", false)
+	_ = serve(t, handler, own+":80", false)
 	_ = serve(t, handler, "127.0.0.1:80", false)
 
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
@@ -48,7 +51,7 @@ func TestHosts(t *testing.T) {
 	}
 	c := behave(t, "reach",
 		"get", "https://"+name+"/tls", "get", "http://"+name+"/plain",
-		"get", "http://"+name+":81/port", "get", "https://"+public+"/address", "get", "http://localhost.example.com/this-machine",
+		"get", "http://"+name+":81/port", "get", "https://"+public+"/address", "get", "http://localhost.example.com/this-machine", "get", "http://own.example.com/this-machine",
 		"tcp", public+":443", "tcp", "127.0.0.1:80", "tcp", "[::1]:80", "udp", public+":443", "look-up", "evil.example.com", "listen", "127.0.0.1:3128", "listen", "127.0.0.1:0",
 	)
 	ca := filepath.Join(c.Workspace, "ca.pem")
@@ -58,7 +61,7 @@ func TestHosts(t *testing.T) {
 	c.Env = append(c.Env, "SSL_CERT_FILE="+ca, "HTTPS_PROXY=http://192.0.2.1:1", "GODEBUG=netdns=go")
 	policy := allow(sandbox.Limits{}, c)
 	policy.Network = sandbox.NetworkHosts
-	for _, h := range []string{name + ":443", name + ":80", "localhost.example.com:80"} {
+	for _, h := range []string{name + ":443", name + ":80", "localhost.example.com:80", "own.example.com:80"} {
 		host, err := hosts.Parse(h)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +78,8 @@ func TestHosts(t *testing.T) {
 		"get http://" + name + "/plain: 200 /plain for " + name,
 		"get http://" + name + ":81/port: 403 packs-mcp: the tool does not name this host; this tool may reach " + strings.Join(policy.Reach()[1:], ", "),
 		"get https://" + public + "/address: Forbidden",
-		"get http://localhost.example.com/this-machine: 403 packs-mcp: its name leads to an address that is not on the internet; this tool may reach " + strings.Join(policy.Reach()[1:], ", "),
+		"get http://localhost.example.com/this-machine: 403 packs-mcp: its name leads to an address that is not on the internet, or to this machine or its network; this tool may reach " + strings.Join(policy.Reach()[1:], ", "),
+		"get http://own.example.com/this-machine: 403 packs-mcp: its name leads to an address that is not on the internet, or to this machine or its network; this tool may reach " + strings.Join(policy.Reach()[1:], ", "),
 		"tcp " + public + ":443: network is unreachable",
 		"tcp 127.0.0.1:80: connection refused",
 		"tcp [::1]:80: ",
@@ -95,8 +99,8 @@ func TestHosts(t *testing.T) {
 			reached++
 		}
 	}
-	if len(res.Contacts) != 5 || reached != 2 {
-		t.Errorf("contacts %+v, want two that were reached at %s and three that were refused", res.Contacts, public)
+	if len(res.Contacts) != 6 || reached != 2 {
+		t.Errorf("contacts %+v, want two that were reached at %s and four that were refused", res.Contacts, public)
 	}
 }
 
@@ -143,8 +147,9 @@ func inOwnNetwork(t *testing.T) {
 	}
 }
 
-// makeInternet gives the loopback interface an address, and the address a name.
-func makeInternet(t *testing.T, address, name string) {
+// makeInternet leads the address public to this machine, gives the loopback interface the
+// address own, and gives addresses names.
+func makeInternet(t *testing.T, public, own string, names map[string]string) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -164,12 +169,16 @@ func makeInternet(t *testing.T, address, name string) {
 	}
 	up("lo", func(i *unix.Ifreq) { i.SetUint16(unix.IFF_UP) }, unix.SIOCSIFFLAGS)
 	up("lo:1", func(i *unix.Ifreq) {
-		if err := i.SetInet4Addr(net.ParseIP(address).To4()); err != nil {
+		if err := i.SetInet4Addr(net.ParseIP(own).To4()); err != nil {
 			t.Fatal(err)
 		}
 	}, unix.SIOCSIFADDR)
+	leadHere(t, public)
 	file := filepath.Join(t.TempDir(), "hosts")
-	text := fmt.Sprintf("127.0.0.1 localhost localhost.example.com\n%s %s\n", address, name)
+	text := "127.0.0.1 localhost\n"
+	for name, address := range names {
+		text += address + " " + name + "\n"
+	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +189,45 @@ func makeInternet(t *testing.T, address, name string) {
 		if err := unix.Mount(m.from, m.at, "", m.flags, ""); err != nil {
 			t.Fatalf("mount %s: %v", m.at, err)
 		}
+	}
+}
+
+// leadHere adds a route by which an address is this machine's, though no interface has it.
+func leadHere(t *testing.T, address string) {
+	t.Helper()
+	lo, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	const size = unix.SizeofNlMsghdr + unix.SizeofRtMsg + 2*(unix.SizeofRtAttr+4)
+	order := binary.NativeEndian
+	message := order.AppendUint32(nil, size)
+	message = order.AppendUint16(message, unix.RTM_NEWROUTE)
+	message = order.AppendUint16(message, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_ACK)
+	message = append(message, make([]byte, 8)...) // no sequence, and no port
+	message = append(message, unix.AF_INET, 32, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0)
+	for _, attr := range []struct {
+		kind  uint16
+		value []byte
+	}{{unix.RTA_DST, net.ParseIP(address).To4()}, {unix.RTA_OIF, order.AppendUint32(nil, uint32(lo.Index))}} {
+		message = order.AppendUint16(message, unix.SizeofRtAttr+4)
+		message = append(order.AppendUint16(message, attr.kind), attr.value...)
+	}
+	if err := unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil || n < unix.SizeofNlMsghdr+4 {
+		t.Fatalf("adding a route: %d bytes, %v", n, err)
+	}
+	if errno := -int32(order.Uint32(answer[unix.SizeofNlMsghdr:])); errno != 0 {
+		t.Fatalf("adding a route: %v", unix.Errno(errno))
 	}
 }
 
