@@ -280,20 +280,21 @@ func (e *engine) remove(ctx context.Context, a about, id string) error {
 	return err
 }
 
-// labelled returns the containers with a label: id → the label's value.
-func (e *engine) labelled(ctx context.Context, a about, label string) (map[string]string, error) {
+// ended returns the containers with a label that do not run: id → the label's value.
+func (e *engine) ended(ctx context.Context, a about, label string) (map[string]string, error) {
 	filters, err := json.Marshal(map[string][]string{"label": {label}})
 	if err != nil {
 		return nil, err
 	}
 	var list []struct {
 		ID     string `json:"Id"`
+		State  string
 		Labels map[string]string
 	}
 	err = e.call(ctx, http.MethodGet, a.api+"/containers/json?all=1&filters="+url.QueryEscape(string(filters)), nil, &list)
 	all := make(map[string]string)
 	for _, c := range list {
-		if value, ok := c.Labels[label]; ok && plainID(c.ID) {
+		if value, ok := c.Labels[label]; ok && plainID(c.ID) && c.State != "running" {
 			all[c.ID] = value
 		}
 	}

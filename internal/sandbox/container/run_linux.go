@@ -129,8 +129,12 @@ func (s *System) check(c *spec) error {
 				return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("folder %q cannot be in a container, which has its own", m.Target)}
 			}
 		}
-		if strings.ContainsAny(m.Source+m.Target, ":\n") {
-			return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("folder %q has a colon or a line break in its name, which the container engine would misread", m.Source)}
+		// Podman makes an option of the mount: what follows a comma would be another folder of
+		// the name's choice.
+		for _, path := range []string{m.Source, m.Target} {
+			if strings.ContainsAny(path, ":,\"\r\n") {
+				return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("folder %q has a colon, a comma, a quote or a line break in its path, which the container engine would misread", path)}
+			}
 		}
 	}
 	return nil
@@ -357,7 +361,8 @@ func (b *box) remove(ctx context.Context) error {
 	}
 }
 
-// Sweep removes the containers of servers that were killed.
+// Sweep removes the containers of servers that were killed, which ended with them. One
+// that runs has a server, though its folder may not be one that can be seen from here.
 func (s *System) Sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
@@ -365,7 +370,7 @@ func (s *System) Sweep() {
 	if err != nil {
 		return // whoever needs a container is told
 	}
-	all, err := s.engine.labelled(ctx, a, label)
+	all, err := s.engine.ended(ctx, a, label)
 	for id, folder := range all {
 		if temp.InUse(folder) {
 			continue

@@ -37,7 +37,7 @@ func (s *System) Candidates(*slog.Logger) []level.Candidate {
 	if c.landlock > 0 {
 		means = append(means, fmt.Sprintf("Landlock ABI %d", c.landlock))
 	} else {
-		gaps = append(gaps, "no Landlock: the container alone keeps the program to its folders")
+		gaps = append(gaps, "no Landlock: the container alone keeps the program to its folders, and nothing bounds what it writes to volumes of the image")
 	}
 	gaps = append(gaps, "control groups and the machine's settings can be read in /sys")
 	if os.Getuid() == 0 {

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,17 +155,24 @@ func (s *System) About(ctx context.Context) (engine, image string) {
 	return p.about.Name + " " + p.about.Version, p.image.ID
 }
 
-// Environ returns the variables that the image sets, with a PATH.
+// Environ returns the variables that the image sets, with a PATH of absolute folders: any
+// other would mean the folder that a run works in.
 func (s *System) Environ(ctx context.Context) ([]string, error) {
 	p, err := s.here(ctx)
 	if err != nil {
 		return nil, err
 	}
-	env := slices.Clone(p.image.Config.Env)
-	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "PATH=") }) {
-		env = append(env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	var env []string
+	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	for _, kv := range p.image.Config.Env {
+		if list, ok := strings.CutPrefix(kv, "PATH="); ok {
+			dirs := slices.DeleteFunc(strings.Split(list, ":"), func(dir string) bool { return !strings.HasPrefix(dir, "/") })
+			path = cmp.Or(strings.Join(dirs, ":"), path)
+		} else {
+			env = append(env, kv)
+		}
 	}
-	return env, nil
+	return append(env, "PATH="+path), nil
 }
 
 // Hint says what gives this machine containers.
