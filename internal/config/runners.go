@@ -131,9 +131,13 @@ func (f *fileReader) runner(item *yaml.Node, path string) Runner {
 }
 
 // RunnerOf returns where a program runs: by the first of Runners that it matches, or
-// else by Runner. image is that of the container.
-func (s *Sandbox) RunnerOf(pack, tool, kind string) (runner, image string) {
+// else by Runner. image is that of the container. An entry that leads out of containers
+// does not hold for a pack that is not trusted: whoever made it chose its name too.
+func (s *Sandbox) RunnerOf(pack, tool, kind string, trusted bool) (runner, image string) {
 	for _, r := range s.Runners {
+		if r.Runner == RunnerLocal && !trusted {
+			continue
+		}
 		if matches(r.Pack, pack) && (tool == "" && r.Tool == everything || tool != "" && matches(r.Tool, tool)) && (len(r.Kinds) == 0 || slices.Contains(r.Kinds, kind)) {
 			if r.Image != "" {
 				return r.Runner, r.Image

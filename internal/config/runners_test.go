@@ -23,8 +23,20 @@ func TestRunnerOf(t *testing.T) {
 		{"acme/x", "test", "run", RunnerContainer, "acme"},
 		{"other", "test", "run", RunnerLocal, "usual"},
 	} {
-		if runner, image := s.RunnerOf(c.pack, c.tool, c.kind); runner != c.runner || image != c.image {
+		if runner, image := s.RunnerOf(c.pack, c.tool, c.kind, true); runner != c.runner || image != c.image {
 			t.Errorf("RunnerOf(%q, %q, %q) = %q, %q, want %q, %q", c.pack, c.tool, c.kind, runner, image, c.runner, c.image)
+		}
+	}
+	// A pack that is not trusted gets into a container by its name, and not out of one.
+	for tool, want := range map[string]string{"build": "build", "test": "acme"} {
+		if runner, image := s.RunnerOf("acme/trusted", tool, "run", false); runner != RunnerContainer || image != want {
+			t.Errorf("without trust, RunnerOf(%q) = %q, %q, want a container of %q", tool, runner, image, want)
+		}
+	}
+	s = Sandbox{Runner: RunnerContainer, Container: Containers{Image: "usual"}, Runners: []Runner{{Pack: "*", Tool: "*", Runner: RunnerLocal}}}
+	for trusted, want := range map[bool]string{true: RunnerLocal, false: RunnerContainer} {
+		if runner, _ := s.RunnerOf("any", "test", "run", trusted); runner != want {
+			t.Errorf("with trust %v, RunnerOf = %q, want %q", trusted, runner, want)
 		}
 	}
 }

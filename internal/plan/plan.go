@@ -79,7 +79,7 @@ type Options struct {
 }
 
 // Elsewheres chooses the place of a run; see [Options].
-type Elsewheres func(pack string, kind call.Kind, tool string) Elsewhere
+type Elsewheres func(pack *packs.Pack, kind call.Kind, tool string) Elsewhere
 
 // An Elsewhere is a place for runs other than this machine, with programs of its own.
 type Elsewhere interface {
@@ -99,7 +99,7 @@ func (p *Planner) elsewhere(ctx context.Context, c *Call, kind call.Kind, tool s
 	if p.opts.Elsewhere == nil {
 		return nil, sandbox.Place{}, nil
 	}
-	at := p.opts.Elsewhere(c.Pack.ID, kind, tool)
+	at := p.opts.Elsewhere(c.Pack, kind, tool)
 	if at == nil {
 		return nil, sandbox.Place{}, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/container"
@@ -45,8 +46,9 @@ func openContainers(cfg *config.Config, o runner.Options, logger *slog.Logger) *
 
 // elsewhere returns where a run happens; nil: on this machine. It is never nil if the
 // configuration names a container.
-func (c *containers) elsewhere(pack string, kind call.Kind, tool string) plan.Elsewhere {
-	if where, image := c.cfg.RunnerOf(pack, tool, string(kind)); where == config.RunnerContainer {
+func (c *containers) elsewhere(pack *packs.Pack, kind call.Kind, tool string) plan.Elsewhere {
+	trusted := pack.Trust == packs.TrustUser || pack.Trust == packs.TrustBundled
+	if where, image := c.cfg.RunnerOf(pack.ID, tool, string(kind), trusted); where == config.RunnerContainer {
 		return c.image[image]
 	}
 	return nil
