@@ -3,7 +3,6 @@ package container
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -56,9 +55,6 @@ func New(o Options) *System {
 	}
 	return &System{o: o, engine: newEngine(o.Socket)}
 }
-
-// errElsewhere is why there are no containers on other systems.
-var errElsewhere = errors.New("packs run in containers only on Linux, on amd64 and arm64")
 
 // ParseImage returns the name and the digest of an image in a configuration; the name
 // is empty for an id.

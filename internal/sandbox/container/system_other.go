@@ -4,12 +4,16 @@ package container
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
+
+// errElsewhere is why there are no containers on other systems.
+var errElsewhere = errors.New("packs run in containers only on Linux, on amd64 and arm64")
 
 // Candidates has one that cannot work.
 func (s *System) Candidates(*slog.Logger) []level.Candidate {
