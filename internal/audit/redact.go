@@ -2,6 +2,7 @@ package audit
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/internal/tokens"
@@ -12,7 +13,7 @@ import (
 // later are covered.
 func withoutTokens(e Entry) Entry {
 	fields := reflect.ValueOf(&e).Elem()
-	for i := range fields.NumField() { // not Fields, which also describes each
+	for i := range fields.NumField() { //nolint:modernize // Fields also describes each, which takes as long again
 		switch v := fields.Field(i).Addr().Interface().(type) {
 		case *strictjson.Compact:
 			*v = tokens.HideJSON(*v)
@@ -22,6 +23,11 @@ func withoutTokens(e Entry) Entry {
 			}
 		case *string:
 			*v = tokens.Hide(*v)
+		case *[]Contact:
+			*v = slices.Clone(*v)
+			for i := range *v {
+				(*v)[i].Host = tokens.Hide((*v)[i].Host) // the program's own words; the rest is ours
+			}
 		}
 	}
 	return e

@@ -30,7 +30,7 @@ const (
 // between them. Errors do not repeat them.
 func ParseKeys(text string) (Keys, error) {
 	var k Keys
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		secret, err := hex.DecodeString(word)
 		if err != nil || len(secret) != keySize {
 			return Keys{}, fmt.Errorf("a key is not %d hexadecimal digits", 2*keySize)

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -127,7 +128,7 @@ func (p *Proxy) pass(from, to net.Conn) {
 		delay := p.delay
 		p.mu.Unlock()
 		time.Sleep(delay)
-		if _, err := to.Write(buf[:n]); err != nil && err != io.EOF {
+		if _, err := to.Write(buf[:n]); err != nil && !errors.Is(err, io.EOF) {
 			return
 		}
 	}
