@@ -132,7 +132,7 @@ func (f *fileReader) runner(item *yaml.Node, path string) Runner {
 
 // RunnerOf returns where a program runs: by the first of Runners that it matches, or
 // else by Runner. image is that of the container. An entry that leads out of containers
-// does not hold for a pack that is not trusted: whoever made it chose its name too.
+// does not hold for a pack that is not trusted: its author chose its name, too.
 func (s *Sandbox) RunnerOf(pack, tool, kind string, trusted bool) (runner, image string) {
 	for _, r := range s.Runners {
 		if r.Runner == RunnerLocal && !trusted {
@@ -179,7 +179,7 @@ func (s *Sandbox) runsContainers() (some, without bool) {
 	return some, without
 }
 
-// containersTogether checks that whoever is to run in a container has one.
+// containersTogether checks that every run that belongs in a container has one configured.
 func (l *loader) containersTogether() {
 	some, without := l.cfg.Sandbox.runsContainers()
 	where := l.origin["sandbox.runner"]
