@@ -2,6 +2,7 @@ package scan
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -121,7 +122,7 @@ func (m *markdownReader) line(s string, n int) {
 			for i := level; i < len(m.headings); i++ {
 				m.headings[i] = false
 			}
-			m.headings[level] = announces().MatchString(lowered(trimmed))
+			m.headings[level] = announced(lowered(trimmed))
 		}
 	case strings.HasPrefix(trimmed, ">"):
 		if !m.quote {
@@ -133,7 +134,7 @@ func (m *markdownReader) line(s string, n int) {
 	case strings.HasPrefix(trimmed, "|"):
 		m.endParagraph()
 		if !m.inTable {
-			m.inTable, m.table = true, announces().MatchString(lowered(trimmed))
+			m.inTable, m.table = true, announced(lowered(trimmed))
 		}
 		for _, cell := range cells(trimmed) {
 			m.body.add(cell, n)
@@ -286,11 +287,36 @@ func isListItem(s string) bool {
 	return len(s) > digits+1 && strings.ContainsRune(" \t\n\f\r", rune(s[digits+1]))
 }
 
-// announces matches a heading that says: below are things that should not be, or what
-// others do.
-var announces = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`❌|✗|✘|🚫|⛔|🛑|👎|\b(bad|wrong|incorrect|insecure|vulnerable|vulnerabilit(y|ies)|unsafe|dangerous|malicious|hostile|suspicious|forbidden|prohibited|disallowed|blocked|denied|` +
-		`anti-?patterns?|attacks?|attackers?|exploits?|exploitation|injections?|payloads?|threats?|red flags?|pitfalls?|mistakes?|not to do|never do|do not|don't|not allowed|to avoid|to flag|to detect|detection|indicators?|risks?|rationali[sz]ations?|obfuscat(ion|ed)|evasion|jailbreaks?|critical rules|reverse shells?)\b`)
+// announced reports whether a heading, in lower case, says: below are things that should
+// not be, or what others do. Every heading is asked, and few have one of the words that
+// the expression begins with.
+func announced(heading string) bool {
+	a := announces()
+	return a.words.has(heading) && a.expr.MatchString(heading)
+}
+
+// announcement is what announced looks for.
+type announcement struct {
+	words *matcher // what each alternative of the expression begins with
+	expr  *regexp.Regexp
+}
+
+var announces = sync.OnceValue(func() announcement {
+	marks := []string{"❌", "✗", "✘", "🚫", "⛔", "🛑", "👎"}
+	begins := slices.Clone(marks)
+	alternatives := []string{
+		"bad", "wrong", "incorrect", "insecure", "vulnerable", "vulnerabilit(y|ies)", "unsafe", "dangerous", "malicious", "hostile", "suspicious", "forbidden", "prohibited", "disallowed", "blocked", "denied",
+		"anti-?patterns?", "attacks?", "attackers?", "exploits?", "exploitation", "injections?", "payloads?", "threats?", "red flags?", "pitfalls?", "mistakes?", "not to do", "never do", "do not", "don't", "not allowed", "to avoid",
+		"to flag", "to detect", "detection", "indicators?", "risks?", "rationali[sz]ations?", "obfuscat(ion|ed)", "evasion", "jailbreaks?", "critical rules", "reverse shells?",
+	}
+	for _, alternative := range alternatives {
+		begin, _ := regexp.MustCompile(alternative).LiteralPrefix()
+		begins = append(begins, begin)
+	}
+	return announcement{
+		words: newMatcher([]pattern{{words: begins}}),
+		expr:  regexp.MustCompile(strings.Join(marks, "|") + `|\b(` + strings.Join(alternatives, "|") + `)\b`),
+	}
 })
 
 // labels matches a line before an example, or a remark in it, that says: this is what

@@ -128,6 +128,18 @@ func (m *matcher) candidates(s string, marks []uint64) (found bool) {
 	return found
 }
 
+// has reports whether a pattern has a word in s.
+func (m *matcher) has(s string) bool {
+	at := int32(0)
+	for i := range len(s) {
+		at = m.next[int(at)*m.columns+int(m.classes[s[i]])]
+		if len(m.found[at]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Bounds of the search. A unit is searched in windows, which overlap by as much as
 // nearly all matches are long.
 const (
