@@ -77,9 +77,9 @@ type WeakSandboxError struct {
 
 func (e *WeakSandboxError) Error() string {
 	switch {
-	case !e.Place.Local() && e.Network != sandbox.NetworkNone:
+	case !e.Place.Local() && e.Network == sandbox.NetworkFull:
 		return fmt.Sprintf("it needs the network %q, and it is to run in a container, which has no network but its own", e.Network)
-	case !e.Place.Local():
+	case !e.Place.Local() && e.Network == sandbox.NetworkNone:
 		return fmt.Sprintf("it is to run in a container (%s), and none can be had here; it does not run anywhere else", e.Place)
 	case e.Network != sandbox.NetworkNone:
 		return fmt.Sprintf("it needs the network %q, which the sandbox here, of level %q, cannot give it", e.Network, e.Have)
@@ -343,7 +343,7 @@ func (c *check) tooWeak() *WeakSandboxError {
 	switch {
 	case !place.Local() && have < sandbox.LevelFull:
 		return &WeakSandboxError{Place: place, Have: have, Require: sandbox.LevelFull, Hint: c.box.Hint}
-	case !place.Local() && network != sandbox.NetworkNone && network != sandbox.NetworkLoopback:
+	case !place.Local() && network == sandbox.NetworkFull:
 		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Network: network}
 	case have < c.require:
 		return &WeakSandboxError{Have: have, Require: c.require, Hint: c.box.Hint}

@@ -108,7 +108,7 @@ func containerRows(t *testing.T, v variant, system *container.System) {
 			if row.Unsafe || row.Limits.Processes > 0 { // or end with the others
 				of.alone = row.Does
 			}
-			if row.Network != sandbox.NetworkNone && row.Network != sandbox.NetworkLoopback {
+			if row.Network == sandbox.NetworkFull {
 				continue // refused as a whole: see TestRefused of package container
 			}
 			if batches[of] == nil {

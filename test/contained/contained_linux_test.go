@@ -54,6 +54,7 @@ func newWorld(t *testing.T) *world {
 		tool("script", `{"program": "./script.sh"}`, ""),
 		tool("git", `{"program": "git"}`, ""),
 		tool("online", `{"program": "sh"}`, `, "policy": {"network": "full"}`),
+		tool("hosts", `{"program": "sh", "args": ["-c", "busybox wget -q -O- http://other.example.com/; exit 0"]}`, `, "policy": {"network": {"hosts": ["api.example.com:443", "api.example.com:80"]}}`),
 	}, ", ")+"]}")
 	w.write(t, "project/README", "text\n")
 	w.configure(t, podman.Socket, "localhost/box@"+podman.Image)
@@ -138,6 +139,12 @@ func TestContained(t *testing.T) {
 	expect(t, "a program that the image lacks", out, code, 1, "program_not_found")
 	out, code = w.call(t, "online", "--yes")
 	expect(t, "a network", out, code, 1, "sandbox_unavailable", "no network but its own")
+	out, code = w.call(t, "hosts", "--dry-run")
+	expect(t, "the question about hosts", out, code, 0, "runs in a container of the image", "api.example.com:443", "api.example.com:80")
+	out, code = w.call(t, "hosts", "--yes", "--json")
+	expect(t, "a host that is not named", out, code, 0, "other.example.com:80", "the tool does not name this host")
+	out, code = w.run(t, "audit", "show", "--json")
+	expect(t, "the log of hosts", out, code, 0, `"hosts":["api.example.com:80","api.example.com:443"]`, `"host":"other.example.com:80"`)
 
 	out, code = w.run(t, "doctor", "--json")
 	expect(t, "doctor", out, code, 0, `"containers"`, "Podman Engine", w.podman.Image)

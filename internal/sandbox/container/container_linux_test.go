@@ -16,13 +16,28 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 	"github.com/packs-mcp/packs-mcp/test/engine"
+	"github.com/packs-mcp/packs-mcp/test/internet"
 )
 
 var podman *engine.Engine // nil: this machine has none
 
 var lacks string // why
 
+// engineVar names the socket and the image of an engine that runs already, and reachVar
+// makes this binary the program that tries to reach others.
+const (
+	engineVar = "PACKS_TEST_ENGINE"
+	reachVar  = "PACKS_TEST_REACH"
+)
+
 func TestMain(m *testing.M) {
+	if os.Getenv(reachVar) != "" {
+		os.Exit(internet.Reach(os.Args[1:]))
+	}
+	if socket, image, ok := strings.Cut(os.Getenv(engineVar), " "); ok {
+		podman = &engine.Engine{Socket: socket, Image: image}
+		os.Exit(m.Run())
+	}
 	if code, done := engine.Statically(); done {
 		os.Exit(code)
 	}
@@ -140,4 +155,28 @@ func TestRun(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(ws, "file")); string(text) != "new\n" {
 		t.Errorf("the file has %q (%v)", text, err)
 	}
+}
+
+// A program in a container reaches the hosts that its tool names, by the same proxy as
+// elsewhere, and nothing else.
+func TestHosts(t *testing.T) {
+	needsPodman(t)
+	t.Setenv(engineVar, podman.Socket+" "+podman.Image)
+	if !internet.Own(t) {
+		return
+	}
+	r := newRunner(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Lookup(exe, program.LookupOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := project(t)
+	internet.Check(t, dir, func(policy sandbox.Policy, args, env []string) (*sandbox.Result, error) {
+		policy.ReadOnly = []string{dir, p.Path}
+		return r.Run(t.Context(), policy, sandbox.Command{Program: p, Args: args, Dir: dir, Env: append(env, reachVar+"=1")})
+	})
 }

@@ -5,6 +5,7 @@ package container
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -32,6 +33,10 @@ type request struct {
 	// Verify is the program that must be as it was; without a path, there is nothing to
 	// compare. The job follows the answer.
 	Verify *program.Program `json:",omitempty"`
+
+	// Listen is the port of the container's loopback interface whose listener the server
+	// gets, between the answer and the job; 0: none.
+	Listen int `json:",omitempty"`
 
 	// Name is a program to look up, with Options. Nothing follows the answer.
 	Name    string
@@ -113,10 +118,39 @@ func inside() int {
 	if q.Verify.Path != "" {
 		a.set(verifyHere(*q.Verify, &a))
 	}
+	listener := -1
+	if q.Listen != 0 && a.err() == nil {
+		listener, err = listenHere(q.Listen)
+		a.set(err)
+	}
 	if !say(&a) || a.err() != nil {
 		return 5
 	}
+	if listener >= 0 {
+		var nothing [confine.HeadSize]byte // a message without a body: see confine.MaxLayers
+		if unix.Sendmsg(confine.Lifeline, nothing[:], unix.UnixRights(listener), nil, unix.MSG_NOSIGNAL) != nil {
+			return 6
+		}
+		_ = unix.Close(listener)
+	}
 	return confine.Help()
+}
+
+// listenHere listens on a port of the container's loopback interface. What connects to it
+// from inside reaches the server, which is outside.
+func listenHere(port int) (fd int, err error) {
+	const waiting = 128 // connections that nobody has accepted yet
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port})
+	}
+	if err == nil {
+		err = unix.Listen(fd, waiting)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("listening for the program in the container: %w", err)
+	}
+	return fd, nil
 }
 
 // verifyHere compares the program with what it is in this container.

@@ -25,7 +25,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
@@ -74,7 +73,7 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 		}
 		return nil, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: step, Err: err}
 	}
-	if n := l.Policy.Network; n != sandbox.NetworkNone && n != sandbox.NetworkLoopback {
+	if n := l.Policy.Network; n != sandbox.NetworkNone && !n.OwnLoopback() {
 		return fail("giving the container a network", errors.New("a run in a container has none but its own"))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
@@ -95,7 +94,11 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 	if err != nil {
 		return fail("making a container", err)
 	}
-	files, err := b.verify(l.Command.Program)
+	q := request{Verify: &l.Command.Program}
+	if l.Listener != nil {
+		q.Listen = level.ListenPort
+	}
+	files, err := b.verify(q)
 	if err != nil {
 		b.discard()
 		return nil, err
@@ -108,6 +111,7 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 	}
 	socket, err := b.socket()
 	if err == nil {
+		socket.Listener = l.Listener
 		if err = socket.Send(message, l); err != nil {
 			socket.Close()
 		}
@@ -142,9 +146,9 @@ func (b *box) socket() (*supervised.Socket, error) {
 
 // verify has the helper look whether the program, as the container has it, is the one
 // that was approved. It returns what the helper compares once more when it starts it.
-func (b *box) verify(p program.Program) ([]confine.File, error) {
+func (b *box) verify(q request) ([]confine.File, error) {
 	var a answer
-	err := writeLine(b.conn, request{Verify: &p})
+	err := writeLine(b.conn, q)
 	if err == nil {
 		_ = b.conn.SetDeadline(time.Now().Add(callTime))
 		err = readLine(b.conn.Read, &a)

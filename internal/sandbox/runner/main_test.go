@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/test/internet"
 )
 
 // childVar makes the test binary behave as a program under test: its value is
@@ -63,7 +64,7 @@ func child(mode string, args []string) int {
 	case "sleep":
 		time.Sleep(time.Hour)
 	case "reach":
-		return reach(args)
+		return internet.Reach(args)
 	case "cwd":
 		dir, _ := os.Getwd()
 		fmt.Print(dir)

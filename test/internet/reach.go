@@ -1,4 +1,4 @@
-package runner
+package internet
 
 import (
 	"errors"
@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// reach tries to reach others in the ways that args name, and prints a line for each.
-func reach(args []string) int {
+// Reach tries to reach others in the ways that args name, and prints a line for each. It returns
+// the exit status.
+func Reach(args []string) int {
 	for i := 0; i+1 < len(args); i += 2 {
 		how, what := args[i], args[i+1]
 		fmt.Printf("%s %s: %s\n", how, what, strings.TrimSpace(tryTo(how, what)))
