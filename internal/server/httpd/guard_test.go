@@ -173,6 +173,38 @@ func TestHTTPOpenToAll(t *testing.T) {
 	}
 }
 
+// A token without a name is this machine's user's own as long as only this machine can
+// reach the server. What a proxy passes on may be anybody's.
+func TestHTTPNamelessBehindProxy(t *testing.T) {
+	for name, x := range map[string]struct {
+		o      Options
+		header string
+		want   int
+	}{
+		"this machine's user":       {Options{Local: true}, "", 400}, // only the session is missing
+		"through a proxy":           {Options{Local: true}, "X-Forwarded-For", 403},
+		"through another":           {Options{Local: true}, "Forwarded", 403},
+		"through a third":           {Options{Local: true}, "Via", 403},
+		"with a public URL":         {Options{Local: true, PublicURL: "https://packs.example.com"}, "X-Forwarded-For", 400},
+		"others can reach it":       {Options{}, "X-Forwarded-For", 400},
+		"a named person's, proxied": {Options{Local: true, Credentials: []Credential{{Token: tokenAda, Person: "ada"}}}, "Via", 400},
+	} {
+		s := newSite(t, newWorld(t, ""), func(o *Options) {
+			if *o = x.o; len(o.Credentials) == 0 {
+				o.Credentials = []Credential{{Token: tokenAda}}
+			}
+		})
+		c := s.Client(tokenAda)
+		r := c.Request(t.Context(), "POST", "/mcp", []byte(pingBody))
+		if x.header != "" {
+			r.Header.Set(x.header, "192.0.2.1")
+		}
+		if got, _, text := c.Status(r); got != x.want {
+			t.Errorf("%s: %d %q, want %d", name, got, text, x.want)
+		}
+	}
+}
+
 // New refuses these options.
 func TestHTTPOptions(t *testing.T) {
 	w := newWorld(t, "")

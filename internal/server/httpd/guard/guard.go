@@ -214,6 +214,20 @@ var errNoToken = errors.New("it has no token")
 // errUnknownToken means that its token belongs to nobody.
 var errUnknownToken = errors.New("its token is not one of this server")
 
+// errProxied means that a proxy passed on a request with a token that, as far as the
+// server knows, only this machine's user can send.
+var errProxied = errors.New("a proxy passed it on, and its token has no name; http.public_url is not set, so the server takes this token for the user of this machine")
+
+// proxied reports whether a proxy says that it passed a request on.
+func proxied(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
+		if len(r.Header.Values(name)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Authenticate returns the person whose token the request has. The error says why
 // there is none, for a log; it may match [oidc.ErrAway] or [oidc.ErrForbidden].
 // Authenticate accepts a token only in the header: a URL ends up in logs and
@@ -224,6 +238,9 @@ func (g *Guard) Authenticate(r *http.Request) (Person, error) {
 		return Person{}, errNoToken
 	}
 	if p, ok := g.holder(token); ok {
+		if p.Name == "" && p.Origin == call.OriginMachine && proxied(r) {
+			return Person{}, errProxied
+		}
 		return p, nil
 	}
 	if g.tokens == nil || token == "" {
@@ -271,6 +288,9 @@ func (g *Guard) Unauthorized(w http.ResponseWriter, r *http.Request, why error) 
 		return
 	case errors.Is(why, oidc.ErrForbidden):
 		reply.Refuse(w, http.StatusForbidden, "you are in none of the groups that may use this server; ask who runs it")
+		return
+	case errors.Is(why, errProxied):
+		reply.Refuse(w, http.StatusForbidden, "a proxy passed this request on, so others may reach the server: set http.public_url, or give each person a token of http.tokens")
 		return
 	}
 	challenge := `Bearer realm="packs-mcp"`
