@@ -26,6 +26,21 @@ type Person struct {
 	Operator bool `json:"operator,omitempty"`
 }
 
+// subjectDigits is how much of the key of an identity provider's person their name
+// shows. The name decides whose an answer is, and who may choose their subject must not
+// find one with the same digits.
+const subjectDigits = 24
+
+// Provided returns the name of an identity provider's person: what they are called, and
+// the beginning of their key, which is a digest in hexadecimal digits.
+func Provided(called, key string) string { return called + " " + key[:subjectDigits] }
+
+// IsProvided reports whether a name has the form of [Provided].
+func IsProvided(name string) bool {
+	space := len(name) - subjectDigits - 1
+	return space > 0 && name[space] == ' ' && strings.Trim(name[space+1:], "0123456789abcdef") == ""
+}
+
 // String returns the name for people and the log; empty for nobody in particular.
 func (p Person) String() string {
 	if p.Operator {

@@ -101,3 +101,16 @@ func TestNeedInWords(t *testing.T) {
 		t.Errorf("String() = %q, want %q", got, want)
 	}
 }
+
+// Names of an identity provider's people are told from all others.
+func TestProvided(t *testing.T) {
+	const key = "3f9a1c2d5b60e4a781c0ffd2aaaa"
+	if name := Provided("ada@example.com", key); name != "ada@example.com 3f9a1c2d5b60e4a781c0ffd2" || !IsProvided(name) {
+		t.Errorf("Provided() = %q", name)
+	}
+	for _, name := range []string{"", "ada", "3f9a1c2d5b60e4a781c0ffd2", " 3f9a1c2d5b60e4a781c0ffd2", "ada 3f9a1c2d5b60e4a781c0ffd", "ada 3f9a1c2d5b60e4a781c0ffd2a", "ada 3F9A1C2D5B60E4A781C0FFD2", "ada\t3f9a1c2d5b60e4a781c0ffd2"} {
+		if IsProvided(name) {
+			t.Errorf("IsProvided(%q) = true", name)
+		}
+	}
+}

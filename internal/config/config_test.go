@@ -249,6 +249,8 @@ func TestFileProblems(t *testing.T) {
 		{"person without token", "http: {tokens: [{name: ada}]}\n", `FILE:1:17: http.tokens[0]: needs a name and a token`},
 		{"short token of a person", "http: {tokens: [{name: ada, token: s3cret}]}\n", `FILE:1:36: http.tokens[0].token: want at least 16 letters, digits or signs, without spaces, in quotes; a random one is best`},
 		{"hostile name", "http: {tokens: [{name: \"a\\nb\", token: s3cret-s3cret-s3cret}]}\n", `FILE:1:24: http.tokens[0].name: want a name of at most 64 letters, digits, spaces, or any of . _ @ -`},
+		{"name of the operator", "http: {tokens: [{name: Operator, token: s3cret-s3cret-s3cret}]}\n", `FILE:1:24: http.tokens[0].name: is "Operator", which means somebody else in approvers and in the audit log; choose another name`},
+		{"name of a provider's person", "http: {tokens: [{name: ada@example.com 3f9a1c2d5b60e4a781c0ffd2, token: s3cret-s3cret-s3cret}]}\n", `FILE:1:24: http.tokens[0].name: has the form of a name of an identity provider's person; leave out the digits at its end`},
 		{"one token for two", "http: {tokens: [{name: ada, token: s3cret-s3cret-s3cret}, {name: bob, token: s3cret-s3cret-s3cret}]}\n", `FILE:1:59: http.tokens[1]: has the name or the token of another one; each person has their own`},
 		{"token of a person for all", "http: {token: s3cret-s3cret-s3cret, tokens: [{name: ada, token: s3cret-s3cret-s3cret}]}\n", `FILE:1:15: http.token: is the token of a person in http.tokens too; each needs another one`},
 		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},

@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 )
 
 // HTTP configures serving over HTTP instead of standard input and output.
@@ -174,8 +176,13 @@ func (f *fileReader) personToken(item *yaml.Node, path string) Token {
 		isText := n.Kind == yaml.ScalarNode && (n.ShortTag() == tagString || n.ShortTag() == tagInt)
 		switch value(k).Value {
 		case "name":
-			if t.Name = n.Value; !isText || !personName(t.Name) {
+			switch t.Name = n.Value; {
+			case !isText || !personName(t.Name):
 				f.problem(at(v), path, "want a name of at most 64 letters, digits, spaces, or any of . _ @ -")
+			case strings.EqualFold(t.Name, string(approvers.Operator)), strings.EqualFold(t.Name, string(approvers.Asker)):
+				f.problem(at(v), path, fmt.Sprintf("is %q, which means somebody else in approvers and in the audit log; choose another name", t.Name))
+			case approvers.IsProvided(t.Name):
+				f.problem(at(v), path, "has the form of a name of an identity provider's person; leave out the digits at its end")
 			}
 		case "token":
 			var ok bool

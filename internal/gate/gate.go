@@ -131,6 +131,10 @@ type Options struct {
 	// Approvers say who may allow which calls. A call that no rule covers may be
 	// allowed by the person who asks, and by the operator of the server.
 	Approvers []approvers.Rule
+	// Giver returns who a person that gave a kept answer is today, with the groups that
+	// they are in now, or false if they are nobody any more. The operator is not looked
+	// up. nil: everybody is who they were.
+	Giver func(approvers.Person) (approvers.Person, bool)
 	// Users are who may make calls; empty: everybody who can reach the server.
 	Users []approvers.Who
 	// Remote says that people other than the operator can be asked, on the page or in
@@ -181,7 +185,8 @@ type Gate struct {
 	policy  string
 	prompts string
 	rules   []rules.Rule
-	who     []approvers.Rule // who may allow calls
+	who     []approvers.Rule                                // who may allow calls
+	giver   func(approvers.Person) (approvers.Person, bool) // nil: everybody is who they were
 	users   []approvers.Who
 	remote  bool
 	store   grants.Store // nil: no grant holds in every chat
@@ -242,7 +247,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, copies: o.Copies, caches: o.Caches, scan: o.Scan,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
 		queue:    questions, chats: grants.NewChats(people), wrong: make(map[string]int),

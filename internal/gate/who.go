@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"fmt"
+
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
@@ -56,7 +58,26 @@ func (c *check) nobodyMay() string {
 // authorised reports whether the person who gave a grant may allow the request now.
 func (c *check) authorised(g grants.Grant) bool {
 	n := c.need()
-	return !n.Any() || g.By != nil && n.May(*g.By, c.asker())
+	switch {
+	case !n.Any():
+		return true
+	case g.By == nil:
+		return false
+	case g.By.Operator || c.giver == nil:
+		return n.May(*g.By, c.asker())
+	}
+	now, known := c.giver(*g.By)
+	return known && n.May(now, c.asker())
+}
+
+// OperatorMay returns why the operator of the server may not allow what asker would have
+// to ask for with a call of a kind, or nil if they may.
+func (g *Gate) OperatorMay(kind call.Kind, pack string, asker approvers.Person) error {
+	n := approvers.For(g.who, pack, string(kind))
+	if n.May(approvers.Person{Operator: true}, asker) {
+		return nil
+	}
+	return fmt.Errorf("you may not decide about it: it may be allowed by %s", safetext.Line(n.String()))
 }
 
 // mayDecide returns why a verdict's person may not give it, or nil. The person who asks

@@ -197,6 +197,69 @@ func TestApproversGrants(t *testing.T) {
 	}
 }
 
+// A kept answer counts in the groups that the person who gave it is in today, and not at
+// all when they are nobody any more.
+func TestApproversGrantsToday(t *testing.T) {
+	kept := new(memory)
+	today := map[string][]string{"grace": {"sre"}}
+	b := newBench(t, bySRE, func(o *Options) {
+		o.Grants = kept
+		o.Giver = func(p approvers.Person) (approvers.Person, bool) {
+			groups, ok := today[p.Name]
+			p.Groups = groups
+			return p, ok
+		}
+	})
+	for _, keep := range []queue.Decision{queue.Chat, queue.Always} {
+		today["grace"] = []string{"sre"}
+		req := personRun("ada")
+		if keep == queue.Always {
+			req = personRun("eve")
+		}
+		q := b.ask(req)
+		if _, err := b.Decide(q.Code, by(keep, "grace", "sre")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.answer(req, b.Answered(q)); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.outcome(req); got != allows {
+			t.Errorf("%s: while the giver is in the group, the call is %q", keep, got)
+		}
+		today["grace"] = []string{"dev"}
+		if got := b.outcome(req); got != asks {
+			t.Errorf("%s: when the giver left the group, the call is %q", keep, got)
+		}
+		delete(today, "grace")
+		if got := b.outcome(req); got != asks {
+			t.Errorf("%s: when the giver is nobody any more, the call is %q", keep, got)
+		}
+	}
+}
+
+// The operator's page attaches packs only where the rules let the operator.
+func TestOperatorMay(t *testing.T) {
+	operator, group := []approvers.Who{{Kind: approvers.Operator}}, []approvers.Who{{Kind: approvers.Group, Name: "sre"}}
+	for name, x := range map[string]struct {
+		rules []approvers.Rule
+		asker approvers.Person
+		want  bool
+	}{
+		"no rule":                      {nil, approvers.Person{Name: "ada"}, true},
+		"about another kind":           {[]approvers.Rule{{Kinds: []string{"run"}, Who: group}}, approvers.Person{Name: "ada"}, true},
+		"about another pack":           {[]approvers.Rule{{Packs: []string{"other"}, Who: group}}, approvers.Person{Name: "ada"}, true},
+		"a group":                      {[]approvers.Rule{{Kinds: []string{"attach"}, Who: group}}, approvers.Person{Name: "ada"}, false},
+		"the operator":                 {[]approvers.Rule{{Kinds: []string{"attach"}, Who: operator}}, approvers.Person{Name: "ada"}, true},
+		"the operator, for nobody":     {[]approvers.Rule{{Who: operator, NotSelf: true}}, approvers.Person{}, false},
+		"the operator, for themselves": {[]approvers.Rule{{Who: operator, NotSelf: true}}, approvers.Person{Operator: true}, false},
+	} {
+		b := newBench(t, everywhere, func(o *Options) { o.Approvers = x.rules })
+		if err := b.OperatorMay(call.KindAttach, "triage", x.asker); (err == nil) != x.want {
+			t.Errorf("%s: %v, want allowed = %t", name, err, x.want)
+		}
+	}
+}
+
 // An answer about opening a pack does not cover what others have to decide about.
 func TestApproversOfAnotherKind(t *testing.T) {
 	b := newBench(t, bySRE, func(o *Options) { o.Approvers[0].Kinds = []string{"enable"} })

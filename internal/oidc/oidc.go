@@ -23,6 +23,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -79,9 +80,6 @@ const (
 	skew = 30 * time.Second
 	// maxName is how long a person's name may be, in bytes.
 	maxName = 128
-	// keyDigits is how much of the key a person's name shows. The name decides whose an
-	// answer is, and who may choose a subject must not find one with the same digits.
-	keyDigits = 24
 )
 
 // algorithms are those that need no secret of ours. Without this list a token could
@@ -165,7 +163,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) 
 	if len(v.o.Allow) > 0 && !slices.ContainsFunc(in, func(g string) bool { return slices.Contains(v.o.Allow, g) }) {
 		return nil, fmt.Errorf("%w (%s)", ErrForbidden, name)
 	}
-	return &Identity{Key: key, Person: name + " " + key[:keyDigits], Groups: in, Until: id.Expiry.Add(skew)}, nil
+	return &Identity{Key: key, Person: approvers.Provided(name, key), Groups: in, Until: id.Expiry.Add(skew)}, nil
 }
 
 // plain refuses claims that could be read in two ways: a name twice, text that is not

@@ -20,6 +20,7 @@ type ChatGrant struct {
 	Channel string    `json:"channel,omitempty"`
 	Policy  string    `json:"policy,omitempty"` // under which it counts; empty: any
 	Person  string    `json:"person,omitempty"`
+	By      string    `json:"by,omitempty"` // who gave the answer, where the configuration says who may
 	Chat    string    `json:"chat"`
 	Client  string    `json:"client,omitempty"`
 	Void    *Voided   `json:"void,omitempty"` // nil: it holds
@@ -47,7 +48,7 @@ const MaxArgv = 4 << 10
 // safe returns the grant with all texts safe to show.
 func (g ChatGrant) safe() ChatGrant {
 	for _, text := range []*string{
-		&g.ID, &g.Digest, &g.Kind, &g.Pack, &g.Dir, &g.Tool, &g.Covers, &g.Channel, &g.Policy, &g.Person, &g.Chat, &g.Client,
+		&g.ID, &g.Digest, &g.Kind, &g.Pack, &g.Dir, &g.Tool, &g.Covers, &g.Channel, &g.Policy, &g.Person, &g.By, &g.Chat, &g.Client,
 	} {
 		*text = safetext.Line(*text)
 	}

@@ -74,6 +74,14 @@ type Store interface {
 	Update(change func([]Grant) ([]Grant, error)) error
 }
 
+// Giver returns the name of who gave the answer, where that is kept.
+func (g Grant) Giver() string {
+	if g.By == nil {
+		return ""
+	}
+	return g.By.String()
+}
+
 // Clone returns a copy of g that shares nothing mutable.
 func (g Grant) Clone() Grant {
 	g.Argv, g.Files, g.Facts = slices.Clone(g.Argv), slices.Clone(g.Files), slices.Clone(g.Facts)

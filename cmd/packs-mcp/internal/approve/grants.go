@@ -42,6 +42,7 @@ type listedGrant struct {
 	Channel string       `json:"channel,omitempty"`
 	Policy  string       `json:"policy,omitempty"`
 	Person  string       `json:"person,omitempty"`
+	By      string       `json:"by,omitempty"` // who gave the answer, where the configuration says who may
 	Void    *grants.Void `json:"void,omitempty"`
 	Facts   []call.Fact  `json:"facts,omitempty"` // with --verbose; not of a chat's
 	Chat    *listedChat  `json:"chat,omitempty"`  // the chat in which alone it holds; absent: it holds in every chat
@@ -135,7 +136,7 @@ func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool)
 func listedOfGrant(g grants.Grant) listedGrant {
 	return listedGrant{
 		ID: g.ID, Since: g.Since, Kind: g.Kind, Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
-		Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person, Void: g.Void,
+		Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person, By: g.Giver(), Void: g.Void,
 	}
 }
 
@@ -160,6 +161,9 @@ func printGrant(w io.Writer, g listedGrant) {
 	}
 	if g.Person != "" {
 		line("for", safetext.Line(g.Person))
+	}
+	if g.By != "" {
+		line("by", safetext.Line(g.By))
 	}
 	if c := g.Chat; c != nil {
 		client := "a client without a name"
@@ -217,40 +221,51 @@ func refusedGrants(cfg *config.Config, err error) error {
 }
 
 func (a *app) revokeCommand() *cobra.Command {
-	var pack string
-	var all, asJSON bool
+	var which selection
+	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "revoke ID... | --pack ID | --all",
+		Use:   "revoke ID... | --pack ID | --by PERSON | --all",
 		Short: `Take answers of "always", and for a chat, back`,
 		Long: `Take answers of "always", and for a chat, back: running servers ask again at once. An ID may
 be shortened as long as it means one grant. Caches that tools kept under these answers are
-emptied; with --all, every tool's. With --all, a file of grants that is refused is moved aside,
+emptied; with --all, every tool's. --by takes back what a person answered, of their own calls
+and of others', as when they leave or their token leaks. With --all, a file of grants that is refused is moved aside,
 so that new answers can be kept.`,
 		Example: `  packs-mcp approvals revoke 732ad01b
   packs-mcp approvals revoke --pack incident-triage
+  packs-mcp approvals revoke --by "grace@example.com 3f9a1c2d5b60e4a781c0ffd2"
   packs-mcp approvals revoke --all`,
 		Args:              cli.Misuse(cobra.ArbitraryArgs),
 		ValidArgsFunction: a.completeGrants,
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			which.ids = ids
 			ways := 0
-			for _, given := range []bool{len(ids) > 0, cmd.Flags().Changed("pack"), all} {
+			for _, given := range []bool{len(ids) > 0, cmd.Flags().Changed("pack"), cmd.Flags().Changed("by"), which.all} {
 				if given {
 					ways++
 				}
 			}
 			switch {
 			case ways != 1:
-				return &cli.UsageError{Err: errors.New("revoke takes IDs, or --pack ID, or --all"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
-			case !all && pack == "" && (len(ids) == 0 || slices.Contains(ids, "")):
-				return &cli.UsageError{Err: errors.New("an ID is empty"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
+				return &cli.UsageError{Err: errors.New("revoke takes IDs, or --pack ID, or --by PERSON, or --all"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
+			case !which.all && which.pack == "" && which.by == "" && (len(ids) == 0 || slices.Contains(ids, "")):
+				return &cli.UsageError{Err: errors.New("an ID or a name is empty"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
 			}
-			return a.revoke(cmd.Context(), ids, pack, all, asJSON)
+			return a.revoke(cmd.Context(), which, asJSON)
 		},
 	}
-	a.grantFlags(cmd, &pack)
-	cmd.Flags().BoolVar(&all, "all", false, "all grants, also those of a file that is refused")
+	a.grantFlags(cmd, &which.pack)
+	cmd.Flags().StringVar(&which.by, "by", "", "only the grants that `PERSON` gave, whose name is written as grants lists it")
+	cmd.Flags().BoolVar(&which.all, "all", false, "all grants, also those of a file that is refused")
 	cli.JSONFlag[revoked](a.Env, cmd, &asJSON)
 	return cmd
+}
+
+// A selection says which grants to take back.
+type selection struct {
+	ids      []string
+	pack, by string
+	all      bool
 }
 
 // revoked is what approvals revoke --json prints.
@@ -292,16 +307,16 @@ func (r *revocation) took(g grants.Grant, inChat bool) {
 	r.say("revoked %s (%s%s)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)), where)
 }
 
-func (a *app) revoke(ctx context.Context, ids []string, pack string, all, asJSON bool) error {
+func (a *app) revoke(ctx context.Context, which selection, asJSON bool) error {
 	r := &revocation{app: a, done: revoked{Revoked: []revokedGrant{}, Moved: []string{}}, json: asJSON}
-	err := r.carryOut(ctx, ids, pack, all)
+	err := r.carryOut(ctx, which)
 	if asJSON && (err == nil || len(r.done.Revoked)+len(r.done.Moved)+r.done.Caches > 0) {
 		err = errors.Join(cli.PrintJSON(a.Stdout, r.done), err)
 	}
 	return err
 }
 
-func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, all bool) (err error) {
+func (r *revocation) carryOut(ctx context.Context, which selection) (err error) {
 	cfg, _, err := r.Load()
 	if err != nil {
 		return err
@@ -312,7 +327,7 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 	}
 	defer closeStore()
 	_, refused := store.Load()
-	if refused != nil && !all {
+	if refused != nil && !which.all {
 		return refusedGrants(cfg, refused)
 	}
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
@@ -327,7 +342,7 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 	var gone []grants.Grant
 	var goneInChats []chatGrant
 	err = store.Update(func(given []grants.Grant) ([]grants.Grant, error) {
-		chosen, err := chosenGrants(slices.Concat(given, grantsOf(inChats)), ids, pack)
+		chosen, err := which.of(slices.Concat(given, grantsOf(inChats)))
 		if err != nil {
 			if s.silent > 0 {
 				err = errors.Join(err, s.mayHold())
@@ -365,13 +380,13 @@ func (r *revocation) carryOut(ctx context.Context, ids []string, pack string, al
 	if len(gone)+len(goneInChats) == 0 && s.silent == 0 {
 		fmt.Fprintln(r.Screen(r.Stderr), "No grants: there was nothing to revoke.")
 	}
-	if len(ids) > 0 {
+	if len(which.ids) > 0 {
 		s.silent = 0 // the named grants are known
 	}
 	err = r.revokeInChats(ctx, goneInChats, s)
 	gone = append(gone, grantsOf(goneInChats)...)
 	return errors.Join(err, r.emptyCaches(ctx, cfg, func(key string) bool {
-		return all || slices.ContainsFunc(gone, func(g grants.Grant) bool { return g.Digest == key })
+		return which.all || slices.ContainsFunc(gone, func(g grants.Grant) bool { return g.Digest == key })
 	}))
 }
 
@@ -410,18 +425,34 @@ func (r *revocation) startOver(cfg *config.Config, log *audit.Log, refused *priv
 	return nil
 }
 
-// chosenGrants returns the grants that a person selected: by id, by pack, or all.
-func chosenGrants(given []grants.Grant, ids []string, pack string) ([]grants.Grant, error) {
+// gave reports whether a person gave a grant: a grant that names nobody was given by the
+// person whose calls it allows.
+func gave(person string, g grants.Grant) bool {
+	if by := g.Giver(); by != "" {
+		return by == person
+	}
+	return g.Person == person
+}
+
+// of returns the selected grants.
+func (which selection) of(given []grants.Grant) ([]grants.Grant, error) {
 	const hint = "packs-mcp approvals grants lists the grants and their IDs"
-	if len(ids) == 0 {
-		found := ofPack(given, pack)
-		if pack != "" && len(found) == 0 {
-			return nil, cli.WithHint(fmt.Errorf("no grants of the pack %q", pack), hint)
+	switch {
+	case which.by != "":
+		found := slices.DeleteFunc(slices.Clone(given), func(g grants.Grant) bool { return !gave(which.by, g) })
+		if len(found) == 0 {
+			return nil, cli.WithHint(fmt.Errorf("no grants that %q gave", which.by), hint)
+		}
+		return found, nil
+	case len(which.ids) == 0:
+		found := ofPack(given, which.pack)
+		if which.pack != "" && len(found) == 0 {
+			return nil, cli.WithHint(fmt.Errorf("no grants of the pack %q", which.pack), hint)
 		}
 		return found, nil
 	}
 	var found []grants.Grant
-	for _, id := range ids {
+	for _, id := range which.ids {
 		var means []grants.Grant
 		for _, g := range given {
 			if g.ID == id {

@@ -9,6 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -53,6 +54,9 @@ func chatGrantOf(g control.ChatGrant, s *terminal.Server) chatGrant {
 		},
 		chat:   listedChat{ID: g.Chat, Client: g.Client, Server: s.Name, PID: s.PID, Project: s.Project},
 		server: s,
+	}
+	if g.By != "" {
+		c.By = &approvers.Person{Name: g.By}
 	}
 	if g.Void != nil {
 		c.Void = &grants.Void{At: g.Void.At, Changes: g.Void.Changes}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
@@ -191,6 +192,30 @@ BBCC3333  since ` + local("2025-01-02 03:04:05") + `  exec a command for acme/bi
 	}
 }
 
+// What a person gave is taken back at once, as when they leave: their own answers, and
+// those for others.
+func TestRevokeByPerson(t *testing.T) {
+	all := someGrants()
+	all[0].Person, all[0].By = "anna", &approvers.Person{Name: "grace", Groups: []string{"sre"}}
+	all[1].Person = "grace"
+	h := newGranted(t, all...)
+	if _, out, _ := h.run("grants"); !strings.Contains(out, "    for      anna\n    by       grace\n") {
+		t.Errorf("grants = %s, want who gave each", out)
+	}
+	if _, out, _ := h.run("grants", "--json"); !strings.Contains(out, `"by": "grace"`) {
+		t.Errorf("grants --json = %s, want who gave each", out)
+	}
+	if status, _, problems := h.run("revoke", "--by", "gra"); status != 1 || !strings.Contains(problems, `no grants that "gra" gave`) || len(h.ids()) != 3 {
+		t.Errorf("revoke --by somebody else = %d, %q", status, problems)
+	}
+	if status, out, problems := h.run("revoke", "--by", "grace"); status != 0 || !slices.Equal(h.ids(), []string{"BBCC3333"}) {
+		t.Errorf("revoke --by grace = %d, %q, %q; left are %q", status, out, problems, h.ids())
+	}
+	if status, _, _ := h.run("revoke", "--by", ""); status != 2 {
+		t.Errorf("revoke --by nobody = %d, want a misuse", status)
+	}
+}
+
 func TestGrantsCannotDriveATerminal(t *testing.T) {
 	g := grants.Grant{
 		ID: hostile, Digest: "d", Kind: call.KindRun, Pack: hostile, Tool: hostile, Dir: hostile, Covers: hostile, Person: hostile, Policy: hostile,
@@ -232,11 +257,11 @@ func TestRevoke(t *testing.T) {
 		{[]string{"AAAA1111", "x"}, 1, "packs-mcp: error: no grant \"x\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"AAAA11111"}, 1, "packs-mcp: error: no grant \"AAAA11111\"\npacks-mcp: hint: did you mean AAAA1111? packs-mcp approvals grants lists the grants and their IDs\n", "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"--pack", "tri"}, 1, "packs-mcp: error: no grants of the pack \"tri\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{nil, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{[]string{"a", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{[]string{"--pack", "triage", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{[]string{"AAAA1111", ""}, 2, "packs-mcp: error: an ID is empty\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{[]string{"--pack", ""}, 2, "packs-mcp: error: an ID is empty\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{nil, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --by PERSON, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{[]string{"a", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --by PERSON, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{[]string{"--pack", "triage", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --by PERSON, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{[]string{"AAAA1111", ""}, 2, "packs-mcp: error: an ID or a name is empty\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{[]string{"--pack", ""}, 2, "packs-mcp: error: an ID or a name is empty\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 	}
 	some := newGranted(t, someGrants()...)
 	for _, tt := range tests {

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -93,7 +94,7 @@ func newDesk(a *cli.Env, s *Service, cfg *config.Config, logger *slog.Logger) *l
 			sets = changescmd.NewPageSets(s.changes, s.log)
 		}
 		return approvals.Open(approvals.Options{
-			Calls: s.Gate, Grants: chatGrants{s.Gate}, Chats: &chatSource{server: s.Server, log: s.log}, Changes: sets,
+			Calls: s.Gate, Grants: chatGrants{s.Gate}, Chats: &chatSource{server: s.Server, gate: s.Gate, log: s.log, own: cfg.HTTP.Addr == ""}, Changes: sets,
 			RunDir: cfg.Paths.Run, Server: s.name,
 			Project: cli.Project(cfg), Version: a.Version, Page: page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return launch.Browser(a.Environ, file) },
@@ -111,7 +112,7 @@ func (g chatGrants) ChatGrants() []control.ChatGrant {
 	for _, c := range g.Gate.ChatGrants() {
 		one := control.ChatGrant{
 			ID: c.ID, Digest: c.Digest, Since: c.Since, Kind: string(c.Kind), Pack: c.Pack, Dir: c.Dir, Tool: c.Tool, Argv: c.Argv,
-			Covers: c.Covers, Channel: c.Grant.Channel, Policy: c.Policy, Person: c.Person, Chat: c.Chat, Client: c.Client,
+			Covers: c.Covers, Channel: c.Grant.Channel, Policy: c.Policy, Person: c.Person, By: c.Giver(), Chat: c.Chat, Client: c.Client,
 		}
 		if c.Void != nil {
 			one.Void = &control.Voided{At: c.Void.At, Changes: c.Void.Changes}
@@ -125,7 +126,9 @@ func (g chatGrants) ChatGrants() []control.ChatGrant {
 // person attaches a pack there, the log records it before it takes effect.
 type chatSource struct {
 	server *server.Server
+	gate   *gate.Gate
 	log    *audit.Log
+	own    bool // the chats are those of the operator's own client
 }
 
 func (r *chatSource) Changes() <-chan struct{} { return r.server.Changes() }
@@ -153,6 +156,9 @@ func (r *chatSource) SetAttached(chat, pack string, on bool) error {
 	}
 	event := audit.EventDetach
 	if on {
+		if err := r.gate.OperatorMay(gate.KindAttach, pack, r.asker(chat)); err != nil {
+			return err
+		}
 		event = audit.EventAttach
 	}
 	err := r.log.Append(audit.Entry{Event: event, Chat: chat, Pack: pack, Channel: queue.ChannelPage, Reason: "for this chat"})
@@ -160,6 +166,16 @@ func (r *chatSource) SetAttached(chat, pack string, on bool) error {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	return r.server.SetAttached(context.Background(), chat, pack, on)
+}
+
+// asker returns the person whose chat it is. A chat that has ended is nobody's.
+func (r *chatSource) asker(chat string) approvers.Person {
+	for _, c := range r.server.ChatViews(context.Background()) {
+		if c.Chat == chat {
+			return approvers.Person{Name: c.Person, Operator: r.own}
+		}
+	}
+	return approvers.Person{}
 }
 
 func (r *chatSource) OpenArtifact(chat, path string) (io.ReadSeekCloser, approvals.Artifact, error) {

@@ -161,7 +161,7 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	s.added = cli.NewAdded(cfg)
 	asking := gate.Options{
 		Runner: s.runner, Elsewhere: s.containers.runnerAt, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
-		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Approvers: cfg.Approvers, Users: cfg.Roles.Use, Remote: here == "" && asksPersons(cfg), Channels: cfg.Approval.Channels,
+		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Approvers: cfg.Approvers, Giver: giver(cfg), Users: cfg.Roles.Use, Remote: here == "" && asksPersons(cfg), Channels: cfg.Approval.Channels,
 		Copies: s.copies, Caches: s.caches, Scan: s.added.Scan,
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}

@@ -16,6 +16,25 @@ func asksPersons(cfg *config.Config) bool {
 	return cfg.HTTP.Addr != "" && slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
 }
 
+// giver returns who a person that gave a kept answer is today. The groups of a fixed
+// token are those that the configuration has now, and whoever has no token any more is
+// nobody. Only the identity provider knows the groups that its people are in today, so
+// theirs are those of the token that they answered with.
+func giver(cfg *config.Config) func(approvers.Person) (approvers.Person, bool) {
+	fixed := make(map[string][]string, len(cfg.HTTP.Tokens))
+	for _, t := range cfg.HTTP.Tokens {
+		fixed[t.Name] = t.Groups
+	}
+	provided := cfg.HTTP.OIDC.Issuer != ""
+	return func(p approvers.Person) (approvers.Person, bool) {
+		if groups, ok := fixed[p.Name]; ok {
+			p.Groups = groups
+			return p, true
+		}
+		return p, provided && approvers.IsProvided(p.Name)
+	}
+}
+
 // Approvals returns the handler of a person's requests about waiting calls, over
 // HTTP; nil if the configuration does not let terminals answer. Nobody counts as the
 // operator there: behind a proxy on this machine, others look like its user.
