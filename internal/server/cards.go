@@ -19,13 +19,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// The two tools for clients that show cards and cannot ask. The client shows the card
-// beside the result of the first tool. Only the card is meant to call the second.
-const (
-	toolApprovals = toolname.Prefix + "approvals"
-	toolDecide    = toolname.Prefix + "decide"
-)
-
 const (
 	// cardURI is the resource of the card. It is in no list of resources, and it
 	// holds nothing about any question.
@@ -86,7 +79,7 @@ func (s *Server) showsCards(ctx context.Context) bool {
 
 func approvalsTool() *baseTool {
 	return &baseTool{
-		name:  toolApprovals,
+		name:  toolname.Approvals,
 		title: "Show what waits for approval",
 		description: fixed("Show the user a card with the calls that wait for their approval. Call it when a call returned approval_pending. " +
 			"The user answers on the card; then make the same call again."),
@@ -102,7 +95,7 @@ func approvalsTool() *baseTool {
 func decideTool() *baseTool {
 	no, yes := false, true
 	return &baseTool{
-		name:        toolDecide,
+		name:        toolname.Decide,
 		title:       "Answer on the approval card",
 		description: fixed("Only for the user's approval card, which has a secret code. Not for models: a call without the code denies everything that waits."),
 		input: `{"type":"object","properties":{"secret":{"type":"string"},"decision":{"type":"string","enum":["once","deny"]}},` +
@@ -148,7 +141,7 @@ func (s *Server) prepareApprovals(_ context.Context, c *call) (*action, error) {
 					Kind: string(q.Kind), Card: q.Card, Choices: card.Choices(q.Choices), See: q.See, Limit: q.Limit, Secret: q.Secret, Expires: q.Expires,
 				})
 			}
-			out := &waitingResult{Waiting: len(questions), card: map[string]any{"questions": questions, "decide": s.exposed(toolDecide)}}
+			out := &waitingResult{Waiting: len(questions), card: map[string]any{"questions": questions, "decide": s.exposed(toolname.Decide)}}
 			out.Hint = "The user sees the card. Wait until they say that they have answered; then make the same call again."
 			if len(questions) == 0 {
 				out.Hint = "No call waits. If one returned approval_pending, make it again."

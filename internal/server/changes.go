@@ -3,13 +3,12 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -144,7 +143,7 @@ func (s *Server) giveTools(ctx context.Context, c *chat, list func(*packs.Catalo
 	defer c.following.Unlock()
 	now := s.catalog(ctx, c)
 	out := list(now)
-	tools := string(printOf(out))
+	tools := string(offer.Print(out))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.listed { // it has no older list
@@ -185,15 +184,4 @@ func (s *Server) tellTools(catalog *packs.Catalog, c *chat) {
 	c.told, c.stray.tools = tools, false
 	c.mu.Unlock()
 	c.tell(wire.Note{Method: toolsChanged})
-}
-
-// printOf returns a digest of a list as it is sent to a client, or nil if the list
-// cannot be encoded.
-func printOf(list any) []byte {
-	raw, err := json.Marshal(list)
-	if err != nil {
-		return nil
-	}
-	sum := sha256.Sum256(raw)
-	return sum[:]
 }

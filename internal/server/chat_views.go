@@ -106,7 +106,7 @@ func (s *Server) chatView(ctx context.Context, c *chat) ChatView {
 			continue
 		}
 		rp := PackView{
-			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.describe(p.Description),
+			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.offer.Describe(p.Description),
 			Trust: gate.Trust(p.Trust).Words(), Attached: p.Attached,
 		}
 		problems := p.Problems

@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -76,15 +77,15 @@ func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 // there is no such argument.
 func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []string, ok bool) {
 	switch {
-	case (p.Ref.Name == promptAttach || p.Ref.Name == promptDetach) && p.Argument.Name == argPack:
+	case (p.Ref.Name == offer.PromptAttach || p.Ref.Name == offer.PromptDetach) && p.Argument.Name == offer.ArgPack:
 		for _, pack := range r.catalog.All() {
-			if s.mayChoose(p.Ref.Name, pack) {
+			if s.offer.MayChoose(p.Ref.Name, pack) {
 				values = append(values, pack.ID)
 			}
 		}
 		return values, true
 	default:
-		return nil, p.Argument.Name == argWords && promptOf(r.catalog, p.Ref.Name) != nil
+		return nil, p.Argument.Name == offer.ArgWords && offer.PromptOf(r.catalog, p.Ref.Name) != nil
 	}
 }
 
@@ -98,7 +99,7 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 		}
 		return values, true
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
-		if !s.mayReadWorkspaces() {
+		if !s.offer.MayReadWorkspaces() {
 			return nil, true
 		}
 		sp := r.chat.workspaces.First()
@@ -113,16 +114,16 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 		return values, true
 	case !skill && p.Ref.URI != templatePack:
 		return nil, false
-	case p.Argument.Name == argPack:
-		for _, pack := range s.listedPacks(r.catalog) {
-			if address.IsSkill(pack) == skill && (s.mayOpen(pack) || s.mayRead(pack)) {
+	case p.Argument.Name == offer.ArgPack:
+		for _, pack := range s.offer.Packs(r.catalog) {
+			if address.IsSkill(pack) == skill && (s.offer.MayOpen(pack) || s.offer.MayRead(pack)) {
 				values = append(values, pack.ID)
 			}
 		}
 		return values, true
 	case p.Argument.Name == "path":
-		pack := r.catalog.ByID(p.Context.Arguments[argPack])
-		if pack == nil || !address.IsOffered(pack) || address.IsSkill(pack) != skill || !s.mayRead(pack) {
+		pack := r.catalog.ByID(p.Context.Arguments[offer.ArgPack])
+		if pack == nil || !address.IsOffered(pack) || address.IsSkill(pack) != skill || !s.offer.MayRead(pack) {
 			return nil, true
 		}
 		return packFiles(pack), true

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
@@ -103,11 +104,11 @@ func (s *Server) packChildren(f *found) []mcp.Resource {
 			all = append(all, folderResource(address.OfPack(f.pack, at), name))
 		case deeper:
 		case at == f.pack.Entry:
-			r := s.entryResource(f.pack)
+			r := s.offer.Document(f.pack)
 			r.Size = &file.Size
 			all = append(all, r)
 		default:
-			all = append(all, mcp.Resource{URI: address.OfPack(f.pack, at), Name: safetext.Line(name), MIMEType: typeOf(f.pack, at), Size: &file.Size})
+			all = append(all, mcp.Resource{URI: address.OfPack(f.pack, at), Name: safetext.Line(name), MIMEType: offer.TypeOf(f.pack, at), Size: &file.Size})
 		}
 	}
 	slices.SortFunc(all, func(a, b mcp.Resource) int { return strings.Compare(a.URI, b.URI) })

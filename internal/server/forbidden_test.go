@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
@@ -70,7 +71,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 			has("resources/list", slices.Contains(listed("resources/list", "resources", "uri"), uri+"SKILL.md"), tc.document)
 			has("skills/list", slices.Contains(listed("skills/list", "skills", "uri"), uri+"SKILL.md"), tc.files)
 			has("skills/get", w.request("skills/get", map[string]any{"uri": uri + "SKILL.md"})["error"] == nil, tc.files)
-			has("index.json", strings.Contains(fmt.Sprint(w.request("resources/read", map[string]any{"uri": indexURI})), id), tc.files)
+			has("index.json", strings.Contains(fmt.Sprint(w.request("resources/read", map[string]any{"uri": offer.IndexURI})), id), tc.files)
 			has("_manifest", w.request("resources/read", map[string]any{"uri": uri + "_manifest"})["error"] == nil, tc.files)
 			complete := func(ref map[string]any, name string, context map[string]any) []string {
 				r := result(t, w.request("completion/complete", map[string]any{"ref": ref, "argument": map[string]any{"name": name, "value": ""}, "context": map[string]any{"arguments": context}}))

@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 const threeFormats = `
@@ -161,12 +164,16 @@ func TestMetadata(t *testing.T) {
 	if len(catalog.Attached()) != 3 {
 		t.Fatalf("%d packs are attached, want 3", len(catalog.Attached()))
 	}
-	options := Options{Library: w.lib, Tools: toolfiles.New(tools.Limits{}, "")}
-	block := Metadata(t.Context(), options, func(string) bool { return false })
+	metadata := func(forbidden string) string {
+		return offer.New(offer.Options{
+			Forbids: func(_ gate.Kind, id string) bool { return id == forbidden }, Exposed: toolname.Plain, Description: 1024,
+		}).Metadata(catalog, toolfiles.New(tools.Limits{}, "").Once())
+	}
+	block := metadata("")
 	if !strings.HasSuffix(instructions, block) || !strings.HasPrefix(block, "Capability Packs (attached; metadata only):\n- pack_id: mixed\n") {
 		t.Errorf("Metadata = %q, want the end of the instructions %q", block, instructions)
 	}
-	if block := Metadata(t.Context(), options, func(id string) bool { return id == "mixed" }); strings.Contains(block, "mixed") || strings.Count(block, "pack_id") != 2 {
+	if block := metadata("mixed"); strings.Contains(block, "mixed") || strings.Count(block, "pack_id") != 2 {
 		t.Errorf("Metadata = %q, want the two packs that are not forbidden", block)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -148,10 +149,10 @@ func (s *Server) refusal(method string, err error) *toolerr.RPCError {
 // because the client cannot ask, or does not wait. What a person denied stays denied.
 func (s *Server) orReadFile(err error) string {
 	if e, ok := errors.AsType[*gate.DeniedError](err); ok && e.Unasked {
-		return ". Files are also read by " + s.exposed(toolReadFile) + "(pack_id, path)"
+		return ". Files are also read by " + s.exposed(toolname.ReadFile) + "(pack_id, path)"
 	}
 	if _, ok := errors.AsType[*gate.PendingError](err); ok {
-		return " If this request cannot be made again, ask for the file with " + s.exposed(toolReadFile) + "(pack_id, path)."
+		return " If this request cannot be made again, ask for the file with " + s.exposed(toolname.ReadFile) + "(pack_id, path)."
 	}
 	return ""
 }

@@ -90,6 +90,8 @@ type setup struct {
 	store  *attach.Store // nil: no person attaches anything
 	server Options
 	gate   gate.Options
+	// decider returns what the server asks in place of the gate; nil: the gate.
+	decider func(Decider) Decider
 }
 
 type option func(*setup)
@@ -135,6 +137,9 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	}
 	if s.server.Gate, err = gate.New(s.gate); err != nil {
 		t.Fatal(err)
+	}
+	if s.decider != nil {
+		s.server.Gate = s.decider(s.server.Gate)
 	}
 	if w.srv, err = New(s.server); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // TestJSONPasses counts how often our code reads or writes the arguments of one call
@@ -27,17 +29,17 @@ func TestJSONPasses(t *testing.T) {
 		tool string
 		args func(text string) map[string]any
 	}{
-		"call_tool": {toolCall, func(text string) map[string]any {
+		"call_tool": {toolname.Call, func(text string) map[string]any {
 			return map[string]any{"pack_id": "bench", "tool": "grep", "arguments": map[string]any{"text": text}}
 		}},
 		"a tool by its own name": {"bench__grep", func(text string) map[string]any { return map[string]any{"text": text} }},
 		"a tool that reads them": {"reader__read", func(text string) map[string]any { return map[string]any{"text": text} }},
-		"exec_best_effort": {toolExec, func(text string) map[string]any {
+		"exec_best_effort": {toolname.Exec, func(text string) map[string]any {
 			return map[string]any{"pack_id": "bench", "command": "echo", "args": []string{text}}
 		}},
 	} {
 		for how, answer := range map[string]string{"asked about": "once", "under an answer for the chat": "chat"} {
-			if of.tool == toolExec && answer == "chat" {
+			if of.tool == toolname.Exec && answer == "chat" {
 				continue // such an answer covers only this exact command
 			}
 			t.Run(name+" "+how, func(t *testing.T) {

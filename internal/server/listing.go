@@ -149,7 +149,7 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 		title = t.Name
 	}
 	of := " (tool of the capability pack " + pack.ID + ")"
-	about := s.describeLines(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of)-1)))
+	about := s.offer.DescribeLines(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of)-1)))
 	if strings.Contains(about, "\n") {
 		of = "\n\n" + of[1:] // not in the last example
 	}
@@ -225,7 +225,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		if s.asSkill(ctx, c, name, req) {
 			return
 		}
-		spoken = s.exposed(toolCall) // the other name is not listed
+		spoken = s.exposed(toolname.Call) // the other name is not listed
 		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
 		case 0:
 			for rest, certain := range toolname.WithoutPrefix(name) {
@@ -248,7 +248,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	if m := req.Params.Meta; m != nil {
 		to.workspace, _ = m.AdditionalFields[workspaceKey].(string)
 	}
-	req.Params.Name, req.Params.Arguments = s.exposed(toolCall), to
+	req.Params.Name, req.Params.Arguments = s.exposed(toolname.Call), to
 	spans.From(ctx).Tool(spoken)
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -70,7 +72,7 @@ func TestEveryListedTool(t *testing.T) {
 			t.Errorf("the name %q does not match %s", name, listedName)
 		}
 		description, _ := tool["description"].(string)
-		if description == "" || utf16Len(description) > maxInstructions {
+		if description == "" || utf16Len(description) > offer.MaxText {
 			t.Errorf("%s: the description has %d characters", name, utf16Len(description))
 		}
 		if strings.ContainsAny(fmt.Sprint(tool), "\u202e\x1b") {
@@ -193,8 +195,8 @@ func TestBudget(t *testing.T) {
 		}
 		w := newWorld(t, tree.String())
 		instructions := w.initialize()["instructions"].(string)
-		if n := utf16Len(instructions); n > maxInstructions {
-			t.Errorf("%s: the instructions have %d characters, want at most %d", c.name, n, maxInstructions)
+		if n := utf16Len(instructions); n > offer.MaxText {
+			t.Errorf("%s: the instructions have %d characters, want at most %d", c.name, n, offer.MaxText)
 		}
 		// Ids take precedence over descriptions, and none appears twice.
 		named := 0
@@ -219,7 +221,7 @@ func TestBudget(t *testing.T) {
 		total := size(t, instructions)
 		for _, tool := range objects(result(t, w.request("tools/list", nil))["tools"]) {
 			description := tool["description"].(string)
-			if n := utf16Len(description); n > maxInstructions {
+			if n := utf16Len(description); n > offer.MaxText {
 				t.Errorf("%s: the description of %s has %d characters", c.name, tool["name"], n)
 			}
 			total += size(t, map[string]any{"name": tool["name"], "description": description, "inputSchema": tool["inputSchema"]})
@@ -318,7 +320,7 @@ func TestListIsOfOneLook(t *testing.T) {
 	w.initialize()
 	w.enable("triage")
 	c := w.srv.everyChat()[0]
-	base := w.srv.base[toolList]
+	base := w.srv.base[toolname.List]
 	described := base.description
 	base.description = func(s *Server, catalog *packs.Catalog, once *toolfiles.Once) string {
 		text := described(s, catalog, once)

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -152,17 +153,9 @@ type Options struct {
 	From func(dir, digest string) gate.From
 	// Origin returns who offers the pack in a folder; nil: nobody does. It must be
 	// safe for concurrent use, and must not ask another machine.
-	Origin func(dir string) Origin
+	Origin func(dir string) offer.Origin
 	// Spans are told about every request; nil: nothing is traced. The gate's log
 	// belongs in its Recorder.
 	Spans  *spans.Tracer
 	Limits Limits
-}
-
-// An Origin says who offers a pack that was added from elsewhere. The zero value is a
-// pack of this machine.
-type Origin struct {
-	Label     string // "[rulebook]" or "[pak]", or ""
-	CreatedAt string // RFC 3339, as its provider says; "" for none
-	UpdatedAt string
 }

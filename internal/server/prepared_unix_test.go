@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // copied starts runs from private copies of packs, as the program does.
@@ -42,7 +43,7 @@ func TestPreparedOnce(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, deploy, copied(t), limited(Limits{Runs: 1}))
 	w.answer = decide("once")
-	runs, execs, lists := countPreparations(w, toolCall), countPreparations(w, execMethod), countPreparations(w, "capability_packs_list")
+	runs, execs, lists := countPreparations(w, toolname.Call), countPreparations(w, execMethod), countPreparations(w, "capability_packs_list")
 	w.initialize()
 	w.enable("acme/deploy")
 	is := func(about string, n *atomic.Int32, want int32) {

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -23,62 +24,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// The prompts that do not stand for a pack. A pack with such a name gets a hash in
-// its own.
-const (
-	promptAttach = "attach"
-	promptDetach = "detach"
-)
-
-// Names of the prompts' arguments.
-const (
-	argPack  = "pack_id"   // of attach and detach
-	argWords = "arguments" // of a pack
-)
-
 type promptsResult struct {
 	pageResult
 	Prompts []mcp.Prompt `json:"prompts"`
-}
-
-// invocable reports whether an attached pack has a prompt. Its author may reserve the
-// pack for models, which takes the prompt away. A pack that is reserved for people
-// has one.
-func invocable(p *packs.Pack) bool {
-	return p.Frontmatter.UserInvocable()
-}
-
-// prompts returns the prompts of a Catalog's packs, and our own, sorted by name. If
-// the prompts of two packs would have the same name, the later pack by id gets a
-// hash.
-func prompts(catalog *packs.Catalog) []keyed {
-	all := []keyed{{key: promptAttach}, {key: promptDetach}}
-	taken := map[string]bool{toolname.Fold(promptAttach): true, toolname.Fold(promptDetach): true}
-	for _, p := range catalog.Attached() {
-		if !invocable(p) {
-			continue
-		}
-		name := promptName(p.ID)
-		if taken[toolname.Fold(name)] {
-			name += "_" + toolname.Hash(p.ID)
-		}
-		taken[toolname.Fold(name)] = true
-		all = append(all, keyed{name, p})
-	}
-	return sortKeyed(all)
-}
-
-// promptName returns a pack's id in the form that clients make commands of: "__" for
-// a slash, and "-" for any character that is neither a letter nor a digit.
-func promptName(id string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
-			return r
-		default:
-			return '-'
-		}
-	}, strings.ReplaceAll(id, "/", "__"))
 }
 
 // listPrompts answers prompts/list: one prompt for each pack, and those with which a
@@ -88,49 +36,12 @@ func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMe
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("prompts", p.Cursor, s.listedPrompts(s.giveCatalog(ctx, r.chat)), keyed.String)
+	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(s.giveCatalog(ctx, r.chat)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}
-	return &promptsResult{pageResult: pageResult{NextCursor: next}, Prompts: s.prompts(page)}, nil
+	return &promptsResult{pageResult: pageResult{NextCursor: next}, Prompts: s.offer.AsPrompts(page)}, nil
 }
-
-// prompts returns prompts as a client sees them.
-func (s *Server) prompts(some []keyed) []mcp.Prompt {
-	all := make([]mcp.Prompt, len(some))
-	for i, p := range some {
-		switch {
-		case p.pack != nil:
-			all[i] = s.packPrompt(p)
-		case p.key == promptAttach:
-			all[i] = mcp.Prompt{
-				Name: promptAttach, Title: "Attach a capability pack", Description: "Make a capability pack available in this chat.",
-				Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of a pack that is not attached", Required: true}},
-			}
-		default:
-			all[i] = mcp.Prompt{
-				Name: promptDetach, Title: "Detach a capability pack", Description: "Take a capability pack, and its tools, out of this chat.",
-				Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of an attached pack", Required: true}},
-			}
-		}
-	}
-	return all
-}
-
-// packPrompt returns the prompt of a pack.
-func (s *Server) packPrompt(p keyed) mcp.Prompt {
-	hint := safetext.Line(p.pack.Frontmatter.ArgumentHint())
-	if hint == "" {
-		hint = "what to apply the pack to"
-	}
-	return mcp.Prompt{
-		Name: p.key, Title: safetext.Line(p.pack.Name), Description: s.describe(p.pack.Description),
-		Arguments: []mcp.PromptArgument{{Name: argWords, Title: "Arguments", Description: safetext.Shorten(hint, maxHint)}},
-	}
-}
-
-// maxHint is how many characters of a pack's hint about its arguments are shown.
-const maxHint = 200
 
 type getPromptParams struct {
 	Name      string            `json:"name"`
@@ -163,14 +74,14 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 		return nil, err
 	}
 	method := &baseTool{name: string(mcp.MethodPromptsGet)}
-	known := argPack
+	known := offer.ArgPack
 	switch p.Name {
-	case promptAttach, promptDetach:
+	case offer.PromptAttach, offer.PromptDetach:
 		method.prepare = (*Server).prepareAttach
 	default:
-		known = argWords
+		known = offer.ArgWords
 		method.prepare = (*Server).prepareInvocation
-		if promptOf(r.catalog, p.Name) == nil {
+		if offer.PromptOf(r.catalog, p.Name) == nil {
 			return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.Name, noPrompt(p.Name))
 		}
 	}
@@ -202,25 +113,15 @@ func fillsIn(client, argument string) bool { return client == "opencode" && argu
 // the prompt, so it opens nothing: if somebody chooses it later, the model makes a
 // call.
 func (s *Server) template(catalog *packs.Catalog, name string) *mcp.GetPromptResult {
-	switch p := promptOf(catalog, name); {
+	switch p := offer.PromptOf(catalog, name); {
 	case p != nil && !address.IsOffered(p):
-		return userMessage(s.describe(p.Description), fmt.Sprintf(
+		return userMessage(s.offer.Describe(p.Description), fmt.Sprintf(
 			"The capability pack %s is opened by its prompt alone, and this client asks for prompts before anybody chooses one. Tell me that it cannot be used here.", p.ID))
 	case p != nil:
-		return userMessage(s.describe(p.Description), fmt.Sprintf("Use the capability pack %s: open it with %s, and apply it to what follows.\n\n$1", p.ID, s.exposed(toolOpenDocs)))
+		return userMessage(s.offer.Describe(p.Description), fmt.Sprintf("Use the capability pack %s: open it with %s, and apply it to what follows.\n\n$1", p.ID, s.exposed(toolname.OpenDocs)))
 	}
 	return userMessage("Packs are attached elsewhere.",
 		"This prompt does not work here. Tell me that I can attach and detach the pack $1 on the approval page, which this command opens: packs-mcp approvals open")
-}
-
-// promptOf returns the pack with a prompt of this name, or nil if there is none.
-func promptOf(catalog *packs.Catalog, name string) *packs.Pack {
-	for _, p := range prompts(catalog) {
-		if p.key == name {
-			return p.pack
-		}
-	}
-	return nil
 }
 
 func noPrompt(name string) *toolerr.RPCError {
@@ -233,7 +134,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	if err := c.decode(&p); err != nil {
 		return nil, err
 	}
-	pack := promptOf(c.catalog, p.Name)
+	pack := offer.PromptOf(c.catalog, p.Name)
 	if pack == nil {
 		return nil, noPrompt(p.Name)
 	}
@@ -245,7 +146,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	if err != nil {
 		return nil, err
 	}
-	words := p.Arguments[argWords]
+	words := p.Arguments[offer.ArgWords]
 	if n := len(body) + (strings.Count(body, argumentsPlaceholder)+1)*len(words); int64(n) > s.limits.ReadPageMax {
 		return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 	}
@@ -259,7 +160,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 				return nil, err
 			}
 			c.opens = true
-			return userMessage(s.describe(pack.Description), invocationPart{}.fill(pack.Folder(), body, words)+s.toolsSentence(pack, false)), nil
+			return userMessage(s.offer.Describe(pack.Description), invocationPart{}.fill(pack.Folder(), body, words)+s.toolsSentence(pack, false)), nil
 		},
 	}, nil
 }
@@ -277,7 +178,7 @@ func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 		return "", err
 	}
 	if page.Truncated {
-		return "", toolerr.New(toolerr.CodeTooLarge, "Open it with "+s.exposed(toolOpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
+		return "", toolerr.New(toolerr.CodeTooLarge, "Open it with "+s.exposed(toolname.OpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
 	}
 	text, _ := page.Text()
 	return strings.ToValidUTF8(string(text), "\ufffd"), nil
@@ -297,12 +198,12 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	if err := c.decode(&p); err != nil {
 		return nil, err
 	}
-	on := p.Name == promptAttach
-	pack, err := c.catalog.Lookup(p.Arguments[argPack])
+	on := p.Name == offer.PromptAttach
+	pack, err := c.catalog.Lookup(p.Arguments[offer.ArgPack])
 	if err != nil {
 		e := s.explain(toolerr.NamingOnly(err, func(id string) bool {
 			near, err := c.catalog.Lookup(id)
-			return err == nil && s.mayChoose(p.Name, near)
+			return err == nil && s.offer.MayChoose(p.Name, near)
 		}), c.id)
 		e.Hint = "packs-mcp list --all says which packs there are."
 		return nil, e
@@ -328,14 +229,14 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 			return userMessage("The pack is detached.", fmt.Sprintf("I detached the capability pack %s from this chat: do not use it, or its tools, any more.", pack.ID)), nil
 		}
 		text := fmt.Sprintf("I attached a capability pack to this chat:\n- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
-			pack.ID, safetext.Line(pack.Name), s.describe(pack.Description), s.files.HasTools(pack))
+			pack.ID, safetext.Line(pack.Name), s.offer.Describe(pack.Description), s.files.HasTools(pack))
 		switch {
 		case !pack.Offered:
 			text += "It is meant for another mode, so it cannot be used now."
 		case !address.IsOffered(pack):
 			text += "Only I call on it, by its own prompt."
 		default:
-			text += fmt.Sprintf("Open it with %s when it fits what I ask for.", s.exposed(toolOpenDocs))
+			text += fmt.Sprintf("Open it with %s when it fits what I ask for.", s.exposed(toolname.OpenDocs))
 		}
 		return userMessage("The pack is attached.", text), nil
 	}}, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
@@ -169,7 +170,7 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 // once, if there is a way: read_file has a limit, too.
 func (s *Server) tooLargeForOne(err error) error {
 	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Size <= s.limits.ReadFile {
-		return toolerr.New(toolerr.CodeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
+		return toolerr.New(toolerr.CodeTooLarge, "It is there by pages: call "+s.exposed(toolname.ReadFile)+" with its pack_id and path.", "%v", e)
 	}
 	return err
 }

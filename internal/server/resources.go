@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -24,14 +24,8 @@ import (
 // errNoResource says that a URI names nothing that this chat may know about.
 var errNoResource = errors.New("there is no such resource")
 
-// indexURI is the list of skills for clients that know the older form.
-const indexURI = address.SchemeSkill + "://index.json"
-
 // mimeDirectory is the type of a resource that is a folder.
 const mimeDirectory = "inode/directory"
-
-// mimeMarkdown is the type of an entry document.
-const mimeMarkdown = "text/markdown"
 
 // A pageResult holds what the pages of every list have in common.
 type pageResult struct {
@@ -72,71 +66,11 @@ func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.Result
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("resources", p.Cursor, s.listedDocuments(s.giveCatalog(ctx, r.chat)), keyed.String)
+	page, next, err := pages.Of("resources", p.Cursor, s.offer.Documents(s.giveCatalog(ctx, r.chat)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}
-	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: s.resources(page)}, nil
-}
-
-// A keyed pack is a pack with the key it is sorted by: the URI of its document, or
-// the name of its prompt. The pack is nil if the entry belongs to no pack.
-type keyed struct {
-	key  string
-	pack *packs.Pack
-}
-
-// String returns the key.
-func (k keyed) String() string { return k.key }
-
-func sortKeyed(all []keyed) []keyed {
-	slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
-	return all
-}
-
-// documents returns the entry documents of a Catalog's packs, and the index of
-// skills, sorted by their URIs.
-func documents(catalog *packs.Catalog) []keyed {
-	all := []keyed{{key: indexURI}}
-	for _, p := range offered(catalog) {
-		all = append(all, keyed{address.OfPack(p, p.Entry), p})
-	}
-	return sortKeyed(all)
-}
-
-// resources returns documents as a client sees them.
-func (s *Server) resources(documents []keyed) []mcp.Resource {
-	all := make([]mcp.Resource, len(documents))
-	for i, d := range documents {
-		if d.pack == nil {
-			all[i] = mcp.Resource{
-				URI: indexURI, Name: "index.json", Title: "Index of skills", Description: "The skills there are, for readers of the discovery index.",
-				MIMEType: "application/json",
-			}
-			continue
-		}
-		all[i] = s.entryResource(d.pack)
-	}
-	return all
-}
-
-// entryResource returns the entry document of a pack as a resource, under the pack's
-// name and description. The title is the name as well: in the protocol the name is
-// for programs and the title for people, and some clients show only one of them.
-func (s *Server) entryResource(p *packs.Pack) mcp.Resource {
-	name := safetext.Line(p.Name)
-	return mcp.Resource{
-		URI: address.OfPack(p, p.Entry), Name: name, Title: name, Description: s.describe(p.Description), MIMEType: typeOf(p, p.Entry),
-	}
-}
-
-// typeOf returns the media type of a pack's file as far as its name tells. Reading
-// the file shows the real one.
-func typeOf(p *packs.Pack, name string) string {
-	if name == p.Entry && !p.Loose {
-		return mimeMarkdown
-	}
-	return packfs.TypeByName(name)
+	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: s.offer.AsResources(page)}, nil
 }
 
 // Templates of our URIs, in the syntax of RFC 6570.
@@ -190,7 +124,7 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 		if !ok || c.inWorkspace(handle) != nil {
 			return nil, errNoResource
 		}
-		f := &found{facts: gate.Pack{ID: workspaceID, Trust: gate.TrustUser}, path: inside}
+		f := &found{facts: gate.Pack{ID: offer.WorkspaceID, Trust: gate.TrustUser}, path: inside}
 		dir, err := c.currentWorkspace().Open()
 		if err != nil {
 			return nil, err

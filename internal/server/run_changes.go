@@ -50,7 +50,7 @@ func (r *run) turnOf(h changes.Holder) string {
 		return "its turn in a folder that another run may change"
 	}
 	of := ""
-	if slices.ContainsFunc(r.server.listedPacks(r.call.catalog), func(p *packs.Pack) bool { return p.ID == h.Run.Pack }) {
+	if slices.ContainsFunc(r.server.offer.Packs(r.call.catalog), func(p *packs.Pack) bool { return p.ID == h.Run.Pack }) {
 		of = fmt.Sprintf("%s of %s, ", cmp.Or(h.Run.Tool, "a command"), h.Run.Pack)
 	}
 	return safetext.Line(fmt.Sprintf("its turn in %q, where %s (%sprocess %d) is at work", h.Folder, cmp.Or(h.Run.ID, "a run"), of, h.PID))

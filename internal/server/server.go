@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -48,6 +49,7 @@ type Server struct {
 
 	claims claims.Set // of runs
 	finder *finder.Finder
+	offer  *offer.Offer
 	skills *skills.Skills
 	shared sharedLists // of chats
 
@@ -97,19 +99,20 @@ func New(o Options) (*Server, error) {
 		every:    lookEvery,
 	}
 
+	s.offer = offer.New(offer.Options{Forbids: o.Gate.Forbids, Exposed: s.exposed, Origin: o.Origin, Description: limits.Description})
 	s.finder = finder.New(o.Library.Catalog, s.files)
 	s.skills = skills.New(skills.Options{
-		Digests: s.digests, Frontmatter: limits.Frontmatter, Describe: s.describe, Logger: s.logger,
+		Digests: s.digests, Frontmatter: limits.Frontmatter, Describe: s.offer.Describe, Logger: s.logger,
 		KeepsOut: func(p *packs.Pack) error { return s.keepsOut(p.ID, p.Dir) },
 	})
 
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
-		r.Instructions = s.instructions(ctx)
+		r.Instructions = s.offer.Instructions(s.catalogOf(ctx), s.files.Once())
 		r.ServerInfo.Icons = icons()
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
-		r.Instructions = s.instructions(ctx)
+		r.Instructions = s.offer.Instructions(s.catalogOf(ctx), s.files.Once())
 		info := s.info
 		info.Icons = icons()
 		r.EnsureResultMeta().SetServerInfo(info)

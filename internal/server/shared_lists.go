@@ -5,6 +5,7 @@ import (
 	"weak"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 )
 
 // toolsPrint returns a digest of the list of a chat's tools, by which lists are
@@ -13,7 +14,7 @@ import (
 // from the packs' files as they are now.
 func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) string {
 	if c.hasOwn() || c.hasEnabled() {
-		return string(printOf(s.tools(catalog, c)))
+		return string(offer.Print(s.tools(catalog, c)))
 	}
 	return s.shared.tools(s, catalog)
 }
@@ -33,7 +34,7 @@ func (s *Server) toolsPrintBefore(catalog *packs.Catalog, c *chat) string {
 // listsDifferFor is listsDiffer for a chat.
 func (s *Server) listsDifferFor(c *chat, before, now *packs.Catalog) (prompts, resources bool) {
 	if c.hasOwn() {
-		return s.listsDiffer(before, now)
+		return s.offer.ListsDiffer(before, now)
 	}
 	return s.shared.listsDiffer(s, before, now)
 }
@@ -92,7 +93,7 @@ func (m *sharedLists) tools(s *Server, catalog *packs.Catalog) string {
 	if m.prints[0].of != of {
 		m.prints[1] = m.prints[0]
 	}
-	m.prints[0] = sharedPrint{of, m.looks, string(printOf(s.tools(catalog, nil)))}
+	m.prints[0] = sharedPrint{of, m.looks, string(offer.Print(s.tools(catalog, nil)))}
 	return m.prints[0].tools
 }
 
@@ -113,7 +114,7 @@ func (m *sharedLists) listsDiffer(s *Server, before, now *packs.Catalog) (prompt
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a, b := weak.Make(before), weak.Make(now); a != m.before || b != m.now {
-		m.prompts, m.resources = s.listsDiffer(before, now)
+		m.prompts, m.resources = s.offer.ListsDiffer(before, now)
 		m.before, m.now = a, b
 	}
 	return m.prompts, m.resources

@@ -21,13 +21,20 @@ func (g *countedGate) Forbids(kind gate.Kind, pack string) bool {
 	return g.Decider.Forbids(kind, pack)
 }
 
+// count has the gate of a world counted.
+func (g *countedGate) count(s *setup) {
+	s.decider = func(d Decider) Decider {
+		g.Decider = d
+		return g
+	}
+}
+
 // An edit costs no more with many chats than with one, and all of them are told about
 // it, even if some have their own packs attached.
 func TestManyChatsCostWhatOneDoes(t *testing.T) {
 	const many = 50
-	w := newWorld(t, triage+shelf)
-	counted := &countedGate{Decider: w.srv.opts.Gate}
-	w.srv.opts.Gate = counted
+	counted := new(countedGate)
+	w := newWorld(t, triage+shelf, counted.count)
 	heard := make(map[int][]string) // :: chat → what it was told since the last check
 	start := func(i int) *chat {
 		return hearing(t, w, func(n wire.Note) { heard[i] = append(heard[i], n.Method) })
@@ -89,14 +96,14 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 // If there is nobody to tell, nothing is done, and the next change is compared with
 // what somebody had before.
 func TestChatThatNobodyHears(t *testing.T) {
-	w := newWorld(t, triage)
+	counted := new(countedGate)
+	w := newWorld(t, triage, counted.count)
 	var heard []string
 	c := hearing(t, w, func(n wire.Note) { heard = append(heard, n.Method) })
 	c.nowTold(w.srv.toolsPrint(w.srv.catalog(t.Context(), c), c))
 	listeners := c.everyListener()
 	c.unlisten(listeners[0])
-	counted := &countedGate{Decider: w.srv.opts.Gate}
-	w.srv.opts.Gate = counted
+	counted.asked.Store(0)
 	w.put("triage/SKILL.md", "---\nname: triage\ndescription: Other.\n---\n", 0o644)
 	w.refresh()
 	if n := counted.asked.Load(); n != 0 {

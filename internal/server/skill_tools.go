@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -22,16 +23,6 @@ import (
 type skillTool struct {
 	name string
 	pack *packs.Pack
-}
-
-// Skills splits the packs that a model may open, if the configuration exposes skills:
-// those that get a tool of their own, at most as many as the tools that a chat may
-// enable, and the rest. forbids reports whether rules forbid every request of a kind
-// about a pack; with an empty kind, everything about it.
-func Skills(c *packs.Catalog, most int, forbids func(kind gate.Kind, id string) bool) (listed, rest []*packs.Pack) {
-	all := slices.DeleteFunc(offered(c), func(p *packs.Pack) bool { return forbids("", p.ID) || forbids(gate.KindOpen, p.ID) })
-	n := min(len(all), Limits{EnabledTools: most}.withDefaults().EnabledTools)
-	return all[:n:n], all[n:]
 }
 
 // skillTools returns the skills of a chat, by the ids of the packs. There are none
@@ -45,14 +36,14 @@ func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	taken := func(folded string) bool {
 		return used[folded] || strings.HasPrefix(folded, toolname.Prefix) || c != nil && c.taken(folded)
 	}
-	listed, _ := Skills(catalog, s.limits.EnabledTools, s.opts.Gate.Forbids)
+	listed, _ := s.offer.OwnTools(catalog, s.limits.EnabledTools)
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 	}
 	all := make([]skillTool, 0, len(listed))
 	for _, p := range listed {
-		name := toolname.Short(promptName(p.ID), p.ID, taken)
+		name := toolname.Short(offer.PromptName(p.ID), p.ID, taken)
 		used[toolname.Fold(name)] = true
 		all = append(all, skillTool{name, p})
 	}
@@ -66,8 +57,8 @@ const skillInput = `{"type":"object","properties":{"arguments":{"type":"string",
 func (s *Server) listedSkill(t skillTool) mcp.Tool {
 	title := safetext.Shorten(safetext.Line(t.pack.Name), maxListLine)
 	return mcp.Tool{
-		Name: t.name, Title: title, Description: s.describe(t.pack.Description), Annotations: readOnly(title),
-		RawInputSchema: json.RawMessage(skillInput), RawOutputSchema: json.RawMessage(s.base[toolOpenDocs].output),
+		Name: t.name, Title: title, Description: s.offer.Describe(t.pack.Description), Annotations: readOnly(title),
+		RawInputSchema: json.RawMessage(skillInput), RawOutputSchema: json.RawMessage(s.base[toolname.OpenDocs].output),
 	}
 }
 
@@ -79,7 +70,7 @@ func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.Cal
 	if i < 0 {
 		return false
 	}
-	req.Params.Name, req.Params.Arguments = s.exposed(toolOpenDocs), renamed{skill: all[i].pack.ID}
+	req.Params.Name, req.Params.Arguments = s.exposed(toolname.OpenDocs), renamed{skill: all[i].pack.ID}
 	spans.From(ctx).Tool(name)
 	return true
 }
@@ -87,7 +78,7 @@ func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.Cal
 // openSkillTool returns open_docs for one pack, with the arguments of its own tool.
 // Errors about these arguments refer to that tool's schema.
 func openSkillTool(packID string, args *callargs.Arguments) *baseTool {
-	t := &baseTool{name: toolOpenDocs, input: skillInput}
+	t := &baseTool{name: toolname.OpenDocs, input: skillInput}
 	t.prepare = func(s *Server, ctx context.Context, c *call) (*action, error) {
 		var p struct {
 			Arguments string `json:"arguments"`
@@ -103,7 +94,7 @@ func openSkillTool(packID string, args *callargs.Arguments) *baseTool {
 		act.perform = func(ctx context.Context, permit *gate.Permit) (any, error) {
 			out, err := open(ctx, permit)
 			if docs, ok := out.(openDocsResult); ok && docs.EntryDoc.Truncated {
-				more := fmt.Sprintf("For the rest, call %s with pack_id %q, the same arguments, and next_offset as offset.", s.exposed(toolOpenDocs), packID)
+				more := fmt.Sprintf("For the rest, call %s with pack_id %q, the same arguments, and next_offset as offset.", s.exposed(toolname.OpenDocs), packID)
 				docs.EntryDoc.Note = strings.TrimSpace(docs.EntryDoc.Note + " " + more)
 				out = docs
 			}

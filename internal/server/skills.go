@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -60,7 +61,7 @@ func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMet
 }
 
 func (s *Server) skillsAfter(ctx context.Context, catalog *packs.Catalog, after string) (*skillsResult, error) {
-	entries, last, err := s.skills.Page(ctx, s.listedSkills(catalog), after)
+	entries, last, err := s.skills.Page(ctx, s.offer.Skills(catalog), after)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 		return nil, err
 	}
 	pack := skills.At(r.catalog, p.URI)
-	if pack == nil || !s.showsFiles(pack) {
+	if pack == nil || !s.offer.ShowsFiles(pack) {
 		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
@@ -97,15 +98,15 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 // generated returns the function that makes a generated resource, or nil if the URI
 // does not name one. A file of that name takes precedence.
 func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
-	if uri == indexURI {
-		return func(ctx context.Context) (any, error) { return s.skills.Index(ctx, s.listedSkills(catalog)) }
+	if uri == offer.IndexURI {
+		return func(ctx context.Context) (any, error) { return s.skills.Index(ctx, s.offer.Skills(catalog)) }
 	}
 	u, ok := address.Parse(uri)
 	if !ok || u.Scheme != address.SchemeSkill || path.Base(u.Path) != skills.ManifestFile {
 		return nil
 	}
 	for _, at := range address.Places(catalog, u) {
-		if at.Path != skills.ManifestFile || !s.showsFiles(at.Pack) {
+		if at.Path != skills.ManifestFile || !s.offer.ShowsFiles(at.Pack) {
 			continue
 		}
 		if dir, err := at.Pack.OpenDir(); err == nil {

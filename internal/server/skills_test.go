@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -102,7 +103,7 @@ func TestSkillsList(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"skill": e, "resultType": "complete", "ttlMs": 0.0, "cacheScope": "private"}, modern); diff != "" {
 		t.Errorf("skills/get of 2026-07-28 (-want +got):\n%s", diff)
 	}
-	for _, uri := range []string{"skill://acme/refunds", "skill://acme/refunds/docs/policy.md", "skill://acme/refunds/inner/SKILL.md", "pack://notes/README.md", "pack://slips/SKILL.md", "skill://slips/SKILL.md", indexURI} {
+	for _, uri := range []string{"skill://acme/refunds", "skill://acme/refunds/docs/policy.md", "skill://acme/refunds/inner/SKILL.md", "pack://notes/README.md", "pack://slips/SKILL.md", "skill://slips/SKILL.md", offer.IndexURI} {
 		if code, _ := w.refused(false, "skills/get", map[string]any{"uri": uri}); code != -32602 {
 			t.Errorf("skills/get %s: %d, want -32602", uri, code)
 		}
@@ -273,7 +274,7 @@ func TestDirectoryRead(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", uri, diff)
 		}
 	}
-	for _, uri := range []string{"skill://acme/refunds/SKILL.md", "skill://acme/refunds/nothing", "skill://acme", indexURI, "skill://acme/refunds/_manifest", "skill://acme/refunds/"} {
+	for _, uri := range []string{"skill://acme/refunds/SKILL.md", "skill://acme/refunds/nothing", "skill://acme", offer.IndexURI, "skill://acme/refunds/_manifest", "skill://acme/refunds/"} {
 		if code, _ := w.refused(false, "resources/directory/read", map[string]any{"uri": uri}); code != -32602 {
 			t.Errorf("%s: %d, want -32602", uri, code)
 		}
@@ -325,7 +326,7 @@ func TestSkillIndexAndManifest(t *testing.T) {
 			map[string]any{"name": "refunds", "type": "skill-md", "description": "Refunds customers.", "url": "skill://acme/refunds/SKILL.md", "digest": sumOf(document("acme/refunds/SKILL.md"))},
 			map[string]any{"name": "inner", "type": "skill-md", "description": "A skill inside a pack.", "url": "skill://notes/inner/SKILL.md", "digest": sumOf(document("notes/inner/SKILL.md"))},
 		},
-	}, decode(indexURI)); diff != "" {
+	}, decode(offer.IndexURI)); diff != "" {
 		t.Errorf("the index (-want +got):\n%s", diff)
 	}
 	inner := document("notes/inner/SKILL.md")

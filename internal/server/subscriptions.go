@@ -137,7 +137,7 @@ func (s *Server) look(c *chat, catalog *packs.Catalog, u address.URI) (look, err
 	if u.Scheme == address.SchemeWorkspace {
 		handle, inside, ok := cutHandle(u.Path)
 		sp := c.workspaces.Named(handle)
-		if !ok || sp == nil || !s.mayReadWorkspaces() {
+		if !ok || sp == nil || !s.offer.MayReadWorkspaces() {
 			return look{}, errNoResource
 		}
 		dir, err := sp.Open()
@@ -152,7 +152,7 @@ func (s *Server) look(c *chat, catalog *packs.Catalog, u address.URI) (look, err
 		if err != nil {
 			continue
 		}
-		if s.keepsOut(at.Pack.ID, at.Pack.Dir) != nil || !s.mayGive(at) {
+		if s.keepsOut(at.Pack.ID, at.Pack.Dir) != nil || !s.offer.MayGive(at) {
 			dir.Close()
 			continue
 		}

@@ -16,8 +16,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-const toolCall = toolname.Prefix + "call_tool"
-
 type callToolParams struct {
 	PackID    string           `json:"pack_id"`
 	Tool      string           `json:"tool"`
@@ -28,7 +26,7 @@ type callToolParams struct {
 func callTool() *baseTool {
 	no, yes := false, true
 	return &baseTool{
-		name:        toolCall,
+		name:        toolname.Call,
 		title:       "Call a pack's tool",
 		description: fixed("Call an enabled tool of a pack. The same as calling PACK__TOOL, for clients that do not show new tools."),
 		input: `{"type":"object","properties":{"pack_id":{"type":"string"},` +
@@ -134,7 +132,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 // planned returns what the planner needs to know about a call.
 func (s *Server) planned(c *call, pack *packs.Pack) *plan.Call {
 	p := &plan.Call{
-		Pack: pack, Hides: s.hides, Workspace: c.currentWorkspace().Dir, Folder: c.currentWorkspace().Folder, OwnFolder: c.currentWorkspace().IsOwn,
+		Pack: pack, Hides: s.offer.Hides, Workspace: c.currentWorkspace().Dir, Folder: c.currentWorkspace().Folder, OwnFolder: c.currentWorkspace().IsOwn,
 		Context: make(map[string]string), Filled: c.filled,
 	}
 	if c.catalog != nil {

@@ -21,8 +21,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolEnable = toolname.Prefix + "enable_tools"
-
 // maxNamed is how many tools one call may name. By default a pack has no more than
 // that.
 const maxNamed = 200
@@ -72,7 +70,7 @@ type enabledName struct {
 func enableTool() *baseTool {
 	no, yes := false, true
 	return &baseTool{
-		name:  toolEnable,
+		name:  toolname.Enable,
 		title: "Enable a pack's tools",
 		description: fixed("Make a pack's tools callable in this chat and get their signatures and schemas. " +
 			"They appear as tools of their own, PACK__TOOL, and can be called with call_tool in any case."),
@@ -377,7 +375,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		}
 		out.Tools = append(out.Tools, enabledTool{
 			Name: n.listed, Tool: t.Name,
-			Description: s.describeLines(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
+			Description: s.offer.DescribeLines(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
 			InputSchema: moreThanSignature(toolerr.ReadableSchema(t.PortableSchema())),
 		})
 	}

@@ -15,8 +15,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolExec = toolname.Prefix + "exec_best_effort"
-
 type execParams struct {
 	PackID    string   `json:"pack_id"`
 	Command   string   `json:"command"`
@@ -28,7 +26,7 @@ type execParams struct {
 func execTool() *baseTool {
 	no, yes := false, true
 	return &baseTool{
-		name:  toolExec,
+		name:  toolname.Exec,
 		title: "Run a command for a pack",
 		description: fixed("Run one program for a pack that has no tool for it: no shell, no pipes, no network. " +
 			"./NAME is a program inside the pack. Prefer the pack's tools."),

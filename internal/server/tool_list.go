@@ -20,8 +20,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolList = toolname.Prefix + "list"
-
 // Bounds of a page. What a pack says about itself, and what is wrong with it, is cut,
 // so that the size of a page is bounded whatever packs there are. A person can see
 // all of it with packs-mcp show.
@@ -78,11 +76,11 @@ type listedPack struct {
 
 func listTool() *baseTool {
 	return &baseTool{
-		name:  toolList,
+		name:  toolname.List,
 		title: "List capability packs",
 		description: func(s *Server, catalog *packs.Catalog, once *toolfiles.Once) string {
 			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
-			return text + s.metadataBlock(s.listedPacks(catalog), once, maxInstructions-weight(text))
+			return s.offer.ListDescription(text, catalog, once)
 		},
 		input: `{"type":"object","properties":{` +
 			`"query":{"type":"string","description":"what the pack should be about, or words of its id, name, tags, tools or description: gives the 20 packs that fit best, the best first"},` +
@@ -134,7 +132,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 func (s *Server) matching(ctx context.Context, c *call, query string) listResult {
 	out := listResult{Packs: []listedPack{}}
 	shown := func(id string) *packs.Pack {
-		if p := c.catalog.ByID(id); p != nil && s.isForModels(p) {
+		if p := c.catalog.ByID(id); p != nil && s.offer.IsForModels(p) {
 			return p
 		}
 		return nil
@@ -173,7 +171,7 @@ func unreadHint(catalog *packs.Catalog) string {
 // list lists all packs by id, starting after the id after.
 func (s *Server) list(c *call, after string) listResult {
 	out := listResult{Packs: []listedPack{}}
-	for _, p := range s.listedPacks(c.catalog) {
+	for _, p := range s.offer.Packs(c.catalog) {
 		if p.ID <= after {
 			continue
 		}
@@ -197,7 +195,7 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 		if len(all) == maxNotValid {
 			break
 		}
-		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !address.IsOffered(p) || s.hides(p) {
+		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !address.IsOffered(p) || s.offer.Hides(p) {
 			continue
 		}
 		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.knowsTools(p.ID) {
@@ -214,11 +212,11 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
-		PackID: p.ID, Name: safetext.Shorten(safetext.Line(p.Name), maxListLine), Description: s.describe(p.Description),
+		PackID: p.ID, Name: safetext.Shorten(safetext.Line(p.Name), maxListLine), Description: s.offer.Describe(p.Description),
 		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
-	from := s.origin(p)
+	from := s.offer.Origin(p)
 	l.From, l.CreatedAt, l.UpdatedAt = from.Label, from.CreatedAt, from.UpdatedAt
 	m := p.Metadata()
 	line := func(text string) string { return safetext.Shorten(safetext.Line(text), maxListLine) }
@@ -290,12 +288,6 @@ func decodeCursor(cursor string) (after string, err error) {
 	return last, nil
 }
 
-// offered returns the packs that models may know about: attached, and not reserved by
-// their author for people.
-func offered(c *packs.Catalog) []*packs.Pack {
-	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return !address.IsOffered(p) })
-}
-
 // pack finds an attached pack for a call by its id, its name or its URI, or returns
 // an error that says what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
@@ -308,7 +300,7 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 		if p, other = c.catalog.Lookup(id); other != nil {
 			return nil, toolerr.NamingOnly(err, func(id string) bool {
 				near := c.catalog.ByID(id)
-				return near != nil && address.IsOffered(near) && !s.hides(near)
+				return near != nil && address.IsOffered(near) && !s.offer.Hides(near)
 			})
 		}
 	}

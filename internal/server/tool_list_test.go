@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // pack returns the txtar tree of a pack without tools.
@@ -345,7 +346,7 @@ func TestListQueryFoldsCopies(t *testing.T) {
 	}
 	w := newWorld(t, tree.String()+pack("invoices", "Asks customers for money."))
 	w.initialize()
-	got := w.ok(toolList, map[string]any{"query": "money for customers"})
+	got := w.ok(toolname.List, map[string]any{"query": "money for customers"})
 	listed := got["packs"].([]any)
 	if len(listed) != 2 {
 		t.Fatalf("%d packs, want 2: %v", len(listed), listed)

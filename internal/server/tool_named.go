@@ -9,7 +9,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
-	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -109,7 +108,7 @@ func (s *Server) qualified(catalog *packs.Catalog, c *chat, name string) (found 
 			}
 			for _, id := range ids {
 				p := catalog.ByID(id)
-				if p == nil || !s.isForModels(p) {
+				if p == nil || !s.offer.IsForModels(p) {
 					continue
 				}
 				if ref, ok := s.refTo(c, p, tool); ok && !slices.Contains(found, ref) {
@@ -123,14 +122,14 @@ func (s *Server) qualified(catalog *packs.Catalog, c *chat, name string) (found 
 // declaredAs returns the tools that packs declare under this name: those that are
 // enabled in the chat or, if there are none, those of attached packs.
 func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found []toolRef) {
-	all := s.listedPacks(catalog)
+	all := s.offer.Packs(catalog)
 	if len(all) > finder.MaxLoaded {
 		all = slices.DeleteFunc(all, func(p *packs.Pack) bool { return !c.knowsTools(p.ID) })
 	}
 	enabled := false
 	for _, p := range all {
 		ref, ok := s.refTo(c, p, name)
-		if !ok || !s.isForModels(p) {
+		if !ok || !s.offer.IsForModels(p) {
 			continue
 		}
 		on := s.isEnabled(&call{catalog: catalog, chat: c}, p.ID, ref.tool)
@@ -143,9 +142,6 @@ func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found
 	}
 	return found
 }
-
-// isForModels reports whether a model may know about an attached pack.
-func (s *Server) isForModels(p *packs.Pack) bool { return address.IsOffered(p) && !s.hides(p) }
 
 // refTo returns the tool that a pack declares under a name.
 func (s *Server) refTo(c *chat, p *packs.Pack, name string) (toolRef, bool) {

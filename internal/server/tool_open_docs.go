@@ -16,8 +16,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
-const toolOpenDocs = toolname.Prefix + "open_docs"
-
 type openDocsParams struct {
 	PackID string `json:"pack_id"`
 	// Arguments asks for the document as an invocation with these words; nil asks for
@@ -47,7 +45,7 @@ type document struct {
 
 func openDocsTool() *baseTool {
 	return &baseTool{
-		name:  toolOpenDocs,
+		name:  toolname.OpenDocs,
 		title: "Open a pack's documents",
 		description: fixed("Open a pack's entry document: how and when to use the pack. Do this first. " +
 			"If truncated, go on with offset: next_offset. With arguments, the document is filled in for that task."),
@@ -284,7 +282,7 @@ func (s *Server) toolsSentence(pack *packs.Pack, more bool) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\n\nTools of this pack, after %s(pack_id: %q): %s", s.exposed(toolEnable), pack.ID, strings.Join(names, ", "))
+	return fmt.Sprintf("\n\nTools of this pack, after %s(pack_id: %q): %s", s.exposed(toolname.Enable), pack.ID, strings.Join(names, ", "))
 }
 
 // fixed returns a function for a description that does not change.

@@ -10,14 +10,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
-
-const toolReadFile = toolname.Prefix + "read_file"
-
-// workspaceID is the pack_id with which the chat's workspace is read.
-const workspaceID = "workspace"
 
 type readFileParams struct {
 	PackID    string `json:"pack_id"`
@@ -49,7 +45,7 @@ type entry struct {
 
 func readFileTool() *baseTool {
 	return &baseTool{
-		name:  toolReadFile,
+		name:  toolname.ReadFile,
 		title: "Read a pack's file",
 		description: fixed("Read a file or list a folder of a pack, by page. " +
 			`pack_id "workspace" reads what runs made. Binary files are base64. If truncated, go on at next_offset.`),
@@ -80,11 +76,11 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name,
 		Path: p.Path, Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
 	}
-	if p.PackID == workspaceID {
+	if p.PackID == offer.WorkspaceID {
 		if err := c.inWorkspace(p.Workspace); err != nil {
 			return nil, err
 		}
-		req.Pack = gate.Pack{ID: workspaceID, Trust: gate.TrustUser}
+		req.Pack = gate.Pack{ID: offer.WorkspaceID, Trust: gate.TrustUser}
 		req.Workspace, req.Scratch = c.currentWorkspace().Dir, c.currentWorkspace().IsOwn
 		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
 			dir, err := c.currentWorkspace().Open()

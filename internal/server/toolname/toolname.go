@@ -1,7 +1,7 @@
 // Package toolname has the rules for names of tools: how the base tools and a pack's
 // tools are listed, and how clients change a name before they pass it on.
 //
-// It does not know which tools exist: its caller says which names are taken.
+// It does not know which tools of packs exist: its caller says which names are taken.
 package toolname
 
 import (
@@ -22,6 +22,19 @@ const maxName = 40
 const (
 	Prefix       = "capability_packs_"
 	dottedPrefix = "capability_packs."
+)
+
+// The base tools, as this program calls them; see [Plain].
+const (
+	List     = Prefix + "list"
+	OpenDocs = Prefix + "open_docs"
+	ReadFile = Prefix + "read_file"
+	Enable   = Prefix + "enable_tools"
+	Call     = Prefix + "call_tool"
+	Exec     = Prefix + "exec_best_effort"
+	// The two tools for clients that show cards and cannot ask.
+	Approvals = Prefix + "approvals"
+	Decide    = Prefix + "decide"
 )
 
 // Plain returns the name of a base tool that this program uses internally.

@@ -11,10 +11,12 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // The blocks that prompt prints.
@@ -61,10 +63,12 @@ func (a *app) prompt(ctx context.Context, format string) error {
 	case blockSkills:
 		text = skills(forModels(lib.Catalog(ctx), forbidden), cli.NewAdded(cfg))
 	default:
-		text = server.Metadata(ctx, server.Options{
-			Library: lib, Tools: cli.ToolFiles(cfg), Dotted: cfg.ToolNames == config.Dotted,
-			Limits: server.Limits{Description: cfg.Limits.Description}, Origin: cli.NewAdded(cfg).Origin,
-		}, forbidden)
+		text = offer.New(offer.Options{
+			Forbids:     func(_ call.Kind, id string) bool { return forbidden(id) },
+			Exposed:     func(plain string) string { return toolname.Exposed(plain, cfg.ToolNames == config.Dotted) },
+			Origin:      cli.NewAdded(cfg).Origin,
+			Description: cfg.Limits.Description,
+		}).Metadata(lib.Catalog(ctx), cli.ToolFiles(cfg).Once())
 	}
 	_, err = fmt.Fprintln(a.Stdout, text)
 	return err

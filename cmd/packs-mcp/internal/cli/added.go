@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
-	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
@@ -181,10 +181,10 @@ func (a *Added) From(dir, digest string) call.From {
 }
 
 // Origin returns who offers the pack in a folder.
-func (a *Added) Origin(dir string) server.Origin {
+func (a *Added) Origin(dir string) offer.Origin {
 	p, ok := a.Pack(dir)
 	if !ok || p.Provider == sources.NoProvider {
-		return server.Origin{}
+		return offer.Origin{}
 	}
-	return server.Origin{Label: p.Provider.Label(), CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
+	return offer.Origin{Label: p.Provider.Label(), CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/config"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
-	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 )
 
 // WithoutTool returns the attached packs that get no tool of their own because of
@@ -18,9 +18,9 @@ func WithoutTool(cfg *config.Config, c *packs.Catalog) []*packs.Pack {
 	if cfg.Expose != config.ExposeSkills {
 		return nil
 	}
-	_, rest := server.Skills(c, cfg.Limits.EnabledTools, func(kind gate.Kind, id string) bool {
-		return rules.Forbids(cfg.Rules, string(kind), id)
-	})
+	_, rest := offer.New(offer.Options{
+		Forbids: func(kind call.Kind, id string) bool { return rules.Forbids(cfg.Rules, string(kind), id) },
+	}).OwnTools(c, cfg.Limits.EnabledTools)
 	return rest
 }
 

@@ -1,16 +1,18 @@
-package server
+package offer
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
 
-// listsDiffer reports whether two Catalogs give different lists of prompts and of
+// ListsDiffer reports whether two Catalogs give different lists of prompts and of
 // resources. It does not render packs whose list entries cannot differ: an edit
 // concerns one pack of thousands.
-func (s *Server) listsDiffer(before, now *packs.Catalog) (prompts, resources bool) {
+func (o *Offer) ListsDiffer(before, now *packs.Catalog) (prompts, resources bool) {
 	a, b := before.Attached(), now.Attached()
 	if len(a) == len(b) {
 		same := true
@@ -18,9 +20,9 @@ func (s *Server) listsDiffer(before, now *packs.Catalog) (prompts, resources boo
 			if looksSame(a[i], b[i]) {
 				continue
 			}
-			if same = sameKeys(a[i], b[i]); same && s.mayOpen(b[i]) {
-				prompts = prompts || invocable(b[i]) && s.promptsDiffer(keyed{pack: a[i]}, keyed{pack: b[i]})
-				resources = resources || address.IsOffered(b[i]) && s.resourcesDiffer(keyed{pack: a[i]}, keyed{pack: b[i]})
+			if same = sameKeys(a[i], b[i]); same && o.MayOpen(b[i]) {
+				prompts = prompts || invocable(b[i]) && o.promptsDiffer(Entry{Pack: a[i]}, Entry{Pack: b[i]})
+				resources = resources || address.IsOffered(b[i]) && o.resourcesDiffer(Entry{Pack: a[i]}, Entry{Pack: b[i]})
 			}
 		}
 		if same {
@@ -29,25 +31,25 @@ func (s *Server) listsDiffer(before, now *packs.Catalog) (prompts, resources boo
 	}
 	// Packs came or went, or another set of packs has a prompt or a document. The
 	// name of each one depends on the others.
-	return !slices.EqualFunc(s.listedPrompts(before), s.listedPrompts(now), func(a, b keyed) bool {
-			return a.key == b.key && (samePack(a, b) || !s.promptsDiffer(a, b))
-		}), !slices.EqualFunc(s.listedDocuments(before), s.listedDocuments(now), func(a, b keyed) bool {
-			return a.key == b.key && (samePack(a, b) || !s.resourcesDiffer(a, b))
+	return !slices.EqualFunc(o.Prompts(before), o.Prompts(now), func(a, b Entry) bool {
+			return a.Key == b.Key && (samePack(a, b) || !o.promptsDiffer(a, b))
+		}), !slices.EqualFunc(o.Documents(before), o.Documents(now), func(a, b Entry) bool {
+			return a.Key == b.Key && (samePack(a, b) || !o.resourcesDiffer(a, b))
 		})
 }
 
-func (s *Server) promptsDiffer(a, b keyed) bool {
-	return !slices.Equal(printOf(s.prompts([]keyed{a})), printOf(s.prompts([]keyed{b})))
+func (o *Offer) promptsDiffer(a, b Entry) bool {
+	return !slices.Equal(Print(o.AsPrompts([]Entry{a})), Print(o.AsPrompts([]Entry{b})))
 }
 
-func (s *Server) resourcesDiffer(a, b keyed) bool {
-	return !slices.Equal(printOf(s.resources([]keyed{a})), printOf(s.resources([]keyed{b})))
+func (o *Offer) resourcesDiffer(a, b Entry) bool {
+	return !slices.Equal(Print(o.AsResources([]Entry{a})), Print(o.AsResources([]Entry{b})))
 }
 
 // samePack reports whether two entries have the same list data. The pack of an entry
 // may be nil.
-func samePack(a, b keyed) bool {
-	return a.pack == b.pack || a.pack != nil && b.pack != nil && looksSame(a.pack, b.pack)
+func samePack(a, b Entry) bool {
+	return a.Pack == b.Pack || a.Pack != nil && b.Pack != nil && looksSame(a.Pack, b.Pack)
 }
 
 // looksSame reports whether two packs are the same in everything that lists of
@@ -62,4 +64,15 @@ func looksSame(a, b *packs.Pack) bool {
 // as all other packs stay the same. (A document's URI is part of its list entry.)
 func sameKeys(a, b *packs.Pack) bool {
 	return a.ID == b.ID && address.IsOffered(a) == address.IsOffered(b) && invocable(a) == invocable(b)
+}
+
+// Print returns a digest of a list as it is sent to a client, or nil if the list
+// cannot be encoded.
+func Print(list any) []byte {
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256(raw)
+	return sum[:]
 }

@@ -1,4 +1,4 @@
-package server
+package offer
 
 import (
 	"slices"
@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
-	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
-// listsDiffer agrees with the lists themselves, for every pair of many Catalogs.
+// ListsDiffer agrees with the lists themselves, for every pair of many Catalogs.
 func TestListsDiffer(t *testing.T) {
 	long := strings.Repeat("long ", 300)
 	doc := func(dir, name, description string, more ...string) string {
@@ -54,14 +55,15 @@ func TestListsDiffer(t *testing.T) {
 		"the same to a prompt":            strings.ReplaceAll(doc("a-b", "n", "Same."), "name: n\n", "") + b,
 		"two that are the same to prompt": doc("a_b", "a__b", "Same.") + doc("a/b", "b", "Same.") + b,
 	}
-	w := newWorld(t, "", func(s *setup) {
-		s.gate.Rules = []rules.Rule{{Effect: rules.Deny, Pack: "shut", Kinds: []string{"open"}, Where: "config.yaml:1"}}
+	o := New(Options{
+		Forbids:     func(kind call.Kind, id string) bool { return kind == call.KindOpen && id == "shut" },
+		Description: 1024,
 	})
 	catalogs := map[string]*packs.Catalog{}
 	root := t.TempDir()
 	for name, tree := range trees {
 		dir := root + "/" + strings.ReplaceAll(name, " ", "-")
-		plant(t, dir, "-- note.txt --\n"+tree)
+		testdata.Plant(t, dir, "-- note.txt --\n"+tree)
 		c, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: dir, AttachAll: true}}})
 		if err != nil {
 			t.Fatal(err)
@@ -72,9 +74,9 @@ func TestListsDiffer(t *testing.T) {
 	found := map[bool]int{}
 	for name, before := range catalogs {
 		for other, now := range catalogs {
-			wantPrompts := !slices.Equal(printOf(w.srv.prompts(w.srv.listedPrompts(before))), printOf(w.srv.prompts(w.srv.listedPrompts(now))))
-			wantResources := !slices.Equal(printOf(w.srv.resources(w.srv.listedDocuments(before))), printOf(w.srv.resources(w.srv.listedDocuments(now))))
-			prompts, resources := w.srv.listsDiffer(before, now)
+			wantPrompts := !slices.Equal(Print(o.AsPrompts(o.Prompts(before))), Print(o.AsPrompts(o.Prompts(now))))
+			wantResources := !slices.Equal(Print(o.AsResources(o.Documents(before))), Print(o.AsResources(o.Documents(now))))
+			prompts, resources := o.ListsDiffer(before, now)
 			if prompts != wantPrompts || resources != wantResources {
 				t.Errorf("from %q to %q: prompts %v, resources %v; want %v, %v", name, other, prompts, resources, wantPrompts, wantResources)
 			}
