@@ -220,6 +220,8 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 // text looks at a text.
 func (s *scanner) text(full, name, ext string, src []byte, executable bool) {
 	f := newFile(full, src)
+	f.units = s.free[:0]
+	defer func() { s.free = f.units }()
 	lang := langOf(name, src)
 	switch {
 	case s.toolFiles[full]:

@@ -11,7 +11,8 @@ import (
 // quotes as prose, comments, and fenced blocks as quotations. first is the
 // number of lines before the body.
 func (f *file) markdown(first int) {
-	m := &markdownReader{f: f}
+	m := &markdownReader{units: f.units}
+	before := len(f.units)
 	open := -1 // the line that began a fence which nothing ends
 	for i := first; i < len(f.lines); i++ {
 		if m.fence == "" {
@@ -31,19 +32,20 @@ func (f *file) markdown(first int) {
 	if !m.note.empty() {
 		m.put(m.note.take(comment))
 	}
-	f.units = append(f.units, m.units...)
+	f.units = m.units
 	f.aside = make(map[int]bool)
-	for _, u := range m.units {
+	for i := range f.units[before:] {
+		u := &f.units[before+i]
+		if !u.aside && !u.bad {
+			continue
+		}
 		for _, line := range u.lines {
-			if u.aside || u.bad {
-				f.aside[line] = true
-			}
+			f.aside[line] = true
 		}
 	}
 }
 
 type markdownReader struct {
-	f     *file
 	units []unit
 
 	headings [7]bool // :: level of a heading that is in force → it announces what should not be

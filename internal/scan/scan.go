@@ -235,6 +235,8 @@ type scanner struct {
 	names int   // entries so far
 	files int   // files that were looked at
 	bytes int64 // of them
+
+	free []unit // room for those of the next file
 }
 
 // report adds a finding about lines of a file.

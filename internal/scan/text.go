@@ -1,7 +1,9 @@
 package scan
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"slices"
 	"sort"
 	"strings"
 	"unicode"
@@ -47,28 +49,52 @@ func (u *unit) lineAt(offset int) int {
 	return u.lines[max(i, 0)]
 }
 
-// A joiner puts lines together to a unit.
+// A joiner puts lines together to a unit, and then to the next one: a document has
+// hundreds.
 type joiner struct {
-	b              strings.Builder
+	text           []byte // of several lines
+	first          string // of the first
 	offsets, lines []int
+	kept           []int // room for the numbers of units
 }
 
 func (j *joiner) add(s string, line int) {
-	if j.b.Len() > 0 {
-		j.b.WriteByte(' ')
+	switch len(j.lines) {
+	case 0:
+		j.first = s
+		j.offsets, j.lines = append(j.offsets, 0), append(j.lines, line)
+		return
+	case 1:
+		j.text = append(j.text[:0], j.first...)
 	}
-	j.offsets, j.lines = append(j.offsets, j.b.Len()), append(j.lines, line)
-	j.b.WriteString(s)
+	if len(j.text) > 0 {
+		j.text = append(j.text, ' ')
+	}
+	j.offsets, j.lines = append(j.offsets, len(j.text)), append(j.lines, line)
+	j.text = append(j.text, s...)
 }
 
 func (j *joiner) empty() bool { return len(j.lines) == 0 }
 
 // take returns what was added, and starts anew.
 func (j *joiner) take(z zone) unit {
-	u := unit{zone: z, text: j.b.String(), offsets: j.offsets, lines: j.lines}
+	u := unit{zone: z, text: j.first, offsets: j.keep(j.offsets), lines: j.keep(j.lines)}
+	if len(j.lines) > 1 {
+		u.text = string(j.text)
+	}
 	u.lower = lowered(u.text)
-	*j = joiner{}
+	j.first, j.offsets, j.lines = "", j.offsets[:0], j.lines[:0]
 	return u
+}
+
+// keep returns a copy of some numbers.
+func (j *joiner) keep(numbers []int) []int {
+	if cap(j.kept)-len(j.kept) < len(numbers) {
+		j.kept = make([]int, 0, max(16, 2*cap(j.kept), len(numbers)))
+	}
+	from := len(j.kept)
+	j.kept = append(j.kept, numbers...)
+	return slices.Clip(j.kept[from:])
 }
 
 // A file is a text while it is looked at.
@@ -83,16 +109,19 @@ type file struct {
 
 func newFile(path string, text []byte) *file {
 	f := &file{path: path}
+	f.lines = make([]string, 0, bytes.Count(text, []byte("\n"))+1)
 	for line := range strings.Lines(string(text)) {
 		f.lines = append(f.lines, strings.TrimRight(line, "\r\n"))
 	}
-	f.sums, f.known = make([][32]byte, len(f.lines)), make([]bool, len(f.lines))
 	return f
 }
 
 // bytesOf returns what the hash of a finding in these lines is of: the digests of the
 // lines. A line may be as long as the file, and have many findings.
 func (f *file) bytesOf(from, to int) []byte {
+	if f.known == nil {
+		f.sums, f.known = make([][32]byte, len(f.lines)), make([]bool, len(f.lines))
+	}
 	var out []byte
 	for i := max(from, 1); i <= min(to, len(f.lines)); i++ {
 		if !f.known[i-1] {
