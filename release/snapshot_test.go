@@ -91,6 +91,7 @@ type packed struct {
 	owner   string
 	time    time.Time
 	content []byte
+	index   int // its place in the archive, from 0
 }
 
 // unpack returns what is in an archive, by name.
@@ -112,7 +113,7 @@ func unpack(t *testing.T, file string) map[string]packed {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all[f.Name] = packed{f.Name, f.Mode(), "root/root", f.Modified, content}
+			all[f.Name] = packed{f.Name, f.Mode(), "root/root", f.Modified, content, len(all)}
 		}
 		return all
 	}
@@ -138,7 +139,7 @@ func unpack(t *testing.T, file string) map[string]packed {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[h.Name] = packed{h.Name, h.FileInfo().Mode(), h.Uname + "/" + h.Gname, h.ModTime, content}
+		all[h.Name] = packed{h.Name, h.FileInfo().Mode(), h.Uname + "/" + h.Gname, h.ModTime, content, len(all)}
 	}
 }
 
@@ -185,6 +186,9 @@ func TestArchives(t *testing.T) {
 			}
 			if page := string(files["man/packs-mcp.1"].content); !strings.Contains(strings.ReplaceAll(page, `\-`, "-"), "packs-mcp v"+m.Version) {
 				t.Errorf("the manual does not name version %s", m.Version)
+			}
+			if one, two := files[programs()[0]+exe], files[programs()[1]+exe]; one.index > two.index {
+				t.Errorf("%s stands behind %s: their order must not depend on which was built first", one.name, two.name)
 			}
 			for _, f := range files {
 				program := slices.Contains(programs(), strings.TrimSuffix(f.name, exe))

@@ -20,7 +20,9 @@ umask 022
 if [ -z "$(git remote)" ]; then
 	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/packs-mcp/packs-mcp
 fi
-PATH=$(dirname "$sbom"):$PATH TZ=UTC "$goreleaser" release --clean --parallelism "$(cores)" "$@"
+# One build at a time: an archive lists its programs in the order in which their builds
+# ended. The compiler uses every core by itself.
+PATH=$(dirname "$sbom"):$PATH TZ=UTC "$goreleaser" release --clean --parallelism 1 "$@"
 cp .cache/package/mcpb/*.mcpb dist/
 release=$(sed -n 's/.*"version": *"\([^"]*\)".*/\1/p' dist/metadata.json)
 go run ./release/registry -version "$release" dist/checksums.txt >dist/server.json
