@@ -38,30 +38,31 @@ build:
 # race detector, which would take its time and find next to nothing: lint and tools
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
-# of its own, built as it is shipped.
+# of its own, built as it is shipped. All is built with the flags of "make build", for
+# what is compiled once need not be compiled again; "make vet" does what "go test" would
+# vet, and more.
 PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/recording ./test/sources
 ALONE := ./test/sandbox
 test:
-	@race=$$(scripts/race.sh) || exit 1; failed=0; \
-	run() { echo "go test $$*"; go test $(if $(V),-v) "$$@" || failed=1; }; \
-	run -p 2 $(PLAIN); \
+	@race=$$(scripts/race.sh) || exit 1; failed=0; export GOFLAGS='$(strip $(GOFLAGS) -trimpath)'; \
+	run() { echo "go test $$*"; go test -vet=off $(if $(V),-v) "$$@" || failed=1; }; \
+	export CGO_ENABLED=0; run -p 2 $(PLAIN); \
 	run $(ALONE); \
-	run $$race -run '^TestCheckIsStable$$' ./internal/packs/tools; \
+	unset CGO_ENABLED; run $$race -run '^TestCheckIsStable$$' ./internal/packs/tools; \
 	run $$race -p 2 $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE))); \
 	exit $$failed
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
-COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross json-passes
-RELEASES := snapshot-check image
-WAITS    := docker fresh wine e2e cards conformance
+COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross json-passes snapshot-check
+WAITS    := docker fresh wine e2e cards conformance image
 
 check:
-	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then "$(RELEASES)" then fuzz
+	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
 
 # "make test" and "make check" in one. The tests have the machine for themselves.
 ci:
-	scripts/steps.sh build then test then "$(COMPUTES)" "$(WAITS) unprivileged" then "$(RELEASES)" then fuzz
+	scripts/steps.sh build then test then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
 
 bench:
 	@mkdir -p .cache && go build -o .cache/bench-table ./test/bench/table && .cache/bench-table $(ARGS)

@@ -133,6 +133,7 @@ var early = map[string]string{
 func TestHelperIsEarly(t *testing.T) {
 	binary := t.TempDir() + "/packs-mcp"
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "../../../cmd/packs-mcp")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building packs-mcp: %v\n%s", err, out)
 	}
