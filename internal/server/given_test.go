@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 // A meddler is a log that calls a function right before it writes the next decision:
@@ -49,7 +47,7 @@ Real.
 -- tools/loose.tool.json --
 {"name": "loose", "description": "L.", "parameters": {}, "command": {"program": "true"}}
 `
-	big := strings.Repeat("x", maxVerified+1)
+	big := strings.Repeat("x", 8<<20+1) // too large to compare each page
 	for name, c := range map[string]struct {
 		tool string
 		args map[string]any
@@ -115,40 +113,5 @@ Real.
 				t.Errorf("%s %v = %v, want that it is withheld", c.tool, c.args, out)
 			}
 		})
-	}
-}
-
-// A link gives what it led to when it was digested, or nothing.
-func TestPageOfALink(t *testing.T) {
-	w := newWorld(t, "-- linked/SKILL.md --\n---\nname: linked\ndescription: L.\n---\nEntry.\n-- linked/one.txt --\nOne.\n-- linked/two.txt --\nTwo.\n")
-	link := filepath.Join(w.root, "linked", "link.txt")
-	leadTo := func(target string) {
-		t.Helper()
-		if err := os.RemoveAll(link); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(target, link); err != nil {
-			t.Skipf("symlinks: %v", err)
-		}
-	}
-	leadTo("one.txt")
-	p := w.lib.Catalog(t.Context()).ByID("linked")
-	dir, err := p.OpenDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	tree, err := dir.DigestKeeping(t.Context(), nil, p.Entry, maxKept)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leadTo("two.txt")
-	page, err := w.srv.page(dir, tree, "link.txt", 0, 0)
-	if err != nil || string(page.Data) != "One.\n" || !page.Verified || page.Path != "link.txt" {
-		t.Errorf("page = %+v, %v, want what the link led to", page, err)
-	}
-	w.put("linked/one.txt", "Other.\n", 0o644)
-	if page, err := w.srv.page(dir, tree, "link.txt", 0, 0); !errors.Is(err, packfs.ErrChanged) {
-		t.Errorf("page = %+v, %v, want that the file changed", page, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -138,7 +139,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	if pack == nil {
 		return nil, noPrompt(p.Name)
 	}
-	facts, tree, err := s.factsAndTree(ctx, pack)
+	facts, tree, err := s.given.Facts(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -147,20 +148,20 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 		return nil, err
 	}
 	words := p.Arguments[offer.ArgWords]
-	if n := len(body) + (strings.Count(body, argumentsPlaceholder)+1)*len(words); int64(n) > s.limits.ReadPageMax {
+	if n := given.FilledSize(body, words); int64(n) > s.limits.ReadPageMax {
 		return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 	}
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args.Whole(), Logged: c.logged(s.secrets), Hidden: hiddenIn([]byte(body)),
+			Arguments: c.args.Whole(), Logged: c.logged(s.secrets), Hidden: given.Hidden([]byte(body)),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
 			c.opens = true
-			return userMessage(s.offer.Describe(pack.Description), invocationPart{}.fill(pack.Folder(), body, words)+s.toolsSentence(pack, false)), nil
+			return userMessage(s.offer.Describe(pack.Description), given.Part{}.Fill(pack.Folder(), body, words)+s.toolsSentence(pack, false)), nil
 		},
 	}, nil
 }
@@ -173,7 +174,7 @@ func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	page, err := s.bodyPage(dir, pack, tree, 0, s.limits.ReadPageMax)
+	page, err := s.given.BodyPage(dir, pack, tree, 0, s.limits.ReadPageMax)
 	if err != nil {
 		return "", err
 	}
@@ -217,7 +218,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 		if !pack.Valid {
 			return nil, toolerr.New(toolerr.CodeInvalidArguments, "packs-mcp validate says what to mend.", "pack %q is not valid", pack.ID)
 		}
-		if req.Pack, err = s.facts(ctx, pack); err != nil {
+		if req.Pack, _, err = s.given.Facts(ctx, pack); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -112,7 +113,7 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 	}
 	req := s.readRequest(c, f)
 	if page.UTF8 {
-		req.Hidden = hiddenIn(page.Data)
+		req.Hidden = given.Hidden(page.Data)
 	}
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 		page, err := s.whole(c, f)

@@ -134,7 +134,7 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 		return f, err
 	}
 	for _, at := range address.Places(c.catalog, u) {
-		facts, tree, err := s.factsAndTree(ctx, at.Pack)
+		facts, tree, err := s.given.Facts(ctx, at.Pack)
 		if err != nil {
 			return nil, err
 		}

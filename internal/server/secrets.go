@@ -8,16 +8,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// keepsOut returns why nothing of a pack may be given: its folder contains files that
-// only this program may read. It returns nil for every other pack.
-func (s *Server) keepsOut(packID, dir string) error {
-	if !s.planner.HoldsPrivate(dir) {
-		return nil
-	}
-	return toolerr.New(toolerr.CodePathDenied, "Tell the user to move the pack into a folder of its own.",
-		"the folder of pack %q holds keys or tokens of packs-mcp itself, so nothing in it is given", packID)
-}
-
 // withoutTokens refuses a call that has a token of this server in its arguments: a
 // person would have to be shown all of it, and the log would keep it.
 func (s *Server) withoutTokens(c *call) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
+	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -34,9 +35,7 @@ type Server struct {
 	limits  Limits
 	logger  *slog.Logger
 	base    map[string]*baseTool // :: plain name → tool; never modified after New
-	digests *packfs.DigestCache
-	trees   trees
-	asFound asFound
+	given   *given.Giver
 	files   *toolfiles.Files
 	planner *plan.Planner
 	every   time.Duration // see lookEvery; shorter in tests
@@ -90,7 +89,6 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, limits: limits, logger: o.Logger, planner: planner,
 		base:     make(map[string]*baseTool),
-		digests:  new(packfs.DigestCache),
 		files:    o.Tools,
 		tokens:   redact.New(o.Tokens...),
 		secrets:  secrets,
@@ -101,9 +99,14 @@ func New(o Options) (*Server, error) {
 
 	s.offer = offer.New(offer.Options{Forbids: o.Gate.Forbids, Exposed: s.exposed, Origin: o.Origin, Description: limits.Description})
 	s.finder = finder.New(o.Library.Catalog, s.files)
+	digests := new(packfs.DigestCache)
+	s.given = given.New(given.Options{
+		Digests: digests, HoldsPrivate: planner.HoldsPrivate, From: o.From,
+		Limits: packfs.Limits{Page: limits.ReadPage, PageMax: limits.ReadPageMax, File: limits.ReadFile},
+	})
 	s.skills = skills.New(skills.Options{
-		Digests: s.digests, Frontmatter: limits.Frontmatter, Describe: s.offer.Describe, Logger: s.logger,
-		KeepsOut: func(p *packs.Pack) error { return s.keepsOut(p.ID, p.Dir) },
+		Digests: digests, Frontmatter: limits.Frontmatter, Describe: s.offer.Describe, Logger: s.logger,
+		KeepsOut: s.given.KeepsOut,
 	})
 
 	hooks := &mcpserver.Hooks{}

@@ -152,7 +152,7 @@ func (s *Server) look(c *chat, catalog *packs.Catalog, u address.URI) (look, err
 		if err != nil {
 			continue
 		}
-		if s.keepsOut(at.Pack.ID, at.Pack.Dir) != nil || !s.offer.MayGive(at) {
+		if s.given.KeepsOut(at.Pack) != nil || !s.offer.MayGive(at) {
 			dir.Close()
 			continue
 		}

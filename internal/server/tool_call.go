@@ -77,7 +77,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if filled.Missing != nil {
 		c.missing = filled.Missing
 	}
-	facts, tree, err := s.factsAndTree(ctx, pack)
+	facts, tree, err := s.given.Facts(ctx, pack)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
@@ -107,7 +108,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, tree, err := s.factsAndTree(ctx, pack)
+	facts, tree, err := s.given.Facts(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func hiddenInTools(chosen []*tools.Tool) string {
 			all = appendTexts(all, toolerr.ReadableSchema(t.PortableSchema()))
 		}
 	}
-	return hiddenIn(all)
+	return given.Hidden(all)
 }
 
 // appendTexts appends the strings and keys of a JSON value, without JSON's escapes.

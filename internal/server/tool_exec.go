@@ -70,7 +70,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, tree, err := s.factsAndTree(ctx, pack)
+	facts, tree, err := s.given.Facts(ctx, pack)
 	if err != nil {
 		return nil, err
 	}

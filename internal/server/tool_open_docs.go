@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
@@ -30,7 +30,7 @@ type openDocsResult struct {
 	EntryDoc       document   `json:"entry_doc"`
 	AdditionalDocs []document `json:"additional_docs,omitempty"`
 
-	part     invocationPart
+	part     given.Part
 	hidden   string // how many invisible characters they have, in words; empty for none
 	compared bool   // all of it was compared with what was digested; see [Server.sameAs]
 }
@@ -80,7 +80,7 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 	if err != nil {
 		return nil, err
 	}
-	facts, tree, err := s.factsAndTree(ctx, pack)
+	facts, tree, err := s.given.Facts(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 	}
 	if p.Arguments != nil {
 		// Each $ARGUMENTS is replaced by a copy of the arguments.
-		if n := len(docs.EntryDoc.Content) + (strings.Count(docs.EntryDoc.Content, argumentsPlaceholder)+1)*len(*p.Arguments); int64(n) > s.limits.ReadPageMax {
+		if n := given.FilledSize(docs.EntryDoc.Content, *p.Arguments); int64(n) > s.limits.ReadPageMax {
 			return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments, or open the document without any.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 		}
 	}
@@ -105,7 +105,7 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 				return nil, err
 			}
 			if p.Arguments != nil {
-				docs.EntryDoc.Content = docs.part.fill(pack.Folder(), docs.EntryDoc.Content, *p.Arguments) + s.toolsSentence(pack, docs.EntryDoc.Truncated)
+				docs.EntryDoc.Content = docs.part.Fill(pack.Folder(), docs.EntryDoc.Content, *p.Arguments) + s.toolsSentence(pack, docs.EntryDoc.Truncated)
 			}
 			c.opens = p.Offset == 0
 			return docs, nil
@@ -121,18 +121,18 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 		return out, err
 	}
 	defer dir.Close()
-	page, err := s.bodyPage(dir, pack, tree, p.Offset, s.limits.OpenPage)
+	page, err := s.given.BodyPage(dir, pack, tree, p.Offset, s.limits.OpenPage)
 	if err != nil {
 		return out, err
 	}
 	out.compared = page.Verified
 	if p.Arguments != nil {
-		endBeforePlaceholder(page)
-		out.part = invocationPart{later: p.Offset > 0, truncated: page.Truncated}
-		if out.part.later && !page.Truncated && *p.Arguments != "" {
+		given.EndBeforePlaceholder(page)
+		out.part = given.Part{Later: p.Offset > 0, Truncated: page.Truncated}
+		if out.part.Later && !page.Truncated && *p.Arguments != "" {
 			// The end depends on whether the document has a place for the arguments.
 			var verified bool
-			if out.part.placed, verified, err = s.hasPlaceholder(dir, pack, tree, page.Offset); err != nil {
+			if out.part.Placed, verified, err = s.given.HasPlaceholder(dir, pack, tree, page.Offset); err != nil {
 				return out, err
 			}
 			out.compared = out.compared && verified
@@ -145,7 +145,7 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 		additional = nil
 	}
 	for _, name := range additional {
-		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
+		page, err := s.given.Page(dir, tree, name, 0, s.limits.OpenPage)
 		if toolerr.IsMissing(err) {
 			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is not a file of the pack that can be read."})
 			continue
@@ -164,26 +164,6 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 	return out, nil
 }
 
-// bodyPage returns a page of a pack's entry document without its frontmatter, from
-// the bytes that were digested. An offset before the body means the body's beginning.
-func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, offset, length int64) (*packfs.Page, error) {
-	if pack.Loose { // its document is made, not read
-		return pack.Body(offset, length)
-	}
-	begins, err := pack.BodyOffset(dir, tree)
-	if err != nil {
-		return nil, err
-	}
-	if offset >= 0 {
-		offset = max(offset, begins)
-	}
-	page, err := s.page(dir, tree, pack.Entry, offset, length)
-	if errors.Is(err, packfs.ErrOffset) && offset == begins {
-		err = &packfs.PathError{Path: pack.Entry, Reason: packfs.ErrChanged} // the caller did not name an offset
-	}
-	return page, err
-}
-
 func documentOf(p *packfs.Page) document {
 	text, _ := p.Text()
 	return document{Path: p.Path, Content: string(text), Truncated: p.Truncated, NextOffset: p.NextOffset, Note: noteOf(p)}
@@ -195,74 +175,6 @@ func noteOf(p *packfs.Page) string {
 		return ""
 	}
 	return "The file is " + string(p.Charset) + "; this is its text. Offsets count its bytes."
-}
-
-// hiddenIn says how many invisible characters a text has; empty for none.
-func hiddenIn(text []byte) string {
-	if r := safetext.Inspect(text); r.Total() > 0 {
-		return r.String()
-	}
-	return ""
-}
-
-// argumentsPlaceholder is replaced by the arguments.
-const argumentsPlaceholder = "$ARGUMENTS"
-
-// endBeforePlaceholder ends a page that is not the last before what may be the
-// beginning of a placeholder, so that no placeholder is split between pages.
-func endBeforePlaceholder(p *packfs.Page) {
-	for n := len(argumentsPlaceholder) - 1; n > 0 && p.Truncated; n-- {
-		if text, cut := strings.CutSuffix(string(p.Data), argumentsPlaceholder[:n]); cut && text != "" {
-			p.Data, p.NextOffset = []byte(text), p.NextOffset-int64(n)
-			return
-		}
-	}
-}
-
-// hasPlaceholder reports whether the document has a placeholder that begins before an
-// offset, and whether all that was read was compared with what was digested.
-func (s *Server) hasPlaceholder(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, before int64) (has, verified bool, err error) {
-	verified = true
-	for offset := int64(0); ; {
-		page, err := s.bodyPage(dir, pack, tree, offset, s.limits.ReadPageMax)
-		if err != nil {
-			return false, false, err
-		}
-		verified = verified && page.Verified
-		endBeforePlaceholder(page)
-		if strings.Contains(string(page.Data), argumentsPlaceholder) {
-			return true, verified, nil
-		}
-		if !page.Truncated || page.NextOffset >= before {
-			return false, verified, nil
-		}
-		offset = page.NextOffset
-	}
-}
-
-// An invocationPart is the part of a document that is filled in; the zero value is
-// the whole document.
-type invocationPart struct {
-	later     bool // it does not begin at the beginning
-	truncated bool // it does not reach the end
-	placed    bool // an earlier part has a placeholder for the arguments
-}
-
-// fill fills in a part of a document the way skillkit does: it puts the base
-// directory first, replaces every $ARGUMENTS, and appends the arguments if the
-// document has no placeholder.
-func (p invocationPart) fill(dir, body, arguments string) string {
-	text := ""
-	if !p.later {
-		text = "Base directory for this skill: " + dir + "\n\n"
-	}
-	switch {
-	case strings.Contains(body, argumentsPlaceholder):
-		return text + strings.ReplaceAll(body, argumentsPlaceholder, arguments)
-	case p.truncated || p.placed || arguments == "":
-		return text + body
-	}
-	return text + body + "\n\nARGUMENTS: " + arguments
 }
 
 // toolsSentence returns a sentence to put after a pack's document. It names the

@@ -89,7 +89,7 @@ func TestOpenDocsHidden(t *testing.T) {
 
 // A document that has grown over the limit since it was found is not opened.
 func TestOpenDocsTooLarge(t *testing.T) {
-	for _, size := range []int{3000, maxKept + 1} { // small enough to be kept during the call, and too large
+	for _, size := range []int{3000, 256<<10 + 1} { // small enough to be kept during the call, and too large
 		w := newWorld(t, docsPacks, func(s *setup) { s.packs.Limits.EntryDoc = 2000 })
 		w.answer = decide("once")
 		w.initialize()

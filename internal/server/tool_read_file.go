@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -95,7 +96,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	facts, tree, err := s.factsAndTree(ctx, pack)
+	facts, tree, err := s.given.Facts(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (s *Server) readPack(pack *packs.Pack, tree *packfs.Tree, p readFileParams)
 		return nil, "", err
 	}
 	if out.Content != nil && out.Encoding == encodingUTF8 {
-		return out, hiddenIn([]byte(*out.Content)), nil
+		return out, given.Hidden([]byte(*out.Content)), nil
 	}
 	return out, "", nil
 }
@@ -134,7 +135,7 @@ const (
 )
 
 func (s *Server) read(dir *packfs.Dir, tree *packfs.Tree, p readFileParams) (*readFileResult, error) {
-	page, err := s.page(dir, tree, p.Path, int64(p.Offset), int64(p.Length))
+	page, err := s.given.Page(dir, tree, p.Path, int64(p.Offset), int64(p.Length))
 	if errors.Is(err, packfs.ErrIsDir) {
 		return list(dir, p.Path)
 	}

@@ -1,9 +1,9 @@
-package server
+package given
 
 import (
 	"sync"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -21,10 +21,10 @@ const (
 // use.
 type trees struct {
 	mu    sync.Mutex
-	known map[string][]gate.File // :: digest of a tree → its files, never changed
+	known map[string][]call.File // :: digest of a tree → its files, never changed
 }
 
-func (t *trees) files(tree *packfs.Tree) []gate.File {
+func (t *trees) files(tree *packfs.Tree) []call.File {
 	if len(tree.Files) > maxListed {
 		return nil
 	}
@@ -33,12 +33,12 @@ func (t *trees) files(tree *packfs.Tree) []gate.File {
 	if files, ok := t.known[tree.Digest]; ok {
 		return files
 	}
-	files := make([]gate.File, len(tree.Files))
+	files := make([]call.File, len(tree.Files))
 	for i, f := range tree.Files {
-		files[i] = gate.File{Path: f.Path, Digest: f.Digest}
+		files[i] = call.File{Path: f.Path, Digest: f.Digest}
 	}
 	if t.known == nil || len(t.known) >= maxTrees {
-		t.known = make(map[string][]gate.File)
+		t.known = make(map[string][]call.File)
 	}
 	t.known[tree.Digest] = files
 	return files
