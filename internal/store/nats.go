@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 )
 
 // natsStore keeps entries in one stream, the newest message of each subject, and
-// chains in another, which nothing can be deleted from.
+// chains in another, where no single message can be deleted.
 type natsStore struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
@@ -97,8 +96,8 @@ func (s *natsStore) prepare(ctx context.Context, replicas int) (err error) {
 	})
 	if err == nil {
 		s.chains, err = s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: s.name + "-audit", Subjects: []string{s.name + ".audit.>"}, Storage: jetstream.FileStorage, Replicas: replicas,
-			DenyDelete: true, DenyPurge: true,
+			Name: s.name + "-chains", Subjects: []string{s.name + ".chains.>"}, Storage: jetstream.FileStorage, Replicas: replicas,
+			DenyDelete: true, // Trim purges the beginning of a chain
 		})
 	}
 	if err != nil {
@@ -110,7 +109,7 @@ func (s *natsStore) prepare(ctx context.Context, replicas int) (err error) {
 func (s *natsStore) Close() { s.conn.Close() }
 
 func (s *natsStore) entry(key string) string   { return s.name + ".entries." + key }
-func (s *natsStore) chain(chain string) string { return s.name + ".audit." + chain }
+func (s *natsStore) chain(chain string) string { return s.name + ".chains." + chain }
 
 // last returns the newest message of a subject.
 func (s *natsStore) last(ctx context.Context, stream jetstream.Stream, subject string) (*jetstream.RawStreamMsg, error) {
@@ -263,7 +262,7 @@ func (s *natsStore) Last(ctx context.Context, chain string) (uint64, []byte, err
 	return m.Sequence, m.Data, nil
 }
 
-func (s *natsStore) Read(ctx context.Context, chain string, f func(pos uint64, block []byte) error) error {
+func (s *natsStore) Read(ctx context.Context, chain string, after uint64, f func(pos uint64, block []byte) error) error {
 	end, _, err := s.Last(ctx, chain)
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -271,7 +270,7 @@ func (s *natsStore) Read(ctx context.Context, chain string, f func(pos uint64, b
 	if err != nil {
 		return err
 	}
-	for at := uint64(0); at < end; {
+	for at := after; at < end; {
 		next, cancel := context.WithTimeout(ctx, opTime)
 		m, err := s.chains.GetMsg(next, at+1, jetstream.WithGetMsgSubject(s.chain(chain)))
 		cancel()
@@ -286,17 +285,25 @@ func (s *natsStore) Read(ctx context.Context, chain string, f func(pos uint64, b
 	return nil
 }
 
-func (s *natsStore) Chains(ctx context.Context) ([]string, error) {
+func (s *natsStore) Chains(ctx context.Context) (map[string]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
 	info, err := s.chains.Info(ctx, jetstream.WithSubjectFilter(s.chain(">")))
 	if err != nil {
 		return nil, away(err)
 	}
-	var all []string
-	for subject := range info.State.Subjects {
-		all = append(all, strings.TrimPrefix(subject, s.chain("")))
+	all := make(map[string]uint64, len(info.State.Subjects))
+	for subject, messages := range info.State.Subjects {
+		all[strings.TrimPrefix(subject, s.chain(""))] = messages
 	}
-	slices.Sort(all)
 	return all, nil
+}
+
+func (s *natsStore) Trim(ctx context.Context, chain string, pos uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, opTime)
+	defer cancel()
+	if err := s.chains.Purge(ctx, jetstream.WithPurgeSubject(s.chain(chain)), jetstream.WithPurgeSequence(pos+1)); err != nil {
+		return away(err)
+	}
+	return nil
 }

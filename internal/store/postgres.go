@@ -249,8 +249,8 @@ func (s *postgresStore) Last(ctx context.Context, chain string) (pos uint64, blo
 // readAtOnce is how many blocks Read fetches at a time.
 const readAtOnce = 200
 
-func (s *postgresStore) Read(ctx context.Context, chain string, f func(pos uint64, block []byte) error) error {
-	for at := uint64(0); ; {
+func (s *postgresStore) Read(ctx context.Context, chain string, after uint64, f func(pos uint64, block []byte) error) error {
+	for at := after; ; {
 		next, cancel := context.WithTimeout(ctx, opTime)
 		rows, err := s.pool.Query(next, `select pos, block from packs_mcp_chains where chain = $1 and pos > $2 order by pos limit $3`, chain, int64(at), readAtOnce)
 		if err != nil {
@@ -278,16 +278,35 @@ func (s *postgresStore) Read(ctx context.Context, chain string, f func(pos uint6
 	}
 }
 
-func (s *postgresStore) Chains(ctx context.Context) ([]string, error) {
+// lastOfChains looks each chain up in the index: reading all blocks would take longer
+// the more there are.
+const lastOfChains = `with recursive names as (
+	(select chain from packs_mcp_chains order by chain limit 1)
+	union all
+	select (select chain from packs_mcp_chains c where c.chain > names.chain order by chain limit 1) from names where names.chain is not null)
+	select chain, (select max(pos) from packs_mcp_chains c where c.chain = names.chain) from names where chain is not null`
+
+func (s *postgresStore) Chains(ctx context.Context) (map[string]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `select distinct chain from packs_mcp_chains order by chain`)
+	rows, err := s.pool.Query(ctx, lastOfChains)
 	if err != nil {
 		return nil, away(err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
+	all := make(map[string]uint64)
+	var name string
+	var last uint64
+	if _, err := pgx.ForEachRow(rows, []any{&name, &last}, func() error { all[name] = last; return nil }); err != nil {
 		return nil, away(err)
 	}
 	return all, nil
+}
+
+func (s *postgresStore) Trim(ctx context.Context, chain string, pos uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, opTime)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, `delete from packs_mcp_chains where chain = $1 and pos <= $2`, chain, int64(pos)); err != nil {
+		return away(err)
+	}
+	return nil
 }

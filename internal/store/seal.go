@@ -43,6 +43,15 @@ func ParseKeys(text string) (Keys, error) {
 	return k, nil
 }
 
+// Derive returns the keys of 32 bytes for one purpose, in the order of k.
+func (k Keys) Derive(purpose string) [][]byte {
+	all := make([][]byte, len(k.secrets))
+	for i, secret := range k.secrets {
+		all[i] = derive(secret, purpose)
+	}
+	return all
+}
+
 // derive returns the key for one purpose.
 func derive(secret []byte, purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, secret, nil, "packs-mcp "+purpose, keySize)

@@ -2,8 +2,8 @@
 // already: NATS JetStream or PostgreSQL.
 //
 // A [Store] has two kinds of content. Entries are small values under keys, with
-// compare-and-set and a time to live: questions, grants, claims. Chains are append-only
-// lists of blocks: the audit log. A [Mirror] is a copy of all entries in memory that
+// compare-and-set and a time to live: questions, grants, claims. Chains are lists of blocks
+// that grow at their end and can be cut at their beginning: the audit log. A [Mirror] is a copy of all entries in memory that
 // follows the changes, and that can be brought up to date. [Seal] encrypts and
 // authenticates what goes into a store, so that who can write to the engine can forge
 // nothing.
@@ -69,10 +69,15 @@ type Store interface {
 	Append(ctx context.Context, chain string, prev uint64, block []byte) (uint64, error)
 	// Last returns the position of the last block of a chain, and the block.
 	Last(ctx context.Context, chain string) (uint64, []byte, error)
-	// Read calls f with the blocks of a chain, from its first, until f returns an error.
-	Read(ctx context.Context, chain string, f func(pos uint64, block []byte) error) error
-	// Chains returns the names of all chains, sorted.
-	Chains(ctx context.Context) ([]string, error)
+	// Read calls f with the blocks of a chain that come after a position, 0 for all,
+	// until f returns an error.
+	Read(ctx context.Context, chain string, after uint64, f func(pos uint64, block []byte) error) error
+	// Chains returns all chains by name, each with a number that is another one after
+	// each Append.
+	Chains(ctx context.Context) (map[string]uint64, error)
+	// Trim removes the blocks of a chain up to a position, with it. A chain without
+	// blocks is no longer there.
+	Trim(ctx context.Context, chain string, pos uint64) error
 	Close()
 }
 

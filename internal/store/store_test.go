@@ -317,13 +317,14 @@ func TestChain(t *testing.T) {
 		a, b := open(t, e.URL()), open(t, e.URL())
 		_, _, err := a.Last(ctx, "x.1")
 		wants(t, "Last of nothing", err, store.ErrNotFound)
-		if err := a.Read(ctx, "x.1", func(uint64, []byte) error { return errors.New("a block") }); err != nil {
+		if err := a.Read(ctx, "x.1", 0, func(uint64, []byte) error { return errors.New("a block") }); err != nil {
 			t.Errorf("Read of nothing = %v", err)
 		}
 		_, err = a.Append(ctx, "x.1", 9, []byte("no"))
 		wants(t, "Append after nothing", err, store.ErrConflict)
 		var pos uint64
 		var want []string
+		var at []uint64
 		for i := range 300 { // more than one fetch
 			block := fmt.Sprint("block ", i)
 			next, err := a.Append(ctx, "x.1", pos, []byte(block))
@@ -336,22 +337,44 @@ func TestChain(t *testing.T) {
 				_, err = b.Append(ctx, "x.1", 0, []byte("at the beginning"))
 				wants(t, "Append at the beginning", err, store.ErrConflict)
 			}
-			pos, want = next, append(want, block)
+			pos, want, at = next, append(want, block), append(at, next)
 		}
-		_, err = b.Append(ctx, "x.2", 0, []byte("another"))
+		b2, err := b.Append(ctx, "x.2", 0, []byte("another"))
 		wants(t, "Append to another", err, nil)
 		last, block, err := b.Last(ctx, "x.1")
 		if err != nil || last != pos || string(block) != "block 299" {
 			t.Errorf("Last = %d, %q, %v", last, block, err)
 		}
 		var got []string
-		if err := b.Read(ctx, "x.1", func(_ uint64, block []byte) error { got = append(got, string(block)); return nil }); err != nil || !slices.Equal(got, want) {
+		if err := b.Read(ctx, "x.1", 0, func(_ uint64, block []byte) error { got = append(got, string(block)); return nil }); err != nil || !slices.Equal(got, want) {
 			t.Errorf("Read = %q, %v", got, err)
 		}
 		stop := errors.New("stop")
-		wants(t, "Read", b.Read(ctx, "x.1", func(uint64, []byte) error { return stop }), stop)
-		if all, err := b.Chains(ctx); err != nil || !slices.Equal(all, []string{"x.1", "x.2"}) {
-			t.Errorf("Chains = %q, %v", all, err)
+		wants(t, "Read", b.Read(ctx, "x.1", 0, func(uint64, []byte) error { return stop }), stop)
+		before, err := b.Chains(ctx)
+		if names := slices.Sorted(maps.Keys(before)); err != nil || !slices.Equal(names, []string{"x.1", "x.2"}) {
+			t.Errorf("Chains = %q, %v", names, err)
+		}
+		_, err = a.Append(ctx, "x.2", b2, []byte("more"))
+		wants(t, "Append to another", err, nil)
+		if now, err := b.Chains(ctx); err != nil || now["x.2"] == before["x.2"] || now["x.1"] != before["x.1"] {
+			t.Errorf("after x.2 grew, Chains = %v, %v; before, it was %v", now, err, before)
+		}
+		// Its beginning can be taken away, and the rest stays.
+		wants(t, "Trim", a.Trim(ctx, "x.1", at[149]), nil)
+		got = nil
+		if err := b.Read(ctx, "x.1", 0, func(_ uint64, block []byte) error { got = append(got, string(block)); return nil }); err != nil || !slices.Equal(got, want[150:]) {
+			t.Errorf("Read after Trim = %q, %v", got, err)
+		}
+		got = nil
+		if err := b.Read(ctx, "x.1", at[297], func(_ uint64, block []byte) error { got = append(got, string(block)); return nil }); err != nil || !slices.Equal(got, want[298:]) {
+			t.Errorf("Read after a position = %q, %v", got, err)
+		}
+		last2, _, err := b.Last(ctx, "x.2")
+		wants(t, "Last", err, nil)
+		wants(t, "Trim of all", a.Trim(ctx, "x.2", last2), nil)
+		if now, err := b.Chains(ctx); err != nil || len(now) != 1 {
+			t.Errorf("after one was trimmed away, Chains = %v, %v", now, err)
 		}
 		// Of many who append at the same place, one succeeds.
 		var won atomic.Int32

@@ -104,7 +104,7 @@ func NATS(t testing.TB) *Engine {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"test", "test-audit"} {
+		for _, name := range []string{"test", "test-chains"} {
 			if err := js.DeleteStream(t.Context(), name); err != nil {
 				t.Fatalf("deleting the stream %s: %v", name, err)
 			}
