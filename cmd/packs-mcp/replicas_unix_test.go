@@ -132,6 +132,7 @@ func TestReplicas(t *testing.T) {
 		if !back {
 			t.Errorf("when the store was back, %s", b.said())
 		}
+		auditOfReplicas(t, c)
 		for _, r := range []*replica{b, c} {
 			r.stop()
 			if strings.Contains(r.said(), key) || strings.Contains(r.said(), "://packs@") {
@@ -139,6 +140,45 @@ func TestReplicas(t *testing.T) {
 			}
 		}
 	})
+}
+
+// auditOfReplicas exports the log of all replicas, and checks it in every way.
+func auditOfReplicas(t *testing.T, r *replica) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "export")
+	out, err := r.command("audit", "export", dir, "--json")
+	var done struct{ Chains, Checkpoints int }
+	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Chains < 4 || done.Checkpoints == 0 {
+		t.Fatalf("audit export = %s, %v", out, err) // three servers, and revoke
+	}
+	out, err = r.command("audit", "verify", dir)
+	if err != nil || !strings.HasPrefix(out, "ok: ") || !strings.Contains(out, "signed with: ") || strings.Contains(out, "vouches") {
+		t.Errorf("audit verify = %s, %v", out, err)
+	}
+	out, err = r.command("audit", "show", "--export", dir, "--json")
+	for _, want := range []string{`"event":"server.start"`, `"event":"revoke"`, `"decision":"always"`, `"caller":"ada"`} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("audit show has no %s: %s, %v", want, out, err)
+		}
+	}
+	if out, err = r.command("audit", "prune", dir, "--before", "1h"); err != nil || !strings.HasPrefix(out, "removed 0 entries") {
+		t.Errorf("audit prune = %s, %v", out, err)
+	}
+	for _, args := range [][]string{{"audit", "show"}, {"audit", "verify"}, {"audit", "export", dir}} {
+		if out, err := r.command(args...); err == nil {
+			t.Errorf("%q = %s, want an error", args, out)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "chains", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("chains: %q, %v", files, err)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := r.command("audit", "verify", dir, "--json"); err == nil || !strings.Contains(out, "the chain is missing") {
+		t.Errorf("audit verify of an export without a chain = %s, %v", out, err)
+	}
 }
 
 // A server does not start with an incomplete configuration for replicas.

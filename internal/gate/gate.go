@@ -34,7 +34,7 @@ type DeniedError struct {
 	// when it is made again; empty if nobody can.
 	Code string
 	// Unavailable says that the store that replicas share cannot be reached, so nobody
-	// decided this.
+	// decided this, or it could not be recorded.
 	Unavailable bool
 	// Unasked says that there was nobody to ask: no person decided this.
 	Unasked bool
@@ -99,7 +99,7 @@ type Runner interface {
 	Run(context.Context, sandbox.Policy, sandbox.Command) (*sandbox.Result, error)
 }
 
-// A Recorder is where decisions and runs are written. It is [audit.Log].
+// A Recorder is where decisions and runs are written. It is an [audit.Writer].
 type Recorder interface {
 	// Append returns when the entry is on disk.
 	Append(audit.Entry) error

@@ -134,6 +134,13 @@ func (g *Gate) failed(e audit.Entry, err error) error {
 		return nil
 	}
 	g.logger.Error("audit line not written; the call is denied", "event", string(e.Event), "pack", e.Pack, "run", e.Run, "err", err)
+	if errors.Is(err, audit.ErrUnavailable) {
+		return &DeniedError{
+			Reason:      "the store of the audit log cannot be reached",
+			Hint:        "Nothing may happen without a record. Tell the user, who can tell whoever runs the server; make the call again later.",
+			Unavailable: true,
+		}
+	}
 	return &DeniedError{
 		Reason: "the audit log cannot be written",
 		Hint:   "Nothing may happen without a record. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",

@@ -251,6 +251,26 @@ func TestLogThatFails(t *testing.T) {
 			t.Errorf("second Run() = %v, want %v", err, ErrSpent)
 		}
 	})
+	t.Run("without the store", func(t *testing.T) {
+		for _, event := range []audit.Event{audit.EventDecision, audit.EventRunStart} {
+			b := newBench(t)
+			q := b.ask(toolRun())
+			b.log.fail = func(e audit.Entry) error {
+				if e.Event == event {
+					return fmt.Errorf("%w: no answer", audit.ErrUnavailable)
+				}
+				return nil
+			}
+			permit, err := b.answer(toolRun(), accept(q.State, "once"))
+			if permit != nil {
+				_, err = permit.Run(t.Context())
+			}
+			denied, ok := errors.AsType[*DeniedError](err)
+			if !ok || !denied.Unavailable || b.runner.count() != 0 {
+				t.Errorf("at %s: %v, and %d programs were started; want a denial that says that the store is away", event, err, b.runner.count())
+			}
+		}
+	})
 	t.Run("after the run", func(t *testing.T) {
 		b := newBench(t)
 		b.runner.result = &sandbox.Result{Stdout: sandbox.Capture{Head: []byte("secret"), Total: 6}}

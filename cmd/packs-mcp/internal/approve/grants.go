@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -330,7 +329,7 @@ func (r *revocation) carryOut(ctx context.Context, which selection) (err error) 
 	if refused != nil && !which.all {
 		return refusedGrants(cfg, refused)
 	}
-	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	log, err := cli.Log(ctx, cfg, cli.Writer(cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -405,7 +404,7 @@ func (r *revocation) emptyCaches(ctx context.Context, cfg *config.Config, revoke
 
 // startOver records in the log that it moves a refused file aside, and then
 // moves it.
-func (r *revocation) startOver(cfg *config.Config, log *audit.Log, refused *private.RefusedError) error {
+func (r *revocation) startOver(cfg *config.Config, log audit.Writer, refused *private.RefusedError) error {
 	err := log.Append(audit.Entry{
 		Event: audit.EventRevoke, Channel: "command",
 		Reason: fmt.Sprintf("all grants: %q is refused (%s), and is moved aside", refused.Path, refused.Reason),

@@ -14,36 +14,40 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-func (a *app) auditShow(q *auditQuery) error {
+func (a *app) auditShow(q *auditQuery, export string) error {
 	if err := q.check(time.Now()); err != nil {
 		return err
 	}
-	path, err := a.auditPath()
-	if err != nil {
-		return err
+	path, entries := export, entriesOf(export)
+	if export == "" {
+		var err error
+		if path, err = a.auditPath(); err != nil {
+			return err
+		}
+		entries = audit.Read(path)
 	}
 	out := a.Screen(a.Stdout)
-	loose := make(map[int64]audit.LooseRun) // :: number of an entry → its run
+	loose := make(map[string]audit.LooseRun) // :: hash of an entry → its run
 	if !q.asJSON {
 		var runs audit.Runs
-		for line, err := range audit.Read(path) {
+		for line, err := range entries {
 			if err == nil {
 				runs.Add(line)
 			}
 		}
 		for _, run := range runs.Loose() {
-			loose[run.Line.Entry.Seq] = run
+			loose[run.Line.Entry.Hash] = run
 		}
 	}
 	print := func(e audit.Entry) error {
-		if run, ok := loose[e.Seq]; ok && run.Line.Entry.Run == e.Run {
+		if run, ok := loose[e.Hash]; ok {
 			return printNoted(out, e, looseNote(run))
 		}
 		return a.printEntry(out, e, q.asJSON)
 	}
 	var kept []audit.Entry
 	found := 0
-	for line, err := range audit.Read(path) {
+	for line, err := range entries {
 		if e, ok := errors.AsType[*audit.LineError](err); ok {
 			a.warnLine(e)
 			continue

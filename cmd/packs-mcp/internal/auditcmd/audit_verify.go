@@ -50,25 +50,35 @@ type auditRun struct {
 func verdictOf(r audit.Report) verdict {
 	v := verdict{
 		OK: r.OK, Files: r.Files, Entries: r.Entries, First: r.First, Last: r.Last, Hash: r.Hash,
-		Problems: []auditProblem{}, More: r.More, Runs: []auditRun{},
+		Problems: problemsOf(r.Problems), More: r.More, Runs: runsOf(r.Runs),
 	}
 	if r.Entries > 0 {
 		v.From, v.To = &r.From, &r.To
 	}
-	for _, p := range r.Problems {
-		v.Problems = append(v.Problems, auditProblem{File: p.File, Line: p.Line, Kind: string(p.Kind), Message: p.Message})
+	return v
+}
+
+func problemsOf(found []audit.Problem) []auditProblem {
+	all := make([]auditProblem, 0, len(found))
+	for _, p := range found {
+		all = append(all, auditProblem{File: p.File, Line: p.Line, Kind: string(p.Kind), Message: p.Message})
 	}
-	for _, run := range r.Runs {
+	return all
+}
+
+func runsOf(loose []audit.LooseRun) []auditRun {
+	all := make([]auditRun, 0, len(loose))
+	for _, run := range loose {
 		e, missing := run.Line.Entry, "start"
 		if run.Started() {
 			missing = "end"
 		}
-		v.Runs = append(v.Runs, auditRun{
+		all = append(all, auditRun{
 			Run: e.Run, Pack: e.Pack, Tool: e.Tool, Server: e.Server, File: run.Line.File, Line: run.Line.Number, Time: e.Time,
 			Missing: missing, Message: looseNote(run),
 		})
 	}
-	return v
+	return all
 }
 
 func (a *app) auditVerify(asJSON bool) error {
@@ -95,11 +105,10 @@ func (a *app) auditVerify(asJSON bool) error {
 	return nil
 }
 
-// printVerdict prints the result in words. The text for an intact log begins with
-// "ok".
-func (a *app) printVerdict(r *audit.Report) {
+// sayer returns a function that prints a line of a verdict.
+func (a *app) sayer() func(format string, args ...any) {
 	out := a.Screen(a.Stdout)
-	say := func(format string, args ...any) {
+	return func(format string, args ...any) {
 		text := safetext.Line(fmt.Sprintf(format, args...))
 		if rest, ok := strings.CutPrefix(text, "ok: "); ok {
 			text = out.Style(cli.Green, "ok:") + " " + rest
@@ -108,6 +117,12 @@ func (a *app) printVerdict(r *audit.Report) {
 		}
 		fmt.Fprintln(out, text)
 	}
+}
+
+// printVerdict prints the result in words. The text for an intact log begins with
+// "ok".
+func (a *app) printVerdict(r *audit.Report) {
+	say := a.sayer()
 	where := strings.Join(r.Files, ", ")
 	if len(r.Files) > 1 {
 		where = fmt.Sprintf("%d files, %s to %s", len(r.Files), r.Files[0], filepath.Base(r.Files[len(r.Files)-1]))
@@ -129,13 +144,18 @@ func (a *app) printVerdict(r *audit.Report) {
 		say("last: %d %s", r.Last, r.Hash)
 	}
 	for _, run := range r.Runs {
-		e := run.Line.Entry
-		did := "ended"
-		if run.Started() {
-			did = "began"
-		}
-		say("note: %s of pack %s (%s) %s at %s, entry %d: %s", e.Run, cmp.Or(e.Pack, "unknown"), e.Tool, did, localTime(e.Time), e.Seq, looseNote(run))
+		say("note: %s", noteOf(run))
 	}
+}
+
+// noteOf describes a run without a start or an end.
+func noteOf(run audit.LooseRun) string {
+	e := run.Line.Entry
+	did := "ended"
+	if run.Started() {
+		did = "began"
+	}
+	return fmt.Sprintf("%s of pack %s (%s) %s at %s, entry %d: %s", e.Run, cmp.Or(e.Pack, "unknown"), e.Tool, did, localTime(e.Time), e.Seq, looseNote(run))
 }
 
 // looseNote says what a run without a start or an end means.

@@ -94,7 +94,11 @@ func (a *app) explainRun(id string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	start, end, err := a.findRun(cfg.Audit.Path, id)
+	path, err := a.logFile(cfg)
+	if err != nil {
+		return err
+	}
+	start, end, err := a.findRun(path, id)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,8 +60,8 @@ func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *config.
 }
 
 // change changes what is attached, and records in the log that a person did it.
-func (a *app) change(cfg *config.Config, event audit.Event, found []*packs.Pack, how func(*attach.Set, *packs.Pack)) error {
-	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+func (a *app) change(ctx context.Context, cfg *config.Config, event audit.Event, found []*packs.Pack, how func(*attach.Set, *packs.Pack)) error {
+	log, err := cli.Log(ctx, cfg, cli.Writer(cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (a *app) attach(ctx context.Context, ids []string, trust string, asJSON boo
 			return cli.WithHint(fmt.Errorf("pack %q is not valid, so it cannot be attached", p.ID), "mend what is named above, and attach it again")
 		}
 	}
-	err = a.change(cfg, audit.EventAttach, found, func(s *attach.Set, p *packs.Pack) {
+	err = a.change(ctx, cfg, audit.EventAttach, found, func(s *attach.Set, p *packs.Pack) {
 		s.Attach(p.ID, attach.Entry{Dir: p.Dir, Trust: trust, Since: time.Now().UTC()})
 	})
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *app) detach(ctx context.Context, ids []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	err = a.change(cfg, audit.EventDetach, found, func(s *attach.Set, p *packs.Pack) {
+	err = a.change(ctx, cfg, audit.EventDetach, found, func(s *attach.Set, p *packs.Pack) {
 		s.Detach(p.ID, time.Now().UTC())
 	})
 	if err != nil {

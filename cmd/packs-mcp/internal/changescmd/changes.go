@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -299,7 +300,7 @@ func (a *app) decideChanges(ctx context.Context, asJSON bool, event audit.Event,
 	if err != nil {
 		return err
 	}
-	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	log, err := cli.Log(ctx, cfg, cli.Writer(cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -375,7 +376,7 @@ const channelCommand = "command"
 
 // decideChanges records a person's decision about a set, and then carries it
 // out. It does nothing that it cannot record.
-func decideChanges(log *audit.Log, channel string, event audit.Event, set *changes.Set, paths []string, do func(id string) (*changes.Set, error)) (*changes.Set, error) {
+func decideChanges(log audit.Writer, channel string, event audit.Event, set *changes.Set, paths []string, do func(id string) (*changes.Set, error)) (*changes.Set, error) {
 	err := log.Append(audit.Entry{
 		Event: event, Run: set.Run.ID, Pack: set.Run.Pack, Tool: set.Run.Tool, Dir: set.Folder, Channel: channel,
 		Changed: paths, Reason: "the change set " + set.ID,

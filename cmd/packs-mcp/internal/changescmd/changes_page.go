@@ -14,13 +14,13 @@ import (
 // pageSets gives the approval page access to the change sets.
 type pageSets struct {
 	store *changes.Store
-	log   *audit.Log
+	log   audit.Writer
 
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next decision
 }
 
-func NewPageSets(store *changes.Store, log *audit.Log) *pageSets {
+func NewPageSets(store *changes.Store, log audit.Writer) *pageSets {
 	return &pageSets{store: store, log: log, changed: make(chan struct{})}
 }
 

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/audit/chains"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantshared"
@@ -22,16 +26,79 @@ func shared(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*stor
 	if err != nil {
 		return nil, err
 	}
-	const hint = "store.url in the configuration says where it is; without it, a server has its state in its own files"
-	s, err := store.Open(ctx, store.Options{URL: cfg.Store.URL, Credentials: cfg.Store.Credentials})
+	s, err := openStore(ctx, cfg)
 	if err != nil {
-		return nil, WithHint(fmt.Errorf("opening the store that replicas share: %w", err), hint)
+		return nil, err
 	}
 	m, err := store.Follow(ctx, store.Seal(s, keys), logger)
 	if err != nil {
-		return nil, WithHint(fmt.Errorf("reading the store that replicas share: %w", err), hint)
+		return nil, WithHint(fmt.Errorf("reading the store that replicas share: %w", err), whereStore)
 	}
 	return m, nil
+}
+
+const whereStore = "store.url in the configuration says where it is; without it, a server has its state in its own files"
+
+// openStore opens the store that replicas share.
+func openStore(ctx context.Context, cfg *config.Config) (store.Store, error) {
+	s, err := store.Open(ctx, store.Options{URL: cfg.Store.URL, Credentials: cfg.Store.Credentials})
+	if err != nil {
+		return nil, WithHint(fmt.Errorf("opening the store that replicas share: %w", err), whereStore)
+	}
+	return s, nil
+}
+
+// Writer names this process as a writer of the audit log. Processes of other machines
+// may write to the same log, if there is a store.
+func Writer(cfg *config.Config) string {
+	name := fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())
+	if host, err := os.Hostname(); err == nil && cfg.Store.URL != "" {
+		name = host + "-" + name
+	}
+	return name
+}
+
+// Log opens the audit log for a writer with this name: the files of this user, or
+// chains in the store that replicas share. The caller closes it.
+func Log(ctx context.Context, cfg *config.Config, name string, logger *slog.Logger) (audit.Writer, error) {
+	if cfg.Store.URL == "" {
+		log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: name, Logger: logger})
+		if err != nil {
+			return nil, err
+		}
+		return log, nil
+	}
+	s, keys, err := SharedLog(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return chains.Open(chains.Options{Store: s, Keys: keys, Server: name, Logger: logger}), nil
+}
+
+// SharedLog opens the store that has the audit log. The caller closes it.
+func SharedLog(ctx context.Context, cfg *config.Config) (store.Store, chains.Keys, error) {
+	keys, err := replicaKeys(cfg)
+	if err != nil {
+		return nil, chains.Keys{}, err
+	}
+	s, err := openStore(ctx, cfg)
+	if err != nil {
+		return nil, chains.Keys{}, err
+	}
+	return s, chains.KeysOf(keys), nil
+}
+
+// LogKeys returns the public keys of the audit log in the store; nil if there is no
+// store.
+func LogKeys(cfg *config.Config) ([]string, error) {
+	if cfg.Store.URL == "" {
+		return nil, nil
+	}
+	keys, err := replicaKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return chains.KeysOf(keys).Public(), nil
 }
 
 // maxKeyFile is larger than a file with two keys, in bytes.

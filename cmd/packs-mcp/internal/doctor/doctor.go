@@ -228,7 +228,9 @@ func (a *app) examine(ctx context.Context, o runner.Options) (*checkup, error) {
 			return nil, err
 		}
 		c.examineCaches(cfg)
-		c.examineAudit(cfg.Audit.Path)
+		if cfg.Store.URL == "" { // otherwise the log is in the store
+			c.examineAudit(cfg.Audit.Path)
+		}
 	}
 	c.Clients = findClients(&clients.Place{GOOS: runtime.GOOS, Environ: a.Environ, Home: home, Project: dir})
 	for _, f := range c.Clients {

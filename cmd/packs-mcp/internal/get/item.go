@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -580,7 +579,8 @@ func (a *app) attach(p *place, id string) error {
 // record writes lines to the log; without them nothing is changed. They are on disk
 // when it returns.
 func (a *app) record(cfg *config.Config, lines ...audit.Entry) error {
-	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	// Even if the command is interrupted: what follows would not be recorded otherwise.
+	log, err := cli.Log(context.Background(), cfg, cli.Writer(cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

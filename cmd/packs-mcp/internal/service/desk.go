@@ -127,7 +127,7 @@ func (g chatGrants) ChatGrants() []control.ChatGrant {
 type chatSource struct {
 	server *server.Server
 	gate   *gate.Gate
-	log    *audit.Log
+	log    audit.Writer
 	own    bool // the chats are those of the operator's own client
 }
 

@@ -46,7 +46,7 @@ type Service struct {
 	Gate        *gate.Gate
 	Library     *packs.Library
 	reporter    *reporter // logs what is wrong with the packs
-	log         *audit.Log
+	log         audit.Writer
 	name        string // this process's name in the audit log
 	require     sandbox.Level
 	runner      *runner.Runner // the gate's; nil until the gate is open
@@ -73,7 +73,7 @@ type Place struct {
 
 // Start assembles a service. The caller closes it.
 func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, at Place, extra ...packs.Root) (_ *Service, err error) {
-	s := &Service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
+	s := &Service{name: cli.Writer(cfg)}
 	// A client waits for its first answer, so find the packs in parallel to
 	// everything that does not need them.
 	files := cli.ToolFiles(cfg)
@@ -136,7 +136,7 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 // openGate opens the log, and everything that decides about calls and runs programs.
 // It does not need the packs. The caller calls closeGate, even after an error.
 func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger, programs *program.Lookuper, who []httpd.Credential, here string) (err error) {
-	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
+	s.log, err = cli.Log(ctx, cfg, s.name, logger)
 	if err != nil {
 		return err
 	}
