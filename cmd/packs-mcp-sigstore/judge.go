@@ -155,7 +155,7 @@ func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPo
 	if err != nil {
 		return nil, err
 	}
-	// Whoever signed it is compared with whom the question wants, all members of it. The
+	// Every member of its signer is compared with the signer that the question wants. The
 	// library compares only those that are not empty.
 	result, err := v.Verify(b, verify.NewPolicy(artifact, verify.WithoutIdentitiesUnsafe()))
 	if err != nil {

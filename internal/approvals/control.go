@@ -64,7 +64,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 			d.open(w)
 		}
 	default:
-		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is nothing of that name")
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is no such address")
 	}
 }
 

@@ -38,7 +38,7 @@ func TestNotOurMode(t *testing.T) {
 	}
 }
 
-// Whoever writes the file decides which packs are trusted.
+// The person who writes the file decides which packs are trusted.
 func TestLoadWritableByOthers(t *testing.T) {
 	chmod := func(mode fs.FileMode) func(*Options) {
 		return func(o *Options) {

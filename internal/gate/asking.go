@@ -361,7 +361,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		d = c.answer.decision(c.choices(), c.call.Fields)
 	}
 	if d.Decision != queue.Deny && other == nil && !c.selfDecides() {
-		// It came from the client, whoever filled the form in: it is the asker's own.
+		// It came from the client, so it is the asker's own, no matter who filled in the form.
 		return nil, nil, c.deny("the answer came from the person who asks, and the call may be allowed by "+c.need().String(),
 			"Make the call again, without an answer or a state; the others will then be asked.")
 	}

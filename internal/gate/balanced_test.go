@@ -109,7 +109,7 @@ func TestBalanced(t *testing.T) {
 		{"a variable that hides something", func(r *call.Request) { r.Run.Env = []string{"A=\u200b"} }, asks},
 		{"another chat", func(r *call.Request) { r.Caller.Chat = "stdio-2" }, asks},
 		{"another person", func(r *call.Request) { r.Caller.Person = "grace" }, asks},
-		{"whoever is on this machine", func(r *call.Request) { r.Caller.Origin = call.OriginMachine }, asks},
+		{"a person at this machine", func(r *call.Request) { r.Caller.Origin = call.OriginMachine }, asks},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			b := newBalanced(t)

@@ -28,7 +28,7 @@ func (g *Gate) loadGrants() ([]grants.Grant, *DeniedError) {
 		g.logger.Error("the store that replicas share cannot be read; calls are denied", "err", err)
 		return nil, &DeniedError{
 			Reason:      "the store of approvals that this server shares with others cannot be reached",
-			Hint:        "Nothing can be decided until it can. Tell the user, who can tell whoever runs the server; make the call again later.",
+			Hint:        "Nothing can be decided until it can. Tell the user, who can tell the server's administrator; make the call again later.",
 			Unavailable: true,
 		}
 	}

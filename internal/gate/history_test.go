@@ -65,7 +65,7 @@ func TestHistory(t *testing.T) {
 	}
 	past[0].Title = "changed"
 	if b.History()[0].Title == "changed" {
-		t.Error("History() can be changed by whoever reads it")
+		t.Error("History() can be changed by its reader")
 	}
 }
 

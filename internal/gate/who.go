@@ -28,7 +28,7 @@ func (g *Gate) needOf(c *call.Call) approvers.Need {
 func (c *check) need() approvers.Need { return c.needOf(c.call) }
 
 // selfDecides reports whether the person who asks may allow the call. Otherwise the
-// client's own form and card can only deny it, whoever fills them in.
+// client's own form and card can only deny it, no matter who fills them in.
 func (c *check) selfDecides() bool {
 	n := c.need()
 	return !n.Any() || n.May(c.asker(), c.asker())

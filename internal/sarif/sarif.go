@@ -1,7 +1,7 @@
 // Package sarif makes logs in the Static Analysis Results Interchange Format,
 // version 2.1.0, which code hosts and editors read.
 //
-// It makes a value, and whoever has it prints it as JSON. It reads no logs, and it
+// It makes a value, and the caller prints it as JSON. It reads no logs, and it
 // has only what this program says: one tool, its rules, and results with at most one
 // place each.
 package sarif

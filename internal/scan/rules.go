@@ -141,7 +141,7 @@ var table = sync.OnceValue(func() []Rule {
 		{"plain-http", classCommands, Low, "It fetches over http, where anybody on the way can change what comes.", "Use https."},
 		{ruleSecret, classCommands, High, "It has a key, token or password in it, which everybody who has the pack can use.", "Revoke it, and take it from a variable."},
 
-		{ruleToolInjection, classDeclared, High, "A parameter becomes part of a program's text, so whoever chooses its value runs what they like.", "Pass it as an argument of its own, behind the code."},
+		{ruleToolInjection, classDeclared, High, "A parameter becomes part of a program's text, so the caller that chooses its value runs what it likes.", "Pass it as an argument of its own, behind the code."},
 		{ruleToolCode, classDeclared, Medium, "A tool's program is a shell or interpreter, and its code is in the arguments.", "Put the code into a file of the pack, where it can be read and its digest counts."},
 		{ruleToolLoader, classDeclared, High, "A tool sets a variable that holds a secret, or decides which code its program loads or who it speaks to.", "Remove the variable."},
 		{ruleToolNetwork, classDeclared, Info, "A tool asks for the network.", "Nothing, if it needs that."},
@@ -163,7 +163,7 @@ var table = sync.OnceValue(func() []Rule {
 		{ruleActive, classFiles, Medium, "It is a picture or document with a script in it.", "Remove the script."},
 		{ruleLink, classFiles, High, "It is a link that leads out of the pack.", "Copy what it leads to, or remove it."},
 		{ruleSpecial, classFiles, High, "It is no file, folder or link, but a device, socket or pipe.", "Remove it."},
-		{ruleSetID, classFiles, High, "It would run as another user, whoever starts it.", "Remove the set-ID bit."},
+		{ruleSetID, classFiles, High, "It would run as its owner, no matter who starts it.", "Remove the set-ID bit."},
 		{ruleName, classFiles, High, "Its name is not what it seems, or cannot be shown.", "Rename it."},
 		{ruleOpaque, classFiles, Info, "It is neither text nor a format that is known here, so it was not looked at.", "Nothing, if you know what it is."},
 

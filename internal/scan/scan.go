@@ -3,7 +3,7 @@
 // packs' tools declare, and files that cannot be read.
 //
 // It reads and judges. It runs nothing, fetches nothing, asks nobody and stops nothing:
-// whoever calls it decides what a finding means, with a [Policy] or without. It follows
+// the caller decides what a finding means, with a [Policy] or without. It follows
 // no links, and its time and memory are bounded; what a bound leaves out is a finding.
 // It knows wordings and shapes, so a clean result is no proof that a pack is harmless:
 // a text in another language than English, a new trick, or a program that computes what

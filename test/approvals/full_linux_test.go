@@ -27,7 +27,7 @@ func (c *client) limit(bytes uint64) {
 	}
 }
 
-// If the log's disk is full, nothing happens, whoever allowed it: a rule, a grant,
+// If the log's disk is full, nothing happens, no matter what allowed it: a rule, a grant,
 // the client, the terminal. Once there is room, everything works again.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()

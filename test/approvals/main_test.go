@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 
 // program is the one that PACKS_MCP_BIN names, or else it is built for all tests
 // as it is shipped: hundreds of processes with the race detector would take too
-// long. Whoever wants one builds it, and names it.
+// long. A test that wants one builds it, and names it.
 var program = sync.OnceValues(func() (string, error) {
 	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
 		return file, nil

@@ -59,7 +59,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// Whoever denies late has the call denied when it is made again, and what was
+// A late denial has the call denied when it is made again, and what was
 // allowed late can be taken back.
 func TestLateDenial(t *testing.T) {
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestLateDenialWins(t *testing.T) {
 }
 
 // In the newer era the client holds the question, and the terminal shows it, too.
-// Whoever answers first counts, a denial anywhere wins, and nothing counts twice.
+// The first answer counts, a denial anywhere wins, and nothing counts twice.
 func TestTwoChannelsModern(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)

@@ -194,7 +194,7 @@ func awaitFIFO(path string) {
 	}
 }
 
-// releaseFIFO lets go whoever is in awaitFIFO.
+// releaseFIFO lets awaitFIFO return.
 func releaseFIFO(path string) {
 	if fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
 		_ = unix.Close(fd)

@@ -52,7 +52,7 @@ func fileRows() []Row {
 		{Case: "9.9", Does: "give others rights to a file of its own (access control list)", Probe: []string{"set-acl", "{ws}/file"}, Want: everywhere("ENOTSUP", "ok")},
 		{Case: "9.9", Does: "the same through an open file", Probe: []string{"fset-acl", "{ws}/file"}, Want: everywhere("ENOTSUP", "ok")},
 		{Case: "9.9", Does: "give a file of its own capabilities", Probe: []string{"set-caps", "{ws}/file"}, Want: everywhere("ENOTSUP", "ok")},
-		{Case: "9.12", Does: "hold up whoever writes to a file of the pack (lease)", Probe: []string{"lease", "{pack}/data.txt"}, Want: everywhere("EPERM", "ok")},
+		{Case: "9.12", Does: "hold up a writer of a file of the pack (lease)", Probe: []string{"lease", "{pack}/data.txt"}, Want: everywhere("EPERM", "ok")},
 		{Case: "9.12", Does: "be told what happens in a folder (F_NOTIFY)", Probe: []string{"dnotify", "{pack}"}, Want: everywhere("EPERM", "ok")},
 		{Case: "9.7", Does: "allocate disk space without writing it (fallocate)", Probe: []string{"allocate", "{ws}/file", "0"}, Want: everywhere("ENOTSUP", "ok")},
 		{Case: "9.7", Does: "the same beyond the end of a file (FALLOC_FL_KEEP_SIZE)", Probe: []string{"allocate", "{ws}/file", "1"}, Want: everywhere("ENOTSUP", "ok")},

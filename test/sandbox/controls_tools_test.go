@@ -77,7 +77,7 @@ git log --format=%s; git diff HEAD~1 --shortstat; git gc -q; git fsck 2>/dev/nul
 	}
 }
 
-// zones has a time zone in another's half of the year, whoever runs it.
+// zones has a time zone in the other half of the year, no matter who runs it.
 func zones() control {
 	c := shell("date with TZ", `TZ=Asia/Tokyo date -d @0 '+%F %H:%M %z'; date -u -d @0 +%s`, "1970-01-01 09:00 +0900\n0", "date")
 	c.prepare = func(t *testing.T, _ *place) {

@@ -78,7 +78,7 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, p approvers.Person)
 	case "POST " + control.PathDecide:
 		d.decide(w, r, calls)
 	default:
-		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is nothing of that name")
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is no such address")
 	}
 }
 

@@ -109,7 +109,7 @@ func place(p sandbox.Place) []string { return []string{p.Runner, p.Image, p.Name
 // without a name that other machines can use must not be taken for that user.
 func (c *Caller) who() []string {
 	if c.Person == "" && c.Origin == OriginNetwork {
-		return []string{"", "whoever has the token"}
+		return []string{"", "everyone who has the token"}
 	}
 	return []string{c.Person}
 }

@@ -10,7 +10,7 @@ import (
 // Bounds of a queue.
 const (
 	maxPending = 2048     // questions at one time
-	maxText    = 4 << 20  // bytes of their texts, since whoever shows them must send and read them all
+	maxText    = 4 << 20  // bytes of their texts, since a page that shows them sends and reads them all
 	maxKept    = 32 << 20 // bytes of everything that they keep, which is more than is shown
 	maxPast    = 200      // remembered decisions, and as many codes of questions that have ended
 )

@@ -102,7 +102,7 @@ func (s *subject) texts(ctx context.Context) error {
 			if _, tooLarge := errors.AsType[*packfs.TooLargeError](err); tooLarge && isOther {
 				large.add(name)
 			}
-			continue // whoever needs the file says so
+			continue // a place that needs the file says so
 		}
 		if set := charset.Of(src); isDocument && set != charset.UTF8 {
 			src = set.Decode(src)

@@ -14,7 +14,7 @@ import (
 // nothing.
 //
 // Stamps spare reading what was read before. They decide nothing that has to be
-// safe: whoever can set the system's clock back, or writes through a mapping,
+// safe: anyone who can set the system's clock back, or writes through a mapping,
 // changes a file and not its stamp. What a person approves is digested.
 type Stamp struct{ id identity }
 
@@ -35,7 +35,7 @@ func (s Stamp) IsZero() bool { return s == Stamp{} }
 // each other.
 func (s Stamp) Device() uint64 { return s.id.device }
 
-// Settled reports whether whoever reads the file at now, and finds this stamp
+// Settled reports whether a reader of the file at now, who finds this stamp
 // on it before and afterwards, has what every later reader gets who finds the
 // same stamp. It is not so of a file whose inode changed, which it does with every
 // write, less than two seconds ago, or in the future: a change within the same step of the file system's

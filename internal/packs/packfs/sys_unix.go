@@ -23,5 +23,5 @@ func linkCount(_ *os.File, info fs.FileInfo) uint64 {
 const (
 	copiedFile    = 0o400
 	copiedProgram = 0o500
-	copiedDir     = 0o700 // whoever cleans up can
+	copiedDir     = 0o700 // so that it can be removed
 )

@@ -73,7 +73,7 @@ func TestStoppedServer(t *testing.T) {
 		t.Errorf("%v", states(again))
 	}
 	// A person's apply counts when it is carried out. What it changes of the other
-	// set is noted by whoever comes next.
+	// set is noted by the next server.
 	begun := time.Now()
 	applied, err := s.Apply(t.Context(), set.ID, "")
 	if wait, ok := errors.AsType[*WaitError](err); !ok || wait.Holder.PID != cmd.Process.Pid || !strings.Contains(err.Error(), "if it is stopped") {

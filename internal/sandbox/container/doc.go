@@ -15,6 +15,6 @@
 // user's that the run may change are copies, as at other levels without overlays.
 //
 // An image is named with its digest. Nothing is pulled, and nothing else is run when the
-// engine, the image or the runtime is not there. Whoever reaches the engine's socket
+// engine, the image or the runtime is not there. Anyone who reaches the engine's socket
 // owns the machine, so no run is given a folder that holds it.
 package container

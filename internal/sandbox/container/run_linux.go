@@ -368,7 +368,7 @@ func (s *System) Sweep() {
 	defer cancel()
 	a, err := s.engine.about(ctx)
 	if err != nil {
-		return // whoever needs a container is told
+		return // a run that needs a container is told
 	}
 	all, err := s.engine.ended(ctx, a, label)
 	for id, folder := range all {

@@ -60,7 +60,7 @@ func TestRunBelowALinkOfTheTree(t *testing.T) {
 	}
 }
 
-// Whoever kills the supervisor does not set free what it watched over: that falls
+// Killing the supervisor does not set free what it watched over: that falls
 // to the server.
 func TestRunWithoutItsSupervisor(t *testing.T) {
 	r := New(Options{Skip: []sandbox.Level{sandbox.LevelFull}, TempDir: t.TempDir()})

@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// idOf describes the folder at path, as whoever approved it saw it.
+// idOf describes the folder at path, as the person who approved it saw it.
 func idOf(t *testing.T, path string) os.FileInfo {
 	t.Helper()
 	f, err := os.Open(path)

@@ -167,7 +167,7 @@ func accessList() []byte {
 	return list
 }
 
-// fileCapability is CAP_NET_RAW for whoever runs the file (struct vfs_cap_data).
+// fileCapability is CAP_NET_RAW for every user who runs the file (struct vfs_cap_data).
 func fileCapability() []byte {
 	var caps []byte
 	for _, v := range []uint32{0x02000001, 1 << unix.CAP_NET_RAW, 0, 0, 0} {

@@ -50,7 +50,7 @@ type note struct {
 	method string
 }
 
-// start starts a server. Whoever calls it calls stop.
+// start starts a server. The caller calls stop.
 func (b *bench) start(c command) (*client, error) {
 	cmd := exec.CommandContext(b.ctx, c.args[0], c.args[1:]...)
 	cmd.Env, cmd.Dir = c.env, b.dir

@@ -99,7 +99,7 @@ func (a *app) running(ctx context.Context) (servers, error) {
 			return servers{}, err
 		}
 		if _, err := one.Pending(ctx); err != nil {
-			return servers{}, cli.WithHint(fmt.Errorf("asking %s: %w", one.Name, err), "check the address and your token; whoever runs the server sees why in its log")
+			return servers{}, cli.WithHint(fmt.Errorf("asking %s: %w", one.Name, err), "check the address and your token; the server's log says why")
 		}
 		return servers{open: []*terminal.Server{one}}, nil
 	}

@@ -54,7 +54,7 @@ Ctrl-C. It goes on when the log is renamed, and waits for a log that is not ther
 		Short: "Check that nothing in the audit log was changed, dropped or reordered",
 		Long: `Check that nothing in the audit log was changed, dropped or reordered. The status is 0 when
 the log is whole, and 1 when it is not. A line that a crash tore, and a run that has no end, are named, and
-are not a failure. Note the last hash elsewhere: whoever can write the file can also write a new one.
+are not a failure. Note the last hash elsewhere: a person who can write the file can also write a new one.
 
 With the folder of an export it checks the log of all replicas, without the store: each line,
 the seal of each block, and that nothing is missing that a checkpoint names. The signatures must

@@ -17,7 +17,7 @@ func asksPersons(cfg *config.Config) bool {
 }
 
 // giver returns who a person that gave a kept answer is today. The groups of a fixed
-// token are those that the configuration has now, and whoever has no token any more is
+// token are those that the configuration has now, and a person whose token was removed is
 // nobody. Only the identity provider knows the groups that its people are in today, so
 // theirs are those of the token that they answered with.
 func giver(cfg *config.Config) func(approvers.Person) (approvers.Person, bool) {

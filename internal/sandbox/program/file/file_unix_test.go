@@ -10,7 +10,7 @@ import (
 )
 
 // A folder that anybody may write to, or that is not the system's, has nothing
-// that only root can change, whoever owns the file.
+// that only root can change, no matter who owns the file.
 func TestSystemOwned(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(own, nil, 0o755); err != nil {

@@ -160,7 +160,7 @@ func (w *portable) keyword(key string, v *strictjson.Node, underID bool) {
 		w.Key(key)
 		w.schema(v, underID)
 		return
-	case "title", "description": // prose, which whoever shows it escapes
+	case "title", "description": // prose, escaped where it is shown
 	case "enum", "const", "pattern", "required", "dependentRequired": // a call is held against these as they are
 	default:
 		if hides(key) || hidesIn(v) {
