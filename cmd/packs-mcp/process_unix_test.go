@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -100,6 +101,10 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A signal that the tests ignore, as SIGHUP under nohup, a child would ignore too.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, sig)
+	defer signal.Stop(caught)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
