@@ -347,7 +347,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		c.deciding.Unlock()
 		return nil, nil, c.deny(queue.ErrSpent.Error(), again)
 	}
-	c.changed = e.Changed
+	c.changed, c.asked = e.Changed, e.ID()
 	if other != nil && other.Decision != queue.Deny && d.Decision == queue.Deny {
 		c.takeBack(other)
 	}
@@ -469,6 +469,7 @@ func (c *check) newPermit() *Permit {
 	p := &Permit{gate: c.Gate, box: c.box, call: c.call, failures: c.log.Failures()}
 	if p.call.Kind.Starts() {
 		p.run = newRunID()
+		p.claim = cmp.Or(c.asked, p.run)
 	}
 	return p
 }

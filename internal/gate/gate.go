@@ -111,6 +111,14 @@ type Recorder interface {
 	Failures() int
 }
 
+// Claims has each run start once among the replicas of a server. It is [runs.Claims].
+type Claims interface {
+	// Claim claims a run, and reports false if that was done before. cut is the line that
+	// the log of another replica gets if this one ends before end is called. After an
+	// error nobody knows whether the run is claimed.
+	Claim(ctx context.Context, id string, cut audit.Entry) (end func(), claimed bool, err error)
+}
+
 // Options configure a gate.
 type Options struct {
 	Runner Runner // of this machine
@@ -144,6 +152,8 @@ type Options struct {
 	Prompts string
 	// Grants keeps the answers that hold in every chat. If nil, no answer does.
 	Grants grants.Store
+	// Runs claims runs before they start. If nil, this server is alone.
+	Runs Claims
 	// Copies makes the private copies of packs that programs start from. If nil,
 	// they start from the pack's own folder.
 	Copies Copier
@@ -190,6 +200,7 @@ type Gate struct {
 	users   []approvers.Who
 	remote  bool
 	store   grants.Store // nil: no grant holds in every chat
+	runs    Claims       // nil: this server is alone
 	copies  Copier       // nil: packs are not copied
 	caches  *caches.Store
 	scan    func(*call.Pack) prompt.Scan // nil: there is no scan
@@ -247,7 +258,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, copies: o.Copies, caches: o.Caches, scan: o.Scan,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
 		queue:    questions, chats: grants.NewChats(people), wrong: make(map[string]int),
@@ -388,6 +399,7 @@ type check struct {
 	call   *call.Call
 	answer *Answer
 	nonce  string // of the answer's state, if that is authentic
+	asked  string // the id of the question that was answered; empty: there was none
 	always bool   // a rule says to ask each time
 	// repeatable says that no person has decided anything about the call, so a
 	// client can cause such a denial as often as it likes. The lines about these

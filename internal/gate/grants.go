@@ -14,6 +14,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
+// What a denial says while the store that replicas share cannot be reached.
+const (
+	unreachable = "the store of approvals that this server shares with others cannot be reached"
+	tryLater    = "Nothing can be decided until it can. Tell the user, who can tell the server's administrator; make the call again later."
+)
+
 // loadGrants reads what holds in every chat. Its error is a denial: if we cannot
 // tell what was allowed, nothing is.
 func (g *Gate) loadGrants() ([]grants.Grant, *DeniedError) {
@@ -27,8 +33,8 @@ func (g *Gate) loadGrants() ([]grants.Grant, *DeniedError) {
 	if errors.Is(err, grants.ErrUnavailable) {
 		g.logger.Error("the store that replicas share cannot be read; calls are denied", "err", err)
 		return nil, &DeniedError{
-			Reason:      "the store of approvals that this server shares with others cannot be reached",
-			Hint:        "Nothing can be decided until it can. Tell the user, who can tell the server's administrator; make the call again later.",
+			Reason:      unreachable,
+			Hint:        tryLater,
 			Unavailable: true,
 		}
 	}

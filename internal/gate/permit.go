@@ -29,7 +29,10 @@ type Permit struct {
 	box  sandbox.Report // what the person was told
 	call *call.Call
 	run  string
-	used atomic.Bool
+	// claim identifies the answer, or else the decision, that the run rests on: no two
+	// runs rest on one.
+	claim string
+	used  atomic.Bool
 	// byGrant says that an earlier answer allowed it. Everything that answer is
 	// bound to must still be the same.
 	byGrant bool
@@ -90,7 +93,7 @@ func (p *Permit) Fill(req call.Request) (*Permit, error) {
 		c.ruled = verdict.Rule.Where
 		return nil, c.denyBy(queue.ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
 	}
-	return &Permit{gate: p.gate, box: p.box, call: call.Freeze(p.gate.reviewed(req), p.box.Level), run: p.run}, nil
+	return &Permit{gate: p.gate, box: p.box, call: call.Freeze(p.gate.reviewed(req), p.box.Level), run: p.run, claim: p.claim}, nil
 }
 
 // reviewRule returns where the rule is written that holds the run's changes for
@@ -191,6 +194,11 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		command.Env = append(command.Env, "PACKS_CACHE="+policy.Cache)
 	}
 
+	ended, err := p.claimed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer ended()
 	start := p.runEntry(audit.EventRunStart)
 	start.Argv = p.call.Run.Logged
 	p.reach(&start, &policy)
@@ -245,6 +253,41 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 	g.queue.Outcome(p.run, outcome(result, err))
 	return result, err
+}
+
+// causeCut is the cause of the end of a run whose server ended first.
+const causeCut = "cut"
+
+// claimed claims the run, so that it starts once among all replicas. It returns a function
+// to call when the run's end is in the log.
+func (p *Permit) claimed(ctx context.Context) (ended func(), err error) {
+	if p.gate.runs == nil {
+		return func() {}, nil
+	}
+	cut := p.runEntry(audit.EventRunEnd)
+	cut.Cause = causeCut
+	cut.Error = "the server " + cut.Server + " ended, or was cut off, before the run did; it was not started again"
+	cut.Server = "" // of the replica that reports it
+	ended, claimed, err := p.gate.runs.Claim(ctx, p.claim, cut)
+	switch {
+	case err != nil:
+		p.gate.logger.Error("a run could not be claimed; nothing was started", "run", p.run, "err", err)
+		denied := p.Withhold(unreachable, tryLater)
+		if e, ok := errors.AsType[*DeniedError](denied); ok {
+			e.Unavailable = true
+		}
+		return nil, denied
+	case !claimed:
+		return nil, p.Withhold("the answer was already used for a run", "Make the call again; the user will then be asked.")
+	}
+	return ended, nil
+}
+
+// Cut records a run that another replica claimed and did not end. cut is the line.
+func (g *Gate) Cut(cut audit.Entry) error {
+	cut.Server = g.server
+	g.logger.Warn("a run was cut, since its server ended first", "run", cut.Run, "pack", cut.Pack)
+	return g.failed(cut, shorter(cut, g.log.Append))
 }
 
 // maxRecorded is how many changes of each kind one log line names.

@@ -26,6 +26,7 @@ type Mirror struct {
 	seen    uint64                  // every change up to this revision is in entries
 	changed chan struct{}           // closed and replaced when seen grows
 	again   context.CancelCauseFunc // ends the watch, so that the store is read anew
+	feeds   []*Feed
 
 	syncing chan struct{} // holds a token while somebody writes own
 	rev     uint64        // of own; the holder of the token uses it
@@ -120,9 +121,18 @@ func (m *Mirror) replace(watching context.Context, now map[string]Entry) {
 	if watching.Err() != nil {
 		return
 	}
+	was := m.entries
 	m.entries, m.seen = maps.Clone(now), 0
-	for _, e := range now {
+	for key, e := range now {
 		m.seen = max(m.seen, e.Rev)
+		if had, ok := was[key]; !ok || had.Rev != e.Rev {
+			m.changedKey(key)
+		}
+	}
+	for key := range was {
+		if _, ok := now[key]; !ok {
+			m.changedKey(key)
+		}
 	}
 	m.wake()
 }
@@ -138,6 +148,7 @@ func (m *Mirror) apply(watching context.Context, c Change) {
 	} else {
 		m.entries[c.Key] = c.Entry
 	}
+	m.changedKey(c.Key)
 	m.seen = max(m.seen, c.Rev)
 	m.wake()
 }
@@ -150,6 +161,9 @@ func (m *Mirror) startOver() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.again(errSetBack)
+	for key := range m.entries {
+		m.changedKey(key)
+	}
 	m.entries, m.seen = make(map[string]Entry), 0
 }
 

@@ -191,11 +191,12 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 	}
 	// A deletion may be newer than all entries.
 	f(Change{Synced: true})
+	next := time.Now().Add(sweepEvery) // other changes do not put it off
 	for {
 		if err := read(columns+`rev > $1 order by rev`, int64(seen)); err != nil {
 			return err
 		}
-		waiting, cancel := context.WithTimeout(ctx, sweepEvery)
+		waiting, cancel := context.WithDeadline(ctx, next)
 		_, err := conn.WaitForNotification(waiting)
 		idle := waiting.Err() != nil
 		cancel()
@@ -204,10 +205,11 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 			return ctx.Err()
 		case err != nil && !idle:
 			return away(err)
-		case idle:
+		case !time.Now().Before(next):
 			if err := s.sweep(ctx); err != nil {
 				return err
 			}
+			next = time.Now().Add(sweepEvery)
 		}
 	}
 }

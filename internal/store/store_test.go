@@ -117,6 +117,14 @@ func TestExpiry(t *testing.T) {
 		m := follow(t, e.URL())
 		rev, err := m.Put(ctx, "r.a", []byte("x"), 0, time.Second)
 		wants(t, "Put", err, nil)
+		// Other writes, which never end, do not keep watchers from hearing of it.
+		writing, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			for writing.Err() == nil {
+				_ = m.Sync(writing)
+			}
+		}()
 		if err := m.Sync(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ package queue
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,6 +30,7 @@ type Entry struct {
 	Box     sandbox.Report // how the call's program is confined, as the question says
 	Changed []string       // what has changed, as the question says
 
+	id      string        // random; other than the code and the nonce, it is never used again
 	size    Size          // how much of the queue's room it uses; never changes
 	decided chan struct{} // closed with the first ruling
 
@@ -50,6 +52,9 @@ const (
 	HeldByForm                 // the same, and the client also shows the question
 	HeldByClient               // the client shows it, and will return the answer with another call
 )
+
+// ID returns what identifies the question for good.
+func (e *Entry) ID() string { return e.id }
 
 // waits reports whether a call of this process waits for the answer.
 func (h Holder) waits() bool { return h == HeldByCall || h == HeldByForm }
@@ -167,6 +172,7 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.id = rand.Text()
 	e.shown, e.holder, e.nonce, e.asked, e.decided, e.taken = shown, holder, nonce, q.now(), make(chan struct{}), make(chan struct{})
 	e.carry()
 	defer q.lock()()

@@ -17,8 +17,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store"
 )
 
-// shared opens what replicas share. It returns nil if nothing is shared.
-func shared(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*store.Mirror, error) {
+// Shared opens what replicas share. It returns nil if nothing is shared. The caller
+// closes it.
+func Shared(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*store.Mirror, error) {
 	if cfg.Store.URL == "" {
 		return nil, nil
 	}
@@ -129,12 +130,15 @@ func replicaKeys(cfg *config.Config) (store.Keys, error) {
 // Grants opens the "always" answers: those of this user, or those that replicas
 // share. people is how many people share the room equally. The caller closes them.
 func Grants(ctx context.Context, cfg *config.Config, people int, logger *slog.Logger) (_ grants.Store, closeStore func(), err error) {
-	m, err := shared(ctx, cfg, logger)
+	m, err := Shared(ctx, cfg, logger)
 	if err != nil {
 		return nil, nil, err
 	}
 	if m == nil {
 		return GrantStore(cfg).Among(people), func() {}, nil
 	}
-	return grantshared.New(m, people), m.Close, nil
+	return SharedGrants(m, people), m.Close, nil
 }
+
+// SharedGrants returns the "always" answers that replicas share.
+func SharedGrants(m *store.Mirror, people int) grants.Store { return grantshared.New(m, people) }

@@ -26,6 +26,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/gate/runs"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
@@ -37,28 +38,30 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/store"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
 
 // A Service is a server with everything that it needs, ready to serve.
 type Service struct {
-	Server      *server.Server
-	Gate        *gate.Gate
-	Library     *packs.Library
-	reporter    *reporter // logs what is wrong with the packs
-	log         audit.Writer
-	name        string // this process's name in the audit log
-	require     sandbox.Level
-	runner      *runner.Runner // the gate's; nil until the gate is open
-	containers  *containers    // the gate's, for other places; nil as long as runner is
-	copies      *copies.Store  // the gate's
-	caches      *caches.Store  // the gate's
-	closeGrants func()         // nil if the answers that hold in every chat are not open
-	changes     *changes.Store // the runner's
-	added       *cli.Added     // what is known about packs from elsewhere
-	traces      *telemetry.Traces
-	desk        *lazyDesk // nil if the person is asked only in this terminal
-	keeper      *keeper   // watches the folders of packs; nil until then
+	Server     *server.Server
+	Gate       *gate.Gate
+	Library    *packs.Library
+	reporter   *reporter // logs what is wrong with the packs
+	log        audit.Writer
+	name       string // this process's name in the audit log
+	require    sandbox.Level
+	runner     *runner.Runner // the gate's; nil until the gate is open
+	containers *containers    // the gate's, for other places; nil as long as runner is
+	copies     *copies.Store  // the gate's
+	caches     *caches.Store  // the gate's
+	shared     *store.Mirror  // what replicas share; nil: nothing
+	runs       *runs.Claims   // nil as long as shared is
+	changes    *changes.Store // the runner's
+	added      *cli.Added     // what is known about packs from elsewhere
+	traces     *telemetry.Traces
+	desk       *lazyDesk // nil if the person is asked only in this terminal
+	keeper     *keeper   // watches the folders of packs; nil until then
 }
 
 // A Place says where a service works.
@@ -167,13 +170,32 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	}
 	if here != "" {
 		asking.Channels = []string{here}
-	} else if asking.Grants, s.closeGrants, err = cli.Grants(ctx, cfg, people(cfg, who), logger); err != nil {
+	} else if err := s.share(ctx, cfg, &asking); err != nil {
 		return err
 	}
 	if here == queue.ChannelTerminal {
 		asking.Wait, asking.Pending = atTerminal, atTerminal
 	}
-	s.Gate, err = gate.New(asking)
+	if s.Gate, err = gate.New(asking); err == nil && s.runs != nil {
+		s.runs.Watch(s.Gate.Cut)
+	}
+	return err
+}
+
+// share opens what replicas share, or else the answers of this user's own file, for a gate.
+func (s *Service) share(ctx context.Context, cfg *config.Config, asking *gate.Options) (err error) {
+	if s.shared, err = cli.Shared(ctx, cfg, asking.Logger); err != nil {
+		return err
+	}
+	if s.shared == nil {
+		asking.Grants = cli.GrantStore(cfg).Among(asking.People)
+		return nil
+	}
+	asking.Grants = cli.SharedGrants(s.shared, asking.People)
+	s.runs, err = runs.Open(ctx, s.shared, runs.Options{Logger: asking.Logger, Keep: 2 * cfg.Approval.Pending})
+	if err == nil {
+		asking.Runs = s.runs
+	}
 	return err
 }
 
@@ -270,6 +292,9 @@ func (s *Service) closeGate(last ...audit.Entry) (err error) {
 		s.runner.Close()
 		s.containers.close()
 	}
+	if s.runs != nil {
+		s.runs.Close() // it writes to the log
+	}
 	if s.Gate != nil {
 		s.Gate.Close()
 	}
@@ -279,8 +304,8 @@ func (s *Service) closeGate(last ...audit.Entry) (err error) {
 		}
 		err = errors.Join(err, s.log.Close())
 	}
-	if s.closeGrants != nil {
-		s.closeGrants()
+	if s.shared != nil {
+		s.shared.Close()
 	}
 	s.traces.Close() // last, since it waits for others
 	return err

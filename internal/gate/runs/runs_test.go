@@ -1,0 +1,176 @@
+//go:build unix
+
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/store"
+	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+var key = strings.Repeat("0c", 32)
+
+// mirror follows the store as a replica does.
+func mirror(t *testing.T, url string) *store.Mirror {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := store.ParseKeys(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := store.Follow(t.Context(), store.Seal(s, keys), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// replica returns the claims of a replica. reported gets its reports.
+func replica(t *testing.T, m *store.Mirror, reported chan<- audit.Entry) *Claims {
+	t.Helper()
+	c, err := Open(t.Context(), m, Options{Logger: slog.New(slog.DiscardHandler), Keep: time.Minute, alive: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Watch(func(e audit.Entry) error { reported <- e; return nil })
+	t.Cleanup(c.Close)
+	return c
+}
+
+func line(run string) audit.Entry {
+	return audit.Entry{Event: audit.EventRunEnd, Run: run, Pack: "triage", Cause: "cut"}
+}
+
+// Of many claims of one run on three replicas, one succeeds, also when the run has ended.
+func TestClaim(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		reported := make(chan audit.Entry, 100)
+		var all []*Claims
+		for range 3 {
+			all = append(all, replica(t, mirror(t, e.URL()), reported))
+		}
+		for round := range 5 {
+			id := fmt.Sprint("answer", round)
+			ends := make(chan func(), 30)
+			var wg sync.WaitGroup
+			for i := range 12 {
+				wg.Go(func() {
+					end, claimed, err := all[i%3].Claim(t.Context(), id, line("run"))
+					if err != nil {
+						t.Errorf("Claim = %v", err)
+					}
+					if claimed {
+						ends <- end
+					}
+				})
+			}
+			wg.Wait()
+			if len(ends) != 1 {
+				t.Fatalf("%d claims of one run succeeded, want 1", len(ends))
+			}
+			(<-ends)()
+			if _, claimed, err := all[round%3].Claim(t.Context(), id, line("run")); claimed || err != nil {
+				t.Errorf("a claim when the run has ended = %v, %v, want false", claimed, err)
+			}
+		}
+		if len(reported) > 0 {
+			t.Errorf("a run is reported as cut: %+v", <-reported)
+		}
+	})
+}
+
+// A run whose replica died is reported once, by one of the others. Those of replicas that
+// are alive, and those that ended, are not.
+func TestCut(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		reported := make(chan audit.Entry, 100)
+		dead := replica(t, mirror(t, e.URL()), reported)
+		b, c := replica(t, mirror(t, e.URL()), reported), replica(t, mirror(t, e.URL()), reported)
+		for id, of := range map[string]*Claims{"died": dead, "ended": dead, "goes-on": b} {
+			end, claimed, err := of.Claim(t.Context(), id, line("run-"+id))
+			if !claimed || err != nil {
+				t.Fatalf("Claim = %v, %v", claimed, err)
+			}
+			if id == "ended" {
+				end()
+			}
+		}
+		dead.stop() // as after kill -9, it does not say that it ends
+		<-dead.stopped
+		if got := <-reported; got.Run != "run-died" || got.Cause != "cut" || got.Pack != "triage" {
+			t.Errorf("the report is %+v", got)
+		}
+		// What another replica looked at later, it did not report again.
+		for _, of := range []*Claims{b, c} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := of.mirror.Sync(ctx); err != nil {
+				t.Fatal(err)
+			}
+			of.Close()
+			of.stop = nil
+			of.tidy(ctx, func(e audit.Entry) error { t.Errorf("reported again: %+v", e); return nil })
+		}
+		for len(reported) > 0 {
+			t.Errorf("also reported: %+v", <-reported)
+		}
+		if _, claimed, err := c.Claim(t.Context(), "died", line("run-again")); claimed || err != nil {
+			t.Errorf("a claim of the run that was cut = %v, %v, want false", claimed, err)
+		}
+	})
+}
+
+// Without the store, nothing is claimed; and what was perhaps claimed is not reported as cut.
+func TestClaimWithoutStore(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		reported := make(chan audit.Entry, 100)
+		proxy := e.Proxy(t)
+		c := replica(t, mirror(t, proxy.URL()), reported)
+		proxy.Cut()
+		if _, claimed, err := c.Claim(t.Context(), "a", line("run-a")); claimed || !errors.Is(err, store.ErrAway) {
+			t.Errorf("Claim without the store = %v, %v", claimed, err)
+		}
+		proxy.Mend()
+		// A write whose answer was lost leaves a claim of which this replica knows nothing.
+		unknown := fmt.Appendf(nil, `{"replica":%q,"state":"running","cut":{"seq":0,"time":"2026-01-01T00:00:00Z","event":"run.end","run":"run-b","prev":""}}`, c.replica)
+		var lost uint64
+		for {
+			if err := c.mirror.Sync(t.Context()); err != nil {
+				continue
+			}
+			var err error
+			if lost, err = c.mirror.Put(t.Context(), claimPrefix+"b", unknown, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		feed := c.mirror.Feed(claimPrefix)
+		for {
+			if e, ok := c.mirror.Entry(claimPrefix + "b"); ok && e.Rev > lost {
+				if !strings.Contains(string(e.Value), string(ended)) {
+					t.Errorf("the claim is %s", e.Value)
+				}
+				break
+			}
+			<-feed.Wake()
+		}
+		if len(reported) > 0 {
+			t.Errorf("a run is reported as cut: %+v", <-reported)
+		}
+	})
+}
