@@ -37,7 +37,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	}
 	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer, Approvals: s.Approvals(cfg, logger)}
 	if p := cfg.HTTP.OIDC; p.Issuer != "" {
-		o.Issuer, o.Scopes = p.Issuer, p.Scopes
+		o.Issuer, o.Scopes, o.Client = p.Issuer, p.Scopes, p.Client
 		o.Tokens, err = oidc.New(oidc.Options{
 			Issuer: p.Issuer, Audience: cmp.Or(p.Audience, cfg.HTTP.PublicURL+"/mcp"), Person: p.Person, Groups: p.Groups, Allow: p.Allow,
 		})

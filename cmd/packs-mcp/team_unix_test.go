@@ -109,7 +109,7 @@ func (s *teamServer) approvals(token string, args ...string) (out string, ok boo
 // waits returns the code of the first call that waits for the holder of a token.
 func (s *teamServer) waits(token string) string {
 	s.t.Helper()
-	remote, err := terminal.Remote(s.url, token)
+	remote, err := terminal.Remote(s.url, terminal.Fixed(token))
 	if err != nil {
 		s.t.Fatal(err)
 	}

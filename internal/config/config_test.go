@@ -97,7 +97,7 @@ approvers:
   - {who: [asker, operator]}
 roles: {use: ["group:engineering"]}
 http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/,
-  oidc: {issuer: https://login.example/, audience: packs, person: sub, groups: realm_access.roles, allow: [sre, "https://x.example/ops"], scopes: [], people: 200}}
+  oidc: {issuer: https://login.example/, audience: packs, person: sub, groups: realm_access.roles, allow: [sre, "https://x.example/ops"], scopes: [], people: 200, client: terminals, client_secret: s3cret}}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
 expose: skills
@@ -151,7 +151,7 @@ expose: skills
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456", []string{"sre", "on call"}}, {"bob@example.com", "s3cret-s3cret-s3cret", nil}}, InFile: true,
 		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/",
-		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200},
+		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200, "terminals", "s3cret"},
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}
 	want.Log = Log{slog.LevelDebug, FormatJSON}

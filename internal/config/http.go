@@ -37,6 +37,8 @@ type OIDC struct {
 	Allow    []string // the groups that may use the server; empty: everybody
 	Scopes   []string // that clients ask for
 	People   int      // among how many people the room for questions is divided
+	Client   string   // the name under which the provider knows this program; "": nobody logs in with it
+	Secret   string   // of Client, for the approvals page; "": none
 }
 
 const oidcSection = "http.oidc"
@@ -64,6 +66,8 @@ func httpKeys() []key {
 		text("http.oidc.groups", func(c *Config) *string { return &c.HTTP.OIDC.Groups }),
 		words("http.oidc.allow", "want the names of groups", func(c *Config) *[]string { return &c.HTTP.OIDC.Allow }),
 		words("http.oidc.scopes", "want the names of scopes", func(c *Config) *[]string { return &c.HTTP.OIDC.Scopes }),
+		checked("http.oidc.client", "want text without spaces", audience, func(c *Config) *string { return &c.HTTP.OIDC.Client }),
+		secret(checked("http.oidc.client_secret", "want text without spaces", audience, func(c *Config) *string { return &c.HTTP.OIDC.Secret })),
 		count("http.oidc.people", 1, 10_000, func(c *Config) *int { return &c.HTTP.OIDC.People }),
 	}
 }
@@ -232,7 +236,7 @@ func (l *loader) httpTogether() {
 // warnReadable warns if others can read the tokens and keys in a file, and records
 // that the file has some.
 func (l *loader) warnReadable(path string) {
-	l.cfg.HTTP.InFile = l.cfg.HTTP.Token != "" || len(l.cfg.HTTP.Tokens) > 0 || l.cfg.Store.Key != "" || l.cfg.Store.URL != ""
+	l.cfg.HTTP.InFile = l.cfg.HTTP.Token != "" || l.cfg.HTTP.OIDC.Secret != "" || len(l.cfg.HTTP.Tokens) > 0 || l.cfg.Store.Key != "" || l.cfg.Store.URL != ""
 	if !l.cfg.HTTP.InFile || l.cwd.goos == "windows" {
 		return
 	}

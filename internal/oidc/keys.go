@@ -139,7 +139,7 @@ func (k *keys) refresh(ctx context.Context) error {
 
 // fetch asks the provider where its keys are, and for them.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, &http.Client{Transport: short{k.client}, Timeout: k.client.Timeout}), k.issuer)
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, Bounded(k.client)), k.issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +179,12 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 		return nil, errors.New("it has no keys that can be used here")
 	}
 	return all, nil
+}
+
+// Bounded returns a client that reads no more of an answer than a provider's documents
+// take up.
+func Bounded(c *http.Client) *http.Client {
+	return &http.Client{Transport: short{c}, Timeout: c.Timeout}
 }
 
 // short bounds what a client reads of an answer.

@@ -103,7 +103,7 @@ func New(o Options) (*Verifier, error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the issuer %q is not a URL such as https://login.example.com", o.Issuer)
-	case !trusted(u):
+	case !Trusted(u):
 		return nil, fmt.Errorf("the issuer %q has to be asked over https: its answers decide who is who", o.Issuer)
 	case o.Audience == "":
 		return nil, errors.New("an audience is required: what the provider's tokens for this server are for")
@@ -118,7 +118,7 @@ func New(o Options) (*Verifier, error) {
 		o.Now = time.Now
 	}
 	if o.Client == nil {
-		o.Client = newClient()
+		o.Client = NewClient()
 	}
 	v := &Verifier{o: o, keys: &keys{issuer: o.Issuer, client: o.Client, now: o.Now}}
 	var algs []string
@@ -239,8 +239,8 @@ func groups(claims map[string]json.RawMessage, name string) []string {
 	return nil
 }
 
-// trusted reports whether nobody on the way can change what a URL answers.
-func trusted(u *url.URL) bool {
+// Trusted reports whether nobody on the way can change what a URL answers.
+func Trusted(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return true
 	}
@@ -248,9 +248,9 @@ func trusted(u *url.URL) bool {
 	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && ip.IsLoopback())
 }
 
-// newClient returns a client that asks trusted addresses only, also when one leads to
+// NewClient returns a client that asks trusted addresses only, also when one leads to
 // another.
-func newClient() *http.Client {
+func NewClient() *http.Client {
 	return &http.Client{Timeout: 10 * time.Second, Transport: onlyTrusted{&http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 5 * time.Second, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
@@ -260,7 +260,7 @@ func newClient() *http.Client {
 type onlyTrusted struct{ next http.RoundTripper }
 
 func (t onlyTrusted) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !trusted(r.URL) {
+	if !Trusted(r.URL) {
 		return nil, fmt.Errorf("%s is not asked: the identity provider is asked over https only", r.URL.Host)
 	}
 	return t.next.RoundTrip(r)

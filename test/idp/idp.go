@@ -11,8 +11,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +23,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/zitadel/oidc/v3/example/server/exampleop"
 	"github.com/zitadel/oidc/v3/example/server/storage"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
 	"golang.org/x/text/language"
 )
@@ -101,25 +104,31 @@ func (p *Provider) Key() (*rsa.PrivateKey, string) {
 	return p.store.key.private, p.store.key.id
 }
 
+// Redirect lets the clients send browsers back to a URL. One of this machine may have any
+// port.
+func (p *Provider) Redirect(url string) {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	p.store.redirects = append(p.store.redirects, url)
+}
+
+// Leaves takes a person out of all groups, from the next token on.
+func (p *Provider) Leaves(person string) {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	p.store.left = append(p.store.left, person)
+}
+
 // Token logs a person in, as a browser would, and returns the access token for a client:
 // [Audience], or "another".
 func (p *Provider) Token(person, client string) string {
 	p.t.Helper()
-	here := &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, strings.Replace(addr, "localhost", "127.0.0.1", 1))
-		}},
-	}
 	const verifier = "the-verifier-of-a-test-which-is-long-enough-to-be-one"
-	const challenge = verifier // plain
-	next := p.ask(here.Get(p.url("auth") + "?" + url.Values{
+	next := p.Login(person, p.url("auth")+"?"+url.Values{
 		"client_id": {client}, "redirect_uri": {callback}, "response_type": {"code"}, "scope": {"openid email"}, "state": {"x"},
-		"code_challenge": {challenge}, "code_challenge_method": {"plain"},
-	}.Encode()))
-	next = p.ask(here.PostForm(p.url("login/username"), url.Values{"username": {person}, "password": {password}, "id": {next.Query().Get("authRequestID")}}))
-	next = p.ask(here.Get(p.url(next.String())))
-	res, err := here.PostForm(p.url("oauth/token"), url.Values{
+		"code_challenge": {verifier}, "code_challenge_method": {"plain"},
+	}.Encode())
+	res, err := here().PostForm(p.url("oauth/token"), url.Values{
 		"grant_type": {"authorization_code"}, "code": {next.Query().Get("code")}, "redirect_uri": {callback}, "client_id": {client}, "code_verifier": {verifier},
 	})
 	if err != nil {
@@ -134,6 +143,57 @@ func (p *Provider) Token(person, client string) string {
 		p.t.Fatalf("the provider gives no token: %s, %v", body, err)
 	}
 	return out.Token
+}
+
+// Login does what a person's browser does that a client sent to a URL of the provider. It
+// returns the URL that the provider sends the browser back to, with its answer.
+func (p *Provider) Login(person, at string) *url.URL {
+	p.t.Helper()
+	next := p.ask(here().Get(at))
+	next = p.ask(here().PostForm(p.url("login/username"), url.Values{"username": {person}, "password": {password}, "id": {next.Query().Get("authRequestID")}}))
+	return p.ask(here().Get(p.url(next.String())))
+}
+
+// Device does what a person does on another device, at the URL and with the code that a
+// client shows: they log in, and allow it or not.
+func (p *Provider) Device(person, at, code string, allow bool) {
+	p.t.Helper()
+	browser := here()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	browser.Jar = jar
+	action := "denied"
+	if allow {
+		action = "allowed"
+	}
+	res, err := browser.PostForm(at+"/login", url.Values{"user_code": {code}, "username": {person}, "password": {password}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		p.t.Fatalf("logging in on a device: %s", res.Status)
+	}
+	res, err = browser.Get(at + "/confirm?action=" + action)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		p.t.Fatalf("confirming on a device: %s", res.Status)
+	}
+}
+
+// here returns a client that follows no redirects, to this machine.
+func here() *http.Client {
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, strings.Replace(addr, "localhost", "127.0.0.1", 1))
+		}},
+	}
 }
 
 func (p *Provider) url(path string) string {
@@ -161,8 +221,10 @@ func (p *Provider) ask(res *http.Response, err error) *url.URL {
 // A store is the library's own, with our people, keys and claims.
 type store struct {
 	*storage.Storage
-	mu  sync.Mutex
-	key *signingKey
+	mu        sync.Mutex
+	key       *signingKey
+	redirects []string // where clients may send browsers, besides callback
+	left      []string // people who are in no group any more
 }
 
 func (s *store) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
@@ -170,10 +232,21 @@ func (s *store) GetClientByClientID(ctx context.Context, id string) (op.Client, 
 	if err != nil {
 		return nil, err
 	}
-	return client{c}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return client{c, slices.Concat(c.RedirectURIs(), s.redirects)}, nil
 }
 
-type client struct{ op.Client }
+type client struct {
+	op.Client
+	redirects []string
+}
+
+func (c client) RedirectURIs() []string { return c.redirects }
+
+func (c client) GrantTypes() []oidc.GrantType {
+	return slices.Concat(c.Client.GrantTypes(), []oidc.GrantType{oidc.GrantTypeDeviceCode})
+}
 
 func (client) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }
 
@@ -182,6 +255,11 @@ func (s *store) GetPrivateClaimsFromScopes(_ context.Context, user, _ string, _ 
 	groups := []string{"staff"}
 	if user == Ada {
 		groups = append(groups, "sre")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.left, user) {
+		groups = nil
 	}
 	return map[string]any{"email": u.Email, "email_verified": u.EmailVerified, "groups": groups, "realm_access": map[string]any{"roles": groups}}, nil
 }

@@ -32,6 +32,8 @@ const (
 	// maxQueue is the longest response that is read: a question has up to 16,000
 	// characters, and hundreds may wait.
 	maxQueue = 32 << 20
+	// maxRefusal is how much of a refusal in plain text is shown, in bytes.
+	maxRefusal = 300
 )
 
 // A Server is a running server of this user, as the terminal sees it. All
@@ -47,7 +49,7 @@ type Server struct {
 	PageOnly bool
 
 	base   string // of every request's URL
-	key    string
+	key    func(context.Context) (string, error)
 	runDir string
 	client *http.Client
 }
@@ -56,7 +58,7 @@ func newServer(a control.Announcement, runDir string) *Server {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	return &Server{
 		PID: a.PID, Name: oneLine(a.Server), Project: oneLine(a.Project), Started: a.Started,
-		base: "http://" + a.Address, key: a.Key, runDir: runDir,
+		base: "http://" + a.Address, key: Fixed(a.Key), runDir: runDir,
 		client: &http.Client{
 			Transport: &http.Transport{
 				// The key must go to this address only, so ignore the
@@ -75,18 +77,21 @@ func newServer(a control.Announcement, runDir string) *Server {
 	}
 }
 
+// Fixed returns a token that stays the same, for [Remote].
+func Fixed(token string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return token, nil }
+}
+
 // Remote returns a team's server, as the holder of a token sees it: the calls that this
 // person may decide about. The address is an https URL, or http on this machine: who
-// could read the token could answer.
-func Remote(address, token string) (*Server, error) {
+// could read the token could answer. Each request asks for the token anew.
+func Remote(address string, token func(context.Context) (string, error)) (*Server, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%q is not the URL of a server, such as https://packs.example.com", address)
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
 		return nil, fmt.Errorf("%q is not an https URL: others on the network could read the token", address)
-	case token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, errors.New("the token is empty, or has characters that no token has")
 	}
 	base := strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/mcp")
 	return &Server{
@@ -264,7 +269,14 @@ func (s *Server) send(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, fmt.Errorf("asking the server: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+s.key)
+	key, err := s.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the token is empty, or has characters that no token has")
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -283,11 +295,15 @@ func (s *Server) send(ctx context.Context, method, path string, in any) (*http.R
 func refused(res *http.Response) error {
 	e := &RefusedError{Status: res.StatusCode}
 	var f control.Failure
-	if data, err := readAtMost(res.Body, 1<<20); err == nil && json.Unmarshal(data, &f) == nil {
+	data, err := readAtMost(res.Body, 1<<20)
+	if err == nil && json.Unmarshal(data, &f) == nil {
 		e.Problem, e.Message = oneLine(f.Error.Problem), oneLine(f.Error.Message)
 	}
 	if e.Message == "" {
 		e.Message = fmt.Sprintf("the server answered with the status %d", res.StatusCode)
+		if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") && len(data) <= maxRefusal {
+			e.Message += ": " + oneLine(strings.TrimSpace(string(data)))
+		}
 	}
 	return e
 }

@@ -78,7 +78,7 @@ func TestServerDecides(t *testing.T) {
 		{"decided", 200, `{"title": "Run\u001b it?", "held": true, "expires": "2026-01-02T03:04:05Z"}`, control.Decided{Title: `Run\x1b it?`, Held: true, Expires: expires}, nil},
 		{"answered", 409, `{"error": {"problem": "answered", "message": "the call K7QM-2F9X: denied\u001b"}}`, control.Decided{},
 			&RefusedError{409, "answered", `the call K7QM-2F9X: denied\x1b`}},
-		{"without words", 500, `oops`, control.Decided{}, &RefusedError{500, "", "the server answered with the status 500"}},
+		{"without words", 500, `oops`, control.Decided{}, &RefusedError{500, "", "the server answered with the status 500: oops"}},
 		{"redirect", 302, ``, control.Decided{}, &RefusedError{302, "", "the server answered with the status 302"}},
 		{"no content", 204, ``, control.Decided{}, &RefusedError{204, "", "the server answered with the status 204"}},
 	} {

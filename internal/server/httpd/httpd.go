@@ -36,6 +36,9 @@ type Options struct {
 	Issuer string
 	// Scopes are what clients are told to ask the issuer for.
 	Scopes []string
+	// Client is the name under which the issuer knows the program with which people
+	// answer; empty names none.
+	Client string
 	// Approvals answers a person's requests below /approvals; nil: that path does not
 	// exist. The request's context ends with the person's token and with the server.
 	Approvals func(http.ResponseWriter, *http.Request, guard.Person)
@@ -78,7 +81,7 @@ func New(host Host, o Options) (*Server, error) {
 	}
 	in := newCore(host, o.Idle)
 	who, err := guard.New(guard.Options{
-		Credentials: o.Credentials, Tokens: o.Tokens, Local: o.Local, PublicURL: o.PublicURL, Issuer: o.Issuer, Scopes: o.Scopes, Logger: in.logger,
+		Credentials: o.Credentials, Tokens: o.Tokens, Local: o.Local, PublicURL: o.PublicURL, Issuer: o.Issuer, Scopes: o.Scopes, Client: o.Client, Logger: in.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("serving over HTTP: %w", err)

@@ -36,7 +36,7 @@ your own.`,
   packs-mcp approvals list
   packs-mcp approvals approve K7QM-2F9X
   packs-mcp approvals open
-  packs-mcp approvals --server https://packs.example.com --token-file ~/.packs-token`,
+  packs-mcp approvals --server https://packs.example.com`,
 		Args: cli.Misuse(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !bareJSON && cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout) {
@@ -94,12 +94,15 @@ type servers struct {
 // standard error.
 func (a *app) running(ctx context.Context) (servers, error) {
 	if a.team.url != "" {
-		one, err := a.team.server(a.Environ)
+		one, err := a.teamServer()
 		if err != nil {
 			return servers{}, err
 		}
 		if _, err := one.Pending(ctx); err != nil {
-			return servers{}, cli.WithHint(fmt.Errorf("asking %s: %w", one.Name, err), "check the address and your token; the server's log says why")
+			if _, ok := errors.AsType[*cli.HintedError](err); ok { // it has ended
+				return servers{}, err
+			}
+			return servers{}, cli.WithHint(fmt.Errorf("asking %s: %w", one.Name, err), "check the address and your token, or log in again: packs-mcp login %s; the server's log says why", one.Name)
 		}
 		return servers{open: []*terminal.Server{one}}, nil
 	}

@@ -1,6 +1,6 @@
 // Package approve is the terminal's side of approvals: the commands that list,
 // show and answer waiting calls, that go through them with a person, that open
-// the page, and that list and revoke "always" answers.
+// the page, that list and revoke "always" answers, and that log in to a team's server.
 //
 // It decides nothing and knows no rules: it sends a code and a choice to a
 // running server, whose gate offered both. The page is in internal/approvals.
@@ -18,8 +18,8 @@ type app struct {
 	team team // the flags that name a team's server
 }
 
-// Commands returns the command approvals.
+// Commands returns the commands approvals, login and logout.
 func Commands(e *cli.Env) []*cobra.Command {
 	a := &app{Env: e}
-	return []*cobra.Command{a.approvalsCommand()}
+	return []*cobra.Command{a.approvalsCommand(), a.loginCommand(), a.logoutCommand()}
 }

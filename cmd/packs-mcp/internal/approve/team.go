@@ -1,6 +1,7 @@
 package approve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,37 +26,49 @@ type team struct {
 
 // teamFlags adds the flags that name a team's server.
 func (a *app) teamFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.team.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; your token is read from --token-file or PACKS_MCP_TOKEN")
-	cmd.Flags().StringVar(&a.team.tokenFile, "token-file", "", "a `FILE` of yours alone (mode 0600) with your token for --server")
+	cmd.Flags().StringVar(&a.team.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; packs-mcp login logs you in to it")
+	cmd.Flags().StringVar(&a.team.tokenFile, "token-file", "", "a `FILE` of yours alone (mode 0600) with your token for --server, in place of a login")
 	_ = cmd.MarkFlagFilename("token-file")
 }
 
-// server returns the team's server.
-func (t team) server(environ []string) (*terminal.Server, error) {
-	token, err := t.token(environ)
-	if err != nil {
-		return nil, err
-	}
-	s, err := terminal.Remote(t.url, token)
+// server returns the team's server, with the token in --token-file, of the user's login
+// there, or in PACKS_MCP_TOKEN.
+func (a *app) teamServer() (*terminal.Server, error) {
+	s, err := terminal.Remote(a.team.url, nil)
 	if err != nil {
 		return nil, &cli.UsageError{Err: err, Hint: "say where the server is, as in --server https://packs.example.com"}
 	}
-	return s, nil
+	token, err := a.teamToken(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	return terminal.Remote(a.team.url, token)
+}
+
+func (a *app) teamToken(server string) (func(context.Context) (string, error), error) {
+	if a.team.tokenFile != "" {
+		token, err := a.team.token()
+		return terminal.Fixed(token), err
+	}
+	cfg, _, err := a.Load()
+	if err != nil {
+		return nil, err
+	}
+	logins := openSessions(cfg)
+	if _, ok, err := logins.of(server); ok || err != nil {
+		return func(ctx context.Context) (string, error) { return logins.token(ctx, server) }, err
+	}
+	if token := cli.Getenv(a.Environ, tokenVariable); token != "" {
+		return terminal.Fixed(token), nil
+	}
+	return nil, ended(server, "you are not logged in to it")
 }
 
 // maxTokenFile is the largest size of a token file, in bytes.
 const maxTokenFile = 64 << 10
 
-// token reads the person's token.
-func (t team) token(environ []string) (string, error) {
-	if t.tokenFile == "" {
-		for _, kv := range environ {
-			if value, ok := strings.CutPrefix(kv, tokenVariable+"="); ok && value != "" {
-				return value, nil
-			}
-		}
-		return "", &cli.UsageError{Err: errors.New("a team's server needs your token"), Hint: "put it into a file of yours alone and name that with --token-file, or set " + tokenVariable}
-	}
+// token reads the person's token from the file that they name.
+func (t team) token() (string, error) {
 	f, err := os.Open(t.tokenFile)
 	if err != nil {
 		return "", fmt.Errorf("reading your token: %w", err)

@@ -59,6 +59,9 @@ type Options struct {
 	Issuer string
 	// Scopes are what clients are told to ask the issuer for.
 	Scopes []string
+	// Client is the name under which the issuer knows the program with which people
+	// answer; empty: there is none.
+	Client string
 	Logger *slog.Logger
 }
 
@@ -84,6 +87,7 @@ type Guard struct {
 	public *url.URL       // nil: none
 	issuer string
 	scopes []string // that clients ask the issuer for
+	client string
 	logger *slog.Logger
 	spare  sparing // bounds the log lines about requests without a token
 }
@@ -99,7 +103,7 @@ func New(o Options) (*Guard, error) {
 	if len(o.Credentials) == 0 && o.Tokens == nil {
 		return nil, errors.New("a token is required")
 	}
-	g := &Guard{tokens: o.Tokens, issuer: o.Issuer, scopes: o.Scopes, logger: o.Logger}
+	g := &Guard{tokens: o.Tokens, issuer: o.Issuer, scopes: o.Scopes, client: o.Client, logger: o.Logger}
 	if o.PublicURL != "" {
 		u, err := parsePublicURL(o.PublicURL)
 		if err != nil {
@@ -365,6 +369,9 @@ func (g *Guard) Metadata(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(g.scopes) > 0 {
 		about["scopes_supported"] = g.scopes
+	}
+	if g.client != "" {
+		about["packs_mcp_client_id"] = g.client
 	}
 	reply.JSON(w, http.StatusOK, about)
 }
