@@ -43,7 +43,7 @@ echo "$line"
 		t.Errorf("the program heard %q, want 403", out)
 	}
 	if q := w.asked[len(w.asked)-1]; !strings.Contains(q, "may send to: api.example.com:443") || !strings.Contains(q, "may send to: uploads.example.com:443") ||
-		!strings.Contains(q, "can send data to api.example.com:443 (+1 host)") {
+		!strings.Contains(q, "can send data to 2 hosts") {
 		t.Errorf("the question does not name the hosts:\n%s", q)
 	}
 	const note = `"evil.example.com:443" was not reached: the tool does not name this host`

@@ -77,9 +77,9 @@ func (b *builder) networkMark(p *sandbox.Policy, enforced bool) {
 	case n == sandbox.NetworkLoopback:
 		text = "a network of its own"
 	case n == sandbox.NetworkHosts:
-		text = "can send data to " + p.Hosts[0].String()
-		if more := len(p.Hosts) - 1; more > 0 {
-			text += " (+" + plural(more, "host") + ")"
+		// To name one of several would leave the choice to the pack's author.
+		if text = "can send data to " + p.Hosts[0].String(); len(p.Hosts) > 1 {
+			text = "can send data to " + plural(len(p.Hosts), "host")
 		}
 	}
 	b.mark(networkWeight(n, enforced), RoleNetwork, text)
