@@ -11,7 +11,6 @@
 package egress
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +63,7 @@ type Proxy struct {
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	public  func(netip.Addr) bool
 	here    func() ([]net.Addr, error) // the addresses of this machine
+	pace    pace                       // of connections to hosts
 
 	server  *http.Server
 	forward *httputil.ReverseProxy
@@ -189,6 +189,9 @@ func outside(a netip.Addr, here []net.Addr) bool {
 func (p *Proxy) connect(ctx context.Context, h hosts.Host) (*counted, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
+	if err := p.pace.wait(ctx); err != nil {
+		return nil, err
+	}
 	found, err := p.lookup(ctx, h.Name)
 	if err != nil {
 		return nil, err
@@ -202,15 +205,15 @@ func (p *Proxy) connect(ctx context.Context, h hosts.Host) (*counted, error) {
 	if len(public) == 0 {
 		return nil, errPrivate
 	}
-	var last error
-	for _, a := range public[:min(len(public), 8)] {
-		conn, err := p.dial(ctx, netip.AddrPortFrom(a.Unmap(), h.Port))
-		if err == nil {
-			return p.keep(h, a, conn)
-		}
-		last = cmp.Or(last, err)
+	var to []netip.AddrPort
+	for _, a := range public {
+		to = append(to, netip.AddrPortFrom(a.Unmap(), h.Port))
 	}
-	return nil, last
+	won, err := p.first(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return p.keep(h, won.at.Addr(), won.Conn)
 }
 
 // allows returns the host that a program asks for, if its tool names it.
