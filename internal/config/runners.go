@@ -131,15 +131,17 @@ func (f *fileReader) runner(item *yaml.Node, path string) Runner {
 }
 
 // RunnerOf returns where a program runs: by the first of Runners that it matches, or
-// else by Runner. image is that of the container. An entry that leads out of containers
-// does not hold for a pack that is not trusted: its author chose its name, too.
+// else by Runner. image is that of the container; it is empty if the configuration has
+// none for this run. The author of a pack that is not trusted chose its name and those of
+// its tools: no entry leads it out of containers, and one with an image for some names only
+// leads it to the usual image.
 func (s *Sandbox) RunnerOf(pack, tool, kind string, trusted bool) (runner, image string) {
 	for _, r := range s.Runners {
 		if r.Runner == RunnerLocal && !trusted {
 			continue
 		}
 		if matches(r.Pack, pack) && (tool == "" && r.Tool == everything || tool != "" && matches(r.Tool, tool)) && (len(r.Kinds) == 0 || slices.Contains(r.Kinds, kind)) {
-			if r.Image != "" {
+			if r.Image != "" && (trusted || r.Pack == everything && r.Tool == everything) {
 				return r.Runner, r.Image
 			}
 			return r.Runner, s.Container.Image

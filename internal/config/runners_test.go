@@ -28,10 +28,20 @@ func TestRunnerOf(t *testing.T) {
 		}
 	}
 	// A pack that is not trusted gets into a container by its name, and not out of one.
-	for tool, want := range map[string]string{"build": "build", "test": "acme"} {
-		if runner, image := s.RunnerOf("acme/trusted", tool, "run", false); runner != RunnerContainer || image != want {
-			t.Errorf("without trust, RunnerOf(%q) = %q, %q, want a container of %q", tool, runner, image, want)
+	for _, tool := range []string{"build", "test"} {
+		if runner, image := s.RunnerOf("acme/trusted", tool, "run", false); runner != RunnerContainer || image != "usual" {
+			t.Errorf("without trust, RunnerOf(%q) = %q, %q, want a container of the usual image", tool, runner, image)
 		}
+	}
+	for trusted, want := range map[bool]string{true: "tools", false: ""} {
+		s := Sandbox{Runner: RunnerLocal, Runners: []Runner{{Pack: "*", Tool: "build", Runner: RunnerContainer, Image: "tools"}}}
+		if runner, image := s.RunnerOf("any", "build", "run", trusted); runner != RunnerContainer || image != want {
+			t.Errorf("with trust %v and no usual image, RunnerOf = %q, %q, want a container of %q", trusted, runner, image, want)
+		}
+	}
+	every := Sandbox{Runner: RunnerLocal, Runners: []Runner{{Pack: "*", Tool: "*", Runner: RunnerContainer, Image: "tools"}}}
+	if _, image := every.RunnerOf("any", "build", "run", false); image != "tools" {
+		t.Errorf("an image for all packs is %q for one that is not trusted, want tools", image)
 	}
 	s = Sandbox{Runner: RunnerContainer, Container: Containers{Image: "usual"}, Runners: []Runner{{Pack: "*", Tool: "*", Runner: RunnerLocal}}}
 	for trusted, want := range map[bool]string{true: RunnerLocal, false: RunnerContainer} {

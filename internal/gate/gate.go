@@ -357,8 +357,8 @@ func (c *check) tooWeak() *WeakSandboxError {
 	}
 	have, place, network := c.box.Level, c.call.Run.Place, c.call.Run.Policy.Network
 	switch {
-	case !place.Local() && have < sandbox.LevelFull:
-		return &WeakSandboxError{Place: place, Have: have, Require: sandbox.LevelFull, Hint: c.box.Hint}
+	case !place.Local() && have == sandbox.LevelNone:
+		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Hint: c.box.Hint}
 	case !place.Local() && network == sandbox.NetworkFull:
 		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Network: network}
 	case have < c.require:

@@ -206,13 +206,13 @@ func newFamily(job *Job, group *pids.Group, e ends) *family {
 		f.setup.signals()
 		f.join(&f.setup, group)
 		f.setup.namespaces(job, os.Getuid(), os.Getgid())
-		f.setup.unprivileged(true)
+		f.setup.unprivileged(true, false)
 	} else {
 		f.program.descriptors(moves)
 		f.program.signals()
 		f.join(&f.program, group)
 		f.program.sacrifice() // while its files in /proc are its own
-		f.program.unprivileged(false)
+		f.program.unprivileged(false, job.NoSecureBits)
 	}
 	if job.Filter.NoScope {
 		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))

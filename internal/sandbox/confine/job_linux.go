@@ -30,7 +30,10 @@ type Job struct {
 	Landlock Ruleset // its zero value is none
 	Filter   seccomp.Filter
 	Limits   Limits
-	Group    string // the name of a control group to bound the number of processes with; empty: none
+	// NoSecureBits says that the kernel has no secure bits, as gVisor's. They keep root's
+	// programs from gaining what the bounding set has, which must be empty then.
+	NoSecureBits bool
+	Group        string // the name of a control group to bound the number of processes with; empty: none
 }
 
 // An ID identifies a folder. The zero value matches any.
@@ -135,6 +138,9 @@ const (
 	// StepListen fails where the filter cannot have a listener: a container's manager
 	// has one already, or the kernel is old. Filter.NoListener does without.
 	StepListen = "have the seccomp filter ask the supervisor"
+
+	// StepSecureBits fails where the kernel has none. Job.NoSecureBits does without.
+	StepSecureBits = "lock the secure bits"
 
 	// Steps that found another file than the approved one.
 	StepProgram     = "find the program as it was"
@@ -273,6 +279,7 @@ func (c *codec) job(j *Job) {
 	c.int(&j.Limits.Processes)
 	c.int(&j.Limits.Files)
 	c.int(&j.Limits.FileSize)
+	c.bool(&j.NoSecureBits)
 	c.string(&j.Group)
 }
 

@@ -39,8 +39,12 @@ func newEngine(socket string) *engine {
 	return &engine{socket: socket, http: http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// callTime bounds one call. An engine starts a container in some 100 milliseconds.
-const callTime = time.Minute
+// callTime bounds one call that changes something, and askTime a question. An engine starts
+// a container in some 100 milliseconds, and answers in some 10.
+const (
+	callTime = time.Minute
+	askTime  = 20 * time.Second
+)
 
 // maxAnswer is how much of an answer is read: a list of the containers of a busy
 // machine has some 100 KiB.
@@ -67,7 +71,11 @@ func isStatus(err error, codes ...int) bool {
 
 // call sends a request, and decodes the answer into out unless that is nil.
 func (e *engine) call(ctx context.Context, method, at string, in, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	most := callTime
+	if method == http.MethodGet {
+		most = askTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	var body io.Reader
 	if in != nil {

@@ -30,6 +30,8 @@ func init() {
 
 // A request is what the helper is asked before it gets a job: one line.
 type request struct {
+	Given *given // what the container must have
+
 	// Verify is the program that must be as it was; without a path, there is nothing to
 	// compare. The job follows the answer.
 	Verify *program.Program `json:",omitempty"`
@@ -45,8 +47,10 @@ type request struct {
 
 // An answer is the helper's, one line.
 type answer struct {
-	Program program.Program
-	Checked []checked
+	Program  program.Program
+	Checked  []checked
+	Landlock int              // the ABI of the container's kernel; 0: it has none
+	Limits   map[string]int64 // see insideLimits
 
 	// One of these, when there is no such program.
 	NotFound      *program.NotFoundError      `json:",omitempty"`
@@ -108,14 +112,21 @@ func inside() int {
 	if err := readLine(readSocket, &q); err != nil {
 		return 4
 	}
-	var a answer
+	a := answer{Landlock: supervised.LandlockABI(), Limits: insideLimits()}
+	if q.Given == nil {
+		a.set(errors.New("the server does not say what the container must have"))
+	} else {
+		a.set(q.Given.check())
+	}
 	if q.Verify == nil {
-		a.Program, err = program.Lookup(q.Name, q.Options)
-		a.set(err)
+		if a.err() == nil {
+			a.Program, err = program.Lookup(q.Name, q.Options)
+			a.set(err)
+		}
 		say(&a)
 		return 0
 	}
-	if q.Verify.Path != "" {
+	if q.Verify.Path != "" && a.err() == nil {
 		a.set(verifyHere(*q.Verify, &a))
 	}
 	listener := -1
@@ -185,6 +196,25 @@ func say(a *answer) bool {
 	return err == nil
 }
 
+// ask asks the helper in the container of c. An error says that nothing can run in it, and
+// not what came of the question.
+func (b *box) ask(c *spec, q request) (*answer, error) {
+	a := &answer{}
+	_ = b.conn.SetDeadline(time.Now().Add(callTime))
+	err := writeLine(b.conn, q)
+	if err == nil {
+		err = readLine(b.conn.Read, a)
+	}
+	_ = b.conn.SetDeadline(time.Time{})
+	if err == nil && a.Problem != "" {
+		err = errors.New(a.Problem)
+	}
+	if err == nil {
+		err = bounded(c, b.limits, a.Limits)
+	}
+	return a, err
+}
+
 // lookup has a helper look for a program in a container.
 func (s *System) lookup(ctx context.Context, name, packDir string) (program.Program, error) {
 	p, err := s.here(ctx)
@@ -214,11 +244,7 @@ func (s *System) lookup(ctx context.Context, name, packDir string) (program.Prog
 		return program.Program{}, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "making a container", Err: err}
 	}
 	defer b.discard()
-	_ = b.conn.SetDeadline(time.Now().Add(callTime))
-	var a answer
-	if err = writeLine(b.conn, request{Name: name, Options: o}); err == nil {
-		err = readLine(b.conn.Read, &a)
-	}
+	a, err := b.ask(c, request{Given: givenOf(c), Name: name, Options: o})
 	if err != nil {
 		return program.Program{}, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "looking for the program in the image", Err: err}
 	}

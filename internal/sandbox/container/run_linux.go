@@ -168,8 +168,9 @@ type box struct {
 	id     string
 	folder *temp.Folder
 	conn   *net.UnixConn
-	pid    int // of the helper, as this process sees it; 0: it does not
-	pidfd  int // of the same; -1: there is none
+	pid    int              // of the helper, as this process sees it; 0: it does not
+	pidfd  int              // of the same; -1: there is none
+	limits map[string]int64 // :: controller → bound of the same, as this process sees it
 	once   sync.Once
 }
 
@@ -291,6 +292,7 @@ func (b *box) identify() error {
 		return fmt.Errorf("the container's first process ended at once: %w", err)
 	}
 	b.pid, b.pidfd = int(cred.Pid), fd
+	b.limits = limitsOf(b.pid) // it waits for a request, so it is there
 	return nil
 }
 

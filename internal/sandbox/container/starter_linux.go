@@ -28,31 +28,54 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
-// Candidates has one way: a container with the level of namespaces.
+// errNoLandlock is why a container is not one with Landlock.
+var errNoLandlock = errors.New("the container's kernel has not the Landlock of this machine's")
+
+// Candidates are a container with Landlock in it and, where it has none, as in a kernel of
+// its own (gVisor), one without.
 func (s *System) Candidates(*slog.Logger) []level.Candidate {
-	c := &confiner{system: s, landlock: supervised.LandlockABI()}
-	means := []string{"a container of the engine at " + s.o.Socket, "seccomp"}
-	var gaps []string
-	if c.landlock > 0 {
-		means = append(means, fmt.Sprintf("Landlock ABI %d", c.landlock))
-	} else {
-		gaps = append(gaps, "no Landlock: the container alone keeps the program to its folders, and nothing bounds what it writes to volumes of the image")
-	}
-	gaps = append(gaps, "control groups and the machine's settings can be read in /sys")
+	gaps := []string{"control groups and the machine's settings can be read in /sys"}
 	if os.Getuid() == 0 {
 		gaps = append(gaps, "as root: how the machine's memory is used can be read in /proc")
 	}
-	return []level.Candidate{{Level: sandbox.LevelFull, Confiner: c, Network: true, Means: means, Gaps: gaps}}
+	means := []string{"a container of the engine at " + s.o.Socket, "seccomp"}
+	without := &confiner{system: s}
+	weaker := level.Candidate{
+		Level: without.level(), Confiner: without, Network: true, Means: means,
+		Gaps: append([]string{"no Landlock: the container alone keeps the program to its folders"}, gaps...),
+	}
+	abi := supervised.LandlockABI()
+	if abi == 0 {
+		return []level.Candidate{weaker}
+	}
+	with := &confiner{system: s, landlock: abi}
+	without.better = with
+	return []level.Candidate{{
+		Level: with.level(), Confiner: with, Network: true, Means: append(slices.Clone(means), fmt.Sprintf("Landlock ABI %d", abi)), Gaps: gaps,
+	}, weaker}
 }
 
 // A confiner starts programs in containers.
 type confiner struct {
 	system   *System
-	landlock int // the kernel's ABI; 0: not used
+	landlock int       // the ABI of the kernel in the container; 0: not used
+	better   *confiner // that was tried before this one; nil: none
 
-	noListener error // why the filter cannot ask the helper; nil: it can. Set by Try.
+	tried        error // what came of Try
+	noListener   error // why the filter cannot ask the helper; nil: it can. Set by Try.
+	noHosts      error // why no run can reach hosts by name; nil: it can. Set by Find.
+	noSecureBits bool  // the kernel in the container does not know them. Set by Try.
 
 	removing sync.WaitGroup
+}
+
+// level is what runs are confined at. Without Landlock it is what namespaces alone are on
+// this machine.
+func (c *confiner) level() sandbox.Level {
+	if c.landlock > 0 {
+		return sandbox.LevelFull
+	}
+	return sandbox.LevelPartial
 }
 
 func (c *confiner) TempDir() string { return "/tmp" }
@@ -71,10 +94,13 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 		if ce, ok := errors.AsType[*sandbox.CommandError](err); ok {
 			return nil, ce
 		}
-		return nil, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: step, Err: err}
+		return nil, &sandbox.ConfineError{Level: c.level(), Step: step, Err: err}
 	}
 	if n := l.Policy.Network; n != sandbox.NetworkNone && !n.OwnLoopback() {
 		return fail("giving the container a network", errors.New("a run in a container has none but its own"))
+	}
+	if l.Policy.Network == sandbox.NetworkHosts && c.noHosts != nil {
+		return fail("giving the program a way to its hosts", c.noHosts)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
@@ -94,11 +120,12 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 	if err != nil {
 		return fail("making a container", err)
 	}
-	q := request{Verify: &l.Command.Program}
+	q := request{Given: givenOf(s), Verify: &l.Command.Program}
+	q.Given.Alone = c.landlock == 0
 	if l.Listener != nil {
 		q.Listen = level.ListenPort
 	}
-	files, err := b.verify(q)
+	files, err := c.verify(b, s, q)
 	if err != nil {
 		b.discard()
 		return nil, err
@@ -144,25 +171,23 @@ func (b *box) socket() (*supervised.Socket, error) {
 	return supervised.NewSocket(fd), nil
 }
 
-// verify has the helper look whether the program, as the container has it, is the one
-// that was approved. It returns what the helper compares once more when it starts it.
-func (b *box) verify(q request) ([]confine.File, error) {
-	var a answer
-	err := writeLine(b.conn, q)
-	if err == nil {
-		_ = b.conn.SetDeadline(time.Now().Add(callTime))
-		err = readLine(b.conn.Read, &a)
-		_ = b.conn.SetDeadline(time.Time{})
+// verify has the helper look whether the container is as it was asked for, and the program,
+// as the container has it, the one that was approved. It returns what the helper compares
+// once more when it starts it.
+func (c *confiner) verify(b *box, s *spec, q request) ([]confine.File, error) {
+	a, err := b.ask(s, q)
+	if err == nil && c.landlock > 0 && a.Landlock != c.landlock {
+		err = errNoLandlock
 	}
 	if err != nil {
-		return nil, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "looking at the program in the container", Err: err}
+		return nil, &sandbox.ConfineError{Level: c.level(), Step: "looking at the container", Err: err}
 	}
 	if err := a.err(); err != nil {
 		return nil, err
 	}
 	var files []confine.File
-	for _, c := range a.Checked {
-		files = append(files, confine.File{Path: c.Path, State: c.State, System: true})
+	for _, f := range a.Checked {
+		files = append(files, confine.File{Path: f.Path, State: f.State, System: true})
 	}
 	return files, nil
 }
@@ -206,7 +231,7 @@ func show(s *spec, l *level.Launch) error {
 // job builds the job for the helper. It is confined by the container already.
 func (c *confiner) job(l *level.Launch) (*confine.Job, error) {
 	dir := l.Command.Dir
-	j := &confine.Job{Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env, Dir: dir, Filter: c.filter(l)}
+	j := &confine.Job{Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env, Dir: dir, Filter: c.filter(l), NoSecureBits: c.noSecureBits}
 	if !l.Images.Covers(dir) {
 		j.DirID = supervised.IDOf(l.Command.DirID)
 	}
@@ -346,7 +371,7 @@ func (r *running) Reap() level.Ending {
 	// Nothing of the run is left in it. The engine takes its time.
 	r.confiner.removing.Go(r.box.discard)
 	if r.report.Failed {
-		return level.Ending{Code: -1, Err: supervised.Failure(r.report, sandbox.LevelFull, r.launch)}
+		return level.Ending{Code: -1, Err: supervised.Failure(r.report, r.confiner.level(), r.launch)}
 	}
 	return supervised.Ending(r.report)
 }
@@ -357,33 +382,53 @@ const tryTime = 20 * time.Second
 // Try runs this program itself in a container. It tries what must fail, and reports what
 // did not. If the filter cannot ask the helper here, c uses one that asks nothing from
 // then on.
-func (c *confiner) Try(ctx context.Context) error {
+func (c *confiner) Try(ctx context.Context) (err error) {
+	if c.better != nil && !errors.Is(c.better.tried, errNoLandlock) {
+		return c.better.tried // it is the same without Landlock
+	}
 	checks := []string{probe.Container}
 	if c.landlock > 0 {
 		checks = append(checks, probe.Landlock)
 	}
-	err := c.try(ctx, sandbox.NetworkNone, checks)
-	if ce, ok := errors.AsType[*sandbox.ConfineError](err); ok && ce.Step == confine.StepListen {
-		c.noListener = ce.Err
-		err = c.try(ctx, sandbox.NetworkNone, checks)
+	defer func() { c.tried = err }()
+	for {
+		err := c.try(ctx, sandbox.NetworkNone, nil, checks)
+		ce, ok := errors.AsType[*sandbox.ConfineError](err)
+		switch {
+		case !ok:
+			return err
+		case ce.Step == confine.StepListen && c.noListener == nil:
+			c.noListener = ce.Err
+		case ce.Step == confine.StepSecureBits && errors.Is(ce.Err, unix.EINVAL) && !c.noSecureBits:
+			c.noSecureBits = true
+		default:
+			return fmt.Errorf("%s: %w", ce.Step, ce.Err)
+		}
 	}
-	if ce, ok := errors.AsType[*sandbox.ConfineError](err); ok {
-		return fmt.Errorf("%s: %w", ce.Step, ce.Err)
-	}
-	return err
 }
 
-// Find finds out whether a network of a container's own works, and names the engine.
+// Find finds out whether a network of a container's own works, and its listener.
 func (c *confiner) Find(ctx context.Context) level.Findings {
-	f := level.Findings{Overlay: noOverlay, Loopback: c.try(ctx, sandbox.NetworkLoopback, []string{probe.Loopback}) == nil}
+	f := level.Findings{Overlay: noOverlay}
+	came := false
+	listener := func(l *os.File) {
+		came = true
+		_ = l.Close()
+	}
+	err := c.try(ctx, sandbox.NetworkHosts, listener, []string{probe.Loopback})
+	if f.Loopback = err == nil && came; !f.Loopback {
+		f.Loopback = c.try(ctx, sandbox.NetworkLoopback, nil, []string{probe.Loopback}) == nil
+		c.noHosts = cmp.Or(err, errors.New("no listener came out of the container"))
+		f.Gaps = append(f.Gaps, fmt.Sprintf("no run reaches hosts by name (%v)", c.noHosts))
+	}
 	if c.noListener != nil {
-		f.Gaps = []string{fmt.Sprintf("the seccomp filter can ask nobody (%v): the size of each mapping of shared memory is bounded, and not that of all together", c.noListener)}
+		f.Gaps = append(f.Gaps, fmt.Sprintf("the seccomp filter can ask nobody (%v): the size of each mapping of shared memory is bounded, and not that of all together", c.noListener))
 	}
 	return f
 }
 
-// try runs this program's own checks.
-func (c *confiner) try(ctx context.Context, network sandbox.Network, checks []string) error {
+// try runs this program's own checks. The listener is as in level.Launch.
+func (c *confiner) try(ctx context.Context, network sandbox.Network, listener func(*os.File), checks []string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -393,7 +438,7 @@ func (c *confiner) try(ctx context.Context, network sandbox.Network, checks []st
 		Policy:  sandbox.Policy{Network: network, Limits: sandbox.DefaultLimits()},
 		Command: &sandbox.Command{Dir: "/"},
 		Argv:    append([]string{helperPath, confine.CheckArg}, checks...),
-		Env:     []string{"TMPDIR=/tmp", "GORACE=atexit_sleep_ms=0"}, Tmp: "/tmp", Stdout: w, Stderr: w,
+		Env:     []string{"TMPDIR=/tmp", "GORACE=atexit_sleep_ms=0"}, Tmp: "/tmp", Stdout: w, Stderr: w, Listener: listener,
 	})
 	_ = w.Close()
 	if err != nil {

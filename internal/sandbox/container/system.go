@@ -3,6 +3,7 @@ package container
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,7 +19,7 @@ import (
 // Options say which containers are made.
 type Options struct {
 	Socket  string // absolute path of the engine's socket
-	Image   string // NAME@sha256:DIGEST, or sha256:ID
+	Image   string // NAME@sha256:DIGEST, or sha256:ID; empty: there is none, and everything is refused
 	Runtime string // as the engine names it; empty: its usual one
 
 	Logger *slog.Logger // gets problems that end no run; nil: they are dropped
@@ -69,12 +70,14 @@ func ParseImage(text string) (name, digest string, err error) {
 	return name, digest, nil
 }
 
-// open finds the engine and the image, once.
+// open finds the engine and the image, once. While it asks, others may ask as well: an
+// engine that does not answer holds up nobody but its caller.
 func (s *System) open(ctx context.Context) (*pinned, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pinned != nil {
-		return s.pinned, nil
+	p := s.pinned
+	s.mu.Unlock()
+	if p != nil {
+		return p, nil
 	}
 	a, err := s.engine.about(ctx)
 	if err != nil {
@@ -88,7 +91,11 @@ func (s *System) open(ctx context.Context) (*pinned, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.pinned = &pinned{about: a, image: i, user: userOf(rootless)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pinned == nil {
+		s.pinned = &pinned{about: a, image: i, user: userOf(rootless)}
+	}
 	return s.pinned, nil
 }
 
@@ -103,6 +110,9 @@ func (s *System) here(ctx context.Context) (*pinned, error) {
 
 // find returns the image of the configuration.
 func (s *System) find(ctx context.Context, a about) (*image, error) {
+	if s.o.Image == "" {
+		return nil, errors.New("the configuration has no image for packs that you have not trusted: it names images only for some packs or tools, and their authors choose those names; set sandbox.container.image")
+	}
 	name, digest, err := ParseImage(s.o.Image)
 	if err != nil {
 		return nil, err
@@ -173,7 +183,7 @@ func (s *System) Environ(ctx context.Context) ([]string, error) {
 
 // Hint says what gives this machine containers.
 func (s *System) Hint(r *sandbox.Report) string {
-	if why := r.Problem(); why != "" {
+	if why := r.Problem(); why != "" && r.Level == sandbox.LevelNone {
 		return fmt.Sprintf("see that the container engine at %q runs and has the image: %s", s.o.Socket, why)
 	}
 	return ""

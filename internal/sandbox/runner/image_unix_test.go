@@ -307,7 +307,7 @@ func TestRunProgramExchanged(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("this system's levels do not compare")
 	}
-	plain := r.starter
+	plain := r.probed.starter
 	ls, err := os.ReadFile("/bin/sh")
 	if err != nil {
 		t.Skip(err)
@@ -373,7 +373,7 @@ func TestRunProgramExchanged(t *testing.T) {
 			if tt.program == "interp" {
 				c.Args = []string{"-c", "exit 7"}
 			}
-			r.starter = swapper{plain, func() {
+			r.probed.starter = swapper{plain, func() {
 				if tt.how != nil {
 					if err := tt.how(filepath.Join(dir, tt.file))(); err != nil {
 						t.Error(err)
@@ -398,5 +398,5 @@ func TestRunProgramExchanged(t *testing.T) {
 			}
 		})
 	}
-	r.starter = plain
+	r.probed.starter = plain
 }

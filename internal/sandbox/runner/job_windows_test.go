@@ -27,7 +27,8 @@ func jobRunner(t *testing.T) *Runner {
 	if last.Err != nil {
 		t.Fatal(last.Err)
 	}
-	r.report, r.starter = &sandbox.Report{Level: sandbox.LevelPartial}, last.Confiner
+	r.probed = &probe{done: make(chan struct{}), report: &sandbox.Report{Level: sandbox.LevelPartial}, starter: last.Confiner}
+	close(r.probed.done)
 	return r
 }
 

@@ -11,37 +11,68 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/plain"
 )
 
+// A probe is what was found of the levels.
+type probe struct {
+	done    chan struct{} // closed when the rest is set
+	report  *sandbox.Report
+	starter level.Starter // of report.Level
+}
+
 // Probe finds the best level that works here by running a program under each, best
 // first, except those in [Options.Skip]. It also removes what killed servers left
-// behind. It does this once; later calls return the same Report.
+// behind. It does this once; later calls return the same Report. Where programs are not on
+// this machine and no level was found, a later call tries again. Calls at the same time
+// share what one of them finds.
 func (r *Runner) Probe(ctx context.Context) sandbox.Report {
-	r.probing.Lock()
-	defer r.probing.Unlock()
-	if r.report == nil || r.elsewhere && r.report.Level == sandbox.LevelNone {
-		// The result is kept, so it must not depend on this caller's deadline.
-		ctx := context.WithoutCancel(ctx)
-		r.sweep()
-		r.report, r.starter = r.probe(ctx)
+	return *r.found(ctx).report
+}
+
+// found returns what Probe found.
+func (r *Runner) found(ctx context.Context) *probe {
+	r.mu.Lock()
+	p := r.probed
+	if p != nil {
+		select {
+		case <-p.done:
+			if r.elsewhere && p.report.Level == sandbox.LevelNone {
+				p = nil
+			}
+		default:
+		}
 	}
-	return *r.report
+	if p != nil {
+		r.mu.Unlock()
+		<-p.done
+		return p
+	}
+	p = &probe{done: make(chan struct{})}
+	r.probed = p
+	r.mu.Unlock()
+	defer close(p.done)
+	r.sweep()
+	// The result is kept, so it must not depend on this caller's deadline.
+	p.report, p.starter = r.probe(context.WithoutCancel(ctx))
+	return p
 }
 
 // Close releases what the Runner keeps ready for the next run. Runs that are under
 // way continue.
 func (r *Runner) Close() {
-	r.probing.Lock()
-	defer r.probing.Unlock()
-	if r.starter != nil {
-		r.starter.Close()
+	r.mu.Lock()
+	p := r.probed
+	r.mu.Unlock()
+	if p == nil {
+		return
+	}
+	if <-p.done; p.starter != nil {
+		p.starter.Close()
 	}
 }
 
 // best returns the level that runs get, and its starter.
 func (r *Runner) best(ctx context.Context) (sandbox.Level, level.Starter) {
-	l := r.Probe(ctx).Level
-	r.probing.Lock()
-	defer r.probing.Unlock()
-	return l, r.starter
+	p := r.found(ctx)
+	return p.report.Level, p.starter
 }
 
 // probe tries this system's candidates, best first, until one works.

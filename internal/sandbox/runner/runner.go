@@ -83,9 +83,8 @@ type Runner struct {
 	o         Options
 	elsewhere bool // programs are not on this machine
 
-	probing sync.Mutex
-	report  *sandbox.Report // guarded by probing; nil: not probed yet
-	starter level.Starter   // of report.Level; guarded by probing
+	mu     sync.Mutex
+	probed *probe // the last one, which may go on; guarded by mu; nil: there was none
 }
 
 // New returns a Runner.

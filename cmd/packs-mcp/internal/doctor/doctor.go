@@ -326,7 +326,10 @@ func (c *checkup) examineContainers(ctx context.Context, o runner.Options, to *c
 	report := r.Probe(ctx)
 	out := checkedContainer{Socket: to.Socket, Image: image, Runtime: to.Runtime}
 	out.Engine, out.ID = system.About(ctx)
-	for _, t := range report.Trials[:min(1, len(report.Trials))] {
+	for i, t := range report.Trials {
+		if works := t.Problem == "" && t.Level > sandbox.LevelNone; i > 0 && !works {
+			continue // the first says why there is none
+		}
 		out.trial = trial{
 			Level: t.Level, Works: t.Problem == "", Means: t.Means, Gaps: t.Gaps, Problem: t.Problem,
 			TookMS: float64(t.Took.Round(10*time.Microsecond)) / float64(time.Millisecond),

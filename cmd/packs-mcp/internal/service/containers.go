@@ -36,7 +36,11 @@ func (b *boxes) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 // the options of this machine's runner.
 func openContainers(cfg *config.Config, o runner.Options, logger *slog.Logger) *containers {
 	c := &containers{cfg: &cfg.Sandbox, image: make(map[string]*boxes)}
-	for _, image := range cfg.Sandbox.Images() {
+	images := cfg.Sandbox.Images()
+	if len(images) > 0 {
+		images = append(images, "") // of packs for which there is none: it refuses them
+	}
+	for _, image := range images {
 		s := container.New(container.Options{Socket: cfg.Sandbox.Container.Socket, Image: image, Runtime: cfg.Sandbox.Container.Runtime, Logger: logger})
 		o.System = s
 		c.image[image] = &boxes{s, runner.New(o)}
