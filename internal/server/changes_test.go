@@ -16,6 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -293,7 +294,10 @@ func TestOneLookAtThePacks(t *testing.T) {
 	if n := lib.asked.Swap(0); n != 1 {
 		t.Errorf("the packs were looked at %d times for %d chats, want once", n, len(all))
 	}
-	all[0].lookOnce(map[string]look{"skill://triage/SKILL.md": {}, "skill://triage/docs/steps.md": {}, "skill://triage/gone": {}})
+	look := w.srv.looker(all[0], w.srv.catalog(t.Context(), all[0]))
+	for _, path := range []string{"SKILL.md", "docs/steps.md", "gone"} {
+		_, _ = look(address.URI{Scheme: address.SchemeSkill, Path: "triage/" + path})
+	}
 	if n := lib.asked.Load(); n != 1 {
 		t.Errorf("the packs were looked at %d times for three resources, want once", n)
 	}
@@ -316,8 +320,7 @@ func TestListenFilters(t *testing.T) {
 			[]string{"notifications/resources/updated"},
 		},
 	} {
-		w := newWorld(t, shelf)
-		w.srv.every = 5 * time.Millisecond
+		w := newWorld(t, shelf, lookOften)
 		result(t, w.modern("prompts/list", nil)) // the chat knows its packs
 		w.send(map[string]any{"id": "stream", "method": "subscriptions/listen", "params": withMeta(map[string]any{"notifications": c.filter}, false)})
 		tagged := func(m map[string]any) map[string]any {
@@ -355,11 +358,10 @@ func (w *world) heardModern() []string {
 }
 
 // A client that subscribed is told when a file changed, or is gone, until it
-// unsubscribes. Then nobody looks at the file any more.
+// unsubscribes.
 func TestResourceUpdated(t *testing.T) {
 	needShell(t)
-	w := newWorld(t, triage)
-	w.srv.every = 5 * time.Millisecond
+	w := newWorld(t, triage, lookOften)
 	w.answer = decide("once")
 	w.initialize()
 	w.enable("triage")
@@ -390,21 +392,13 @@ func TestResourceUpdated(t *testing.T) {
 	result(t, w.request("resources/unsubscribe", map[string]any{"uri": "skill://never/was"}))
 	w.put("triage/docs/steps.md", "Back.\n", 0o644)
 	result(t, w.request("resources/unsubscribe", map[string]any{"uri": made}))
-	c := w.srv.everyChat()[0]
-	c.mu.Lock()
-	watching := c.watching
-	c.mu.Unlock()
-	if watching != nil {
-		<-watching // with nothing to look at, the goroutine ends
-	}
 	w.notes = nil
 	if got := w.heard(); len(got) != 0 {
 		t.Errorf("after unsubscribing: %q", got)
 	}
 }
 
-// The maximum is accepted, one more is refused, and the end of the chat ends the
-// looking.
+// The maximum is accepted, and one more is refused.
 func TestManySubscriptions(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
@@ -419,16 +413,6 @@ func TestManySubscriptions(t *testing.T) {
 			break
 		}
 		result(t, w.request("resources/subscribe", params))
-	}
-	c := w.srv.everyChat()[0]
-	c.mu.Lock()
-	watching := c.watching
-	c.mu.Unlock()
-	w.close()
-	select {
-	case <-watching:
-	default:
-		t.Error("the chat has ended, and still looks at resources")
 	}
 }
 

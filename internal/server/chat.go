@@ -7,11 +7,13 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
@@ -25,32 +27,27 @@ type chat struct {
 	origin gate.Origin
 	ends   string // when it ends, in words: "until this client closes"
 
-	workspaces *workspace.Set // which its programs write to
+	workspaces         *workspace.Set // which its programs write to
+	*subscriptions.Set                // what its clients subscribe to
 
 	runs   chan struct{} // holds a value for each program that runs
 	server *Server
-	over   chan struct{} // closed when the chat ends
 
 	following sync.Mutex // held while the client is told of changes, or a list is made for it; before mu
 
-	mu          sync.Mutex
-	client      string                  // name and version that the client gave
-	enabled     map[string]*enabledPack // :: pack id → its enabled tools
-	opened      map[string]string       // :: pack id → its digest when the model last saw its document
-	enables     int                     // how many tools were enabled so far
-	listeners   []listener
-	seen        *packs.Catalog  // of the last call; see [Server.follow]
-	told        string          // the tools that the client was last told about, or first given, see toolsPrint; empty: nothing
-	listed      bool            // the client was given its tools
-	stray       listSet         // lists of which the client was given another version since it was told
-	watched     map[string]look // :: URI of a resource with subscribers → its file when last looked at
-	subscribers map[string]int  // :: such a URI → number of subscribers
-	listens     int             // open streams of 2026-07-28 for news
-	watching    chan struct{}   // closed when the goroutine that looks at watched ends; nil: there is none
-	isOver      bool
-	own         attach.Set     // what a person attached and detached in this chat alone
-	base        *packs.Catalog // what view was made from
-	view        *packs.Catalog // the packs with own applied; nil: not made yet
+	mu        sync.Mutex
+	client    string                  // name and version that the client gave
+	enabled   map[string]*enabledPack // :: pack id → its enabled tools
+	opened    map[string]string       // :: pack id → its digest when the model last saw its document
+	enables   int                     // how many tools were enabled so far
+	listeners []listener
+	seen      *packs.Catalog // of the last call; see [Server.follow]
+	told      string         // the tools that the client was last told about, or first given, see toolsPrint; empty: nothing
+	listed    bool           // the client was given its tools
+	stray     listSet        // lists of which the client was given another version since it was told
+	own       attach.Set     // what a person attached and detached in this chat alone
+	base      *packs.Catalog // what view was made from
+	view      *packs.Catalog // the packs with own applied; nil: not made yet
 }
 
 // newChat starts a chat for a client.
@@ -61,9 +58,14 @@ func (s *Server) newChat(of wire.Client) (*chat, error) {
 	}
 	c := &chat{
 		id: of.Transport + "-" + rand.Text()[:16], person: of.Person, origin: of.Origin, ends: of.Ends, workspaces: own,
-		runs: make(chan struct{}, s.limits.Runs), server: s, over: make(chan struct{}),
+		runs: make(chan struct{}, s.limits.Runs), server: s,
 		enabled: make(map[string]*enabledPack),
 	}
+	c.Set = subscriptions.NewSet(subscriptions.Options{
+		Pace: s.pace, Person: c.person,
+		Begin: func() subscriptions.Looker { return s.looker(c, s.catalog(context.Background(), c)) },
+		Tell:  func(uri string) { c.tell(wire.Note{Method: mcp.MethodNotificationResourceUpdated, URI: uri}) },
+	})
 	s.mu.Lock()
 	s.chats = append(s.chats, c)
 	s.mu.Unlock()
@@ -85,7 +87,7 @@ func (c *chat) Close() {
 	s.chats = slices.DeleteFunc(s.chats, func(have *chat) bool { return have == c })
 	s.mu.Unlock()
 	s.change()
-	c.end()
+	c.Set.Close()
 	c.workspaces.Close()
 }
 

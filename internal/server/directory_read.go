@@ -54,7 +54,7 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	// caller of this one is asked elsewhere.
 	out, _, err := s.pass(ctx, directoryMethod(), p.tree(), p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
 	switch {
-	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
+	case errors.Is(err, address.ErrNoResource) || toolerr.IsMissing(err):
 		return nil, notFound(r, p.URI)
 	case err != nil:
 		return nil, err

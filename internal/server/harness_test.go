@@ -96,6 +96,10 @@ type setup struct {
 
 type option func(*setup)
 
+// lookOften makes the server look at the resources that clients subscribe to so often
+// that a test need not wait.
+func lookOften(s *setup) { s.server.lookEvery = 5 * time.Millisecond }
+
 // newWorld starts a server over the packs of a txtar tree, which are attached
 // unless an option says otherwise.
 func newWorld(t *testing.T, tree string, options ...option) *world {

@@ -3,6 +3,7 @@ package server
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,4 +104,14 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 		}
 		c.OK("capability_packs_open_docs", args)
 	}
+}
+
+// chatOf returns the only chat of a person.
+func (w *world) chatOf(person string) *chat {
+	w.t.Helper()
+	all := slices.DeleteFunc(w.srv.everyChat(), func(c *chat) bool { return c.person != person })
+	if len(all) != 1 {
+		w.t.Fatalf("%q has %d chats, want one", person, len(all))
+	}
+	return all[0]
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
@@ -19,8 +18,7 @@ import (
 func TestHTTPFiftyChats(t *testing.T) {
 	needShell(t)
 	const n = 50
-	w := newWorld(t, triage)
-	w.srv.every = 5 * time.Millisecond
+	w := newWorld(t, triage, lookOften)
 	people := make([]httpd.Credential, n)
 	for i := range people {
 		people[i] = httpd.Credential{Token: fmt.Sprintf("token-of-person-%04d", i), Person: fmt.Sprintf("person-%d", i)}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -17,8 +16,7 @@ import (
 // the request.
 func TestHTTPResources(t *testing.T) {
 	needShell(t)
-	w := newWorld(t, triage)
-	w.srv.every = 5 * time.Millisecond
+	w := newWorld(t, triage, lookOften)
 	s := newSite(t, w)
 	for _, modern := range []bool{false, true} {
 		of := s.Older

@@ -158,4 +158,6 @@ type Options struct {
 	// belongs in its Recorder.
 	Spans  *spans.Tracer
 	Limits Limits
+
+	lookEvery time.Duration // how often the resources that clients subscribe to are looked at; 0: [subscriptions.Every]
 }

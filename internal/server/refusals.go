@@ -6,6 +6,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -47,7 +48,7 @@ func whyRefused(err error) (code, reason string) {
 		return "", ""
 	case e != nil:
 		return e.Code, e.Message
-	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
+	case errors.Is(err, address.ErrNoResource) || toolerr.IsMissing(err):
 		return toolerr.CodeNotFound, "there is no such resource"
 	}
 	if e, ok := errors.AsType[*toolerr.RPCError](err); ok {

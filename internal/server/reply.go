@@ -58,9 +58,9 @@ func (s *Server) library(ctx context.Context, m wire.Message) (reply mcp.JSONRPC
 		return reply
 	}
 	if ch, _, known := chatOf(ctx); known && m.ID != nil && m.Method == string(mcp.MethodSubscriptionsListen) {
-		leave, ok := ch.listenPlace()
+		leave, ok := ch.ListenPlace()
 		if !ok {
-			return mcp.NewJSONRPCError(mcp.NewRequestId(m.ID), wire.CodeBusy, errTooManyListens.Error(), nil)
+			return mcp.NewJSONRPCError(mcp.NewRequestId(m.ID), wire.CodeBusy, "too many streams for news are open; end some of them first", nil)
 		}
 		defer leave()
 	}

@@ -71,7 +71,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	switch {
 	case question != nil:
 		return question, nil
-	case errors.Is(err, errNoResource) || toolerr.IsMissing(err):
+	case errors.Is(err, address.ErrNoResource) || toolerr.IsMissing(err):
 		return nil, notFound(r, p.URI)
 	case err != nil:
 		return nil, err
@@ -87,14 +87,14 @@ func (s *Server) asked(ctx context.Context, c *call, isDir bool) (uri string, _ 
 	}
 	u, ok := address.Parse(p.URI)
 	if !ok {
-		return "", nil, errNoResource
+		return "", nil, address.ErrNoResource
 	}
 	f, err := s.find(ctx, c, u)
 	if err != nil {
 		return "", nil, err
 	}
 	if f.isDir != isDir {
-		return "", nil, errNoResource
+		return "", nil, address.ErrNoResource
 	}
 	return p.URI, f, nil
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -20,9 +19,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
-
-// errNoResource says that a URI names nothing that this chat may know about.
-var errNoResource = errors.New("there is no such resource")
 
 // mimeDirectory is the type of a resource that is a folder.
 const mimeDirectory = "inode/directory"
@@ -122,7 +118,7 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 	if u.Scheme == address.SchemeWorkspace {
 		handle, inside, ok := cutHandle(u.Path)
 		if !ok || c.inWorkspace(handle) != nil {
-			return nil, errNoResource
+			return nil, address.ErrNoResource
 		}
 		f := &found{facts: gate.Pack{ID: offer.WorkspaceID, Trust: gate.TrustUser}, path: inside}
 		dir, err := c.currentWorkspace().Open()
@@ -143,7 +139,7 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 			return &found{pack: at.Pack, facts: facts, tree: tree.WithoutKept(), path: at.Path, isDir: !isFile}, nil
 		}
 	}
-	return nil, errNoResource
+	return nil, address.ErrNoResource
 }
 
 // cutHandle splits the path of a workspace's URI into the handle and the path inside,

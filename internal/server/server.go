@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
+	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -38,7 +40,7 @@ type Server struct {
 	given   *given.Giver
 	files   *toolfiles.Files
 	planner *plan.Planner
-	every   time.Duration // see lookEvery; shorter in tests
+	pace    *subscriptions.Pace
 	tokens  *redact.Secrets
 	secrets *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
 	// progress is how often a client that asked for progress is told what its call
@@ -54,7 +56,6 @@ type Server struct {
 
 	mu      sync.Mutex
 	chats   []*chat        // the chats that have not ended
-	looks   map[string]int // :: person → number of resources that their chats watch
 	shown   *packs.Catalog // the Catalog that Changes last reported
 	changed chan struct{}  // closed when chats, or the packs of one, change; nil: nobody waits for it
 }
@@ -94,7 +95,7 @@ func New(o Options) (*Server, error) {
 		secrets:  secrets,
 		progress: progressEvery,
 		info:     implementation(o.Version),
-		every:    lookEvery,
+		pace:     subscriptions.NewPace(cmp.Or(o.lookEvery, subscriptions.Every)),
 	}
 
 	s.offer = offer.New(offer.Options{Forbids: o.Gate.Forbids, Exposed: s.exposed, Origin: o.Origin, Description: limits.Description})

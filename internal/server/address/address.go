@@ -6,6 +6,7 @@
 package address
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
+
+// ErrNoResource says that a URI names nothing that its reader may know about.
+var ErrNoResource = errors.New("there is no such resource")
 
 // The schemes of our resources.
 const (

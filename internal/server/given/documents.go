@@ -29,7 +29,7 @@ func (g *Giver) BodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, o
 	return page, err
 }
 
-// Hidden says how many invisible characters a text has; empty for none.
+// Hidden returns how many invisible characters a text has, in words; empty for none.
 func Hidden(text []byte) string {
 	if r := safetext.Inspect(text); r.Total() > 0 {
 		return r.String()
