@@ -328,7 +328,7 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *c
 	if !ok {
 		return nil, errors.New("a call came without a session of ours")
 	}
-	catalog := s.catchUp(ctx, ch)
+	catalog := ch.lists.CatchUp(ctx)
 	caller := s.caller(ctx, id, ch, sess)
 	caller.Wait = patience(sess.GetClientInfo().Name, meta != nil && meta.ProgressToken != nil)
 	s.named(ch, caller.Client)

@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // everyList holds the notes about all lists, in the order in which they are sent.
-var everyList = []string{toolsChanged, promptsChanged, resourcesChanged}
+var everyList = []string{lists.ToolsChanged, lists.PromptsChanged, lists.ResourcesChanged}
 
 // noted returns the methods of the notifications that came.
 func (w *world) noted() []string {
@@ -82,7 +82,7 @@ func TestListChanges(t *testing.T) {
 	w.answer = decide("chat")
 	w.initialize()
 	w.enable("triage")
-	if got := w.heard(); !slices.Equal(got, []string{toolsChanged}) {
+	if got := w.heard(); !slices.Equal(got, []string{lists.ToolsChanged}) {
 		t.Errorf("after enabling: %q, want the tools", got)
 	}
 	w.enable("triage")
@@ -99,17 +99,17 @@ func TestListChanges(t *testing.T) {
 		{"a description", func() { w.put("triage/SKILL.md", fmt.Sprintf(document, "Triage all.", ""), 0o644) }, everyList},
 		{"a tool's description", func() {
 			w.put("triage/tools.json", `[{"name": "greet", "description": "Say hi.", "inputSchema": {"type": "object"}, "command": ["true"]}]`, 0o644)
-		}, []string{toolsChanged}},
+		}, []string{lists.ToolsChanged}},
 		{"a hint", func() {
 			w.put("notes/README.md", "---\nname: notes\ndescription: Notes, without a SKILL.md.\nargument-hint: topic\n---\n", 0o644)
-		}, []string{promptsChanged}},
+		}, []string{lists.PromptsChanged}},
 		{"a new pack", func() { w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644) }, everyList},
 		{"a pack for models only", func() {
 			w.put("quiet/SKILL.md", "---\nname: quiet\ndescription: Q.\nuser-invocable: false\n---\n", 0o644)
-		}, []string{toolsChanged, resourcesChanged}},
+		}, []string{lists.ToolsChanged, lists.ResourcesChanged}},
 		{"a pack for people only", func() {
 			w.put("loud/SKILL.md", "---\nname: loud\ndescription: L.\ndisable-model-invocation: true\n---\n", 0o644)
-		}, []string{promptsChanged}},
+		}, []string{lists.PromptsChanged}},
 		{"a pack that is not valid any more", func() { w.put("triage/SKILL.md", "---\nname: triage\n---\n", 0o644) }, everyList},
 		{"and is again", func() { w.put("triage/SKILL.md", fmt.Sprintf(document, "Triage all.", ""), 0o644) }, everyList},
 		{"a pack that is gone", func() {
@@ -156,12 +156,12 @@ func TestListsGivenBetweenLooks(t *testing.T) {
 				w.t.Error("the tool of a pack that is not there is listed")
 			}
 			rename(w, aside, at)
-		}, []string{toolsChanged}},
+		}, []string{lists.ToolsChanged}},
 		{"tools that were listed before anybody looked", func(w *world) {
 			w.put("triage/tools.json", other, 0o644)
 			w.listed()
 			w.rescan()
-		}, []string{toolsChanged}},
+		}, []string{lists.ToolsChanged}},
 		{"prompts and resources of a pack that came and went", func(w *world) {
 			w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
 			w.rescan()
@@ -170,7 +170,7 @@ func TestListsGivenBetweenLooks(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			w.rescan()
-		}, []string{promptsChanged, resourcesChanged}},
+		}, []string{lists.PromptsChanged, lists.ResourcesChanged}},
 		{"lists that are as before", func(w *world) {
 			w.rescan()
 			w.listed()
@@ -196,26 +196,6 @@ func TestListsGivenBetweenLooks(t *testing.T) {
 				t.Errorf("looked at again: heard %q, want nothing", got)
 			}
 		})
-	}
-}
-
-// While a list is made for a client, nobody compares what that client has: the list
-// could be older than the comparison, which would not know about it.
-func TestFollowWaitsForLists(t *testing.T) {
-	w := newWorld(t, triage)
-	c := hearing(t, w, func(wire.Note) {})
-	free := 0
-	look := func() {
-		if c.following.TryLock() {
-			c.following.Unlock()
-			free++
-		}
-	}
-	w.srv.opts.Library = &lookedLibrary{Library: w.lib, look: look}
-	w.srv.giveTools(t.Context(), c, func(*packs.Catalog) []mcp.Tool { look(); return nil })
-	w.srv.giveCatalog(t.Context(), c)
-	if free != 0 {
-		t.Errorf("a list was compared %d times while it was made, want never", free)
 	}
 }
 
@@ -248,7 +228,7 @@ func TestChangesAreForOneChat(t *testing.T) {
 	}
 	message(t, a.prompt("attach", map[string]any{"pack_id": "triage"}))
 	a.enable("triage")
-	if got, want := a.heard(), append(slices.Clone(everyList), toolsChanged); !slices.Equal(got, want) {
+	if got, want := a.heard(), append(slices.Clone(everyList), lists.ToolsChanged); !slices.Equal(got, want) {
 		t.Errorf("the chat heard %q, want %q", got, want)
 	}
 	if got := b.heard(); len(got) != 0 {
@@ -311,9 +291,9 @@ func TestListenFilters(t *testing.T) {
 		ack    map[string]any
 		want   []string
 	}{
-		{map[string]any{"toolsListChanged": true}, map[string]any{"toolsListChanged": true}, []string{toolsChanged}},
-		{map[string]any{"promptsListChanged": true}, map[string]any{"promptsListChanged": true}, []string{promptsChanged}},
-		{map[string]any{"resourcesListChanged": true, "toolsListChanged": true}, map[string]any{"resourcesListChanged": true, "toolsListChanged": true}, []string{toolsChanged, resourcesChanged}},
+		{map[string]any{"toolsListChanged": true}, map[string]any{"toolsListChanged": true}, []string{lists.ToolsChanged}},
+		{map[string]any{"promptsListChanged": true}, map[string]any{"promptsListChanged": true}, []string{lists.PromptsChanged}},
+		{map[string]any{"resourcesListChanged": true, "toolsListChanged": true}, map[string]any{"resourcesListChanged": true, "toolsListChanged": true}, []string{lists.ToolsChanged, lists.ResourcesChanged}},
 		{
 			map[string]any{"resourceSubscriptions": []string{"skill://acme/refunds/docs/policy.md", "skill://acme/refunds/nothing", "file:///etc/passwd"}},
 			map[string]any{"resourceSubscriptions": []any{"skill://acme/refunds/docs/policy.md"}},

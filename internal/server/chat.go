@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
@@ -27,27 +28,21 @@ type chat struct {
 	origin gate.Origin
 	ends   string // when it ends, in words: "until this client closes"
 
-	workspaces         *workspace.Set // which its programs write to
-	*subscriptions.Set                // what its clients subscribe to
+	workspaces         *workspace.Set  // which its programs write to
+	*subscriptions.Set                 // what its clients subscribe to
+	lists              *lists.Follower // which its client has
 
 	runs   chan struct{} // holds a value for each program that runs
 	server *Server
 
-	following sync.Mutex // held while the client is told of changes, or a list is made for it; before mu
-
-	mu        sync.Mutex
-	client    string                  // name and version that the client gave
-	enabled   map[string]*enabledPack // :: pack id → its enabled tools
-	opened    map[string]string       // :: pack id → its digest when the model last saw its document
-	enables   int                     // how many tools were enabled so far
-	listeners []listener
-	seen      *packs.Catalog // of the last call; see [Server.follow]
-	told      string         // the tools that the client was last told about, or first given, see toolsPrint; empty: nothing
-	listed    bool           // the client was given its tools
-	stray     listSet        // lists of which the client was given another version since it was told
-	own       attach.Set     // what a person attached and detached in this chat alone
-	base      *packs.Catalog // what view was made from
-	view      *packs.Catalog // the packs with own applied; nil: not made yet
+	mu      sync.Mutex
+	client  string                  // name and version that the client gave
+	enabled map[string]*enabledPack // :: pack id → its enabled tools
+	opened  map[string]string       // :: pack id → its digest when the model last saw its document
+	enables int                     // how many tools were enabled so far
+	own     attach.Set              // what a person attached and detached in this chat alone
+	base    *packs.Catalog          // what view was made from
+	view    *packs.Catalog          // the packs with own applied; nil: not made yet
 }
 
 // newChat starts a chat for a client.
@@ -61,10 +56,11 @@ func (s *Server) newChat(of wire.Client) (*chat, error) {
 		runs: make(chan struct{}, s.limits.Runs), server: s,
 		enabled: make(map[string]*enabledPack),
 	}
+	c.lists = lists.NewFollower(c, s.shared)
 	c.Set = subscriptions.NewSet(subscriptions.Options{
 		Pace: s.pace, Person: c.person,
 		Begin: func() subscriptions.Looker { return s.looker(c, s.catalog(context.Background(), c)) },
-		Tell:  func(uri string) { c.tell(wire.Note{Method: mcp.MethodNotificationResourceUpdated, URI: uri}) },
+		Tell:  func(uri string) { c.lists.Tell(wire.Note{Method: mcp.MethodNotificationResourceUpdated, URI: uri}) },
 	})
 	s.mu.Lock()
 	s.chats = append(s.chats, c)
@@ -103,23 +99,30 @@ func chatOf(ctx context.Context) (*chat, *wire.Session, bool) {
 }
 
 // Listen tells a session about changes in its chat, until Unlisten.
-func (c *chat) Listen(sess *wire.Session) { c.listen(sess) }
+func (c *chat) Listen(sess *wire.Session) { c.lists.Listen(sess) }
 
 // Unlisten ends what Listen began.
-func (c *chat) Unlisten(sess *wire.Session) { c.unlisten(sess) }
+func (c *chat) Unlisten(sess *wire.Session) { c.lists.Unlisten(sess) }
 
-func (c *chat) listen(l listener) {
+// Catalog returns the packs as they are now, with what is attached to this chat.
+func (c *chat) Catalog(ctx context.Context) *packs.Catalog { return c.server.catalog(ctx, c) }
+
+// Tools returns all tools of the chat under a Catalog.
+func (c *chat) Tools(catalog *packs.Catalog) []mcp.Tool { return c.server.tools(catalog, c) }
+
+// HasOwnPacks reports whether a person attached or detached something in this chat
+// alone.
+func (c *chat) HasOwnPacks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !slices.Contains(c.listeners, l) {
-		c.listeners = append(c.listeners, l)
-	}
+	return len(c.own.Attached)+len(c.own.Detached) > 0
 }
 
-func (c *chat) unlisten(l listener) {
+// HasOwnTools reports whether the chat enabled tools, which may be gone by now.
+func (c *chat) HasOwnTools() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listeners = slices.DeleteFunc(c.listeners, func(have listener) bool { return have == l })
+	return len(c.enabled) > 0
 }
 
 // takeRun waits until the chat may run one more program, in order of arrival. It

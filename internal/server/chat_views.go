@@ -62,6 +62,22 @@ func (s *Server) Changes() <-chan struct{} {
 // [finder.Finder.Ready].
 func (s *Server) Ready(ctx context.Context) (did bool) { return s.finder.Ready(ctx) }
 
+// Refresh tells the client of every chat which of its lists have changed since it was
+// told or given them. The watcher of the folders calls Refresh after each look, even
+// if the look found nothing different: a list of tools is made from the files as they
+// are at that moment, and they may have been different between two looks. Refresh
+// does not wait for any client. It stops when ctx ends.
+func (s *Server) Refresh(ctx context.Context) {
+	now := s.opts.Library.Catalog(ctx)
+	s.changeTo(now)
+	s.shared.LookAgain()
+	for _, c := range s.everyChat() {
+		if ctx.Err() == nil && c.lists.HasSeen() {
+			c.lists.Follow(ctx)
+		}
+	}
+}
+
 // changeTo calls change if now is not the Catalog that it was last called with.
 func (s *Server) changeTo(now *packs.Catalog) {
 	s.mu.Lock()
@@ -158,8 +174,8 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	}
 	c.view = nil
 	c.mu.Unlock()
-	c.saw(before)
-	s.follow(ctx, c)
+	c.lists.Saw(before)
+	c.lists.Follow(ctx)
 	s.change()
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
-	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // The client does not decide whose chat it is.
@@ -100,24 +99,13 @@ func TestClientSaysTooMuch(t *testing.T) {
 			t.Errorf("%s: a long name got %.200v", name, reply)
 		}
 	}
-	var peers []*wire.Session
-	for _, c := range w.srv.everyChat() {
-		for _, l := range c.everyListener() {
-			peers = append(peers, l.(*wire.Session))
-		}
+	views := w.srv.ChatViews(t.Context())
+	if len(views) != 4 {
+		t.Errorf("there are %d chats, want one of each transport, and two over HTTP: a client that was refused has none", len(views))
 	}
-	if len(peers) != 3 {
-		t.Errorf("%d sessions are kept, want one of each transport: who was refused has none", len(peers))
-	}
-	for _, p := range peers {
-		info, caps := p.GetClientInfo(), p.GetClientCapabilities()
-		for _, got := range []string{info.Name, info.Version} {
-			if n := utf8.RuneCountInString(got); n != maxClientName+1 || strings.Contains(got, ourToken[:4]) {
-				t.Errorf("%q is kept, want %d characters without the token", got, maxClientName)
-			}
-		}
-		if caps.Experimental != nil || !p.CanAsk() {
-			t.Errorf("the capabilities %+v are kept", caps)
+	for _, v := range views {
+		if n := utf8.RuneCountInString(v.Client); n > 2*maxClientName+3 || strings.Contains(v.Client, ourToken[:4]) {
+			t.Errorf("%q is shown, want %d characters of the name and of the version, without the token", v.Client, maxClientName)
 		}
 	}
 	for _, e := range w.entries() {

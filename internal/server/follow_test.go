@@ -5,20 +5,8 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
-
-// lookedLibrary calls look at each request for the packs.
-type lookedLibrary struct {
-	Library
-	look func()
-}
-
-func (l *lookedLibrary) Catalog(ctx context.Context) *packs.Catalog {
-	l.look()
-	return l.Library.Catalog(ctx)
-}
 
 // A told is called with each change.
 type told func(wire.Note)
@@ -34,44 +22,10 @@ func hearing(t *testing.T, w *world, hear func(wire.Note)) *chat {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.saw(w.srv.catalog(t.Context(), c))
+	c.lists.Saw(w.srv.catalog(t.Context(), c))
 	l := told(hear)
-	c.listen(&l)
+	c.lists.Listen(&l)
 	return c
-}
-
-// If two goroutines follow a chat at once, the second begins when the first has told
-// everything: the lock is held from the look at the packs on. Otherwise the older
-// list could be told last.
-func TestFollowIsOneAtATime(t *testing.T) {
-	w := newWorld(t, triage)
-	free, looks, notes := 0, 0, 0
-	var c *chat
-	look := func() {
-		if c.following.TryLock() {
-			c.following.Unlock()
-			free++
-		}
-	}
-	c = hearing(t, w, func(wire.Note) { notes++; look() })
-	w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
-	if err := w.lib.Rescan(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w.srv.opts.Library = &lookedLibrary{Library: w.lib, look: func() { looks++; look() }}
-	w.srv.follow(t.Context(), c)
-	w.srv.opts.Library = w.lib
-	if looks == 0 || notes != len(everyList) {
-		t.Fatalf("%d looks at the packs and %d notifications, want some and %d", looks, notes, len(everyList))
-	}
-	if free != 0 {
-		t.Errorf("somebody else was let in at %d of %d looks and notifications, want none", free, looks+notes)
-	}
-	if !c.following.TryLock() {
-		t.Error("afterwards, nobody is let in")
-	} else {
-		c.following.Unlock()
-	}
 }
 
 // If its context ends, Refresh skips the other chats.

@@ -84,7 +84,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	}
 	ctx = mcpserver.WithRequestProtocolInfo(ctx, info)
 	r := &frontRequest{method: m.Method, params: m.Params.Raw(), modern: info.Modern, chat: ch, catalog: s.catalog(ctx, ch)}
-	ch.saw(r.catalog)
+	ch.lists.Saw(r.catalog)
 	result, err := answer(s, ctx, r)
 	if err != nil {
 		return toolerr.Reply(m.ID, s.refusal(m.Method, err)), true

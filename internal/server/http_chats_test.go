@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
@@ -112,7 +113,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 				}
 				c.OK("triage__greet", map[string]any{"who": "again"})
 				want[i]["notifications/resources/updated "+uri] = true
-				want[i][toolsChanged] = true
+				want[i][lists.ToolsChanged] = true
 			} else {
 				c.Fails("not_enabled", "capability_packs_call_tool", map[string]any{"pack_id": "triage", "tool": "greet", "arguments": map[string]any{"who": "x"}})
 				c.Fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "made.txt"})

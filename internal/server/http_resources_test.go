@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
@@ -83,7 +84,7 @@ func TestHTTPResources(t *testing.T) {
 		for range map[bool]int{false: 3, true: 1}[modern] {
 			heard = append(heard, hers.Next()["method"].(string))
 		}
-		if want := map[bool][]string{false: everyList, true: {promptsChanged}}[modern]; !slices.Equal(heard, want) {
+		if want := map[bool][]string{false: everyList, true: {lists.PromptsChanged}}[modern]; !slices.Equal(heard, want) {
 			t.Errorf("modern %v: %q came, want %q", modern, heard, want)
 		}
 		if names := field(objects(result(t, grace.Ask("prompts/list", nil))["prompts"]), "name"); !slices.Contains(names, "triage") {

@@ -64,7 +64,7 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	if !ok {
 		return s.fill(always, s.catalog(ctx, nil), nil)
 	}
-	out := s.giveTools(ctx, c, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(always, catalog, c) })
+	out := c.lists.GiveTools(ctx, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(always, catalog, c) })
 	if s.showsCards(ctx) {
 		// follow does not compare these: they never change, and each request says
 		// again whether its client gets them.

@@ -37,7 +37,7 @@ func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMe
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(s.giveCatalog(ctx, r.chat)), offer.Entry.String)
+	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(r.chat.lists.GiveCatalog(ctx)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.Result
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("resources", p.Cursor, s.offer.Documents(s.giveCatalog(ctx, r.chat)), offer.Entry.String)
+	page, next, err := pages.Of("resources", p.Cursor, s.offer.Documents(r.chat.lists.GiveCatalog(ctx)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}

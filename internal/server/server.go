@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
+	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
@@ -52,7 +53,7 @@ type Server struct {
 	finder *finder.Finder
 	offer  *offer.Offer
 	skills *skills.Skills
-	shared sharedLists // of chats
+	shared *lists.Shared // of chats
 
 	mu      sync.Mutex
 	chats   []*chat        // the chats that have not ended
@@ -99,6 +100,10 @@ func New(o Options) (*Server, error) {
 	}
 
 	s.offer = offer.New(offer.Options{Forbids: o.Gate.Forbids, Exposed: s.exposed, Origin: o.Origin, Description: limits.Description})
+	s.shared = lists.NewShared(lists.Options{
+		Tools:  func(catalog *packs.Catalog) []mcp.Tool { return s.tools(catalog, nil) },
+		Differ: s.offer.ListsDiffer,
+	})
 	s.finder = finder.New(o.Library.Catalog, s.files)
 	digests := new(packfs.DigestCache)
 	s.given = given.New(given.Options{

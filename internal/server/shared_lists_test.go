@@ -92,27 +92,3 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 		t.Errorf("%d chats heard of the edit, want all %d", len(heard), many+2+owners)
 	}
 }
-
-// If there is nobody to tell, nothing is done, and the next change is compared with
-// what somebody had before.
-func TestChatThatNobodyHears(t *testing.T) {
-	counted := new(countedGate)
-	w := newWorld(t, triage, counted.count)
-	var heard []string
-	c := hearing(t, w, func(n wire.Note) { heard = append(heard, n.Method) })
-	c.nowTold(w.srv.toolsPrint(w.srv.catalog(t.Context(), c), c))
-	listeners := c.everyListener()
-	c.unlisten(listeners[0])
-	counted.asked.Store(0)
-	w.put("triage/SKILL.md", "---\nname: triage\ndescription: Other.\n---\n", 0o644)
-	w.refresh()
-	if n := counted.asked.Load(); n != 0 {
-		t.Errorf("for a chat that nobody hears, the rules were asked %d times, want never", n)
-	}
-	c.listen(listeners[0])
-	w.put("triage/SKILL.md", "---\nname: triage\ndescription: Other.\nargument-hint: more\n---\n", 0o644)
-	w.refresh()
-	if want := []string{toolsChanged, promptsChanged}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q: the tools are others than those it has", heard, want)
-	}
-}

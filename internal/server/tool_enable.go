@@ -236,7 +236,7 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			if c.chat.disable(id) {
-				s.tellTools(c.catalog, c.chat)
+				c.chat.lists.TellTools(c.catalog)
 			}
 			return &enableResult{Tools: []enabledTool{}}, nil
 		},
@@ -382,7 +382,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	}
 	c.mu.Unlock()
 	if changed {
-		s.tellTools(cl.catalog, c)
+		c.lists.TellTools(cl.catalog)
 	}
 	return out
 }

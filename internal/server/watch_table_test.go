@@ -15,15 +15,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 )
 
 // A seen is what one client has of the server's lists. It requests a list again when
 // it is told that the list changed.
 type seen map[string]string // :: notification → the whole list, as JSON
 
-// lists maps each notification to its list.
-var lists = map[string]struct{ method, key string }{
-	toolsChanged: {"tools/list", "tools"}, promptsChanged: {"prompts/list", "prompts"}, resourcesChanged: {"resources/list", "resources"},
+// listed maps each notification to its list.
+var listed = map[string]struct{ method, key string }{
+	lists.ToolsChanged: {"tools/list", "tools"}, lists.PromptsChanged: {"prompts/list", "prompts"}, lists.ResourcesChanged: {"resources/list", "resources"},
 }
 
 // list requests all pages of the list that a notification is about.
@@ -32,8 +33,8 @@ func (w *world) list(note string) string {
 	var all []any
 	params := map[string]any{}
 	for {
-		page := result(w.t, w.request(lists[note].method, params))
-		items, _ := page[lists[note].key].([]any)
+		page := result(w.t, w.request(listed[note].method, params))
+		items, _ := page[listed[note].key].([]any)
 		all = append(all, items...)
 		next, more := page["nextCursor"].(string)
 		if !more {
@@ -122,13 +123,13 @@ var followed = []struct {
 	{name: "a body", do: func(f *follower) { f.replace("triage/SKILL.md", triageSays("Triage incidents.", "", "Other."), 0o644) }},
 	{name: "a hint", do: func(f *follower) {
 		f.replace("triage/SKILL.md", triageSays("Triage incidents.", "argument-hint: topic\n", "Read."), 0o644)
-	}, want: []string{promptsChanged}},
+	}, want: []string{lists.PromptsChanged}},
 	{name: "for people only", do: func(f *follower) {
 		f.replace("triage/SKILL.md", triageSays("Triage incidents.", "disable-model-invocation: true\n", "Read."), 0o644)
-	}, want: []string{toolsChanged, resourcesChanged}},
+	}, want: []string{lists.ToolsChanged, lists.ResourcesChanged}},
 	{name: "for models only", do: func(f *follower) {
 		f.replace("triage/SKILL.md", triageSays("Triage incidents.", "user-invocable: false\n", "Read."), 0o644)
-	}, want: []string{promptsChanged}},
+	}, want: []string{lists.PromptsChanged}},
 	{name: "not valid any more", do: func(f *follower) { f.replace("triage/SKILL.md", "---\nname: triage\n---\n", 0o644) }, want: everyList},
 	{name: "mended", before: func(f *follower) { f.replace("triage/SKILL.md", "---\nname: triage\n---\n", 0o644) },
 		do: func(f *follower) { f.replace("triage/SKILL.md", triageDocument, 0o644) }, want: everyList},
@@ -153,12 +154,12 @@ var followed = []struct {
 		f.must(os.Rename(f.path("triage"), f.path("other")))
 		f.replace("other/SKILL.md", "---\nname: other\ndescription: Triage incidents.\n---\n", 0o644)
 	}, want: everyList, steps: true},
-	{name: "a file with tools", do: func(f *follower) { f.replace("triage/tools.json", otherTool, 0o644) }, want: []string{toolsChanged}},
+	{name: "a file with tools", do: func(f *follower) { f.replace("triage/tools.json", otherTool, 0o644) }, want: []string{lists.ToolsChanged}},
 	{name: "a file with tools that says the same", do: func(f *follower) { f.replace("triage/tools.json", triageTools+"\n", 0o644) }},
-	{name: "a file with tools that is not valid", do: func(f *follower) { f.replace("triage/tools.json", `{"tools": [{"name": 5}]}`, 0o644) }, want: []string{toolsChanged}},
-	{name: "no file with tools", do: func(f *follower) { f.must(os.Remove(f.path("triage/tools.json"))) }, want: []string{toolsChanged}},
+	{name: "a file with tools that is not valid", do: func(f *follower) { f.replace("triage/tools.json", `{"tools": [{"name": 5}]}`, 0o644) }, want: []string{lists.ToolsChanged}},
+	{name: "no file with tools", do: func(f *follower) { f.must(os.Remove(f.path("triage/tools.json"))) }, want: []string{lists.ToolsChanged}},
 	{name: "a file with tools that is back", before: func(f *follower) { f.must(os.Rename(f.path("triage/tools.json"), f.path("triage/tools.bak"))) },
-		do: func(f *follower) { f.must(os.Rename(f.path("triage/tools.bak"), f.path("triage/tools.json"))) }, want: []string{toolsChanged}},
+		do: func(f *follower) { f.must(os.Rename(f.path("triage/tools.bak"), f.path("triage/tools.json"))) }, want: []string{lists.ToolsChanged}},
 	{name: "a new folder of tools", do: func(f *follower) {
 		f.moveIn("-- tools/more.tool.json --\n"+`{"name": "more", "description": "More.", "parameters": {}, "command": {"program": "echo"}}`, "tools", f.path("triage/tools"))
 	}}, // none of these tools was enabled
@@ -258,7 +259,7 @@ func (f *follower) repository() {
 
 // branch yields the files of a branch.
 func (f *follower) branch(branch string) iter.Seq2[string, string] {
-	const n = 20 // few enough that lists have their descriptions
+	const n = 20 // few enough that listed have their descriptions
 	docs := 99
 	if f.kind == "polling" {
 		docs = 9
@@ -316,7 +317,7 @@ func shows(c *packs.Catalog) []string {
 }
 
 // TestFollowed does each of these things, and checks that the client is told about
-// exactly the lists that differ. At the end it makes a mark in another root: what the
+// exactly the listed that differ. At the end it makes a mark in another root: what the
 // client was told before that was caused by the step.
 func TestFollowed(t *testing.T) {
 	for _, kind := range watchers {
@@ -393,9 +394,9 @@ func TestFollowed(t *testing.T) {
 				var differ []string
 				for _, note := range everyList {
 					if now[note] != known[note] {
-						t.Errorf("the client was not told of the last %s", lists[note].method)
+						t.Errorf("the client was not told of the last %s", listed[note].method)
 					}
-					if note == promptsChanged {
+					if note == lists.PromptsChanged {
 						now[note] = strings.Replace(now[note], "done", "begun", 1)
 					}
 					if now[note] != before[note] {
@@ -410,7 +411,7 @@ func TestFollowed(t *testing.T) {
 					if row.folder {
 						once = slices.Compact(slices.Clone(told))
 					}
-					if want := append(slices.Clone(row.want), promptsChanged); !slices.Equal(once, want) && !slices.Equal(once, joined(row.want)) {
+					if want := append(slices.Clone(row.want), lists.PromptsChanged); !slices.Equal(once, want) && !slices.Equal(once, joined(row.want)) {
 						t.Errorf("the client was told of %q, want %q", told, want)
 					}
 				}
@@ -424,8 +425,8 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// joined returns these lists and that of prompts, in the order in which they are told
+// joined returns these listed and that of prompts, in the order in which they are told
 // if they change at once.
 func joined(want []string) []string {
-	return slices.DeleteFunc(slices.Clone(everyList), func(note string) bool { return note != promptsChanged && !slices.Contains(want, note) })
+	return slices.DeleteFunc(slices.Clone(everyList), func(note string) bool { return note != lists.PromptsChanged && !slices.Contains(want, note) })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
+	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 )
 
 // A follower is a world whose folder is watched.
@@ -176,7 +177,7 @@ func TestFollowInvalid(t *testing.T) {
 		page = f.srv.Changes()
 
 		f.replace("triage/tools.json", `{"tools": [{"name": 5}]}`, 0o644)
-		f.hears(toolsChanged)
+		f.hears(lists.ToolsChanged)
 		has(false)
 		f.fails("invalid_tools", "triage__greet", map[string]any{"who": "Ada"})
 		select {
@@ -192,7 +193,7 @@ func TestFollowInvalid(t *testing.T) {
 			t.Errorf("list = %v, want the pack, without tools and with what is wrong", listed)
 		}
 		f.replace("triage/tools.json", triageTools, 0o644)
-		f.hears(toolsChanged)
+		f.hears(lists.ToolsChanged)
 		has(true)
 		// This is in no list, so nobody is told.
 		f.replace("triage/tools.json", triageTools+"\n", 0o644)
