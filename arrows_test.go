@@ -20,7 +20,7 @@ func serverOrder() []string {
 	return []string{
 		"doc", "reply", "host", "front", "complete", "directory_read", "looker", "skills", "resource_read", "cards",
 		"resources", "skill_tools", "listing", "prompts", "front_request", "tool_exec", "tool_call", "tool_read_file", "tool_enable",
-		"tool_open_docs", "tool_named", "tool_list", "run", "run_changes", "ask", "answer", "refusals", "same", "secrets", "call", "traces",
+		"tool_open_docs", "tool_list", "run", "run_changes", "ask", "answer", "refusals", "same", "secrets", "call", "traces",
 		"clients", "chat_views", "call_workspace", "chat", "server", "options",
 	}
 }

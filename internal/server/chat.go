@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -31,18 +32,17 @@ type chat struct {
 	workspaces         *workspace.Set  // which its programs write to
 	*subscriptions.Set                 // what its clients subscribe to
 	lists              *lists.Follower // which its client has
+	enabled            enabled.Tools
 
 	runs   chan struct{} // holds a value for each program that runs
 	server *Server
 
-	mu      sync.Mutex
-	client  string                  // name and version that the client gave
-	enabled map[string]*enabledPack // :: pack id → its enabled tools
-	opened  map[string]string       // :: pack id → its digest when the model last saw its document
-	enables int                     // how many tools were enabled so far
-	own     attach.Set              // what a person attached and detached in this chat alone
-	base    *packs.Catalog          // what view was made from
-	view    *packs.Catalog          // the packs with own applied; nil: not made yet
+	mu     sync.Mutex
+	client string            // name and version that the client gave
+	opened map[string]string // :: pack id → its digest when the model last saw its document
+	own    attach.Set        // what a person attached and detached in this chat alone
+	base   *packs.Catalog    // what view was made from
+	view   *packs.Catalog    // the packs with own applied; nil: not made yet
 }
 
 // newChat starts a chat for a client.
@@ -54,7 +54,6 @@ func (s *Server) newChat(of wire.Client) (*chat, error) {
 	c := &chat{
 		id: of.Transport + "-" + rand.Text()[:16], person: of.Person, origin: of.Origin, ends: of.Ends, workspaces: own,
 		runs: make(chan struct{}, s.limits.Runs), server: s,
-		enabled: make(map[string]*enabledPack),
 	}
 	c.lists = lists.NewFollower(c, s.shared)
 	c.Set = subscriptions.NewSet(subscriptions.Options{
@@ -119,11 +118,7 @@ func (c *chat) HasOwnPacks() bool {
 }
 
 // HasOwnTools reports whether the chat enabled tools, which may be gone by now.
-func (c *chat) HasOwnTools() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.enabled) > 0
-}
+func (c *chat) HasOwnTools() bool { return c.enabled.Any() }
 
 // takeRun waits until the chat may run one more program, in order of arrival. It
 // returns the function that gives the place back.

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -120,7 +121,7 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 // detached, or whose tools are not valid now, has none until it is back.
 func (s *Server) packTools(catalog *packs.Catalog, once *toolfiles.Once, c *chat) []mcp.Tool {
 	var out []mcp.Tool
-	for id, names := range s.inUse(catalog, c, once.Offered) {
+	for id, names := range s.resolver.InUse(catalog, &c.enabled, once.Offered) {
 		pack := catalog.ByID(id)
 		if pack == nil {
 			continue
@@ -214,7 +215,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	if !ok {
 		return
 	}
-	ref, listed := c.listedAs(name)
+	ref, listed := c.enabled.Listed(name)
 	spoken := name
 	if !listed {
 		if plain := s.baseNamed(name); plain != "" {
@@ -226,14 +227,14 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			return
 		}
 		spoken = s.exposed(toolname.Call) // the other name is not listed
-		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
+		switch found := s.resolver.Named(s.catalog(ctx, c), &c.enabled, name); len(found) {
 		case 0:
 			for rest, certain := range toolname.WithoutPrefix(name) {
 				if certain && s.asSkill(ctx, c, rest, req) {
 					return
 				}
 			}
-			if ref.pack, ref.tool, ok = s.guess(ctx, name); !ok {
+			if ref.Pack, ref.Tool, ok = s.guess(ctx, name); !ok {
 				// The library answers that there is no such tool.
 				s.refusedEarly(ctx, string(mcp.MethodToolsCall), callargs.Read(req.Params.RawArguments), toolerr.New(toolerr.CodeNotFound, "", "there is no tool %q", safetext.Shorten(name, toolerr.MaxQuoted)))
 				return
@@ -241,15 +242,29 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		case 1:
 			ref = found[0]
 		default:
-			ref = toolRef{tool: name} // which call_tool refuses
+			ref = enabled.Ref{Tool: name} // which call_tool refuses
 		}
 	}
-	to := renamed{pack: ref.pack, tool: ref.tool}
+	to := renamed{pack: ref.Pack, tool: ref.Tool}
 	if m := req.Params.Meta; m != nil {
 		to.workspace, _ = m.AdditionalFields[workspaceKey].(string)
 	}
 	req.Params.Name, req.Params.Arguments = s.exposed(toolname.Call), to
 	spans.From(ctx).Tool(spoken)
+}
+
+// baseNamed returns the plain name of the base tool that a name means; empty if there
+// is none.
+func (s *Server) baseNamed(name string) string {
+	if s.base[toolname.Plain(name)] != nil {
+		return toolname.Plain(name)
+	}
+	for rest := range toolname.WithoutPrefix(name) {
+		if s.base[toolname.Plain(rest)] != nil {
+			return toolname.Plain(rest)
+		}
+	}
+	return ""
 }
 
 // guess finds the pack's tool that was meant by a name that is not enabled, so that

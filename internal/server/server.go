@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
+	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/lists"
@@ -49,11 +50,12 @@ type Server struct {
 	progress time.Duration
 	info     mcp.Implementation
 
-	claims claims.Set // of runs
-	finder *finder.Finder
-	offer  *offer.Offer
-	skills *skills.Skills
-	shared *lists.Shared // of chats
+	claims   claims.Set // of runs
+	finder   *finder.Finder
+	offer    *offer.Offer
+	resolver *enabled.Resolver // of names of tools
+	skills   *skills.Skills
+	shared   *lists.Shared // of chats
 
 	mu      sync.Mutex
 	chats   []*chat        // the chats that have not ended
@@ -100,6 +102,7 @@ func New(o Options) (*Server, error) {
 	}
 
 	s.offer = offer.New(offer.Options{Forbids: o.Gate.Forbids, Exposed: s.exposed, Origin: o.Origin, Description: limits.Description})
+	s.resolver = enabled.NewResolver(enabled.Options{Offer: s.offer, Tools: s.files, Most: limits.EnabledTools})
 	s.shared = lists.NewShared(lists.Options{
 		Tools:  func(catalog *packs.Catalog) []mcp.Tool { return s.tools(catalog, nil) },
 		Differ: s.offer.ListsDiffer,

@@ -34,13 +34,9 @@ func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	}
 	used := make(map[string]bool)
 	taken := func(folded string) bool {
-		return used[folded] || strings.HasPrefix(folded, toolname.Prefix) || c != nil && c.taken(folded)
+		return used[folded] || strings.HasPrefix(folded, toolname.Prefix) || c != nil && c.enabled.Taken(folded)
 	}
 	listed, _ := s.offer.OwnTools(catalog, s.limits.EnabledTools)
-	if c != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-	}
 	all := make([]skillTool, 0, len(listed))
 	for _, p := range listed {
 		name := toolname.Short(offer.PromptName(p.ID), p.ID, taken)

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -48,16 +49,16 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	if p.PackID == "" {
-		ref, err := oneTool(p.Tool, s.toolsNamed(c.catalog, c.chat, p.Tool))
+		ref, err := enabled.One(p.Tool, s.resolver.Named(c.catalog, &c.chat.enabled, p.Tool))
 		if err != nil {
 			return nil, err
 		}
-		p.PackID, p.Tool = ref.pack, ref.tool
+		p.PackID, p.Tool = ref.Pack, ref.Tool
 	}
 	if err := c.runsIn(p.Workspace); err != nil {
 		return nil, err
 	}
-	pack, err := s.pack(c, p.PackID)
+	pack, err := s.offer.Pack(c.catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}
@@ -101,29 +102,29 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 		return nil, err
 	}
 	tool := set.Lookup(name)
-	if ref, ok := c.chat.listedAs(name); ok && ref.pack == pack.ID {
-		listed := set.Lookup(ref.tool)
+	if ref, ok := c.chat.enabled.Listed(name); ok && ref.Pack == pack.ID {
+		listed := set.Lookup(ref.Tool)
 		if tool != nil && tool != listed {
 			return nil, toolerr.New(toolerr.CodeInvalidArguments, "Give the name of the one as it is declared, or of the other as it is listed.",
-				"%q is the declared name of one tool of pack %q and the listed name of another, %q", name, pack.ID, ref.tool)
+				"%q is the declared name of one tool of pack %q and the listed name of another, %q", name, pack.ID, ref.Tool)
 		}
 		tool = listed
 	}
 	if tool == nil {
-		meant := slices.DeleteFunc(s.toolsNamed(c.catalog, c.chat, name), func(ref toolRef) bool { return ref.pack != pack.ID })
+		meant := slices.DeleteFunc(s.resolver.Named(c.catalog, &c.chat.enabled, name), func(ref enabled.Ref) bool { return ref.Pack != pack.ID })
 		if len(meant) == 1 {
-			tool = set.Lookup(meant[0].tool)
+			tool = set.Lookup(meant[0].Tool)
 		}
 	}
 	if tool == nil {
 		e := toolerr.New(toolerr.CodeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
-		e.Near = nearTools(name, set)
+		e.Near = enabled.Near(name, set)
 		return nil, e
 	}
 	if tool.Command == nil {
 		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
 	}
-	if !s.isEnabled(c, pack.ID, tool.Name) {
+	if !s.resolver.IsOn(c.catalog, &c.chat.enabled, pack.ID, tool.Name) {
 		return nil, toolerr.New(toolerr.CodeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
 	}
 	return tool, nil

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -17,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -52,20 +50,6 @@ type enabledTool struct {
 type declaredTool struct {
 	Tool   string `json:"tool"`
 	Reason string `json:"reason"`
-}
-
-// An enabledPack is what a chat may call of one pack. A tool gets its listed name
-// when it is enabled and keeps it, so that a list never renames a tool while a client
-// uses it.
-type enabledPack struct {
-	tools map[string]*enabledName // :: declared name → its name in lists
-}
-
-// An enabledName is a tool's name in the lists of a chat. The tool keeps it while it
-// is disabled.
-type enabledName struct {
-	listed string
-	since  int // grows with each tool that is enabled; 0: disabled
 }
 
 func enableTool() *baseTool {
@@ -104,7 +88,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if len(named) > maxNamed {
 		return nil, toolerr.New(toolerr.CodeInvalidArguments, "Name fewer, or leave tools out for all.", "%d tools are named, and a pack has at most %d", len(named), maxNamed)
 	}
-	pack, err := s.pack(c, p.PackID)
+	pack, err := s.offer.Pack(c.catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +120,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how its tools are meant to be used.",
 			"pack %q only declares these tools; none has a command", pack.ID)
 	}
-	if err := s.roomFor(c, pack.ID, names); err != nil {
+	if err := s.resolver.RoomFor(c.catalog, &c.chat.enabled, pack.ID, names); err != nil {
 		return nil, err
 	}
 	return &action{
@@ -211,7 +195,7 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 		t := set.Lookup(name)
 		if t == nil {
 			e := toolerr.New(toolerr.CodeInvalidArguments, "Name tools as the pack declares them, or leave tools out for all.", "the pack has no tool %q", name)
-			e.Near = nearTools(name, set)
+			e.Near = enabled.Near(name, set)
 			return nil, e
 		}
 		if !slices.Contains(chosen, t) {
@@ -225,8 +209,8 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 // nothing and starts nothing.
 func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 	id := packID
-	if !c.chat.knowsTools(id) { // for a pack that was detached or has gone since, the id is enough
-		pack, err := s.pack(c, packID)
+	if !c.chat.enabled.Knows(id) { // for a pack that was detached or has gone since, the id is enough
+		pack, err := s.offer.Pack(c.catalog, packID)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +219,7 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 	return &action{
 		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
-			if c.chat.disable(id) {
+			if c.chat.enabled.Disable(id) {
 				c.chat.lists.TellTools(c.catalog)
 			}
 			return &enableResult{Tools: []enabledTool{}}, nil
@@ -243,146 +227,28 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 	}, nil
 }
 
-// disable takes all tools of a pack away, and reports whether there were any.
-func (c *chat) disable(packID string) (had bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p := c.enabled[packID]; p != nil {
-		for _, n := range p.tools {
-			had = had || n.since > 0
-			n.since = 0
-		}
-	}
-	return had
-}
-
-// inUse returns the enabled tools of a chat that exist now: those of attached packs
-// that still declare them, at most as many as clients can handle. If attaching a
-// pack, or repairing its file, brings back more, the tools that were enabled last
-// stay.
-func (s *Server) inUse(catalog *packs.Catalog, c *chat, offered func(*packs.Pack) *tools.Set) map[string]map[string]string {
-	type entry struct {
-		pack, tool, listed string
-		since              int
-	}
-	var all []entry
-	c.mu.Lock()
-	for id, p := range c.enabled {
-		for tool, n := range p.tools {
-			if n.since > 0 {
-				all = append(all, entry{id, tool, n.listed, n.since})
-			}
-		}
-	}
-	c.mu.Unlock()
-	slices.SortFunc(all, func(a, b entry) int { return b.since - a.since })
-	sets := make(map[string]*tools.Set)
-	out := make(map[string]map[string]string) // :: pack → declared name → listed name
-	room := s.limits.EnabledTools
-	for _, e := range all {
-		set, looked := sets[e.pack]
-		if !looked {
-			if pack, err := s.pack(&call{catalog: catalog}, e.pack); err == nil && pack.ID == e.pack {
-				set = offered(pack)
-			}
-			sets[e.pack] = set
-		}
-		if t := set.Lookup(e.tool); t == nil || t.Name != e.tool || t.Command == nil || room == 0 {
-			continue
-		}
-		room--
-		if out[e.pack] == nil {
-			out[e.pack] = make(map[string]string)
-		}
-		out[e.pack][e.tool] = e.listed
-	}
-	return out
-}
-
-// enabledNow is inUse for a call.
-func (s *Server) enabledNow(cl *call) map[string]map[string]string {
-	return s.inUse(cl.catalog, cl.chat, func(p *packs.Pack) *tools.Set {
-		set, _, err := s.files.Offered(p)
-		if err != nil {
-			return nil
-		}
-		return set
-	})
-}
-
-// roomFor makes sure that a chat does not get more tools than clients can handle.
-func (s *Server) roomFor(cl *call, packID string, names []string) error {
-	now := s.enabledNow(cl)
-	have, others := 0, []string{}
-	for id, names := range now {
-		have += len(names)
-		if id != packID {
-			others = append(others, fmt.Sprintf("%s (%d)", id, len(names)))
-		}
-	}
-	more := 0
-	for _, n := range names {
-		if now[packID][n] == "" {
-			more++
-		}
-	}
-	if have+more <= s.limits.EnabledTools {
-		return nil
-	}
-	var hint []string
-	if room := s.limits.EnabledTools - have; room > 0 {
-		hint = append(hint, fmt.Sprintf("Enable a part of them: pass tools with at most %d names.", room))
-	}
-	if len(others) > 0 {
-		slices.Sort(others)
-		hint = append(hint, "Disable those of a pack that you need no more, with tools: [], or ask the user to detach it: "+strings.Join(others, ", ")+".")
-	}
-	if len(hint) == 0 {
-		hint = append(hint, "Disable those of this pack first, with tools: [], and then enable the ones that you need.")
-	}
-	return toolerr.New(toolerr.CodeToolListTooLarge, strings.Join(hint, " "), "%d tools are enabled and %d more would pass the limit of %d", have, more, s.limits.EnabledTools)
-}
-
 // enable gives the chat the chosen tools, and tells its client if its list changes.
 func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
-	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
-	c := cl.chat
-	now := s.enabledNow(cl)[pack.ID]
 	skills := make(map[string]bool)
-	for _, t := range s.skillTools(cl.catalog, c) {
+	for _, t := range s.skillTools(cl.catalog, cl.chat) {
 		skills[toolname.Fold(t.name)] = true
 	}
-	taken := func(folded string) bool { return skills[folded] || c.taken(folded) }
-	c.mu.Lock()
-	changed := false
-	p := c.enabled[pack.ID]
-	if p == nil {
-		p = &enabledPack{tools: make(map[string]*enabledName)}
-	}
+	listed, changed := cl.chat.enabled.Enable(pack.ID, chosen, s.resolver.InUseNow(cl.catalog, &cl.chat.enabled)[pack.ID],
+		func(folded string) bool { return skills[folded] })
+	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	for _, t := range chosen {
 		if t.Command == nil {
 			out.NotExecutable = append(out.NotExecutable, declaredTool{Tool: t.Name, Reason: safetext.Line(t.DeclaredOnly)})
 			continue
 		}
-		n := p.tools[t.Name]
-		if n == nil {
-			n = &enabledName{listed: toolname.OfPack(pack.ID, t.Name, taken)}
-			// Put it in the map now: the next name must differ from this one.
-			p.tools[t.Name], c.enabled[pack.ID] = n, p
-		}
-		if now[t.Name] == "" {
-			c.enables++
-			n.since, changed = c.enables, true
-		}
 		out.Tools = append(out.Tools, enabledTool{
-			Name: n.listed, Tool: t.Name,
+			Name: listed[len(out.Tools)], Tool: t.Name,
 			Description: s.offer.DescribeLines(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
 			InputSchema: moreThanSignature(toolerr.ReadableSchema(t.PortableSchema())),
 		})
 	}
-	c.mu.Unlock()
 	if changed {
-		c.lists.TellTools(cl.catalog)
+		cl.chat.lists.TellTools(cl.catalog)
 	}
 	return out
 }
@@ -404,58 +270,4 @@ func moreThanSignature(schema json.RawMessage) json.RawMessage {
 		}
 	}
 	return nil
-}
-
-// taken reports whether a listed name is used in this chat. The caller holds
-// the lock.
-func (c *chat) taken(folded string) bool {
-	if strings.HasPrefix(folded, toolname.Prefix) {
-		return true // it looks like one of ours
-	}
-	for _, p := range c.enabled {
-		for _, n := range p.tools {
-			if toolname.Fold(n.listed) == folded {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// enabledNames returns the listed names of a pack's enabled tools, sorted.
-func (s *Server) enabledNames(cl *call, packID string) []string {
-	if !cl.chat.knowsTools(packID) {
-		return nil
-	}
-	return slices.Sorted(maps.Values(s.enabledNow(cl)[packID]))
-}
-
-// knowsTools reports whether tools of a pack were ever enabled in this chat.
-func (c *chat) knowsTools(packID string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.enabled[packID] != nil
-}
-
-// find returns the pack and the declared name of a listed tool.
-func (c *chat) find(listed string) (packID, tool string, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, p := range c.enabled {
-		for declared, n := range p.tools {
-			if n.listed == listed {
-				return id, declared, true
-			}
-		}
-	}
-	return "", "", false
-}
-
-// isEnabled reports whether a declared tool of a pack may be called.
-func (s *Server) isEnabled(cl *call, packID, tool string) bool {
-	cl.chat.mu.Lock()
-	p := cl.chat.enabled[packID]
-	on := p != nil && p.tools[tool] != nil && p.tools[tool].since > 0
-	cl.chat.mu.Unlock()
-	return on && s.enabledNow(cl)[packID][tool] != ""
 }

@@ -66,7 +66,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 			return nil, e
 		}
 	}
-	pack, err := s.pack(c, p.PackID)
+	pack, err := s.offer.Pack(c.catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !address.IsOffered(p) || s.offer.Hides(p) {
 			continue
 		}
-		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.knowsTools(p.ID) {
+		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.enabled.Knows(p.ID) {
 			continue
 		}
 		if query != "" && !names(p.ID+" "+p.Name) {
@@ -213,7 +213,7 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
 		PackID: p.ID, Name: safetext.Shorten(safetext.Line(p.Name), maxListLine), Description: s.offer.Describe(p.Description),
-		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.resolver.Names(c.catalog, &c.chat.enabled, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
 	from := s.offer.Origin(p)
@@ -286,37 +286,6 @@ func decodeCursor(cursor string) (after string, err error) {
 		return "", toolerr.New(toolerr.CodeInvalidArguments, "Leave the cursor out to begin again.", "the cursor is not one of this list")
 	}
 	return last, nil
-}
-
-// pack finds an attached pack for a call by its id, its name or its URI, or returns
-// an error that says what to do instead.
-func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
-	id = address.PackAt(c.catalog, id)
-	p, err := c.catalog.LookupAttached(id)
-	if err != nil {
-		// A caller that knows the id of a pack that is not attached is told about it,
-		// but such a pack is never suggested.
-		var other error
-		if p, other = c.catalog.Lookup(id); other != nil {
-			return nil, toolerr.NamingOnly(err, func(id string) bool {
-				near := c.catalog.ByID(id)
-				return near != nil && address.IsOffered(near) && !s.offer.Hides(near)
-			})
-		}
-	}
-	switch {
-	case !p.Valid:
-		e := toolerr.New(toolerr.CodeNotAttached, "Tell the user; the pack cannot be used until this is mended.", "pack %q is not valid", p.ID)
-		e.Problems, e.Folder = p.Problems, p.Folder()
-		return nil, e
-	case !p.Attached:
-		return nil, toolerr.New(toolerr.CodeNotAttached, fmt.Sprintf("Ask the user to attach it: packs-mcp attach %s", p.ID), "pack %q is not attached", p.ID)
-	case p.Frontmatter.DisableModelInvocation():
-		return nil, toolerr.New(toolerr.CodeNotAttached, "Only the user can call on it.", "pack %q asks not to be used by models on their own", p.ID)
-	case !p.Offered:
-		return nil, toolerr.New(toolerr.CodeNotAttached, "The pack is meant for another mode; the user can change it with mode: in the configuration.", "pack %q is not offered in this mode", p.ID)
-	}
-	return p, nil
 }
 
 func readOnly(title string) mcp.ToolAnnotation {

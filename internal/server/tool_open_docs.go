@@ -76,7 +76,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 
 // openDocs finds out what a call would open.
 func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*action, error) {
-	pack, err := s.pack(c, p.PackID)
+	pack, err := s.offer.Pack(c.catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 			return s.read(dir, &packfs.Tree{}, p)
 		}}, nil
 	}
-	pack, err := s.pack(c, p.PackID)
+	pack, err := s.offer.Pack(c.catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@
 package offer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
 // Options are what an [Offer] is made of.
@@ -104,6 +106,37 @@ func (o *Offer) IsForModels(p *packs.Pack) bool { return address.IsOffered(p) &&
 // Packs returns the packs that a model may know about, by id.
 func (o *Offer) Packs(catalog *packs.Catalog) []*packs.Pack {
 	return slices.DeleteFunc(ForModels(catalog), o.Hides)
+}
+
+// Pack finds an attached pack for a call by its id, its name or its URI, or returns
+// an error that says what to do instead.
+func (o *Offer) Pack(catalog *packs.Catalog, id string) (*packs.Pack, error) {
+	id = address.PackAt(catalog, id)
+	p, err := catalog.LookupAttached(id)
+	if err != nil {
+		// A caller that knows the id of a pack that is not attached is told about it,
+		// but such a pack is never suggested.
+		var other error
+		if p, other = catalog.Lookup(id); other != nil {
+			return nil, toolerr.NamingOnly(err, func(id string) bool {
+				near := catalog.ByID(id)
+				return near != nil && o.IsForModels(near)
+			})
+		}
+	}
+	switch {
+	case !p.Valid:
+		e := toolerr.New(toolerr.CodeNotAttached, "Tell the user; the pack cannot be used until this is mended.", "pack %q is not valid", p.ID)
+		e.Problems, e.Folder = p.Problems, p.Folder()
+		return nil, e
+	case !p.Attached:
+		return nil, toolerr.New(toolerr.CodeNotAttached, fmt.Sprintf("Ask the user to attach it: packs-mcp attach %s", p.ID), "pack %q is not attached", p.ID)
+	case p.Frontmatter.DisableModelInvocation():
+		return nil, toolerr.New(toolerr.CodeNotAttached, "Only the user can call on it.", "pack %q asks not to be used by models on their own", p.ID)
+	case !p.Offered:
+		return nil, toolerr.New(toolerr.CodeNotAttached, "The pack is meant for another mode; the user can change it with mode: in the configuration.", "pack %q is not offered in this mode", p.ID)
+	}
+	return p, nil
 }
 
 // Skills returns the packs of a Catalog that are skills, sorted by the URIs of their
