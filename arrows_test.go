@@ -18,10 +18,10 @@ import (
 // A new file belongs where most of what it uses comes after it.
 func serverOrder() []string {
 	return []string{
-		"doc", "reply", "host", "front", "complete", "directory_read", "looker", "skills", "resource_read", "cards",
+		"doc", "reply", "host", "front", "complete", "directory_read", "skills", "resource_read", "cards",
 		"resources", "skill_tools", "listing", "prompts", "front_request", "tool_exec", "tool_call", "tool_read_file", "tool_enable",
 		"tool_open_docs", "tool_list", "run", "run_changes", "ask", "answer", "refusals", "same", "secrets", "call", "traces",
-		"clients", "chat_views", "call_workspace", "chat", "server", "options",
+		"clients", "chat_views", "call_workspace", "server", "options",
 	}
 }
 

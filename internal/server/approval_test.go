@@ -330,12 +330,12 @@ func TestAttachedInAChat(t *testing.T) {
 	w.answer = decide("once")
 	w.initialize()
 	w.enable("triage")
-	other, err := w.srv.newChat(wire.Client{Transport: "other", Ends: "soon", Origin: gate.OriginClient})
+	other, err := w.srv.chats.Open(wire.Client{Transport: "other", Ends: "soon", Origin: gate.OriginClient})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rooms := w.srv.ChatViews(t.Context())
-	mine := slices.IndexFunc(rooms, func(r ChatView) bool { return r.Chat != other.id })
+	mine := slices.IndexFunc(rooms, func(r ChatView) bool { return r.Chat != other.ID() })
 	if len(rooms) != 2 || len(rooms[mine].Packs) != 1 || rooms[mine].Client != "test 1" {
 		t.Fatalf("Rooms() = %+v, want two chats, and the pack and the client of one", rooms)
 	}
@@ -353,7 +353,7 @@ func TestAttachedInAChat(t *testing.T) {
 	if got := w.noted(); !slices.Equal(got, everyList) || slices.Contains(w.listed(), "triage__greet") {
 		t.Errorf("notifications %q, want one for each list", got)
 	}
-	if p, err := w.srv.catalog(t.Context(), other).LookupAttached("triage"); err != nil {
+	if p, err := other.Catalog(t.Context()).LookupAttached("triage"); err != nil {
 		t.Errorf("in the other chat the pack is %v, %v, want it attached", p, err)
 	}
 	if err := w.srv.SetAttached(t.Context(), chat, "triage", true); err != nil {
@@ -396,10 +396,10 @@ func TestDetachEndsGrants(t *testing.T) {
 func TestArtifacts(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
-	chat := w.srv.everyChat()[0]
+	chat := w.srv.chats.All()[0]
 	secret := filepath.Join(t.TempDir(), "secret.txt")
 	for path, data := range map[string]string{
-		secret: "secret", filepath.Join(chat.workspaces.First().Dir, "report.md"): "# Report\n", filepath.Join(chat.workspaces.First().Dir, "sub", "a.bin"): "\x00\x01",
+		secret: "secret", filepath.Join(chat.Workspaces.First().Dir, "report.md"): "# Report\n", filepath.Join(chat.Workspaces.First().Dir, "sub", "a.bin"): "\x00\x01",
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -408,8 +408,8 @@ func TestArtifacts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	linked := os.Symlink(secret, filepath.Join(chat.workspaces.First().Dir, "link.txt")) == nil
-	hard := os.Link(secret, filepath.Join(chat.workspaces.First().Dir, "hard.txt")) == nil
+	linked := os.Symlink(secret, filepath.Join(chat.Workspaces.First().Dir, "link.txt")) == nil
+	hard := os.Link(secret, filepath.Join(chat.Workspaces.First().Dir, "hard.txt")) == nil
 	var names []string
 	for _, f := range w.srv.ChatViews(t.Context())[0].Artifacts {
 		names = append(names, f.Path)
@@ -421,7 +421,7 @@ func TestArtifacts(t *testing.T) {
 	if want := []string{"report.md", "sub/a.bin"}; !slices.Equal(names, want) {
 		t.Errorf("artifacts = %q, want %q", names, want)
 	}
-	f, about, err := w.srv.OpenArtifact(chat.id, "report.md")
+	f, about, err := w.srv.OpenArtifact(chat.ID(), "report.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +437,7 @@ func TestArtifacts(t *testing.T) {
 		bad = append(bad, "hard.txt")
 	}
 	for _, name := range bad {
-		if f, _, err := w.srv.OpenArtifact(chat.id, name); err == nil {
+		if f, _, err := w.srv.OpenArtifact(chat.ID(), name); err == nil {
 			f.Close()
 			t.Errorf("OpenArtifact(%q) gives a file", name)
 		}
@@ -454,7 +454,7 @@ func TestPackCannotAllowItself(t *testing.T) {
 	w.answer = decide("deny")
 	w.initialize()
 	for _, name := range []string{"config.yaml", "rules.yaml", "grants.json"} {
-		if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].workspaces.First().Dir, name), []byte(allow), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.srv.chats.All()[0].Workspaces.First().Dir, name), []byte(allow), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

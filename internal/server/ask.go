@@ -11,6 +11,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -112,7 +113,7 @@ func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, er
 
 // tell sends progress to a client that asked for it.
 func (s *Server) tell(ctx context.Context, c *call, message string) {
-	_, sess, ok := chatOf(ctx)
+	_, sess, ok := chats.Of(ctx)
 	if !ok || c.meta == nil || c.meta.ProgressToken == nil {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolresult"
@@ -50,7 +51,7 @@ type baseTool struct {
 type call struct {
 	id      string // for the logs
 	tool    *baseTool
-	chat    *chat
+	chat    *chats.Chat
 	caller  gate.Caller
 	catalog *packs.Catalog // the catalog that this call keeps
 	args    *callargs.Arguments
@@ -166,28 +167,9 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 		return nil, question, err
 	}
 	if out, err = act.perform(ctx, permit); err == nil {
-		c.note = c.chat.sinceOpened(act.request.Pack, c.opens)
+		c.note = c.chat.SinceOpened(act.request.Pack, c.opens)
 	}
 	return out, nil, err
-}
-
-// sinceOpened says, once, that a pack has changed since the model saw its document.
-// opens reports whether the model sees the document now.
-func (c *chat) sinceOpened(pack gate.Pack, opens bool) (note string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was, known := c.opened[pack.ID]
-	if !opens && (!known || was == pack.Digest) {
-		return ""
-	}
-	if c.opened == nil {
-		c.opened = make(map[string]string)
-	}
-	c.opened[pack.ID] = pack.Digest
-	if opens {
-		return ""
-	}
-	return fmt.Sprintf("Pack %s changed since you opened it. Open it again before you rely on its documents.", pack.ID)
 }
 
 // prepare finds out what a call would do with the packs as they are. It refreshes the
@@ -204,7 +186,7 @@ func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
 	}
 	if folder != "" {
 		s.lookAt(ctx, folder)
-		c.catalog = s.catalog(ctx, c.chat)
+		c.catalog = c.chat.Catalog(ctx)
 		act, err = s.prepareNow(ctx, c)
 		if replaced != nil && errors.Is(err, packs.ErrNotFound) {
 			return act, replaced // what took its place is not a pack
@@ -280,7 +262,7 @@ func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*actio
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	c.catalog = s.catalog(ctx, c.chat)
+	c.catalog = c.chat.Catalog(ctx)
 	// Pass a call that was cancelled meanwhile to the gate too, which denies and
 	// records it.
 	act, err := s.prepare(context.WithoutCancel(ctx), c)
@@ -324,14 +306,14 @@ func (s *Server) refuse(c *call, answer *gate.Answer) error {
 }
 
 func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *callargs.Arguments, meta *mcp.Meta) (*call, error) {
-	ch, sess, ok := chatOf(ctx)
+	ch, sess, ok := chats.Of(ctx)
 	if !ok {
 		return nil, errors.New("a call came without a session of ours")
 	}
-	catalog := ch.lists.CatchUp(ctx)
+	catalog := ch.Lists.CatchUp(ctx)
 	caller := s.caller(ctx, id, ch, sess)
 	caller.Wait = patience(sess.GetClientInfo().Name, meta != nil && meta.ProgressToken != nil)
-	s.named(ch, caller.Client)
+	ch.SetClient(caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: meta,
@@ -344,12 +326,12 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *c
 }
 
 // caller returns who makes a call of a chat.
-func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Session) gate.Caller {
+func (s *Server) caller(ctx context.Context, id string, ch *chats.Chat, sess *wire.Session) gate.Caller {
 	info := sess.GetClientInfo()
 	modern := mcpserver.IsModernRequest(ctx)
 	return gate.Caller{
-		Chat: ch.id, ChatEnd: ch.ends, Call: id,
-		Client: s.clientName(info.Name, info.Version), Person: ch.person, Groups: wire.Groups(ctx), Origin: ch.origin,
+		Chat: ch.ID(), ChatEnd: ch.Ends, Call: id,
+		Client: s.clientName(info.Name, info.Version), Person: ch.Person, Groups: wire.Groups(ctx), Origin: ch.Origin,
 		CanAsk: sess.CanAsk() && (modern || sess.TakesQuestions()), Cards: sess.ShowsCards(), Carries: modern,
 	}
 }

@@ -15,7 +15,7 @@ const workspaceKey = "packs-mcp/workspace"
 // currentWorkspace returns the workspace that the call is about.
 func (c *call) currentWorkspace() *workspace.Workspace {
 	if c.workspace == nil {
-		return c.chat.workspaces.First()
+		return c.chat.Workspaces.First()
 	}
 	return c.workspace
 }
@@ -26,7 +26,7 @@ func (c *call) inWorkspace(handle string) error {
 	if handle == "" {
 		return nil
 	}
-	if c.workspace = c.chat.workspaces.Named(handle); c.workspace != nil {
+	if c.workspace = c.chat.Workspaces.Named(handle); c.workspace != nil {
 		return nil
 	}
 	return toolerr.New(toolerr.CodeNotFound, "Leave workspace out, or pass one that a run of this chat returned.", "there is no such workspace in this chat")
@@ -39,7 +39,7 @@ func (c *call) runsIn(handle string) (err error) {
 		return c.inWorkspace(handle)
 	}
 	if c.workspace == nil { // otherwise the call was prepared before
-		c.workspace, err = c.chat.workspaces.Keep(c.digest())
+		c.workspace, err = c.chat.Workspaces.Keep(c.digest())
 	}
 	return err
 }

@@ -286,9 +286,9 @@ func TestProgressEveryLane(t *testing.T) {
 			l.tokenZero() + `}}`)
 		l.w.made("pid")
 		l.progress("the program has been running")
-		for _, c := range l.w.srv.everyChat() {
-			if _, err := os.Stat(filepath.Join(c.workspaces.First().Dir, "pid")); err == nil {
-				if err := os.WriteFile(filepath.Join(c.workspaces.First().Dir, "go"), nil, 0o600); err != nil {
+		for _, c := range l.w.srv.chats.All() {
+			if _, err := os.Stat(filepath.Join(c.Workspaces.First().Dir, "pid")); err == nil {
+				if err := os.WriteFile(filepath.Join(c.Workspaces.First().Dir, "go"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -35,7 +36,7 @@ func appsSettings() map[string]any {
 // cardMeta returns the metadata of an elicitation: which card shows it, and the facts
 // for the card. It is nil for a client that shows its own form.
 func cardMeta(ctx context.Context, q *gate.Question) *mcp.Meta {
-	if _, sess, ok := chatOf(ctx); !ok || !sess.RendersForms() {
+	if _, sess, ok := chats.Of(ctx); !ok || !sess.RendersForms() {
 		return nil
 	}
 	return mcp.NewMetaFromMap(map[string]any{
@@ -48,7 +49,7 @@ func cardMeta(ctx context.Context, q *gate.Question) *mcp.Meta {
 
 // formChannel returns how a client shows a question, for the log.
 func formChannel(ctx context.Context) string {
-	if _, sess, ok := chatOf(ctx); ok && sess.RendersForms() {
+	if _, sess, ok := chats.Of(ctx); ok && sess.RendersForms() {
 		return queue.ChannelCard
 	}
 	return queue.ChannelElicitation
@@ -73,7 +74,7 @@ func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata
 
 // showsCards reports whether the client of a request has the tools for cards.
 func (s *Server) showsCards(ctx context.Context) bool {
-	ch, sess, ok := chatOf(ctx)
+	ch, sess, ok := chats.Of(ctx)
 	return ok && s.opts.Cards && s.opts.Gate.ShowsInChat(s.caller(ctx, "", ch, sess))
 }
 

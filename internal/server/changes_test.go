@@ -15,7 +15,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -212,9 +211,9 @@ func TestChangesAreForOneChat(t *testing.T) {
 	}
 	// Nothing is sent before the client says that it is initialized, and then it is
 	// sent once.
-	for _, chat := range a.srv.everyChat() {
+	for _, chat := range a.srv.chats.All() {
 		for _, id := range []string{"triage", "notes"} {
-			if err := a.srv.SetAttached(t.Context(), chat.id, id, false); err != nil {
+			if err := a.srv.SetAttached(t.Context(), chat.ID(), id, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -255,31 +254,27 @@ func (l *countedLibrary) Catalog(ctx context.Context) *packs.Catalog {
 	return l.Library.Catalog(ctx)
 }
 
-// A look at the packs reads the disk: there is one for all chats in a round, and one
-// for all resources of a chat.
+// A look at the packs reads the disk: there is one for all chats in a round.
 func TestOneLookAtThePacks(t *testing.T) {
-	w := newWorld(t, triage)
-	lib := &countedLibrary{Library: w.lib}
-	w.srv.opts.Library = lib
-	var all []*chat
-	for range 5 {
-		c, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
+	lib := new(countedLibrary)
+	w := newWorld(t, triage, func(s *setup) {
+		s.library = func(l Library) Library {
+			lib.Library = l
+			return lib
+		}
+	})
+	const many = 5
+	for range many {
+		c, err := w.srv.chats.Open(wire.Client{Transport: "test", Origin: gate.OriginClient})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		all = append(all, c)
 	}
+	lib.asked.Store(0)
 	w.srv.Refresh(t.Context())
-	if n := lib.asked.Swap(0); n != 1 {
-		t.Errorf("the packs were looked at %d times for %d chats, want once", n, len(all))
-	}
-	look := w.srv.looker(all[0], w.srv.catalog(t.Context(), all[0]))
-	for _, path := range []string{"SKILL.md", "docs/steps.md", "gone"} {
-		_, _ = look(address.URI{Scheme: address.SchemeSkill, Path: "triage/" + path})
-	}
 	if n := lib.asked.Load(); n != 1 {
-		t.Errorf("the packs were looked at %d times for three resources, want once", n)
+		t.Errorf("the packs were looked at %d times for %d chats, want once", n, many)
 	}
 }
 
@@ -360,7 +355,7 @@ func TestResourceUpdated(t *testing.T) {
 	}
 	w.put("triage/docs/steps.md", "Step two, which is longer.\n", 0o644)
 	updated(steps)
-	if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].workspaces.First().Dir, "made.txt"), []byte("made anew"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.srv.chats.All()[0].Workspaces.First().Dir, "made.txt"), []byte("made anew"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	updated(made)

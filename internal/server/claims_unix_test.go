@@ -17,7 +17,7 @@ func TestBoundRunsAreAlone(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = decide("chat")
 	w.initialize()
-	script := filepath.Join(w.srv.everyChat()[0].workspaces.First().Dir, "r.sh")
+	script := filepath.Join(w.srv.chats.All()[0].Workspaces.First().Dir, "r.sh")
 	old := time.Now().Add(-time.Hour)
 	if err := os.WriteFile(script, []byte("echo good\n"), 0o600); err != nil {
 		t.Fatal(err)

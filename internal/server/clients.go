@@ -9,6 +9,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 )
 
 // patience returns how long a client is known to wait for a call; 0: not known.
@@ -42,7 +44,7 @@ func onceFor(ctx context.Context, result *mcp.CallToolResult) *mcp.CallToolResul
 	if result == nil || !result.IsError {
 		return result
 	}
-	_, sess, ok := chatOf(ctx)
+	_, sess, ok := chats.Of(ctx)
 	if !ok {
 		return result
 	}

@@ -94,7 +94,7 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 	skill := p.Ref.URI == templateSkill
 	switch {
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "workspace":
-		for _, sp := range r.chat.workspaces.All() {
+		for _, sp := range r.chat.Workspaces.All() {
 			values = append(values, sp.Handle)
 		}
 		return values, true
@@ -102,9 +102,9 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 		if !s.offer.MayReadWorkspaces() {
 			return nil, true
 		}
-		sp := r.chat.workspaces.First()
+		sp := r.chat.Workspaces.First()
 		if h := p.Context.Arguments["workspace"]; h != "" {
-			if sp = r.chat.workspaces.Named(h); sp == nil {
+			if sp = r.chat.Workspaces.Named(h); sp == nil {
 				return nil, true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -15,16 +16,16 @@ func (l *told) Tell(n wire.Note) { (*l)(n) }
 
 // hearing starts a chat that has seen the packs as they are, and calls hear with each
 // change that the chat is told about.
-func hearing(t *testing.T, w *world, hear func(wire.Note)) *chat {
+func hearing(t *testing.T, w *world, hear func(wire.Note)) *chats.Chat {
 	t.Helper()
-	c, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
+	c, err := w.srv.chats.Open(wire.Client{Transport: "test", Origin: gate.OriginClient})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.lists.Saw(w.srv.catalog(t.Context(), c))
+	c.Lists.Saw(c.Catalog(t.Context()))
 	l := told(hear)
-	c.lists.Listen(&l)
+	c.Lists.Listen(&l)
 	return c
 }
 

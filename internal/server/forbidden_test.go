@@ -113,7 +113,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 				}
 			}
 			// A detached pack is offered for attaching, unless that is forbidden.
-			if err := w.srv.SetAttached(t.Context(), w.srv.everyChat()[0].id, id, false); err != nil {
+			if err := w.srv.SetAttached(t.Context(), w.srv.chats.All()[0].ID(), id, false); err != nil {
 				t.Fatal(err)
 			}
 			has("completion of attach", choose("attach"), tc.attach)
@@ -167,7 +167,7 @@ func TestWorkspacesLeaveOutWhatIsForbidden(t *testing.T) {
 			w := newWorld(t, triage, func(s *setup) { s.gate.Rules = []rules.Rule{rule} })
 			w.initialize()
 			want := name == "no rule about it"
-			sp := w.srv.everyChat()[0].workspaces.First()
+			sp := w.srv.chats.All()[0].Workspaces.First()
 			if err := os.WriteFile(filepath.Join(sp.Dir, "notes.txt"), []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
 			}

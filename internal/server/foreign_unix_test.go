@@ -81,7 +81,7 @@ func TestForeignPrograms(t *testing.T) {
 		if !attached {
 			code = "not_attached"
 		}
-		ws := w.srv.everyChat()[0].workspaces.First().Dir
+		ws := w.srv.chats.All()[0].Workspaces.First().Dir
 		for about, args := range map[string]map[string]any{
 			"its path":                     {"command": evil},
 			"a path with ..":               {"command": filepath.Join(root, "triage") + "/../evil/s.sh"},

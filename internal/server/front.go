@@ -10,6 +10,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -51,7 +52,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	if answer == nil && !answerable(m.Method) || m.ID == nil {
 		return nil, false
 	}
-	ch, sess, known := chatOf(ctx)
+	ch, sess, known := chats.Of(ctx)
 	if !known {
 		return nil, false
 	}
@@ -83,8 +84,8 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 		sess.SetClientCapabilities(*info.ClientCapabilities)
 	}
 	ctx = mcpserver.WithRequestProtocolInfo(ctx, info)
-	r := &frontRequest{method: m.Method, params: m.Params.Raw(), modern: info.Modern, chat: ch, catalog: s.catalog(ctx, ch)}
-	ch.lists.Saw(r.catalog)
+	r := &frontRequest{method: m.Method, params: m.Params.Raw(), modern: info.Modern, chat: ch, catalog: ch.Catalog(ctx)}
+	ch.Lists.Saw(r.catalog)
 	result, err := answer(s, ctx, r)
 	if err != nil {
 		return toolerr.Reply(m.ID, s.refusal(m.Method, err)), true

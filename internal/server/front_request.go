@@ -8,6 +8,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -20,7 +21,7 @@ type frontRequest struct {
 	method  string
 	params  json.RawMessage
 	modern  bool // of 2026-07-28 or later
-	chat    *chat
+	chat    *chats.Chat
 	catalog *packs.Catalog // as it was at first; a call that the gate decides about looks again
 }
 

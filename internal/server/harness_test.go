@@ -90,6 +90,9 @@ type setup struct {
 	store  *attach.Store // nil: no person attaches anything
 	server Options
 	gate   gate.Options
+	// library returns what the server asks for packs in place of the library; nil: the
+	// library.
+	library func(Library) Library
 	// decider returns what the server asks in place of the gate; nil: the gate.
 	decider func(Decider) Decider
 }
@@ -139,6 +142,9 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	if s.server.Library == nil {
 		s.server.Library = w.lib
 	}
+	if s.library != nil {
+		s.server.Library = s.library(s.server.Library)
+	}
 	if s.server.Gate, err = gate.New(s.gate); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +159,7 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 }
 
 // space is the folder of the workspace of the world's only chat.
-func (w *world) space() string { return w.srv.everyChat()[0].workspaces.First().Dir }
+func (w *world) space() string { return w.srv.chats.All()[0].Workspaces.First().Dir }
 
 // confined makes programs run at a level, and skips the test if this machine does not
 // have it.

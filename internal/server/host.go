@@ -14,9 +14,9 @@ var _ wire.Host = (*Server)(nil)
 
 // Open begins a chat for a client.
 func (s *Server) Open(of wire.Client) (wire.Chat, error) {
-	c, err := s.newChat(of)
+	c, err := s.chats.Open(of)
 	if err != nil {
-		return nil, err // a nil interface, not a nil *chat in one
+		return nil, err // a nil interface, not a nil *chats.Chat in one
 	}
 	return c, nil
 }

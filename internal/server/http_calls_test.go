@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
@@ -51,7 +52,7 @@ func TestHTTPProgress(t *testing.T) {
 				let = true
 			}
 		}
-		if err := os.WriteFile(filepath.Join(w.chatOf("ada").workspaces.First().Dir, "go"), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.chatOf("ada").Workspaces.First().Dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for {
@@ -107,9 +108,9 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 }
 
 // chatOf returns the only chat of a person.
-func (w *world) chatOf(person string) *chat {
+func (w *world) chatOf(person string) *chats.Chat {
 	w.t.Helper()
-	all := slices.DeleteFunc(w.srv.everyChat(), func(c *chat) bool { return c.person != person })
+	all := slices.DeleteFunc(w.srv.chats.All(), func(c *chats.Chat) bool { return c.Person != person })
 	if len(all) != 1 {
 		w.t.Fatalf("%q has %d chats, want one", person, len(all))
 	}

@@ -63,14 +63,14 @@ func TestHTTPResources(t *testing.T) {
 			}
 			hers, other = ada.Open("GET", "/mcp", nil), grace.Open("GET", "/mcp", nil)
 		}
-		for _, c := range w.srv.everyChat() {
-			if c.workspaces.First().Handle == ran["workspace"] {
+		for _, c := range w.srv.chats.All() {
+			if c.Workspaces.First().Handle == ran["workspace"] {
 				// Replace it at once: a half-written file would be another change.
 				other := filepath.Join(t.TempDir(), "made.txt")
 				if err := os.WriteFile(other, []byte("made anew"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.Rename(other, filepath.Join(c.workspaces.First().Dir, "made.txt")); err != nil {
+				if err := os.Rename(other, filepath.Join(c.Workspaces.First().Dir, "made.txt")); err != nil {
 					t.Fatal(err)
 				}
 			}

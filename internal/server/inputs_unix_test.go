@@ -14,7 +14,7 @@ func TestChangedScriptAsksAgain(t *testing.T) {
 	w := newWorld(t, triage, func(s *setup) { s.gate.Grants = new(kept) })
 	w.answer = decide("always")
 	w.initialize()
-	script := filepath.Join(w.srv.everyChat()[0].workspaces.First().Dir, "r.sh")
+	script := filepath.Join(w.srv.chats.All()[0].Workspaces.First().Dir, "r.sh")
 	run := func(text string) int {
 		if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

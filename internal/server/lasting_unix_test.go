@@ -85,7 +85,7 @@ func TestLastingAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ws := w.srv.everyChat()[0].workspaces.First().Dir
+			ws := w.srv.chats.All()[0].Workspaces.First().Dir
 			at := func(path string) string { return filled(path, ws, out) }
 			for _, name := range []string{"WS/r.sh", "OUT/r.sh"} {
 				if err := os.WriteFile(at(name), []byte("true\n"), 0o600); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -61,11 +62,11 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 		return all
 	}
 	cards, always := s.forCards(all)
-	c, _, ok := chatOf(ctx)
+	c, _, ok := chats.Of(ctx)
 	if !ok {
-		return s.fill(always, s.catalog(ctx, nil), nil)
+		return s.fill(always, s.opts.Library.Catalog(ctx), nil)
 	}
-	out := c.lists.GiveTools(ctx, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(always, catalog, c) })
+	out := c.Lists.GiveTools(ctx, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(always, catalog, c) })
 	if s.showsCards(ctx) {
 		// follow does not compare these: they never change, and each request says
 		// again whether its client gets them.
@@ -88,7 +89,7 @@ func (s *Server) forCards(all []mcp.Tool) (cards, always []mcp.Tool) {
 }
 
 // tools returns all tools of a chat under a Catalog.
-func (s *Server) tools(catalog *packs.Catalog, c *chat) []mcp.Tool {
+func (s *Server) tools(catalog *packs.Catalog, c *chats.Chat) []mcp.Tool {
 	all := make([]mcp.Tool, 0, len(s.base))
 	for _, name := range slices.Sorted(maps.Keys(s.base)) {
 		if t := s.base[name]; !t.cards {
@@ -99,7 +100,7 @@ func (s *Server) tools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 }
 
 // fill gives the base tools their descriptions, and adds the chat's own tools.
-func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.Tool {
+func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chats.Chat) []mcp.Tool {
 	out := make([]mcp.Tool, 0, len(base))
 	once := s.files.Once() // a list that has a pack's tools does not say that it has none
 	for _, t := range base {
@@ -119,9 +120,9 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 
 // packTools returns the tools of a chat's enabled packs, by name. A pack that was
 // detached, or whose tools are not valid now, has none until it is back.
-func (s *Server) packTools(catalog *packs.Catalog, once *toolfiles.Once, c *chat) []mcp.Tool {
+func (s *Server) packTools(catalog *packs.Catalog, once *toolfiles.Once, c *chats.Chat) []mcp.Tool {
 	var out []mcp.Tool
-	for id, names := range s.resolver.InUse(catalog, &c.enabled, once.Offered) {
+	for id, names := range s.resolver.InUse(catalog, &c.Enabled, once.Offered) {
 		pack := catalog.ByID(id)
 		if pack == nil {
 			continue
@@ -211,11 +212,11 @@ func (r renamed) in(args *callargs.Arguments) *callargs.Arguments {
 func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	req.Params.Arguments = nil // the same arguments decoded; a waiting call would hold both
 	name := req.Params.Name
-	c, _, ok := chatOf(ctx)
+	c, _, ok := chats.Of(ctx)
 	if !ok {
 		return
 	}
-	ref, listed := c.enabled.Listed(name)
+	ref, listed := c.Enabled.Listed(name)
 	spoken := name
 	if !listed {
 		if plain := s.baseNamed(name); plain != "" {
@@ -227,7 +228,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			return
 		}
 		spoken = s.exposed(toolname.Call) // the other name is not listed
-		switch found := s.resolver.Named(s.catalog(ctx, c), &c.enabled, name); len(found) {
+		switch found := s.resolver.Named(c.Catalog(ctx), &c.Enabled, name); len(found) {
 		case 0:
 			for rest, certain := range toolname.WithoutPrefix(name) {
 				if certain && s.asSkill(ctx, c, rest, req) {
@@ -274,7 +275,7 @@ func (s *Server) guess(ctx context.Context, name string) (packID, tool string, o
 	if !ok || tool == "" {
 		return "", "", false
 	}
-	p, err := s.catalogOf(ctx).Lookup(prefix)
+	p, err := s.chats.Catalog(ctx).Lookup(prefix)
 	if err != nil {
 		return "", "", false
 	}

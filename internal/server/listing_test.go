@@ -319,7 +319,7 @@ func TestListIsOfOneLook(t *testing.T) {
 	w.answer = decide("chat")
 	w.initialize()
 	w.enable("triage")
-	c := w.srv.everyChat()[0]
+	c := w.srv.chats.All()[0]
 	base := w.srv.base[toolname.List]
 	described := base.description
 	base.description = func(s *Server, catalog *packs.Catalog, once *toolfiles.Once) string {
@@ -329,7 +329,7 @@ func TestListIsOfOneLook(t *testing.T) {
 		}
 		return text
 	}
-	for _, tool := range w.srv.tools(w.srv.catalog(t.Context(), c), c) {
+	for _, tool := range w.srv.tools(c.Catalog(t.Context()), c) {
 		if tool.Name == "triage__greet" {
 			return
 		}

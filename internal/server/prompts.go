@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
@@ -37,7 +38,7 @@ func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMe
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(r.chat.lists.GiveCatalog(ctx)), offer.Entry.String)
+	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(r.chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 		}
 	}
 	spans.From(ctx).Prompt(p.Name)
-	if _, sess, ok := chatOf(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
+	if _, sess, ok := chats.Of(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
 		return s.template(r.catalog, p.Name), nil
 	}
 	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, func(c *call) { c.caller.Act = true })
@@ -223,7 +224,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 		}
 	}
 	return &action{request: req, perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
-		if err := s.SetAttached(ctx, c.chat.id, pack.ID, on); err != nil {
+		if err := s.SetAttached(ctx, c.chat.ID(), pack.ID, on); err != nil {
 			return nil, err
 		}
 		if !on {

@@ -278,7 +278,7 @@ func TestComplete(t *testing.T) {
 	change(t, store, func(set *attach.Set) { set.Detach("review", time.Now()) })
 	w := newWorld(t, prompted+strings.ReplaceAll(shelf, "-- hidden/", "-- unseen/"), func(s *setup) { s.store = store })
 	w.initialize()
-	handle := w.srv.everyChat()[0].workspaces.First().Handle
+	handle := w.srv.chats.All()[0].Workspaces.First().Handle
 	prompt := func(name string) map[string]any { return map[string]any{"type": "ref/prompt", "name": name} }
 	resource := func(uri string) map[string]any { return map[string]any{"type": "ref/resource", "uri": uri} }
 	for _, c := range []struct {

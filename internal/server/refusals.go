@@ -8,6 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -27,7 +28,7 @@ func (s *Server) refused(by gate.Caller, method string, args *callargs.Arguments
 
 // refusedEarly is refused for a request that has not become a call.
 func (s *Server) refusedEarly(ctx context.Context, method string, args *callargs.Arguments, err error) {
-	if ch, sess, ok := chatOf(ctx); ok {
+	if ch, sess, ok := chats.Of(ctx); ok {
 		s.refused(s.caller(ctx, wire.NewReference(), ch, sess), method, args, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -57,7 +58,7 @@ func (s *Server) library(ctx context.Context, m wire.Message) (reply mcp.JSONRPC
 	if reply, ok := s.front(ctx, m); ok {
 		return reply
 	}
-	if ch, _, known := chatOf(ctx); known && m.ID != nil && m.Method == string(mcp.MethodSubscriptionsListen) {
+	if ch, _, known := chats.Of(ctx); known && m.ID != nil && m.Method == string(mcp.MethodSubscriptionsListen) {
 		leave, ok := ch.ListenPlace()
 		if !ok {
 			return mcp.NewJSONRPCError(mcp.NewRequestId(m.ID), wire.CodeBusy, "too many streams for news are open; end some of them first", nil)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -62,7 +62,7 @@ func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.Result
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("resources", p.Cursor, s.offer.Documents(r.chat.lists.GiveCatalog(ctx)), offer.Entry.String)
+	page, next, err := pages.Of("resources", p.Cursor, s.offer.Documents(r.chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ type found struct {
 // links.
 func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, error) {
 	if u.Scheme == address.SchemeWorkspace {
-		handle, inside, ok := cutHandle(u.Path)
+		handle, inside, ok := chats.CutHandle(u.Path)
 		if !ok || c.inWorkspace(handle) != nil {
 			return nil, address.ErrNoResource
 		}
@@ -140,13 +140,6 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 		}
 	}
 	return nil, address.ErrNoResource
-}
-
-// cutHandle splits the path of a workspace's URI into the handle and the path inside,
-// "." for the top.
-func cutHandle(at string) (handle, inside string, ok bool) {
-	handle, inside, _ = strings.Cut(at, "/")
-	return handle, path.Clean(inside), handle != ""
 }
 
 // holds reports whether a folder of a tree contains a file.

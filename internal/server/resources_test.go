@@ -438,20 +438,20 @@ func TestHostileURIs(t *testing.T) {
 	change(t, w.store, func(set *attach.Set) { set.Detach("loner", time.Now()) })
 	w.answer = decide("deny")
 	w.initialize()
-	c := w.srv.everyChat()[0]
-	if err := os.Symlink(filepath.Join(w.root, "secret.txt"), filepath.Join(c.workspaces.First().Dir, "link.txt")); err != nil {
+	c := w.srv.chats.All()[0]
+	if err := os.Symlink(filepath.Join(w.root, "secret.txt"), filepath.Join(c.Workspaces.First().Dir, "link.txt")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(c.workspaces.First().Dir, "made.txt"), []byte("made"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(c.Workspaces.First().Dir, "made.txt"), []byte("made"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, uri := range servertest.HostileURIs(c.workspaces.First().Handle) {
+	for _, uri := range servertest.HostileURIs(c.Workspaces.First().Handle) {
 		params := map[string]any{"uri": uri}
 		if code, _ := w.refused(false, "resources/read", params); code != -32002 {
 			t.Errorf("resources/read %.80q: %d, want -32002", uri, code)
 		}
 		for _, method := range []string{"resources/read", "resources/directory/read", "skills/get"} {
-			if uri == "workspace://"+c.workspaces.First().Handle || method != "resources/read" && strings.HasSuffix(uri, "acme/refunds") {
+			if uri == "workspace://"+c.Workspaces.First().Handle || method != "resources/read" && strings.HasSuffix(uri, "acme/refunds") {
 				continue
 			}
 			if code, _ := w.refused(true, method, params); code != -32602 {

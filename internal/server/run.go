@@ -45,10 +45,10 @@ func (r *run) action(req gate.Request) *action {
 		if err := r.confirm(ctx, permit); err != nil {
 			return nil, err
 		}
-		if err := r.call.chat.workspaces.CheckQuota(r.call.currentWorkspace(), r.server.limits.Run.Workspace); err != nil {
+		if err := r.call.chat.Workspaces.CheckQuota(r.call.currentWorkspace(), r.server.limits.Run.Workspace); err != nil {
 			return nil, errors.Join(err, permit.Withhold("the workspaces of the chat hold as much as they may", "Call again when there is room."))
 		}
-		done, ok := r.call.chat.workspaces.Begin(r.call.currentWorkspace())
+		done, ok := r.call.chat.Workspaces.Begin(r.call.currentWorkspace())
 		if !ok {
 			return nil, changed(permit, r.pack.ID)
 		}
@@ -76,14 +76,14 @@ func (r *run) action(req gate.Request) *action {
 // envelope turns the run's result into what the model gets.
 func (r *run) envelope(id string, result *sandbox.Result, limits sandbox.Limits) *envelope.Envelope {
 	of := envelope.Run{Output: r.output, Allows: r.allows, Secrets: r.secrets, Workspace: r.call.currentWorkspace()}
-	of.Local = r.call.chat.origin == gate.OriginClient || r.call.chat.origin == gate.OriginMachine
+	of.Local = r.call.chat.Origin == gate.OriginClient || r.call.chat.Origin == gate.OriginMachine
 	return of.Envelope(id, result, limits)
 }
 
 // place waits until the run may go on: until its chat has a free place, and until no
 // other run can change what this run's answer is bound to, or the reverse.
 func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err error) {
-	leave, err := r.call.chat.takeRun(ctx)
+	leave, err := r.call.chat.TakeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err
 // the runner compares the program, its interpreters and the folders.
 func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 	s, c := r.server, r.call
-	if r.waited || !permit.Copies() || s.claims.Count() != c.ended || s.catalog(ctx, c.chat) != c.catalog {
+	if r.waited || !permit.Copies() || s.claims.Count() != c.ended || c.chat.Catalog(ctx) != c.catalog {
 		return r.again(ctx, permit)
 	}
 	if !r.plan.Unchanged(permit.ByGrant()) {
@@ -119,7 +119,7 @@ func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 // again prepares the call once more and makes sure that it still is what was allowed:
 // a pack may have been detached, or a folder replaced.
 func (r *run) again(ctx context.Context, permit *gate.Permit) error {
-	r.call.catalog = r.server.catalog(ctx, r.call.chat)
+	r.call.catalog = r.call.chat.Catalog(ctx)
 	now, err := r.server.prepareNow(ctx, r.call)
 	if err != nil || !permit.Covers(now.request) {
 		return changed(permit, r.pack.ID)

@@ -28,7 +28,7 @@ func (s *Server) sameAs(ctx context.Context, c *call, p *packs.Pack, permit *gat
 // isStillAttached reports whether a pack of the call's Catalog is still attached as
 // it was.
 func (s *Server) isStillAttached(ctx context.Context, c *call, p *packs.Pack) bool {
-	catalog := s.catalog(ctx, c.chat)
+	catalog := c.chat.Catalog(ctx)
 	if catalog == c.catalog {
 		return true
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -20,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/finder"
@@ -29,6 +29,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
 // A Server serves MCP clients. Make one with [New]; it is safe for concurrent
@@ -42,7 +43,6 @@ type Server struct {
 	given   *given.Giver
 	files   *toolfiles.Files
 	planner *plan.Planner
-	pace    *subscriptions.Pace
 	tokens  *redact.Secrets
 	secrets *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
 	// progress is how often a client that asked for progress is told what its call
@@ -55,12 +55,7 @@ type Server struct {
 	offer    *offer.Offer
 	resolver *enabled.Resolver // of names of tools
 	skills   *skills.Skills
-	shared   *lists.Shared // of chats
-
-	mu      sync.Mutex
-	chats   []*chat        // the chats that have not ended
-	shown   *packs.Catalog // the Catalog that Changes last reported
-	changed chan struct{}  // closed when chats, or the packs of one, change; nil: nobody waits for it
+	chats    *chats.Chats
 }
 
 // New returns a server without any chats.
@@ -98,15 +93,10 @@ func New(o Options) (*Server, error) {
 		secrets:  secrets,
 		progress: progressEvery,
 		info:     implementation(o.Version),
-		pace:     subscriptions.NewPace(cmp.Or(o.lookEvery, subscriptions.Every)),
 	}
 
 	s.offer = offer.New(offer.Options{Forbids: o.Gate.Forbids, Exposed: s.exposed, Origin: o.Origin, Description: limits.Description})
 	s.resolver = enabled.NewResolver(enabled.Options{Offer: s.offer, Tools: s.files, Most: limits.EnabledTools})
-	s.shared = lists.NewShared(lists.Options{
-		Tools:  func(catalog *packs.Catalog) []mcp.Tool { return s.tools(catalog, nil) },
-		Differ: s.offer.ListsDiffer,
-	})
 	s.finder = finder.New(o.Library.Catalog, s.files)
 	digests := new(packfs.DigestCache)
 	s.given = given.New(given.Options{
@@ -118,13 +108,23 @@ func New(o Options) (*Server, error) {
 		KeepsOut: s.given.KeepsOut,
 	})
 
+	s.chats = chats.New(chats.Options{
+		Library: o.Library, Gate: o.Gate, Workspaces: workspace.Place{Each: o.Workspaces, Shared: o.Workspace}, Runs: limits.Runs,
+		Offer: s.offer, KeepsOut: s.given.KeepsOut, Pace: subscriptions.NewPace(cmp.Or(o.lookEvery, subscriptions.Every)),
+		Lists: lists.NewShared(lists.Options{
+			Tools:  func(catalog *packs.Catalog) []mcp.Tool { return s.tools(catalog, nil) },
+			Differ: s.offer.ListsDiffer,
+		}),
+		Tools: s.tools, Other: s.files.Forget,
+	})
+
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
-		r.Instructions = s.offer.Instructions(s.catalogOf(ctx), s.files.Once())
+		r.Instructions = s.offer.Instructions(s.chats.Catalog(ctx), s.files.Once())
 		r.ServerInfo.Icons = icons()
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
-		r.Instructions = s.offer.Instructions(s.catalogOf(ctx), s.files.Once())
+		r.Instructions = s.offer.Instructions(s.chats.Catalog(ctx), s.files.Once())
 		info := s.info
 		info.Icons = icons()
 		r.EnsureResultMeta().SetServerInfo(info)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -36,7 +37,7 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 	counted := new(countedGate)
 	w := newWorld(t, triage+shelf, counted.count)
 	heard := make(map[int][]string) // :: chat → what it was told since the last check
-	start := func(i int) *chat {
+	start := func(i int) *chats.Chat {
 		return hearing(t, w, func(n wire.Note) { heard[i] = append(heard[i], n.Method) })
 	}
 	texts := 0
@@ -61,8 +62,8 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 		clear(heard)
 		return cost
 	}
-	differ := func(c *chat) { // gives the chat something of its own
-		if err := w.srv.SetAttached(t.Context(), c.id, "notes", false); err != nil {
+	differ := func(c *chats.Chat) { // gives the chat something of its own
+		if err := w.srv.SetAttached(t.Context(), c.ID(), "notes", false); err != nil {
 			t.Fatal(err)
 		}
 		clear(heard)

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -28,13 +29,13 @@ type skillTool struct {
 // skillTools returns the skills of a chat, by the ids of the packs. There are none
 // unless the configuration exposes skills. A skill whose name is already that of a
 // tool of the chat, or of an earlier pack, gets a hash.
-func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
+func (s *Server) skillTools(catalog *packs.Catalog, c *chats.Chat) []skillTool {
 	if !s.opts.Skills {
 		return nil
 	}
 	used := make(map[string]bool)
 	taken := func(folded string) bool {
-		return used[folded] || strings.HasPrefix(folded, toolname.Prefix) || c != nil && c.enabled.Taken(folded)
+		return used[folded] || strings.HasPrefix(folded, toolname.Prefix) || c != nil && c.Enabled.Taken(folded)
 	}
 	listed, _ := s.offer.OwnTools(catalog, s.limits.EnabledTools)
 	all := make([]skillTool, 0, len(listed))
@@ -60,8 +61,8 @@ func (s *Server) listedSkill(t skillTool) mcp.Tool {
 
 // asSkill turns a call of a pack's own tool into a call of open_docs. It reports
 // false, and changes nothing, if no pack has a tool of this name.
-func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.CallToolRequest) bool {
-	all := s.skillTools(s.catalog(ctx, c), c)
+func (s *Server) asSkill(ctx context.Context, c *chats.Chat, name string, req *mcp.CallToolRequest) bool {
+	all := s.skillTools(c.Catalog(ctx), c)
 	i := slices.IndexFunc(all, func(t skillTool) bool { return t.name == name })
 	if i < 0 {
 		return false

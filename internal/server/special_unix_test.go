@@ -122,7 +122,7 @@ func TestSpecialResources(t *testing.T) {
 	w := newWorld(t, filesPack)
 	w.answer = decide("chat")
 	w.initialize()
-	c := w.srv.everyChat()[0]
+	c := w.srv.chats.All()[0]
 	secret := filepath.Join(w.root, "secret.txt")
 	must := func(err error) {
 		t.Helper()
@@ -132,7 +132,7 @@ func TestSpecialResources(t *testing.T) {
 	}
 	must(os.WriteFile(secret, []byte("outside"), 0o644))
 	var uris []string
-	for _, at := range []struct{ dir, uri string }{{filepath.Join(w.root, "files"), "skill://files"}, {c.workspaces.First().Dir, "workspace://" + c.workspaces.First().Handle}} {
+	for _, at := range []struct{ dir, uri string }{{filepath.Join(w.root, "files"), "skill://files"}, {c.Workspaces.First().Dir, "workspace://" + c.Workspaces.First().Handle}} {
 		must(unix.Mkfifo(filepath.Join(at.dir, "fifo"), 0o644))
 		must(os.Symlink(secret, filepath.Join(at.dir, "out")))
 		must(os.Symlink("fifo", filepath.Join(at.dir, "tofifo")))
@@ -142,9 +142,9 @@ func TestSpecialResources(t *testing.T) {
 			uris = append(uris, at.uri+"/"+name)
 		}
 	}
-	must(os.Link(secret, filepath.Join(c.workspaces.First().Dir, "hard"))) // in a folder that programs write to
-	uris = append(uris, "workspace://"+c.workspaces.First().Handle+"/hard")
-	must(os.WriteFile(filepath.Join(c.workspaces.First().Dir, "\x1b[2J\u202e.txt"), []byte("odd"), 0o644))
+	must(os.Link(secret, filepath.Join(c.Workspaces.First().Dir, "hard"))) // in a folder that programs write to
+	uris = append(uris, "workspace://"+c.Workspaces.First().Handle+"/hard")
+	must(os.WriteFile(filepath.Join(c.Workspaces.First().Dir, "\x1b[2J\u202e.txt"), []byte("odd"), 0o644))
 	for _, uri := range uris {
 		for _, method := range []string{"resources/read", "resources/subscribe"} {
 			if code, _ := w.refused(false, method, map[string]any{"uri": uri}); code != -32002 {
@@ -156,7 +156,7 @@ func TestSpecialResources(t *testing.T) {
 		}
 	}
 	for uri, want := range map[string][]string{
-		"workspace://" + c.workspaces.First().Handle: {`\x1b[2J\u202e.txt`, "hard"},
+		"workspace://" + c.Workspaces.First().Handle: {`\x1b[2J\u202e.txt`, "hard"},
 	} {
 		children, _ := w.all("resources/directory/read", "resources", map[string]any{"uri": uri})
 		if got := field(children, "name"); strings.Join(got, " ") != strings.Join(want, " ") {

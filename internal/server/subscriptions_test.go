@@ -112,7 +112,7 @@ func TestSubscriptionsOfAChat(t *testing.T) {
 func TestFullIsSeenFirst(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
-	c := w.srv.everyChat()[0]
+	c := w.srv.chats.All()[0]
 	for i := range maxWatched {
 		c.AddSubscriber(fmt.Sprint(i))
 	}

@@ -49,7 +49,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	if p.PackID == "" {
-		ref, err := enabled.One(p.Tool, s.resolver.Named(c.catalog, &c.chat.enabled, p.Tool))
+		ref, err := enabled.One(p.Tool, s.resolver.Named(c.catalog, &c.chat.Enabled, p.Tool))
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 		return nil, err
 	}
 	tool := set.Lookup(name)
-	if ref, ok := c.chat.enabled.Listed(name); ok && ref.Pack == pack.ID {
+	if ref, ok := c.chat.Enabled.Listed(name); ok && ref.Pack == pack.ID {
 		listed := set.Lookup(ref.Tool)
 		if tool != nil && tool != listed {
 			return nil, toolerr.New(toolerr.CodeInvalidArguments, "Give the name of the one as it is declared, or of the other as it is listed.",
@@ -111,7 +111,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 		tool = listed
 	}
 	if tool == nil {
-		meant := slices.DeleteFunc(s.resolver.Named(c.catalog, &c.chat.enabled, name), func(ref enabled.Ref) bool { return ref.Pack != pack.ID })
+		meant := slices.DeleteFunc(s.resolver.Named(c.catalog, &c.chat.Enabled, name), func(ref enabled.Ref) bool { return ref.Pack != pack.ID })
 		if len(meant) == 1 {
 			tool = set.Lookup(meant[0].Tool)
 		}
@@ -124,7 +124,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	if tool.Command == nil {
 		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
 	}
-	if !s.resolver.IsOn(c.catalog, &c.chat.enabled, pack.ID, tool.Name) {
+	if !s.resolver.IsOn(c.catalog, &c.chat.Enabled, pack.ID, tool.Name) {
 		return nil, toolerr.New(toolerr.CodeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
 	}
 	return tool, nil

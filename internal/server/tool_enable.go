@@ -120,7 +120,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how its tools are meant to be used.",
 			"pack %q only declares these tools; none has a command", pack.ID)
 	}
-	if err := s.resolver.RoomFor(c.catalog, &c.chat.enabled, pack.ID, names); err != nil {
+	if err := s.resolver.RoomFor(c.catalog, &c.chat.Enabled, pack.ID, names); err != nil {
 		return nil, err
 	}
 	return &action{
@@ -209,7 +209,7 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 // nothing and starts nothing.
 func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 	id := packID
-	if !c.chat.enabled.Knows(id) { // for a pack that was detached or has gone since, the id is enough
+	if !c.chat.Enabled.Knows(id) { // for a pack that was detached or has gone since, the id is enough
 		pack, err := s.offer.Pack(c.catalog, packID)
 		if err != nil {
 			return nil, err
@@ -219,8 +219,8 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 	return &action{
 		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
-			if c.chat.enabled.Disable(id) {
-				c.chat.lists.TellTools(c.catalog)
+			if c.chat.Enabled.Disable(id) {
+				c.chat.Lists.TellTools(c.catalog)
 			}
 			return &enableResult{Tools: []enabledTool{}}, nil
 		},
@@ -233,7 +233,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	for _, t := range s.skillTools(cl.catalog, cl.chat) {
 		skills[toolname.Fold(t.name)] = true
 	}
-	listed, changed := cl.chat.enabled.Enable(pack.ID, chosen, s.resolver.InUseNow(cl.catalog, &cl.chat.enabled)[pack.ID],
+	listed, changed := cl.chat.Enabled.Enable(pack.ID, chosen, s.resolver.InUseNow(cl.catalog, &cl.chat.Enabled)[pack.ID],
 		func(folded string) bool { return skills[folded] })
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	for _, t := range chosen {
@@ -248,7 +248,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		})
 	}
 	if changed {
-		cl.chat.lists.TellTools(cl.catalog)
+		cl.chat.Lists.TellTools(cl.catalog)
 	}
 	return out
 }

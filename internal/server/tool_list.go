@@ -198,7 +198,7 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !address.IsOffered(p) || s.offer.Hides(p) {
 			continue
 		}
-		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.enabled.Knows(p.ID) {
+		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.Enabled.Knows(p.ID) {
 			continue
 		}
 		if query != "" && !names(p.ID+" "+p.Name) {
@@ -213,7 +213,7 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
 		PackID: p.ID, Name: safetext.Shorten(safetext.Line(p.Name), maxListLine), Description: s.offer.Describe(p.Description),
-		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.resolver.Names(c.catalog, &c.chat.enabled, p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.resolver.Names(c.catalog, &c.chat.Enabled, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
 	from := s.offer.Origin(p)

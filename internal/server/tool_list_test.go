@@ -135,7 +135,7 @@ func TestListQuery(t *testing.T) {
 	}
 	query("needle", "far")
 	query("thread", "flat")
-	chat := w.srv.everyChat()[0].id
+	chat := w.srv.chats.All()[0].ID()
 	if err := w.srv.SetAttached(t.Context(), chat, "needle07", true); err != nil {
 		t.Fatal(err)
 	}

@@ -463,7 +463,7 @@ func TestNoSpansCostNothing(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
 	header := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}
-	ch, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
+	ch, err := w.srv.chats.Open(wire.Client{Transport: "test", Origin: gate.OriginClient})
 	if err != nil {
 		t.Fatal(err)
 	}

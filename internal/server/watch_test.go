@@ -268,7 +268,7 @@ cat "${0%/*}/word.txt"
 	eachWatcher(t, tree, func(t *testing.T, f *follower) {
 		f.answer = decide("once")
 		f.initialize()
-		work := f.srv.everyChat()[0].workspaces.First().Dir
+		work := f.srv.chats.All()[0].Workspaces.First().Dir
 		ctx, let := t.Context(), make(chan error, 1)
 		go func() {
 			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

@@ -167,8 +167,8 @@ func (w *world) made(name string) (text string) {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for {
-		for _, c := range w.srv.everyChat() {
-			if data, err := os.ReadFile(filepath.Join(c.workspaces.First().Dir, name)); err == nil && len(data) > 0 {
+		for _, c := range w.srv.chats.All() {
+			if data, err := os.ReadFile(filepath.Join(c.Workspaces.First().Dir, name)); err == nil && len(data) > 0 {
 				return strings.TrimSpace(string(data))
 			}
 		}

@@ -157,7 +157,7 @@ func TestWorkspaceHandles(t *testing.T) {
 func TestNewWorkspaceOfACall(t *testing.T) {
 	w := newWorld(t, notes)
 	w.initialize()
-	ch := w.srv.everyChat()[0]
+	ch := w.srv.chats.All()[0]
 	in := func(args string) *workspace.Workspace {
 		t.Helper()
 		c := &call{chat: ch, tool: callTool(), args: callargs.Read(json.RawMessage(args))}
@@ -178,7 +178,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	if err := c.runsIn(workspace.New); err != nil {
 		t.Fatal(err)
 	}
-	done, ok := ch.workspaces.Begin(c.currentWorkspace())
+	done, ok := ch.Workspaces.Begin(c.currentWorkspace())
 	if !ok {
 		t.Fatal("the program cannot have its workspace")
 	}
@@ -186,7 +186,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 		t.Error("a workspace is given twice as a new one")
 	}
 	done()
-	if ch.workspaces.Named(a.Handle) != a {
+	if ch.Workspaces.Named(a.Handle) != a {
 		t.Error("the handle is not known after the run")
 	}
 }
@@ -206,14 +206,14 @@ func TestWorkspacesShareTheLimit(t *testing.T) {
 		n++ // makes this call different
 		return map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": fmt.Sprint(n)}, "workspace": handle}
 	}
-	ch := w.srv.everyChat()[0]
+	ch := w.srv.chats.All()[0]
 	for _, size := range []int{400, 400, 300} {
-		sp := ch.workspaces.Named(w.ok("capability_packs_call_tool", in(workspace.New))["workspace"].(string))
+		sp := ch.Workspaces.Named(w.ok("capability_packs_call_tool", in(workspace.New))["workspace"].(string))
 		if err := os.WriteFile(filepath.Join(sp.Dir, "big"), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	held := ch.workspaces.All()[1].Handle
+	held := ch.Workspaces.All()[1].Handle
 	for _, handle := range []string{workspace.New, held} {
 		w.answer = decide("once")
 		w.fails(toolerr.CodeWorkspaceLimit, "capability_packs_call_tool", in(handle))

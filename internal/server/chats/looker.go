@@ -1,19 +1,22 @@
-package server
+package chats
 
 import (
+	"path"
+	"strings"
+
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
 )
 
-// looker returns the function that looks at the files of resources, under the chat's
-// Catalog.
-func (s *Server) looker(c *chat, catalog *packs.Catalog) subscriptions.Looker {
+// looker returns the function that looks at the files of resources, under a Catalog
+// of the chat.
+func (a *Chats) looker(c *Chat, catalog *packs.Catalog) subscriptions.Looker {
 	return func(u address.URI) (subscriptions.Look, error) {
 		if u.Scheme == address.SchemeWorkspace {
-			handle, inside, ok := cutHandle(u.Path)
-			sp := c.workspaces.Named(handle)
-			if !ok || sp == nil || !s.offer.MayReadWorkspaces() {
+			handle, inside, ok := CutHandle(u.Path)
+			sp := c.Workspaces.Named(handle)
+			if !ok || sp == nil || !a.opts.Offer.MayReadWorkspaces() {
 				return subscriptions.Look{}, address.ErrNoResource
 			}
 			dir, err := sp.Open()
@@ -28,7 +31,7 @@ func (s *Server) looker(c *chat, catalog *packs.Catalog) subscriptions.Looker {
 			if err != nil {
 				continue
 			}
-			if s.given.KeepsOut(at.Pack) != nil || !s.offer.MayGive(at) {
+			if a.opts.KeepsOut(at.Pack) != nil || !a.opts.Offer.MayGive(at) {
 				dir.Close()
 				continue
 			}
@@ -40,4 +43,11 @@ func (s *Server) looker(c *chat, catalog *packs.Catalog) subscriptions.Looker {
 		}
 		return subscriptions.Look{}, address.ErrNoResource
 	}
+}
+
+// CutHandle splits the path of a workspace's URI into the handle and the path inside,
+// "." for the top.
+func CutHandle(at string) (handle, inside string, ok bool) {
+	handle, inside, _ = strings.Cut(at, "/")
+	return handle, path.Clean(inside), handle != ""
 }
