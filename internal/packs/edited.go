@@ -104,7 +104,7 @@ func findEdited(c *Catalog, memos []*memo.Memo, dir string) (e edited, ok bool) 
 // look scans the directory of the pack old again. before is the memo of its root.
 func (e *edited) look(ctx context.Context, opts *Options, before *memo.Memo, old *Pack) (*memo.Memo, *Pack, bool) {
 	root := &opts.Roots[e.memo]
-	if len(root.Entry)+len(root.Docs) > 0 || root.Inside != "" || !old.Valid || old.Loose || old.ShadowedBy != "" || old.Origin.Root != root.Dir {
+	if len(root.Entry)+len(root.Docs) > 0 || root.Inside != "" || root.Memory != nil || !old.Valid || old.Loose || old.ShadowedBy != "" || old.Origin.Root != root.Dir {
 		return nil, nil, false
 	}
 	if dir, err := filepath.EvalSymlinks(root.Dir); err != nil || dir != before.Dir {
@@ -115,7 +115,7 @@ func (e *edited) look(ctx context.Context, opts *Options, before *memo.Memo, old
 		clock = time.Now
 	}
 	s := &scanner{
-		ctx: ctx, root: root, origin: old.Origin, bounds: opts.bounds.withDefaults(), whole: true, clock: clock, touched: map[string]bool{old.Dir: true},
+		ctx: ctx, root: root, origin: old.Origin, files: root.files(), bounds: opts.bounds.withDefaults(), whole: true, clock: clock, touched: map[string]bool{old.Dir: true},
 		dir: before.Dir, stamps: memo.NewStamper(before.Dir, clock()), old: before, names: make(map[string]string),
 	}
 	top := &visit{s: s, place: place{at: ".", actual: "."}, full: before.Dir}

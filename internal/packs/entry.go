@@ -108,7 +108,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 	if v.quiet {
 		v.now.State = v.old.State
 	} else {
-		f := memo.NewFingerprint(s.stamps)
+		f := memo.NewFingerprint(s.stamps, s.files)
 		if v.seen != nil && v.seenName == entry {
 			f.AddInfo(v.seen)
 		} else {

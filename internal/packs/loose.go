@@ -59,12 +59,12 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 			return
 		}
 		// A pack's digest covers a file, but not a link to one.
-		target, err := filepath.EvalSymlinks(file)
+		target, err := s.files.EvalSymlinks(file)
 		if err != nil {
 			s.note(err)
 			return // leads nowhere, or in circles
 		}
-		if !inside(target, s.dir) {
+		if rel, err := filepath.Rel(s.dir, target); err != nil || !filepath.IsLocal(rel) {
 			s.reportDir(v.place.below(e.Name, v.path(e.Name)), CodeLinkOutside, "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
 			return
 		}
@@ -104,7 +104,7 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 		return
 	}
 	p.Problems = slices.Clone(d.Problems)
-	f := memo.NewFingerprint(s.stamps)
+	f := memo.NewFingerprint(s.stamps, s.files)
 	f.Add(file)
 	p.state = f.Value()
 	if !d.Doc.IsZero() {

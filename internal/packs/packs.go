@@ -98,6 +98,9 @@ type Root struct {
 	// directory, in one called "tools", and below one called "tools.d" are.
 	Tools bool
 
+	// Memory has the packs instead of the disk; Dir is its path. It is for [Scan] only.
+	Memory *packfs.Memory
+
 	// Inside is a directory that must contain Dir, symlinks resolved; otherwise
 	// the root is skipped. A cloned project must not choose what is read outside
 	// of it. Empty means no such bound.
@@ -189,6 +192,7 @@ type Origin struct {
 	Source string // see [Root]
 
 	docs   map[string][]string // see [Root]
+	memory *packfs.Memory      // see [Root]
 	limits Limits
 }
 
@@ -227,7 +231,12 @@ func (p *Pack) OpenDir() (*packfs.Dir, error) {
 }
 
 func (p *Pack) openDir() (*packfs.Dir, error) {
-	if p.Loose {
+	switch inMemory := p.Origin != nil && p.memory != nil; {
+	case inMemory && p.Loose:
+		return p.memory.OpenFile(p.Dir)
+	case inMemory:
+		return p.memory.Open(p.Dir)
+	case p.Loose:
 		return packfs.OpenFile(p.Dir)
 	}
 	return packfs.OpenWhich(p.Dir, p.folder)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -45,11 +44,11 @@ func rescan(ctx context.Context, opts Options, before []*memo.Memo, touched map[
 	memos := make([]*memo.Memo, len(opts.Roots))
 	for i := range opts.Roots {
 		root := &opts.Roots[i]
-		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: newSeen(), touched: touched}
+		s := &scanner{ctx: ctx, root: root, files: root.files(), bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: newSeen(), touched: touched}
 		if opts.Patient {
 			s.bounds = s.bounds.patient()
 		}
-		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits}
+		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, memory: root.Memory, limits: opts.Limits}
 		if before != nil {
 			s.before = before[i]
 		}
@@ -80,6 +79,7 @@ type scanner struct {
 	old       *memo.Memo      // before, if it is for dir; otherwise an empty one
 	touched   map[string]bool // see rescan
 	dir       string          // the root's directory, absolute, symlinks resolved
+	files     files           // where all of it is
 	stamps    memo.Stamper
 	dirs      int
 	reads     int      // directories and documents that were opened
@@ -168,7 +168,7 @@ func (s *scanner) reportDir(p place, code, message, hint string) {
 func (s *scanner) scan() error {
 	dir, err := filepath.Abs(s.root.Dir)
 	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
+		dir, err = s.files.EvalSymlinks(dir)
 	}
 	if err != nil {
 		s.missing(err)
@@ -179,14 +179,16 @@ func (s *scanner) scan() error {
 		s.report(diag.Warning, CodeLinkOutside, s.root.Dir, fmt.Sprintf("the folder leads out of %q, and is not looked at", s.root.Inside), "name the folder it leads to yourself, if you want its packs")
 		return s.ctx.Err()
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if info, err := s.files.Stat(dir); err != nil || !info.IsDir() {
 		if err == nil {
 			err = packfs.ErrNotDir
 		}
 		s.missing(err)
 		return s.ctx.Err()
 	}
-	s.stamps = memo.NewStamper(dir, s.clock())
+	if s.root.Memory == nil {
+		s.stamps = memo.NewStamper(dir, s.clock())
+	}
 	s.names = make(map[string]string)
 	top := &visit{s: s, place: place{at: ".", actual: "."}, full: dir}
 	defer top.close()
@@ -370,12 +372,12 @@ func (s *scanner) below(v *visit, p place) error {
 // follow walks the directory to which a link leads, if it is inside the root and was
 // not walked before.
 func (s *scanner) follow(top *visit, l place) error {
-	target, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
+	target, err := s.files.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
 	if err != nil {
 		s.note(err)
 		return nil // leads nowhere, or in circles
 	}
-	if info, err := os.Stat(target); err != nil || !info.IsDir() {
+	if info, err := s.files.Stat(target); err != nil || !info.IsDir() {
 		s.note(err)
 		return nil
 	}

@@ -118,10 +118,11 @@ func TestDiscovery(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.root.Dir = writeTree(t, tt.tree)
-			got := describe(scan(t, Options{Roots: []Root{tt.root}}), tt.root.Dir)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			found := scan(t, Options{Roots: []Root{tt.root}})
+			if diff := cmp.Diff(tt.want, describe(found, tt.root.Dir)); diff != "" {
 				t.Errorf("Scan (-want +got):\n%s", diff)
 			}
+			sameInMemory(t, tt.root, found)
 		})
 	}
 }
@@ -174,9 +175,11 @@ func TestIdentity(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := writeTree(t, tt.tree)
-			if diff := cmp.Diff(tt.want, describe(scan(t, Options{Roots: []Root{{Dir: dir}}}), dir)); diff != "" {
+			found := scan(t, Options{Roots: []Root{{Dir: dir}}})
+			if diff := cmp.Diff(tt.want, describe(found, dir)); diff != "" {
 				t.Errorf("Scan (-want +got):\n%s", diff)
 			}
+			sameInMemory(t, Root{Dir: dir}, found)
 		})
 	}
 }

@@ -74,7 +74,7 @@ func (v *visit) open() (*packfs.Dir, error) {
 	}
 	var err error
 	if v.up == nil {
-		v.dir, err = packfs.Open(v.full)
+		v.dir, err = v.s.files.Open(v.full)
 		return v.dir, err
 	}
 	above, err := v.up.open()
@@ -107,7 +107,7 @@ func (v *visit) look() error {
 		v.quiet = !v.loud && !old.Always && !v.s.wasTouched(v.full)
 		same := v.quiet
 		if !same && !old.Stamp.IsZero() {
-			info, err := os.Lstat(v.full)
+			info, err := v.s.files.Lstat(v.full)
 			same = err == nil && info.IsDir() && v.s.stamps.Same(old.Stamp, info)
 		}
 		if same {
@@ -159,12 +159,12 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (memo.
 	for range 3 {
 		var info os.FileInfo
 		if d, info = parse(dir); info == nil || !plain {
-			if _, err := os.Lstat(v.path(name)); plain && errors.Is(err, fs.ErrNotExist) {
+			if _, err := v.s.files.Lstat(v.path(name)); plain && errors.Is(err, fs.ErrNotExist) {
 				v.vanished = true
 			}
 			break
 		}
-		after, err := os.Lstat(v.path(name))
+		after, err := v.s.files.Lstat(v.path(name))
 		if err == nil && packfs.StampOf(after) == packfs.StampOf(info) {
 			if !isUnread(d.Problems) {
 				d.Stamp = v.s.stamps.Of(info)
@@ -192,7 +192,7 @@ func (v *visit) unchanged(name string, old *memo.Record) bool {
 	if old.Stamp.IsZero() {
 		return false
 	}
-	info, err := os.Lstat(v.path(name))
+	info, err := v.s.files.Lstat(v.path(name))
 	if err != nil || !info.Mode().IsRegular() || !v.s.stamps.Same(old.Stamp, info) {
 		return false
 	}
@@ -213,7 +213,7 @@ func (v *visit) toolFiles() []string {
 		known := v.old.Tools
 		if v.quiet {
 			v.now.Tools = known
-		} else if info, err := os.Lstat(v.path("tools")); err == nil && info.IsDir() && v.s.stamps.Same(known.Stamp, info) {
+		} else if info, err := v.s.files.Lstat(v.path("tools")); err == nil && info.IsDir() && v.s.stamps.Same(known.Stamp, info) {
 			v.now.Tools = known
 		}
 	}

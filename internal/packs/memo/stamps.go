@@ -46,26 +46,34 @@ func (st Stamper) Same(stamp packfs.Stamp, info fs.FileInfo) bool {
 
 // A Fingerprint identifies the state of some files.
 type Fingerprint struct {
+	files  Files
 	sum    uint64
 	st     Stamper
 	doubt  bool // a file changes too fast for its stamp
 	Linked bool // a file is a link, so it can change unnoticed
 }
 
-// NewFingerprint returns the fingerprint of no files. st says which stamps it relies on.
-func NewFingerprint(st Stamper) Fingerprint { return Fingerprint{st: st} }
+// Files say what is at a path, as [os.Lstat] and [os.Stat] do.
+type Files interface {
+	Lstat(path string) (fs.FileInfo, error)
+	Stat(path string) (fs.FileInfo, error)
+}
+
+// NewFingerprint returns the fingerprint of none of some files. st says which stamps it
+// relies on.
+func NewFingerprint(st Stamper, files Files) Fingerprint { return Fingerprint{st: st, files: files} }
 
 // Add adds the file at path as it is now. A missing file counts too. If it is a link,
 // its target is added as well.
 func (f *Fingerprint) Add(path string) {
-	info, err := os.Lstat(path)
+	info, err := f.files.Lstat(path)
 	if err != nil {
 		info = nil
 	}
 	f.AddInfo(info)
 	if info != nil && info.Mode()&fs.ModeSymlink != 0 {
 		f.Linked = true
-		if info, err = os.Stat(path); err != nil {
+		if info, err = f.files.Stat(path); err != nil {
 			info = nil
 		}
 		f.AddInfo(info)

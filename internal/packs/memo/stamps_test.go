@@ -1,6 +1,7 @@
 package memo
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,7 +51,7 @@ func TestFingerprintInDoubt(t *testing.T) {
 		t.Helper()
 		var got [2]uint64
 		for i := range got {
-			f := NewFingerprint(NewStamper(dir, now.Add(time.Duration(i))))
+			f := NewFingerprint(NewStamper(dir, now.Add(time.Duration(i))), onDisk{})
 			f.Add(filepath.Join(dir, "tools.json"))
 			got[i] = f.Value()
 		}
@@ -63,6 +64,11 @@ func TestFingerprintInDoubt(t *testing.T) {
 		t.Error("two looks at a file that is settled differ")
 	}
 }
+
+type onDisk struct{}
+
+func (onDisk) Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
+func (onDisk) Stat(path string) (fs.FileInfo, error)  { return os.Stat(path) }
 
 // later is by how much these tests look at files later, so that what was just written
 // counts as settled.

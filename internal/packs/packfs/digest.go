@@ -245,12 +245,15 @@ func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
 			w.cache.buffers.Put(&b)
 		}()
 	}
-	var err error
+	root, err := d.disk()
+	if err != nil {
+		return nil, err
+	}
 	if d.only == "" {
-		err = w.dir(d.root, to, "", 0)
+		err = w.dir(root, to, "", 0)
 	} else {
 		// Without its one file, nothing is left of it.
-		if err = w.entry(d.root, to, "", d.only, 0); err == nil && len(w.tree.Denied) > 0 {
+		if err = w.entry(root, to, "", d.only, 0); err == nil && len(w.tree.Denied) > 0 {
 			err = &PathError{d.only, w.tree.Denied[0].Reason}
 		}
 	}

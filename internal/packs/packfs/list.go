@@ -45,21 +45,25 @@ func (d *Dir) List(name string) (entries []Entry, truncated bool, err error) {
 	if err := d.hides(clean); err != nil {
 		return nil, false, &PathError{name, err}
 	}
+	root, err := d.disk()
+	if err != nil {
+		return nil, false, err
+	}
 	local := filepath.FromSlash(clean)
-	info, err := d.root.Stat(local)
+	info, err := root.Stat(local)
 	if err != nil {
 		return nil, false, &PathError{name, reason(err)}
 	}
 	if !info.IsDir() {
 		return nil, false, &PathError{name, ErrNotDir}
 	}
-	names, truncated, err := d.names(local)
+	names, truncated, err := d.names(root, local)
 	if err != nil {
 		return nil, false, &PathError{name, reason(err)}
 	}
 	for _, n := range names {
 		// Not DirEntry.Info, which may look the name up by path.
-		info, err := d.root.Lstat(filepath.Join(local, n))
+		info, err := root.Lstat(filepath.Join(local, n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // gone since
 		}
@@ -77,11 +81,11 @@ func (d *Dir) List(name string) (entries []Entry, truncated bool, err error) {
 
 // names returns the first MaxEntries names in the directory, holding no more
 // than a few times as many in memory.
-func (d *Dir) names(local string) (names []string, truncated bool, err error) {
+func (d *Dir) names(root *os.Root, local string) (names []string, truncated bool, err error) {
 	if d.only != "" {
 		return []string{d.only}, false, nil
 	}
-	f, err := d.root.OpenFile(local, os.O_RDONLY|openFlags, 0)
+	f, err := root.OpenFile(local, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, false, err
 	}

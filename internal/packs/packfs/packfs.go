@@ -35,6 +35,7 @@ var (
 	ErrLineBreak  = errors.New("the target of the link holds a line break")
 	ErrOddName    = errors.New("the name holds control characters, or is not UTF-8")
 	ErrReplaced   = errors.New("the folder is not the one that was found")
+	ErrInMemory   = errors.New("the folder is not on the disk")
 )
 
 // A PathError says which path was refused, and why. Reason is one of the Err
@@ -101,7 +102,7 @@ const RefuseHardLinks Option = 1
 // A Dir is one open directory. It stays the same directory when its path, or a
 // parent, is renamed or replaced. Safe for concurrent use.
 type Dir struct {
-	root            *os.Root
+	root            handle
 	refuseHardLinks bool
 	only            string // the one file that is there for callers; empty for all
 	maxTree         int64  // see LimitTree
@@ -113,7 +114,7 @@ func Open(dir string, options ...Option) (*Dir, error) {
 	if err != nil {
 		return nil, &PathError{dir, reason(err)}
 	}
-	d := &Dir{root: root}
+	d := &Dir{root: onDisk{root}}
 	for _, o := range options {
 		if o == RefuseHardLinks {
 			d.refuseHardLinks = true
@@ -207,7 +208,7 @@ func Clean(name string) (string, error) {
 }
 
 // file opens a regular file for reading. The caller closes it.
-func (d *Dir) file(name string) (*os.File, fs.FileInfo, error) {
+func (d *Dir) file(name string) (file, fs.FileInfo, error) {
 	clean, err := Clean(name)
 	if err != nil {
 		return nil, nil, err
@@ -223,7 +224,7 @@ func (d *Dir) file(name string) (*os.File, fs.FileInfo, error) {
 	if err := regular(info); err != nil {
 		return nil, nil, &PathError{name, err}
 	}
-	f, err := d.root.OpenFile(filepath.FromSlash(clean), os.O_RDONLY|openFlags, 0)
+	f, err := d.root.open(filepath.FromSlash(clean))
 	if err != nil {
 		return nil, nil, &PathError{name, reason(err)}
 	}
@@ -231,7 +232,7 @@ func (d *Dir) file(name string) (*os.File, fs.FileInfo, error) {
 	if err == nil {
 		err = regular(info)
 	}
-	if err == nil && d.refuseHardLinks && linkCount(f, info) > 1 {
+	if on, ok := f.(*os.File); ok && err == nil && d.refuseHardLinks && linkCount(on, info) > 1 {
 		err = ErrHardLink
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package packfs
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	if err := d.hides(clean); err != nil {
 		return nil, &PathError{name, err}
 	}
-	root, err := d.root.OpenRoot(filepath.FromSlash(clean))
+	root, err := d.root.sub(filepath.FromSlash(clean))
 	if err != nil {
 		return nil, &PathError{name, reason(err)}
 	}
@@ -65,12 +64,7 @@ func (d *Dir) Names(limit int) (entries []fs.DirEntry, truncated bool, err error
 // NamesOf is [Dir.Names] of those names only that keep is true for, with the
 // type of each; the others count for limit all the same. nil keeps every name.
 func (d *Dir) NamesOf(limit int, keep func(name string, mode fs.FileMode) bool) (entries []fs.DirEntry, truncated bool, err error) {
-	f, err := d.root.OpenFile(".", os.O_RDONLY|openFlags, 0)
-	if err != nil {
-		return nil, false, &PathError{".", reason(err)}
-	}
-	defer f.Close()
-	entries, truncated, err = readNames(d.root, f, limit, keep)
+	entries, truncated, err = d.root.names(limit, keep)
 	if err != nil {
 		return nil, false, &PathError{".", reason(err)}
 	}
