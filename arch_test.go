@@ -104,7 +104,7 @@ func theMap() []row {
 		{dir: "internal/gate/runs", may: []string{"internal/audit", "internal/store", "internal/strictjson"}},
 		{dir: "internal/gate", may: []string{"internal/approvers", "internal/audit", "internal/caches", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/strictjson"}},
 		// What may come in is decided by stage alone, and what came in is kept by store.
-		{dir: "internal/sources/stage"},
+		{dir: "internal/sources/stage", may: []string{"internal/packs"}},
 		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},
 		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
 		{dir: "internal/sources/trust", may: []string{"internal/sources/lock", "internal/strictjson"}},
@@ -120,7 +120,7 @@ func theMap() []row {
 		{dir: "internal/sources/site", may: []string{"internal/sources", "internal/sources/address", "internal/sources/archive", "internal/sources/stage", "internal/sources/web", "internal/strictjson"}},
 		{dir: "internal/sources/rulebook", may: []string{"internal/packs", "internal/sources", "internal/sources/address", "internal/sources/stage", "internal/sources/web", "internal/strictjson"}},
 		{dir: "internal/sources/sourcestest", may: []string{"internal/sources", "internal/sources/address", "internal/sources/stage", "internal/sources/web"}, free: true},
-		{dir: "internal/sources", may: []string{"internal/packs", "internal/sandbox/temp", "internal/sources/address", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
+		{dir: "internal/sources", may: []string{"internal/packs", "internal/sources/address", "internal/sources/lock", "internal/sources/stage", "internal/sources/trust", "internal/strictjson"}},
 		{dir: "internal/sarif"},
 		{dir: "internal/scan", may: []string{"internal/packs", "internal/redact", "internal/safetext", "internal/strictjson", "internal/tokens"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "internal/strictjson", "schemas", "internal/hosts"}},

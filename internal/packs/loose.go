@@ -59,7 +59,7 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 			return
 		}
 		// A pack's digest covers a file, but not a link to one.
-		target, err := s.files.EvalSymlinks(file)
+		target, err := s.files.Resolve(file)
 		if err != nil {
 			s.note(err)
 			return // leads nowhere, or in circles

@@ -166,10 +166,7 @@ func (s *scanner) reportDir(p place, code, message, hint string) {
 }
 
 func (s *scanner) scan() error {
-	dir, err := filepath.Abs(s.root.Dir)
-	if err == nil {
-		dir, err = s.files.EvalSymlinks(dir)
-	}
+	dir, err := s.files.Resolve(s.root.Dir)
 	if err != nil {
 		s.missing(err)
 		return s.ctx.Err()
@@ -372,7 +369,7 @@ func (s *scanner) below(v *visit, p place) error {
 // follow walks the directory to which a link leads, if it is inside the root and was
 // not walked before.
 func (s *scanner) follow(top *visit, l place) error {
-	target, err := s.files.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
+	target, err := s.files.Resolve(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
 	if err != nil {
 		s.note(err)
 		return nil // leads nowhere, or in circles

@@ -74,12 +74,39 @@ func Folder(ctx context.Context, path string) ([]Report, error) {
 
 // Find finds all packs in and below a folder, or the *.tool.json at path, for [All].
 func Find(ctx context.Context, path string) (*packs.Catalog, error) {
-	root := packs.Root{Dir: path, Source: "named", Named: true, Tools: true}
+	return find(ctx, packs.Root{Dir: path})
+}
+
+// FindIn is [Find] for a folder in memory.
+func FindIn(ctx context.Context, files *packfs.Memory) (*packs.Catalog, error) {
+	return find(ctx, packs.Root{Dir: files.At, Memory: files})
+}
+
+func find(ctx context.Context, root packs.Root) (*packs.Catalog, error) {
+	root.Source, root.Named, root.Tools = "named", true, true
 	return packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Patient: true})
 }
 
 // All is [Folder] for the packs that [Find] found at path.
 func All(ctx context.Context, catalog *packs.Catalog, path string) ([]Report, error) {
+	actual, err := filepath.Abs(path)
+	if err == nil {
+		actual, err = filepath.EvalSymlinks(actual)
+	}
+	if err != nil && len(catalog.All()) > 0 {
+		return nil, err
+	}
+	return reports(ctx, catalog, path, actual)
+}
+
+// AllIn is [All] for a folder in memory, in which [FindIn] found the packs.
+func AllIn(ctx context.Context, catalog *packs.Catalog, files *packfs.Memory) ([]Report, error) {
+	return reports(ctx, catalog, files.At, files.At)
+}
+
+// reports scans the packs of a folder that was named path, and to whose actual place no
+// link leads.
+func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) ([]Report, error) {
 	all := catalog.All()
 	if len(all) == 0 {
 		for _, d := range catalog.Problems() {
@@ -89,13 +116,6 @@ func All(ctx context.Context, catalog *packs.Catalog, path string) ([]Report, er
 	}
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b *packs.Pack) int { return strings.Compare(a.Dir, b.Dir) })
-	actual, err := filepath.Abs(path)
-	if err == nil {
-		actual, err = filepath.EvalSymlinks(actual)
-	}
-	if err != nil {
-		return nil, err
-	}
 	var reports []Report
 	for len(all) > 0 {
 		n := 1 // this pack, and those inside of it

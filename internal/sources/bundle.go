@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
@@ -37,14 +38,14 @@ func NewBundle(ctx context.Context, s Snapshot, under string) (_ *Bundle, err er
 		return nil, err
 	}
 	defer root.Close()
-	st := stage.NewLoose(root, stage.Limits{})
+	st := stage.New(stage.Into{Root: root}, stage.Limits{})
 	if err := Fill(ctx, s, under, st); err != nil {
 		return nil, err
 	}
 	if b.Tree, err = st.Finish(); err != nil {
 		return nil, err
 	}
-	found, err := packsIn(ctx, dir, under)
+	found, err := packsIn(ctx, packs.Root{Dir: dir}, under)
 	if err != nil {
 		return nil, err
 	}

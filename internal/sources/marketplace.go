@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -39,9 +37,9 @@ type plugin struct {
 // merge adds to the packs that were found in a repository what its own list of plugins
 // says: which plugin a pack belongs to, a description where the pack has none, and
 // which plugins are not here. The list changes nothing about where packs are.
-func merge(dir string, found []Pack) []Pack {
-	m, err := readMarketplace(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+func merge(files *packfs.Memory, found []Pack) []Pack {
+	m, err := readMarketplace(files)
+	if errors.Is(err, packfs.ErrNotFound) {
 		return found
 	}
 	if err != nil {
@@ -62,13 +60,15 @@ func merge(dir string, found []Pack) []Pack {
 	return append(found, others...)
 }
 
-func readMarketplace(dir string) (*marketplace, error) {
-	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(marketplaceFile)))
+func readMarketplace(files *packfs.Memory) (*marketplace, error) {
+	dir, err := files.Open(files.At)
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxMarketplace {
-		return nil, fmt.Errorf("it has more than %d bytes", maxMarketplace)
+	defer dir.Close()
+	data, err := dir.ReadAll(marketplaceFile, maxMarketplace)
+	if err != nil {
+		return nil, err
 	}
 	m := &marketplace{}
 	return m, strictjson.Unmarshal(data, m)

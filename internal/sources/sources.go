@@ -17,13 +17,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
@@ -123,18 +122,8 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 	if c, ok := s.(*Catalog); ok {
 		return c.packs(under), nil
 	}
-	folder, err := temp.New("")
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Remove()
-	dir := folder.Path
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	st := stage.NewLoose(root, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
+	files := packfs.NewMemory(surveyed)
+	st := stage.New(stage.Into{Memory: files}, stage.Limits{Files: surveyFiles, Bytes: surveyBytes})
 	skills := map[string]bool{} // :: folder → it has a SKILL.md
 	inPack := func(dir string) bool {
 		for dir != "." && dir != "/" {
@@ -144,7 +133,7 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		}
 		return false
 	}
-	err = s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
+	err := s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
 		if e.Kind != stage.File || !packs.Matters(e.Path, inPack(path.Dir(e.Path))) {
 			return nil
 		}
@@ -164,21 +153,28 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := packsIn(ctx, dir, under)
+	found, err := packsIn(ctx, packs.Root{Dir: surveyed, Memory: files}, under)
 	if err == nil && under == "" {
-		found = merge(dir, found)
+		found = merge(files, found)
 	}
 	return found, err
 }
 
-// packsIn finds the packs of a folder here.
-func packsIn(ctx context.Context, dir, under string) ([]Pack, error) {
-	found, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{{Dir: dir, Source: "survey"}}, Patient: true})
+// surveyed is the path of the folder in memory that a look fills.
+const surveyed = "/source"
+
+// packsIn finds the packs of a folder.
+func packsIn(ctx context.Context, root packs.Root, under string) ([]Pack, error) {
+	root.Source = "survey"
+	found, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Patient: true})
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return nil, err
+	dir := root.Dir
+	if root.Memory == nil {
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return nil, err
+		}
 	}
 	var all []Pack
 	for _, p := range found.All() {

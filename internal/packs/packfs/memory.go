@@ -84,8 +84,8 @@ func (m *Memory) name(at string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// EvalSymlinks is [filepath.EvalSymlinks] for a path in m.
-func (m *Memory) EvalSymlinks(at string) (string, error) {
+// Resolve is [filepath.EvalSymlinks] for a path in m.
+func (m *Memory) Resolve(at string) (string, error) {
 	name, err := m.name(at)
 	if err == nil {
 		name, err = m.resolve(".", name, true)

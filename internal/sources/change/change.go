@@ -57,8 +57,7 @@ type Tool struct {
 
 // A Version is one folder with a pack in it, read.
 type Version struct {
-	dir   string // "" for nothing at all
-	pack  *packs.Pack
+	pack  *packs.Pack // nil for nothing at all
 	tree  *packfs.Tree
 	tools map[string]*tools.Tool
 }
@@ -78,21 +77,21 @@ func Read(ctx context.Context, dir string) (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
 	return Of(found, dir, tree)
 }
 
-// Of is [Read] for a folder of which the packs and the files are known.
+// Of is [Read] for a folder of which the packs and the files are known; no link leads
+// to dir.
 func Of(found *packs.Catalog, dir string, tree *packfs.Tree) (*Version, error) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
 	all := found.All()
-	i := slices.IndexFunc(all, func(p *packs.Pack) bool { return p.Dir == real })
+	i := slices.IndexFunc(all, func(p *packs.Pack) bool { return p.Dir == dir })
 	if i < 0 {
 		return nil, fmt.Errorf("%q is no pack", dir)
 	}
-	v := &Version{dir: real, pack: all[i], tree: tree, tools: map[string]*tools.Tool{}}
+	v := &Version{pack: all[i], tree: tree, tools: map[string]*tools.Tool{}}
 	set, _, err := toolfiles.New(tools.Limits{}, "").Load(v.pack)
 	if err != nil {
 		return nil, err

@@ -56,10 +56,10 @@ type contents struct {
 }
 
 func (v *Version) open() (contents, error) {
-	if v.dir == "" {
+	if v.pack == nil {
 		return contents{tree: v.tree}, nil
 	}
-	d, err := packfs.Open(v.dir)
+	d, err := v.pack.OpenDir()
 	return contents{d, v.tree}, err
 }
 

@@ -78,7 +78,7 @@ func FillIn(ctx context.Context, dir string, s sources.Snapshot, under string) (
 		return nil, dir, err
 	}
 	defer root.Close()
-	st := stage.NewLoose(root, stage.Limits{})
+	st := stage.New(stage.Into{Root: root}, stage.Limits{})
 	if err := sources.Fill(ctx, s, under, st); err != nil {
 		return nil, dir, err
 	}

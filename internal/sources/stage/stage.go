@@ -19,6 +19,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 // Limits say how much comes in. A field that is 0 has its default.
@@ -47,15 +49,15 @@ var ErrTooLarge = errors.New("too large")
 
 // A Stage is an empty folder that is being filled. It is for one goroutine.
 type Stage struct {
-	root   *os.Root
+	into   Into
 	limits Limits
 	names  map[string]string // :: path as some system compares it → the path that has it
 	kinds  map[string]Kind   // :: path → what is there, parents included
 	files  []Stored
 	links  []Entry
 	bytes  int64
-	loose  bool            // nothing waits for the disk
-	made   map[string]bool // :: folder on the disk → true
+	buffer bytes.Buffer    // the file that is read
+	made   map[string]bool // :: folder on the disk, or in memory → true
 }
 
 // Stored is one file or link that was taken in.
@@ -67,17 +69,16 @@ type Stored struct {
 	Target string // of a link
 }
 
-// New fills the folder root, which must be empty.
-func New(root *os.Root, limits Limits) *Stage {
-	return &Stage{root: root, limits: limits.withDefaults(), names: map[string]string{}, kinds: map[string]Kind{}, made: map[string]bool{".": true}}
+// Into says where a stage puts what comes in: on the disk, into memory, or both.
+type Into struct {
+	Root    *os.Root       // an empty folder; nil: nothing is written
+	Memory  *packfs.Memory // an empty one; nil: no bytes are kept
+	Durable bool           // each file waits for the disk; else it can be lost when the system ends, until the caller makes it durable
 }
 
-// NewLoose is New without waiting for the disk: what comes in can be lost when the
-// system ends, until the caller makes it durable.
-func NewLoose(root *os.Root, limits Limits) *Stage {
-	s := New(root, limits)
-	s.loose = true
-	return s
+// New starts to fill a folder.
+func New(into Into, limits Limits) *Stage {
+	return &Stage{into: into, limits: limits.withDefaults(), names: map[string]string{}, kinds: map[string]Kind{}, made: map[string]bool{".": true}}
 }
 
 // Add takes in one entry; r has the bytes of a file. The error is a [*RefusedError],
@@ -148,46 +149,81 @@ func (s *Stage) mkdir(dir string) error {
 	if s.made[dir] {
 		return nil
 	}
-	if err := s.root.MkdirAll(dir, 0o700); err != nil {
+	if err := s.mkdir(path.Dir(dir)); err != nil {
 		return err
+	}
+	if s.into.Root != nil {
+		if err := s.into.Root.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if s.into.Memory != nil {
+		s.into.Memory.Folder(dir)
 	}
 	s.made[dir] = true
 	return nil
 }
 
+// file takes in a file. Its bytes are read once, and all of them before anything is
+// written.
 func (s *Stage) file(e Entry, r io.Reader) error {
-	if err := s.mkdir(path.Dir(e.Path)); err != nil {
-		return err
-	}
-	mode := fs.FileMode(0o400)
-	if e.Exec {
-		mode = 0o500
-	}
-	f, err := s.root.OpenFile(e.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	sum := sha256.New()
 	left := s.limits.Bytes - s.bytes
-	head := &beginning{}
-	n, err := io.Copy(io.MultiWriter(f, sum, head), io.LimitReader(r, left+1))
+	data, err := s.read(io.LimitReader(r, left+1))
 	if err != nil {
 		return fmt.Errorf("reading %q: %w", e.Path, err)
 	}
-	if n > maxNested && head.isArchive() {
+	n := int64(len(data))
+	if n > maxNested && isArchive(data) {
 		return &RefusedError{e.Path, fmt.Errorf("%w: it is an archive of more than %s, and nobody looks at what is in it", ErrTooLarge, size(maxNested))}
 	}
 	if n > left {
 		return &RefusedError{e.Path, fmt.Errorf("%w: with it, the files have more than %s", ErrTooLarge, size(s.limits.Bytes))}
 	}
+	if err := s.mkdir(path.Dir(e.Path)); err != nil {
+		return err
+	}
+	if s.into.Root != nil {
+		if err := s.write(e, data); err != nil {
+			return err
+		}
+	}
+	if s.into.Memory != nil {
+		s.into.Memory.File(e.Path, e.Exec, data)
+	}
 	s.bytes += n
-	if !s.loose {
+	sum := sha256.Sum256(data)
+	s.files = append(s.files, Stored{Path: e.Path, Exec: e.Exec, Size: n, Digest: hex.EncodeToString(sum[:])})
+	return nil
+}
+
+// read reads a file. Without a memory, its bytes are good until the next.
+func (s *Stage) read(r io.Reader) ([]byte, error) {
+	s.buffer.Reset()
+	_, err := s.buffer.ReadFrom(r)
+	if s.into.Memory != nil {
+		return bytes.Clone(s.buffer.Bytes()), err
+	}
+	return s.buffer.Bytes(), err
+}
+
+func (s *Stage) write(e Entry, data []byte) error {
+	mode := fs.FileMode(0o400)
+	if e.Exec {
+		mode = 0o500
+	}
+	f, err := s.into.Root.OpenFile(e.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if s.into.Durable {
 		if err := f.Sync(); err != nil {
 			return err
 		}
 	}
-	s.files = append(s.files, Stored{Path: e.Path, Exec: e.Exec, Size: n, Digest: hex.EncodeToString(sum.Sum(nil))})
 	return f.Close()
 }
 
@@ -196,22 +232,14 @@ func (s *Stage) file(e Entry, r io.Reader) error {
 // a scan sees that. Documents of offices, which are zip files as well, are smaller.
 const maxNested = 4 << 20
 
-// beginning keeps what a file begins with.
-type beginning struct{ data []byte }
-
-func (b *beginning) Write(p []byte) (int, error) {
-	b.data = append(b.data, p[:min(len(p), 262-len(b.data))]...)
-	return len(p), nil
-}
-
-// isArchive reports whether the file is an archive, or compressed.
-func (b *beginning) isArchive() bool {
+// isArchive reports whether a file is an archive, or compressed.
+func isArchive(data []byte) bool {
 	for _, mark := range []string{"PK\x03\x04", "PK\x05\x06", "\x1f\x8b", "BZh", "\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "7z\xbc\xaf\x27\x1c", "Rar!\x1a\x07", "!<arch>\n"} {
-		if bytes.HasPrefix(b.data, []byte(mark)) {
+		if bytes.HasPrefix(data, []byte(mark)) {
 			return true
 		}
 	}
-	return len(b.data) == 262 && string(b.data[257:]) == "ustar"
+	return len(data) >= 262 && string(data[257:262]) == "ustar"
 }
 
 func size(n int64) string {
@@ -257,8 +285,13 @@ func (s *Stage) Finish() (*Tree, error) {
 		if err := s.mkdir(path.Dir(l.Path)); err != nil {
 			return nil, err
 		}
-		if err := s.root.Symlink(l.Target, l.Path); err != nil {
-			return nil, fmt.Errorf("making the link %q: %w", l.Path, err)
+		if s.into.Root != nil {
+			if err := s.into.Root.Symlink(l.Target, l.Path); err != nil {
+				return nil, fmt.Errorf("making the link %q: %w", l.Path, err)
+			}
+		}
+		if s.into.Memory != nil {
+			s.into.Memory.Link(l.Path, l.Target)
 		}
 		t.Files = append(t.Files, Stored{Path: l.Path, Target: l.Target})
 	}

@@ -50,7 +50,10 @@ func (b *Batch) Close() error {
 // A Staged pack is one that came in, and has no place yet.
 type Staged struct {
 	Tree *stage.Tree
-	Dir  string // of its files; until Close
+	Dir  string // of its files, absolute; until Close
+	// Memory has the same files, whose bytes were read once, at Dir. Who has looked at
+	// them takes it away.
+	Memory *packfs.Memory
 
 	batch *Batch
 }
@@ -85,7 +88,8 @@ func (b *Batch) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *St
 		return nil, err
 	}
 	defer root.Close()
-	st := newStage(root, limits)
+	out.Memory = packfs.NewMemory(out.Dir)
+	st := stage.New(stage.Into{Root: root, Memory: out.Memory, Durable: !late}, limits)
 	if err := fill(st); err != nil {
 		return nil, err
 	}

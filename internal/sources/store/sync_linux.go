@@ -6,14 +6,10 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
 // late says that files are made durable after they were staged.
 const late = true
-
-func newStage(root *os.Root, limits stage.Limits) *stage.Stage { return stage.NewLoose(root, limits) }
 
 // syncAll makes everything on the file system of an open folder durable. It reports
 // false, and does nothing, on a file system that is not known to wait for its disk, as

@@ -2,17 +2,11 @@
 
 package store
 
-import (
-	"os"
-
-	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
-)
+import "os"
 
 // late says that files are made durable after they were staged. Here they are when they
 // come in: Windows syncs no file that was opened for reading.
 const late = false
-
-func newStage(root *os.Root, limits stage.Limits) *stage.Stage { return stage.New(root, limits) }
 
 // syncAll cannot make a whole file system durable here.
 func syncAll(*os.File) (bool, error) { return false, nil }

@@ -167,13 +167,16 @@ func (p *place) fetch(ctx context.Context, batch *store.Batch, snap sources.Snap
 	return it, nil
 }
 
-// look finds out what a staged pack would change, and what a scan finds in it.
+// look finds out what a staged pack would change, and what a scan finds in it. It reads
+// the bytes that were staged from memory, and is the last that needs them.
 func (p *place) look(ctx context.Context, it *item) error {
-	found, err := scan.Find(ctx, it.staged.Dir)
+	files := it.staged.Memory
+	it.staged.Memory = nil
+	found, err := scan.FindIn(ctx, files)
 	if err != nil {
 		return err
 	}
-	now, err := change.Of(found, it.staged.Dir, it.staged.Files())
+	now, err := change.Of(found, files.At, it.staged.Files())
 	if err != nil {
 		return err
 	}
@@ -186,7 +189,7 @@ func (p *place) look(ctx context.Context, it *item) error {
 	if it.change, err = change.Between(old, now); err != nil {
 		return err
 	}
-	reports, err := scan.All(ctx, found, it.staged.Dir)
+	reports, err := scan.AllIn(ctx, found, files)
 	if err != nil {
 		return err
 	}
