@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// The errors of the system that a program may write about, as [Result.Complaints]
-// calls them.
+// Names that [Result.Complaints] uses for system errors in a program's output.
 const (
 	ErrorAccess    = "EACCES"
 	ErrorPermitted = "EPERM"
 	ErrorReadOnly  = "EROFS"
 	ErrorMissing   = "ENOENT"
 	ErrorNetwork   = "ENETUNREACH"
-	ErrorName      = "EAI" // a name of the network that cannot be looked up
+	ErrorName      = "EAI" // a host name that cannot be resolved
 	ErrorAgain     = "EAGAIN"
 	ErrorTooLarge  = "EFBIG"
 	ErrorFull      = "ENOSPC"
@@ -25,14 +24,14 @@ const (
 	ErrorNoCall    = "ENOSYS"
 )
 
-// maxComplaints bounds what is kept of a program's output, and maxComplaint the
-// bytes of a line that is looked at.
+// maxComplaints bounds how many complaints are kept, and maxComplaint how many bytes
+// of a line are searched.
 const (
 	maxComplaints = 16
 	maxComplaint  = 4 << 10
 )
 
-// complaint is how programs write about an error of the system.
+// complaint is one wording that programs use for a system error.
 type complaint struct {
 	errno string
 	words *regexp.Regexp
@@ -63,8 +62,8 @@ var namedPath = sync.OnceValue(func() *regexp.Regexp {
 
 // Complaints returns the errors of the system that the program wrote about, each as
 // "EACCES change /path" or "EACCES use /path": the error, whether the message is
-// about making or changing something, and the path that it names, which may be
-// missing. They are the program's words: it can write what it likes.
+// about making or changing something, and the path that it names, if any. The program
+// chose these words and can write what it likes.
 func (r *Result) Complaints() []string {
 	var all []string
 	add := func(text []byte) {
@@ -77,8 +76,7 @@ func (r *Result) Complaints() []string {
 	for _, c := range []Capture{r.Stderr, r.Stdout, r.Merged} {
 		head, tail := c.Head, c.Tail
 		if c.Truncated() {
-			// A line that was cut may hold the beginning or the end of a secret, which
-			// nobody would know for one.
+			// A cut line may hold part of a secret, which redaction would not recognize.
 			head = head[:bytes.LastIndexByte(head, '\n')+1]
 			if i := bytes.IndexByte(tail, '\n'); i >= 0 {
 				tail = tail[i+1:]
@@ -121,8 +119,8 @@ func complaintIn(line string) string {
 	return ""
 }
 
-// pathIn returns the first path that a text names, or the last one. Words in
-// quotes that have no slash count if there is nothing else.
+// pathIn returns the first or the last path that text names. Quoted words without a
+// slash count only if there is no other path.
 func pathIn(text string, last bool) (path string) {
 	word := ""
 	for _, m := range namedPath().FindAllStringSubmatch(text, -1) {

@@ -38,7 +38,7 @@ func TestComplaints(t *testing.T) {
 	r := Result{
 		Stderr: Capture{Head: []byte("cat: /a: Permission denied\ncat: /a: Permission denied\n"), Tail: []byte(strings.Repeat("cat: /b: Permission denied\n", 50) + "cat: /" + long + ": Permission denied")},
 		Stdout: Capture{Head: []byte("curl: (6) Could not resolve host: x\n")},
-		// What a cut left of lines.
+		// Partial lines around the cut.
 		Merged: Capture{Head: []byte("x\ncat: Permission denied: /sec"), Tail: []byte("ret/x: Permission denied\n"), Dropped: 1},
 	}
 	if diff := cmp.Diff([]string{"EACCES use /a", "EACCES use /b", "EAI use"}, r.Complaints()); diff != "" {

@@ -9,17 +9,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// EnvOptions says what [BaseEnv] puts in place of the user's own values.
+// EnvOptions holds the values that [BaseEnv] substitutes for the user's own.
 type EnvOptions struct {
 	Home    string   // HOME of the run; empty: no HOME
 	Exclude []string // absolute folders kept off PATH: the pack and the workspace
 }
 
-// BaseEnv returns what a run gets of the user's environment environ
-// (KEY=value, as from os.Environ), by an allow-list: the language and time
-// zone, the user's name, PATH as [program.FilterPath] leaves it, and what Windows
-// cannot do without. HOME is o.Home and TERM is "dumb". Everything else is left
-// out, above all keys and tokens. The result is sorted by name, each name once.
+// BaseEnv returns the part of the user's environment environ (KEY=value, as from
+// os.Environ) that a run gets, by an allow-list: the language and time zone, the
+// user's name, PATH as [program.FilterPath] leaves it, and the variables that Windows
+// programs need. HOME is o.Home and TERM is "dumb". Everything else is left out,
+// above all keys and tokens. The result is sorted by name, each name once.
 func BaseEnv(environ []string, o EnvOptions) []string {
 	env := []string{"TERM=dumb"}
 	if o.Home != "" {
@@ -46,8 +46,8 @@ func BaseEnv(environ []string, o EnvOptions) []string {
 	return MergeEnv(kept, env)
 }
 
-// windowsNeeds are the variables, in upper case, without which common programs
-// of Windows do not start.
+// windowsNeeds returns, in upper case, the variables without which common Windows
+// programs do not start.
 func windowsNeeds() []string {
 	return []string{
 		"COMSPEC", "NUMBER_OF_PROCESSORS", "OS", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA",
@@ -55,10 +55,10 @@ func windowsNeeds() []string {
 	}
 }
 
-// MergeEnv joins environments. A later value replaces an earlier one of the
-// same name; the result is sorted by name. Entries without "=" are kept, for
-// the runner to refuse. The result is never nil, which would mean the
-// server's own environment to some.
+// MergeEnv joins environments. A later value replaces an earlier one of the same
+// name; the result is sorted by name. Entries without "=" are kept, for the runner to
+// refuse. The result is never nil, because os/exec takes nil for the server's own
+// environment.
 func MergeEnv(layers ...[]string) []string {
 	byName := map[string]string{}
 	for _, layer := range layers {
@@ -74,7 +74,7 @@ func MergeEnv(layers ...[]string) []string {
 	return env
 }
 
-// envKey is name as the system compares it.
+// envKey returns name in the form in which the system compares it.
 func envKey(name string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToUpper(name)

@@ -10,15 +10,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// ErrShutdown is the cause (see [context.Cause]) of the end of a context by
-// which a server says that it is about to end itself.
+// ErrShutdown is the cause (see [context.Cause]) with which a server cancels contexts
+// when it shuts down.
 var ErrShutdown = errors.New("the server is shutting down")
 
 // A CommandError says what is wrong with a [Command] or its [Policy]. Nothing
 // was started. It holds no value of an argument or of the environment.
 type CommandError struct {
 	Problem string
-	Folder  bool  // it is about the working folder, the workspace, or where an image is to be
+	Folder  bool  // the problem is the working folder, the workspace, or an image's place
 	Err     error // or nil
 }
 
@@ -42,8 +42,8 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("waited %s for %s", e.Waited, e.Holder)
 }
 
-// A TooLargeError says that arguments and environment do not fit what the
-// system passes to a program. Nothing was started. It is [syscall.E2BIG].
+// A TooLargeError says that the arguments and environment are larger than the system
+// passes to a program. Nothing was started. It is [syscall.E2BIG].
 type TooLargeError struct {
 	What  string // "argument 3", "the arguments and the environment together"
 	Size  int    // bytes
@@ -80,7 +80,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // [Policy] asks. Nothing was started.
 type ConfineError struct {
 	Level Level
-	Step  string // what was being done, as "mount /usr"
+	Step  string // the step that failed, such as "mount /usr"
 	Err   error
 }
 

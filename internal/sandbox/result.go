@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// A Cause says why a run was ended, or failed, other than by the program.
+// A Cause says why a run ended or failed, other than by the program itself.
 type Cause string
 
 const (
@@ -24,17 +24,17 @@ const (
 	CauseProcessLimit   Cause = "process_limit"   // more processes than Limits.Processes, where the system itself cannot refuse them
 )
 
-// A Result is what came of a program that was started.
+// A Result is the outcome of a program that was started.
 type Result struct {
 	ExitCode int    // -1 when a signal ended it
 	Signal   string // "SIGKILL" and so on when a signal ended it, otherwise empty
 	Cause    Cause
 
 	Stdout, Stderr Capture
-	Merged         Capture // both streams; each in its own order, and together about as they were written
+	Merged         Capture // both streams; each in order, interleaved about as they were written
 
 	Started  time.Time
-	Duration time.Duration // until the program ended, without what Run did afterwards
+	Duration time.Duration // until the program ended; excludes what Run did afterwards
 	Level    Level         // how this run was confined
 	Place    Place         // where it ran; the gate sets it
 	Usage    Usage
@@ -44,31 +44,31 @@ type Result struct {
 	MoreArtifacts int               // how many more of both there were than are listed
 	Incomplete    bool              // the workspace has more entries than were looked at
 
-	// Cache is what the Policy's Cache held after the run.
+	// Cache describes the Policy's Cache after the run.
 	Cache CacheUse
 
-	// Contacts are what a run with [NetworkHosts] reached, and what it was refused.
+	// Contacts are the hosts that a run with [NetworkHosts] reached or was refused.
 	Contacts []Contact
 
-	// Changes are what came of the changes in the Policy's Layers: one set for each
-	// folder that has any. ChangesProblem says why sets are missing; then their
-	// folders are as they were before, and what the run did to them is lost.
+	// Changes are the changes in the Policy's Layers: one set for each changed folder.
+	// ChangesProblem says why sets are missing; their folders are then as they were
+	// before, and the run's changes to them are lost.
 	Changes        []*changes.Set
 	ChangesProblem string
 }
 
-// A Contact is what became of the tries of a run to reach one host: of all with the same
-// end. Its texts may be the program's own.
+// A Contact sums up a run's attempts to reach one host: all those with the same outcome.
+// Its texts may come from the program.
 type Contact struct {
 	Host     string // name and port, or [OtherHosts]
-	Address  string // that was connected to; empty: none, or more than are told apart
-	Refused  string // why it was not reached; empty: it was
+	Address  string // that was connected to; empty: none, or too many to list
+	Refused  string // why the connection was refused; empty: it was made
 	Times    int
 	Sent     int64 // bytes of all of them
 	Received int64 // the same
 }
 
-// OtherHosts is the Host of a [Contact] for all that are not told apart any more.
+// OtherHosts is the Host of the [Contact] that sums up all hosts beyond the limit.
 const OtherHosts = "others"
 
 // A CacheUse is what a cache held after a run.
@@ -77,16 +77,16 @@ type CacheUse struct {
 	Full  bool  // more than Limits allow between runs, or its disk was about to be full
 }
 
-// Usage is what the program and those of its children that it waited for used.
-// It is zero where the system does not tell.
+// Usage is what the program used, with those of its children that it waited for. It
+// is zero where the system does not report it.
 type Usage struct {
 	CPU    time.Duration // user and system
 	MaxRSS int64         // bytes, of the largest process
 }
 
-// An Artifact is a regular file that appeared or changed in the workspace
-// during the run. Another run in the same workspace at the same time may be
-// the one that wrote it.
+// An Artifact is a regular file that appeared or changed in the workspace during the
+// run. It may have been written by another run in the same workspace at the same
+// time.
 type Artifact struct {
 	Path string // with slashes, relative to the workspace; any bytes the system allows
 	Size int64

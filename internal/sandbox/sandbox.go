@@ -27,8 +27,8 @@ type Level int
 
 const (
 	LevelNone    Level = iota // not confined at all
-	LevelPartial              // less than that; the Gaps of the Report say what is open
-	LevelFull                 // nothing can be reached but what the Policy names
+	LevelPartial              // less than full; the Report's Gaps say what is open
+	LevelFull                 // only what the Policy names can be reached
 )
 
 var levelNames = []string{"none", "partial", "full"}
@@ -84,7 +84,8 @@ func (n *Network) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Reach returns what of the network the run has: the name of Network, and the Hosts.
+// Reach returns the part of the network that the run can reach: the name of Network,
+// and the Hosts.
 func (p *Policy) Reach() []string {
 	reach := []string{p.Network.String()}
 	for _, h := range p.Hosts {
@@ -129,12 +130,12 @@ type Limits struct {
 	Layer      int64 // bytes of what the run changes in all Layers together
 	LayerNames int   // files, folders and links of the same
 
-	Cache      int64 // bytes that the Cache may hold between runs, and half of what it may while one goes on
+	Cache      int64 // bytes that the Cache may hold between runs, and half of what it may hold during a run
 	CacheNames int   // files, folders and links of the same
 
 	Output       int   // bytes kept in memory of each stream, half from its head and half from its tail
 	OutputMerged int   // the same for the two streams taken together
-	OutputTotal  int64 // bytes of both streams; with more, the program is killed
+	OutputTotal  int64 // bytes of both streams; beyond this, the program is killed
 }
 
 // DefaultLimits returns the limits of a run that asks for none.
@@ -157,8 +158,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// WithDefaults returns l with every field that is 0 filled in, which is what
-// a run under l gets.
+// WithDefaults returns l with every field that is 0 replaced by its default: the
+// limits of a run under l.
 func (l Limits) WithDefaults() Limits {
 	d := DefaultLimits()
 	l.Timeout = cmp.Or(l.Timeout, d.Timeout)
@@ -178,26 +179,26 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// The runners that a Place can name.
+// Runners that a Place can name.
 const (
 	RunnerLocal     = "local"
 	RunnerContainer = "container"
 )
 
-// A Place says where a run happens, as an answer is bound to it. The zero value is this
+// A Place says where a run happens. Answers are bound to it. The zero value is this
 // machine, in the sandbox of its system.
 type Place struct {
 	Runner  string // RunnerContainer; empty: RunnerLocal
-	Image   string // id of the image, sha256:…, by which all its files are fixed
+	Image   string // id of the image, sha256:…, which fixes all its files
 	Name    string // of the image, as the configuration has it
 	Runtime string // of the containers; empty: the engine's usual one
-	Terms   string // digest of what is asked of the engine for every run
+	Terms   string // digest of the settings that every run asks of the engine
 }
 
 // Local reports whether runs happen on this machine, in the sandbox of its system.
 func (p Place) Local() bool { return p == Place{} }
 
-// String returns where it is for people: "local", "container:runsc".
+// String returns the place in words for people: "local", "container:runsc".
 func (p Place) String() string {
 	switch {
 	case p.Local():
@@ -214,27 +215,26 @@ type Policy struct {
 	ReadOnly []string // absolute folders and files the run may read besides the system's and the program's own
 	Writable []string // absolute folders the run may also change; they win over ReadOnly
 
-	// Layers are folders of the user's that the run may change, without ever
-	// writing to them: see the method Layers of package runner, which gives what to put here. None is
-	// in another. When one cannot be had any more as it is here, nothing is
-	// started.
+	// Layers are the user's folders that the run may change without ever writing to them. The
+	// runner's method Layers returns what to put here. None is in another. If one is no longer
+	// possible as described, nothing is started.
 	Layers []Layer
 
-	// Cache is an absolute folder, without symbolic links, that is kept between runs
-	// and that this one may change as well; empty: there is none. No other program of
-	// the user's listens on a socket in it. See [Limits] and [Result.Cache].
+	// Cache is an absolute folder, without symbolic links, that is kept between runs and
+	// that the run may change; empty: no cache. None of the user's other programs
+	// listens on a socket in it. See [Limits] and [Result.Cache].
 	Cache string
 
-	// Private are those of ReadOnly and Writable that are made for runs, so that no
-	// other program of the user's listens on a socket in them. See [Network].
+	// Private lists the folders of ReadOnly and Writable that are made for runs. None of
+	// the user's other programs listens on a socket in them. See [Network].
 	Private []string
 
 	// Links are symbolic links that a run may follow to what is in ReadOnly and
 	// Writable, where the level shows it a file system of its own.
 	Links []paths.Link
 
-	// Images are folders of which the run gets a copy in the place of what is
-	// there: a private one, which nobody can change between a check and the run.
+	// Images are folders that a private copy replaces for the run. Nobody can change the
+	// copy between a check and the run.
 	Images []Image
 
 	Network Network
@@ -245,51 +245,52 @@ type Policy struct {
 	GitWrite bool // commits in layers with Commits or Git are applied, as git's data
 }
 
-// An Image says that what a run finds at the absolute folder or file At is what
-// is at the absolute path From, which is read-only. At itself must be there, no
-// symbolic link may lead to it, and it is not read.
+// An Image says that a run finds, at the absolute folder or file At, the contents of
+// the absolute path From, read-only. At itself must exist, no symbolic link may lead
+// to it, and it is not read.
 //
-// A level that cannot show the run a file system of its own starts it with From
-// in the place of At wherever At, or a path below it, is named: in the program's
-// path, the arguments, the environment, the input, the working folder, and the
-// Policy. So does every level when the run sees a folder that At is in, since
-// what is mounted there goes where others move the folder under it. In both
-// cases, a program that has At from elsewhere finds nothing there, or what is
-// at At itself when the run may read a folder around it.
+// A level that cannot show the run a file system of its own starts it with From in
+// the place of At wherever At, or a path below it, is named: in the program's path,
+// the arguments, the environment, the input, the working folder, and the Policy. So
+// does every level when the run sees a folder that At is in, since what is mounted
+// there goes where others move the folder under it. In both cases, a program that
+// knows At from elsewhere finds nothing there, or At itself if the run may read a
+// folder around it.
 type Image struct{ At, From string }
 
-// A Command is one program with everything it is started with.
+// A Command is one program and everything that it is started with.
 type Command struct {
 	Program program.Program
-	Args    []string // without argv[0], which is Program.Path; passed byte for byte
+	Args    []string // without argv[0], which is Program.Path; passed unchanged
 	Dir     string   // absolute working folder; it must exist, and no symbolic link may lead to it
-	Stdin   []byte   // what the program reads; empty gives it an end of file at once
+	Stdin   []byte   // the program's input; if empty, it reads the end of file at once
 
-	// Env is the whole environment, as KEY=value, but for TMPDIR, which Run
-	// sets, and folders on PATH that the level hides. See [BaseEnv].
+	// Env is the whole environment, as KEY=value, except that Run sets TMPDIR and
+	// removes folders from PATH that the level hides. See [BaseEnv].
 	Env []string
 
-	// Workspace is the absolute folder whose changes are artifacts, and where
-	// output is kept that does not fit the limits. Empty: neither.
+	// Workspace is the absolute folder whose changes are artifacts, and which keeps
+	// output that does not fit the limits. Empty: neither.
 	Workspace string
 
-	// DirID and WorkspaceID are what Dir and Workspace were when somebody
-	// approved them. When another folder, or a symbolic link, is there by now,
-	// nothing is started. Nil: not checked. They say nothing that a person would
-	// be asked about. On Windows, they must come from an open folder, since what
-	// os.Stat returns looks for the folder only when it is compared.
+	// DirID and WorkspaceID identify Dir and Workspace as they were when somebody
+	// approved them. If another folder or a symbolic link is there now, nothing is
+	// started. Nil: not checked. A person is never shown them. On Windows, they must
+	// come from an open folder, since the result of os.Stat identifies the folder only
+	// when it is compared.
 	DirID, WorkspaceID os.FileInfo
 
 	// RunID names the files of kept output: 1 to 64 of [A-Za-z0-9_-]. Without
 	// it, output that does not fit is not kept.
 	RunID string
 
-	// Pack and Tool are what the run is of. They are kept with what it changed, and
-	// shown, and mean nothing here.
+	// Pack and Tool name what is run. They are stored with the run's changes and shown,
+	// and have no other effect.
 	Pack, Tool string
 
-	// Waiting is called when other runs have the turn in the run's Layers, before
-	// Run waits for it, and what it returns when the wait is over. Nil: nobody is told.
+	// Waiting is called before Run waits for other runs that have the turn in its
+	// Layers. The function it returns is called when the wait is over. Nil: nobody is
+	// told.
 	Waiting func(changes.Holder) (over func())
 
 	// Ready is called when the run has its turn in its Layers, whether or not it had to
@@ -297,9 +298,9 @@ type Command struct {
 	// Waiting are called by the goroutine that called Run. Nil: nothing is checked.
 	Ready func() error
 
-	// Join is for output that is shown as one text: what does not fit
-	// Limits.OutputMerged is kept in one file with both streams, instead of one
-	// file for each.
+	// Join is for output that is shown as one text: output that does not fit
+	// Limits.OutputMerged is kept in one file with both streams, not in one file for
+	// each.
 	Join bool
 }
 

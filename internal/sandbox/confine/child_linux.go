@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
 )
 
-// A family is the processes that the helper forks: the program, or the init of a
-// PID namespace, which then forks the program.
+// A family is what the helper forks: the program, or the init of a PID namespace,
+// which then forks the program.
 type family struct {
 	ns      bool // there is an init
 	flags   uintptr
@@ -20,7 +20,7 @@ type family struct {
 	setup   plan       // of the init
 	program plan       // of the program
 
-	// The children use the fields below, because they cannot allocate memory.
+	// Buffers for the children, which cannot allocate memory.
 	mask   [8]byte // all signals
 	before [8]byte // the helper's own blocked signals
 	child  [8]byte // SIGCHLD
@@ -52,8 +52,9 @@ type cloneArgs struct {
 	flags, pidfd, childTid, parentTid, exitSignal, stack, stackSize, tls, setTid, setTidSize, cgroup uint64
 }
 
-// join makes the child and its descendants members of a control group: when the
-// child is made, if the kernel can, or else by a step of the plan that it runs first.
+// join makes the child and its descendants members of a control group: at the fork if
+// the kernel supports that, otherwise by a step of the plan that the child runs
+// first.
 func (f *family) join(first *plan, g *pids.Group) {
 	if g == nil {
 		return
@@ -66,7 +67,7 @@ func (f *family) join(first *plan, g *pids.Group) {
 	f.into = &cloneArgs{flags: uint64(f.flags) | unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(fd)}
 }
 
-const noStep = -1 // the index of a record that is about no step of a plan
+const noStep = -1 // the index of a record that concerns no step of a plan
 
 const recordSize = unsafe.Sizeof(record{})
 
@@ -74,9 +75,9 @@ const recordSize = unsafe.Sizeof(record{})
 // up the namespaces, starts the program, and then reaps every orphan of the
 // namespace. When it ends, the kernel kills the others.
 //
-// Only the calling thread exists in a child. All signals are blocked on the way,
-// so that no handler of the Go runtime ever runs there. All of a child's code is in
-// this one function, whose stack was checked before the fork, and in leaf functions
+// Only the calling thread exists in a child. All signals are blocked until then, so
+// that no handler of the Go runtime ever runs there. All of a child's code is in this
+// one function, whose stack was checked before the fork, and in leaf functions
 // without a stack check: a child that had to grow its stack, or was preempted, would
 // never continue.
 //
@@ -138,7 +139,7 @@ func (f *family) fork() (pid int, err error) {
 		if f.poll[0].Revents != 0 {
 			n, _, _ = syscall.RawSyscall(unix.SYS_READ, fdOrders, uintptr(unsafe.Pointer(&f.one)), 1)
 			if n != 1 {
-				exit(0) // the helper is gone, or wants us to be
+				exit(0) // the helper is gone, or wants us to end
 			}
 			_, _, _ = syscall.RawSyscall(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGTERM), 0)
 		}

@@ -38,7 +38,7 @@ func TestMessages(t *testing.T) {
 		if err != nil {
 			t.Fatalf("ParseJob(%+v) = %v", j, err)
 		}
-		// An empty list and none are the same.
+		// An empty list equals a nil one.
 		if diff := cmp.Diff(j, got, cmp.Transformer("", func(l []string) string { return strings.Join(l, "\x00") }),
 			cmp.FilterValues(func(a, b []File) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 			cmp.FilterValues(func(a, b []Bind) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
@@ -80,10 +80,10 @@ func FuzzParseJob(f *testing.F) {
 	})
 }
 
-// early are the packages of others that are initialised before this one, and
-// why they may be. Those of the standard library, of golang.org/x/sys and of
-// this module need no line here. Go initialises a package as soon as what it
-// imports is, in the order of their paths.
+// early lists third-party packages that are initialised before this one, with the
+// reason why they may be. The standard library, golang.org/x/sys and this module need
+// no line here. Go initialises a package as soon as what it imports is, in the order
+// of their paths.
 var early = map[string]string{
 	"github.com/go-git/gcfg/types":                                   "of the git client, which comes before us by its path; all nine take 0.04 ms",
 	"github.com/go-git/go-git/v5/plumbing/hash":                      "the same",
@@ -128,8 +128,8 @@ var early = map[string]string{
 	"gopkg.in/yaml.v3":                                               "imports regexp, and we import runtime/debug, which comes after that; 0.3 ms",
 }
 
-// A helper must do its work before packages are initialised that take their
-// time, the worst of which compiles JSON schemas.
+// A helper must do its work before any slow package is initialised; the slowest
+// compiles JSON schemas.
 func TestHelperIsEarly(t *testing.T) {
 	binary := t.TempDir() + "/packs-mcp"
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "../../../cmd/packs-mcp")
@@ -152,7 +152,7 @@ func TestHelperIsEarly(t *testing.T) {
 			if len(fields) < 2 || fields[0] != "init" {
 				continue
 			}
-			path := strings.ReplaceAll(fields[1], "%2e", ".") // as symbols have it
+			path := strings.ReplaceAll(fields[1], "%2e", ".") // as in symbols
 			if !ownOrStandard(path) && !strings.HasPrefix(path, "golang.org/x/sys/") && early[path] == "" {
 				t.Errorf("packs-mcp %s initialises %q first", arg, path)
 			}
@@ -167,7 +167,7 @@ func ownOrStandard(path string) bool {
 	return !strings.Contains(first, ".") || strings.HasPrefix(path, "github.com/packs-mcp/packs-mcp/")
 }
 
-// What this package imports on Linux, and what the packages below it import, is
+// Everything that this package and the packages below it import on Linux is
 // initialised before each helper's work.
 func TestImports(t *testing.T) {
 	const below = "github.com/packs-mcp/packs-mcp/internal/sandbox/confine/"

@@ -22,8 +22,8 @@ func (p *plan) seccomp(f seccomp.Filter) {
 		return
 	}
 	p.call(StepListen, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(), program).out = uint8(slotFrom)
-	// Linux 5.0 to 5.4 cannot continue a call. A kernel that can answers ENOENT here,
-	// since there is no question yet.
+	// Linux 5.0 to 5.4 cannot continue a call. Later kernels answer ENOENT here, since
+	// there is no question yet.
 	p.call(StepListen, unix.SYS_IOCTL, slotFrom, unix.SECCOMP_IOCTL_NOTIF_SEND,
 		unsafe.Pointer(&broker.Answer{Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})).ignore[0] = uintptr(unix.ENOENT)
 	p.pass("send the filter's questions to the supervisor", fdQuestions, slotFrom)

@@ -6,8 +6,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/seatbelt"
 )
 
-// On macOS, package seatbelt has both helpers. It imports no more than this package
-// may.
+// On macOS, package seatbelt has both helpers. It imports only what this package may
+// import.
 func init() {
 	if len(os.Args) < 2 {
 		return

@@ -38,18 +38,18 @@ func init() {
 // Lifeline is the descriptor of the helper's socket to the server.
 const Lifeline = lifeline
 
-// Help is the helper's whole life, and returns its exit status. It runs on the process's
-// first thread, to which Go ties the initialisation of packages: package container calls
-// it from its init function, too.
+// Help does all of the helper's work and returns its exit status. It must run on the
+// process's first thread, where Go initialises packages, so package container calls it
+// from its init function, too.
 func Help() int {
 	rehearse()
 	job, stdio, err := receive()
 	if err != nil {
-		return 1 // there is nobody to tell
+		return 1 // there is nobody to report to
 	}
 	group := newJobGroup(job)
 	if group != nil {
-		defer group.Remove() // nobody waits for that
+		defer group.Remove() // nobody waits for this
 	}
 	r := carryOut(job, stdio, group)
 	for message := r.Message(); len(message) > 0; {
@@ -107,7 +107,7 @@ func receive() (*Job, []int, error) {
 }
 
 // newJobGroup makes the control group that a job asks for. It returns nil if the job
-// asks for none, or none can be made.
+// asks for none or the group cannot be made.
 func newJobGroup(job *Job) *pids.Group {
 	limit := job.Limits.Processes
 	if limit <= 0 || job.Group == "" {
@@ -120,7 +120,7 @@ func newJobGroup(job *Job) *pids.Group {
 }
 
 // carryOut starts the program, in the control group unless that is nil, and returns
-// when no process of it is left.
+// when none of its processes is left.
 func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
 	orders, report, err := pipes()
 	if err != nil {
@@ -131,7 +131,7 @@ func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
 		return failure("make a socket for the filter's questions", err)
 	}
 	for _, fd := range append(stdio, report[1], orders[0], questions[1]) {
-		if fd >= fdOrders { // a move could overwrite it
+		if fd >= fdOrders { // moving descriptors could overwrite it
 			return failure("place the program's descriptors", unix.EMFILE)
 		}
 	}
@@ -167,11 +167,12 @@ func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
 		}
 	}
 	if f.ns {
-		// The kernel takes the mounts apart when their last user ends. This descriptor
-		// makes that the helper, after its answer, and not the init, which we wait for.
+		// The kernel tears the mounts down when their last user ends. This descriptor makes
+		// the helper the last user, after its answer, so we do not wait for it with the
+		// init.
 		_, _ = unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
-	// Only now: a process that cannot be dumped does not own its files in /proc, and
+	// Not earlier: a process that cannot be dumped does not own its files in /proc, and
 	// the child needs one of them to map its user.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	for _, fd := range append(stdio, report[1], orders[0], questions[1]) {
@@ -192,7 +193,7 @@ type ends struct {
 	orders, report, questions int
 }
 
-// newFamily plans everything that the children of a job do.
+// newFamily plans all work of a job's children.
 func newFamily(job *Job, group *pids.Group, e ends) *family {
 	f := &family{}
 	moves := []move{{e.report, fdReport}, {e.stdio[0], fdStdin}, {e.stdio[1], fdStdout}, {e.stdio[2], fdStderr}, {e.questions, fdQuestions}}
@@ -211,7 +212,7 @@ func newFamily(job *Job, group *pids.Group, e ends) *family {
 		f.program.descriptors(moves)
 		f.program.signals()
 		f.join(&f.program, group)
-		f.program.sacrifice() // while its files in /proc are its own
+		f.program.sacrifice() // while it owns its files in /proc
 		f.program.unprivileged(false, job.NoSecureBits)
 	}
 	if job.Filter.NoScope {
@@ -221,7 +222,7 @@ func newFamily(job *Job, group *pids.Group, e ends) *family {
 	return f
 }
 
-// pipes makes the pipe for orders to an init, and the one for records.
+// pipes makes the pipe for orders to an init and the pipe for records.
 func pipes() (orders, report [2]int, err error) {
 	for _, p := range []*[2]int{&orders, &report} {
 		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {

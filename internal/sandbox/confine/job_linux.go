@@ -14,18 +14,18 @@ import (
 type Job struct {
 	Path      string // absolute; of the program
 	Args, Env []string
-	Files     []File // that must be what they were when the program is started
+	Files     []File // that must be unchanged when the program is started
 	Dir       string // absolute; the working folder
 	DirID     ID
 
 	Namespaces bool        // user, PID, network, IPC, mount and UTS namespaces, and a file tree of its own
-	HostNet    bool        // with Namespaces: all but the network's
+	HostNet    bool        // with Namespaces: except the network namespace
 	Loopback   bool        // with Namespaces and without HostNet: bring up the loopback interface
-	Listen     uint64      // with Loopback: the port of the loopback interface whose listener the server gets; 0: none
+	Listen     uint64      // with Loopback: port on which the server gets a listener; 0: none
 	Binds      []Bind      // of the tree, parents before what is below them
 	Links      []Link      // of the tree
 	TmpSize    int64       // bytes of /tmp, and of /dev/shm
-	Layer      TmpfsLimits // what all layered folders together may hold of changes
+	Layer      TmpfsLimits // bounds the changes in all layered folders together
 
 	Landlock Ruleset // its zero value is none
 	Filter   seccomp.Filter
@@ -45,13 +45,12 @@ type TmpfsLimits struct {
 	Names int64 // files, folders and links
 }
 
-// A File is the program, or the interpreter of a script, with its state when its bytes
-// were hashed.
+// A File is the program or a script's interpreter, with its state when it was hashed.
 type File struct {
 	Path  string // absolute
 	State State
-	// System reports whether the file is in a folder of the system, where only root
-	// can replace it. It is then started by its path, so that the process has its name.
+	// System says that the file is in a system folder, where only root can replace it.
+	// It is then started by its path, so that the process gets its name.
 	System bool
 }
 
@@ -60,27 +59,27 @@ type File struct {
 type State struct {
 	ID
 	Size                 uint64
-	Seconds, Nanoseconds uint64 // of the last change of anything about it
+	Seconds, Nanoseconds uint64 // of the last status change (ctime)
 }
 
-// A Bind is a folder or file that the run sees. It has the same path on the host,
-// unless From says otherwise.
+// A Bind is a folder or file that the run sees. Its path on the host is the same
+// unless From is set.
 type Bind struct {
 	Path     string // absolute, clean, no symbolic link at its end
 	From     string // absolute, without symbolic links; empty: Path
 	Writable bool
 	File     bool // not a folder
-	Optional bool // it is no failure when it is not there
+	Optional bool // a missing one is no failure
 	Device   bool // a file that is a device
 	Layered  bool // with Writable: the folder itself stays as it is; see [MaxLayers]
-	ID       ID   // that it must be
+	ID       ID   // the expected identity
 }
 
 // MaxLayers is how many layered folders a job may have.
 //
-// What the program writes to a layered folder goes to a folder in memory. The server
-// gets descriptors of these before the program starts, in the order of the job's Binds,
-// with an empty message: a head with the length 0. Before that, and in the same way, it
+// A program's writes to a layered folder go to a folder in memory. Before the program
+// starts, the server gets descriptors of these folders in the order of the job's Binds,
+// with an empty message: a head with the length 0. Before them, and in the same way, it
 // gets the listener if the job has one.
 const MaxLayers = 16
 
@@ -89,18 +88,18 @@ type Link struct{ Path, Target string }
 
 // A Ruleset is what Landlock allows.
 type Ruleset struct {
-	FS, Net, Scoped uint64 // what is refused but for the rules, as in struct landlock_ruleset_attr
+	FS, Net, Scoped uint64 // rights refused unless a rule allows them, as in struct landlock_ruleset_attr
 	Rules           []Rule
 }
 
 // A Rule allows something below a path.
 type Rule struct {
-	Path   string // as it is found inside, without symbolic links
-	Access uint64 // as in struct landlock_path_beneath_attr; of a file, only what files have
-	ID     ID     // that it must be
+	Path   string // as seen inside, without symbolic links
+	Access uint64 // as in struct landlock_path_beneath_attr; for a file, only rights that files have
+	ID     ID     // the expected identity
 }
 
-// Limits are the program's; zero sets none.
+// Limits are the program's limits; a zero field sets none.
 type Limits struct {
 	CPU       int64 // seconds
 	Data      int64 // bytes
@@ -120,7 +119,7 @@ const (
 // A Report is what the helper sends when no process of the job is left.
 type Report struct {
 	Failed bool   // the program was not started
-	Step   string // with Failed: what was being done, as "mount /usr"
+	Step   string // with Failed: the step that failed, such as "mount /usr"
 	Errno  uint64 // with Failed
 
 	Status  uint64 // of the program, as wait(2) gives it
@@ -129,31 +128,30 @@ type Report struct {
 	TooMany bool   // killed for having more processes than Limits.Processes
 }
 
-// Steps that a report may name and that are about the program, and not about
-// its confinement.
+// Steps of a report that concern the program and not its confinement.
 const (
 	StepStart  = "start the program"
 	StepFolder = "enter the working folder"
 
-	// StepListen fails where the filter cannot have a listener: a container's manager
-	// has one already, or the kernel is old. Filter.NoListener does without.
+	// StepListen fails where the filter cannot have a listener: a container manager
+	// already has one, or the kernel is too old. Filter.NoListener needs none.
 	StepListen = "have the seccomp filter ask the supervisor"
 
 	// StepSecureBits fails where the kernel has none. Job.NoSecureBits does without.
 	StepSecureBits = "lock the secure bits"
 
-	// Steps that found another file than the approved one.
+	// Steps that found a different file than the approved one.
 	StepProgram     = "find the program as it was"
 	StepInterpreter = "find the interpreter as it was: " // and its path
 
-	// Replaced is the end of a step's name that found another folder than expected.
+	// Replaced ends the name of a step that found a different folder than expected.
 	Replaced = "is not the folder it was"
 )
 
 var errMalformed = errors.New("malformed message")
 
-// A codec writes values, or reads them back in the same order. One function
-// for both keeps the two from disagreeing.
+// A codec writes values, or reads them back in the same order. Using one function for
+// both keeps them in step.
 type codec struct {
 	out     []byte
 	in      []byte
@@ -208,7 +206,7 @@ func list[T any](c *codec, v *[]T, element func(*T)) {
 	n := uint64(len(*v))
 	c.uint(&n)
 	if c.reading {
-		if n > uint64(len(c.in)) { // each takes a byte at least
+		if n > uint64(len(c.in)) { // each takes at least a byte
 			c.bad, c.in = true, nil
 			return
 		}
@@ -304,7 +302,7 @@ func framed(write func(*codec)) []byte {
 	write(&c)
 	n := len(c.out) - HeadSize
 	if n > math.MaxUint32 {
-		return nil // nobody has that much memory for arguments; the reader says malformed
+		return nil // arguments never take that much; the reader reports a malformed message
 	}
 	binary.LittleEndian.PutUint32(c.out, uint32(n))
 	return c.out
@@ -319,8 +317,8 @@ func parsed(message []byte, read func(*codec)) error {
 	return nil
 }
 
-// Message returns j as the helper reads it: its length in HeadSize bytes, and
-// then the job.
+// Message returns j as the helper reads it: the length in HeadSize bytes, then the
+// job.
 func (j *Job) Message() []byte { return framed(func(c *codec) { c.job(j) }) }
 
 // ParseJob is the inverse of [Job.Message], without the length.

@@ -13,17 +13,18 @@ import (
 )
 
 // trialName is a folder that is made in a layered folder and removed again, to check
-// that the overlay is writable: one that cannot use its work folder is mounted
-// read-only without an error.
+// that the overlay is writable: the kernel mounts an overlay read-only, without an
+// error, if it cannot use the work folder.
 const trialName = ".packs-mcp-layer-trial"
 
 // layers makes the file system that holds the layers of the job, and reports whether
 // the job has any. All layers share one, so that its bounds hold for the whole run.
 //
-// The kernel makes an overlay only of what is mounted in the caller's own
-// namespace. So it is attached in the tree that the child is about to leave, in a
-// place that is there wherever the overlays' settings can name descriptors, and
-// goes with that tree: to detach it alone, the kernel would wait for all processors.
+// The kernel accepts only folders mounted in the caller's own namespace for an
+// overlay. So that file system is attached in the tree that the child is about to
+// leave, at a path that exists wherever overlay settings can name descriptors, and
+// disappears with that tree: to detach it alone, the kernel would wait for all
+// processors.
 func (p *plan) layers(j *Job) bool {
 	n := 0
 	for _, b := range j.Binds {
@@ -49,9 +50,9 @@ func (p *plan) layers(j *Job) bool {
 	return true
 }
 
-// layer makes an overlay of the folder in slotFrom, in slotTree. Its parts have
-// the names of descriptors, so that no path of the user's is in the mount's
-// options, and none is looked up twice.
+// layer makes an overlay of the folder in slotFrom, in slotTree. Its parts are named
+// by descriptors, so that the mount options hold none of the user's paths, and no
+// path is looked up twice.
 func (p *plan) layer(j *Job, b Bind) {
 	name := func(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 	upper, work := fmt.Sprintf("upper%d", p.uppers), fmt.Sprintf("work%d", p.uppers)
@@ -73,7 +74,7 @@ func (p *plan) layer(j *Job, b Bind) {
 		p.call("open the layer of "+b.Path, unix.SYS_OPENAT, fdLayers, f.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
 		p.keepAs("keep the layer of "+b.Path, slotFrom, f.fd)
 	}
-	// The upper folder is what the program sees of the folder itself.
+	// The program sees the upper folder's attributes as the folder's own.
 	var times [2]unix.Timespec
 	var st unix.Stat_t
 	if unix.Stat(b.host(), &st) == nil {
@@ -86,7 +87,7 @@ func (p *plan) layer(j *Job, b Bind) {
 	p.call("make an overlay of "+b.Path, unix.SYS_FSOPEN, "overlay", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
 	for _, kv := range [][2]string{
 		{"lowerdir", name(fdLower)}, {"upperdir", name(upperFD)}, {"workdir", name(fdWork)},
-		{"xino", "off"}, // files keep the numbers that the lower folder gives them
+		{"xino", "off"}, // files keep their inode numbers from the lower folder
 	} {
 		p.call(fmt.Sprintf("set %s of the overlay of %s", kv[0], b.Path), unix.SYS_FSCONFIG,
 			slotFrom, unix.FSCONFIG_SET_STRING, kv[0], kv[1], 0)
@@ -119,13 +120,13 @@ func (p *plan) send(what string, fds ...int) {
 	p.call(what, unix.SYS_SENDMSG, fdServer, unsafe.Pointer(message), unix.MSG_NOSIGNAL)
 }
 
-// keepAs gives the descriptor of a slot a number of its own.
+// keepAs moves the descriptor of a slot to a number of its own.
 func (p *plan) keepAs(what string, from ref, fd int) {
 	p.call(what, unix.SYS_DUP3, from, fd, unix.O_CLOEXEC)
 	p.call(what, unix.SYS_CLOSE, from)
 }
 
-// host is where the bind's folder is on the host.
+// host returns the path of the bind's folder on the host.
 func (b *Bind) host() string {
 	if b.From != "" {
 		return b.From
@@ -133,7 +134,7 @@ func (b *Bind) host() string {
 	return b.Path
 }
 
-// layered returns the layered folder that path is in; nil: there is none.
+// layered returns the layered folder that path is in, or nil.
 func (j *Job) layered(path string) *Bind {
 	for i := len(j.Binds) - 1; i >= 0; i-- { // what is below comes later
 		if b := &j.Binds[i]; covered(j.Binds[i:i+1], path) {
@@ -146,8 +147,8 @@ func (j *Job) layered(path string) *Bind {
 	return nil
 }
 
-// seen is the state that f has inside: what is seen through an overlay is on a
-// device of the overlay's.
+// seen returns the state that f has inside: a file seen through an overlay is on the
+// overlay's own device.
 func (j *Job) seen(f File) State {
 	if j.layered(f.Path) != nil {
 		f.State.Dev = 0

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A step is one system call of a plan, with what its arguments are when the
-// plan is made, or which earlier step gives them.
+// A step is one system call of a plan. Each argument is known when the plan is made,
+// or comes from an earlier step.
 type step struct {
 	kind   stepKind
-	out    uint8    // slot that gets the result; 0: nobody needs it
-	from   [6]uint8 // slots that give the arguments; 0: arg does
+	out    uint8    // slot that gets the result; 0: none
+	from   [6]uint8 // slots with the arguments; 0: it is in arg
 	nr     uintptr
 	arg    [6]uintptr
-	ignore [2]uintptr // errnos that are as good as success, and end a group
+	ignore [2]uintptr // errnos that count as success and end a group
 	skip   int        // steps to pass over after an ignored errno
 }
 
@@ -26,27 +26,26 @@ type stepKind uint8
 const (
 	doCall   stepKind = iota
 	doParent          // put the descriptor of slot from[0] into rule arg[0]
-	doExpect          // fail unless the folder that was just looked at has the id of arg[0] and arg[1]
-	doSame            // fail unless the file that was just looked at has the state state[arg[0]]
+	doExpect          // fail unless the folder in stat has the id arg[0], arg[1]
+	doSame            // fail unless the file in stat has the state state[arg[0]]
 	doResult          // fail unless the last result, arg[0], is arg[1]
 	doPass            // put the descriptor of slot from[0] into the message that is sent next
 )
 
 const slots = 8
 
-// A plan is what a child does between being forked and executing a program.
-// It is made beforehand, with everything it refers to, since the child can
-// allocate nothing.
+// A plan is what a child does between fork and exec. It is made beforehand, with
+// everything it refers to, since the child cannot allocate.
 type plan struct {
 	steps []step
 	what  []string // what each step is for
 	rules []pathBeneath
-	stat  unix.Statx_t // that doExpect and doSame look at
+	stat  unix.Statx_t // compared by doExpect and doSame
 	state []State
 	slot  [slots]uintptr
-	sent  *int32 // where a message has the descriptor that it sends
+	sent  *int32 // where a message holds the descriptor to send
 
-	uppers int // layers that are made, while the plan is
+	uppers int // number of layers made so far, while planning
 
 	keep []any // what the arguments point to
 }
@@ -62,7 +61,7 @@ type pathBeneath struct {
 // fdCWD is AT_FDCWD as an argument.
 const fdCWD = ^uintptr(99)
 
-// A ref is an argument that an earlier step gives.
+// A ref is an argument that comes from an earlier step.
 type ref uint8
 
 // call adds a system call. Its arguments are uintptr, int, string, ref, or
@@ -109,7 +108,7 @@ func (p *plan) cstrings(list []string) uintptr {
 	return uintptr(unsafe.Pointer(&addrs[0]))
 }
 
-// expect adds a look at the folder of an open descriptor.
+// expect adds a check of the identity of an open folder.
 func (p *plan) expect(what string, fd ref, id ID) {
 	if id == (ID{}) {
 		return
@@ -119,7 +118,7 @@ func (p *plan) expect(what string, fd ref, id ID) {
 	s.kind, s.arg[0], s.arg[1] = doExpect, uintptr(id.Dev), uintptr(id.Ino)
 }
 
-// same adds a comparison with the file that was just looked at into p.stat.
+// same adds a check of the state in p.stat, where an earlier step put it.
 func (p *plan) same(what string, state State) {
 	p.state = append(p.state, state)
 	s := p.call(what, 0)
@@ -142,11 +141,10 @@ func (p *plan) pass(what string, to int, fd ref) {
 	p.call(what, unix.SYS_SENDMSG, to, unsafe.Pointer(msg), 0)
 }
 
-// stateMask is what of a file same looks at.
+// stateMask selects the attributes that same compares.
 const stateMask = unix.STATX_INO | unix.STATX_SIZE | unix.STATX_CTIME
 
-// run goes through the plan, once. It returns -1, or the step that failed and
-// why.
+// run carries out the plan, once. It returns -1, or the failed step and its errno.
 //
 // It runs in a forked child, of which only this thread is left: nothing that it
 // calls may allocate, grow the stack, take a lock, or be instrumented.

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rehearse plans a job that is never carried out, while there is no other. What
-// a process does for the first time is slow, since its pages come into memory
-// one by one: of a real job that would be a fifth of the time.
+// rehearse plans a job that is never carried out, while the helper is idle. A process
+// is slow the first time, since its pages come into memory one by one; that would be
+// a fifth of a real job's time.
 func rehearse() {
 	job, err := ParseJob(rehearsal().Message()[HeadSize:])
 	if err == nil {
@@ -20,7 +20,7 @@ func rehearse() {
 	_, _ = userMaps()
 }
 
-// rehearsal is a job of about the usual size.
+// rehearsal returns a job of about the usual size.
 func rehearsal() *Job {
 	const binds, links, rules = 32, 16, 192
 	j := &Job{

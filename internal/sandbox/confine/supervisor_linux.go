@@ -23,7 +23,7 @@ type supervisor struct {
 	pid     int            // of the child: the init, or the program
 	orders  int            // to the init
 	reports int            // from the children
-	group   *pids.Group    // counts processes; nil: we do
+	group   *pids.Group    // counts processes; nil: the supervisor counts
 	broker  *broker.Broker // answers what the filter asks
 
 	report  Report
@@ -32,8 +32,8 @@ type supervisor struct {
 	buried  int  // how many processes were waited for
 }
 
-// countEvery is how often processes are counted, when the kernel's own limit
-// does not hold: for root, and where it would count all of a user's.
+// countEvery is how often processes are counted where the kernel's own limit is no
+// use: for root, and where it would count all of the user's processes.
 const countEvery = 25 * time.Millisecond
 
 // watch returns when nothing is left.
@@ -78,7 +78,7 @@ func (s *supervisor) watchInit() {
 		}
 		var rec record
 		if !readRecord(s.reports, &rec) {
-			break // the init is gone, or has nothing more to say
+			break // the init is gone or sends nothing more
 		}
 		s.note(&rec)
 		heard = true
@@ -95,7 +95,7 @@ func (s *supervisor) watchInit() {
 	}
 }
 
-// note takes in what a child said.
+// note records what a child reported.
 func (s *supervisor) note(rec *record) {
 	switch rec.kind {
 	case saysSetup, saysProgram:
@@ -121,8 +121,8 @@ func (s *supervisor) use(sec, usec, maxRSS int64) {
 	s.report.CPU, s.report.MaxRSS = sec*1e6+usec, maxRSS
 }
 
-// obey carries out what the server says, and reports whether that was its last
-// word.
+// obey carries out the server's orders, and reports whether the server closed the
+// socket.
 func (s *supervisor) obey() bool {
 	var b [1]byte
 	n, err := unix.Read(lifeline, b[:])
@@ -159,10 +159,10 @@ func (s *supervisor) tooMany() {
 	s.kill()
 }
 
-// hasRoom reports whether the PID namespace has no more processes than it may
-// have. The init counts as none.
+// hasRoom reports whether the PID namespace is within its limit of processes. The
+// init does not count.
 func (s *supervisor) hasRoom() bool {
-	// Its root folder, and in it the processes as it sees them.
+	// The init's root folder has the processes as the init sees them.
 	d, err := os.Open(path.Join("/proc", strconv.Itoa(s.pid), "root", "proc"))
 	if err != nil {
 		return true // it is gone
@@ -170,7 +170,7 @@ func (s *supervisor) hasRoom() bool {
 	defer d.Close()
 	var theirs, ours unix.Stat_t
 	if unix.Fstat(int(d.Fd()), &theirs) != nil || unix.Stat("/proc", &ours) != nil || theirs.Dev == ours.Dev {
-		return true // it is still on its way there
+		return true // it is not there yet
 	}
 	var n int64
 	for {
@@ -186,8 +186,8 @@ func (s *supervisor) hasRoom() bool {
 	}
 }
 
-// watchProgram waits for the program, and then kills what it has left: all of
-// its descendants are ours, since their orphans fall to us.
+// watchProgram waits for the program, and then kills what it left behind: all its
+// descendants are ours, since we adopt orphans.
 func (s *supervisor) watchProgram() {
 	const lifelineAt, reportsAt, programAt, brokerAt = 0, 1, 2, 3
 	fds := []unix.PollFd{
@@ -219,16 +219,15 @@ func (s *supervisor) watchProgram() {
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
 		}
-		// A program that makes orphans by the thousand must not fill the system
-		// with what is left of them.
+		// A program that makes thousands of orphans must not fill the system with zombies.
 		before := s.buried
 		s.reap()
 		pause = countEvery
 		if s.buried > before {
 			pause = time.Millisecond
 		}
-		// Once more when the program has ended: it may have started too many in less
-		// time than that, and what it has left is still there.
+		// Count once more when the program has ended: it may have started too many since
+		// the last count, and those it left are still there.
 		most := s.job.Limits.Processes
 		if most <= 0 || s.group != nil || !s.reaped && time.Since(counted) < countEvery {
 			continue
@@ -244,8 +243,8 @@ func (s *supervisor) watchProgram() {
 	}
 }
 
-// lastWord takes in what the child said after the pipe was looked at: that the
-// program could not be started, before it ended. It does not wait.
+// lastWord reads what the child reported after the last poll and before it ended:
+// that the program could not be started. It does not wait.
 func (s *supervisor) lastWord() {
 	fds := []unix.PollFd{{Fd: int32(s.reports), Events: unix.POLLIN}}
 	for {
@@ -261,7 +260,7 @@ func (s *supervisor) lastWord() {
 	}
 }
 
-// reap buries the dead, and reports whether there are no children at all.
+// reap waits for ended children, and reports whether none are left.
 func (s *supervisor) reap() (none bool) {
 	for {
 		var status unix.WaitStatus
@@ -286,8 +285,8 @@ func (s *supervisor) reap() (none bool) {
 	}
 }
 
-// killAll kills until nobody is left. They may start no more, and are all
-// stopped first, so that none can start another while others are being killed.
+// killAll kills until no process is left. It first forbids them to start others and
+// stops them all, so that none starts another meanwhile.
 func (s *supervisor) killAll() {
 	if s.group != nil {
 		_ = s.group.Limit(0)
@@ -295,7 +294,7 @@ func (s *supervisor) killAll() {
 	pause := 50 * time.Microsecond
 	for !s.reap() {
 		for _, pid := range processes.Descendants() {
-			_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{}, nil) // its children inherit it
+			_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{}, nil) // children inherit it
 			_ = unix.Kill(pid, unix.SIGSTOP)
 		}
 		for _, pid := range processes.Descendants() {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// That a program could not be started is heard, also when the child says so and
-// ends after the supervisor looked for it: it is no program that ended with 1.
+// The supervisor notices that the program could not be started, even if the child
+// reports it and ends after the last poll. It must not look like a program that
+// exited with 1.
 func TestLastWord(t *testing.T) {
 	child := exec.Command("/bin/sh", "-c", "exit 1")
 	if err := child.Start(); err != nil {
@@ -30,7 +31,7 @@ func TestLastWord(t *testing.T) {
 	}
 	f := &family{}
 	f.program.what = []string{StepProgram}
-	// The supervisor does not look any more: something ends the run.
+	// The supervisor no longer polls: something ends the run.
 	s := &supervisor{family: f, job: &Job{}, pid: child.Process.Pid, reports: pipe[0], killing: true}
 	s.watchProgram()
 	if !s.reaped || !s.report.Failed || s.report.Step != StepProgram || s.report.Errno != uint64(unix.ESTALE) {

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors of a child, which it moves to there first. They are above what a
-// helper has open by itself.
+// Numbers to which a child first moves its descriptors. They are above those that a
+// helper has open.
 //
 // Only the child uses these numbers. The helper has several threads, and for such
 // a process the kernel waits for an RCU grace period, often more than 10 ms, each
 // time a high number makes its descriptor table grow. The child has one thread.
 const (
-	fdOrders = 100 + iota // a byte is a SIGTERM for everybody, the end is the end of all
+	fdOrders = 100 + iota // a byte means SIGTERM to all, end of file means kill all
 	fdReport              // takes records
 	fdStdin
 	fdStdout
 	fdStderr
-	fdQuestions // takes the descriptor of what the filter asks
+	fdQuestions // takes the descriptor of the filter's listener
 	fdServer    // the lifeline, until the listener and the descriptors of the layers are sent
 	fdLayers    // the file system of the layers
 	fdLower     // the folder that is being layered
@@ -35,8 +35,8 @@ const (
 	fdFirstFree = fdUpper + MaxLayers
 )
 
-// A move is a descriptor and where it belongs. None comes from where another goes:
-// the helper checks that all come from below fdOrders.
+// A move is a descriptor and its new number. No old number is another's new one: the
+// helper checks that all old ones are below fdOrders.
 type move struct{ from, to int }
 
 // descriptors moves a child's descriptors to their fixed numbers, and closes all
@@ -46,7 +46,7 @@ func (p *plan) descriptors(moves []move) {
 		p.call("place a descriptor", unix.SYS_DUP3, m.from, m.to, unix.O_CLOEXEC)
 	}
 	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, 3, fdOrders-1, 0)
-	// gVisor takes the last one for a signed number.
+	// gVisor reads the last number as signed.
 	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, fdFirstFree, math.MaxInt32, 0)
 }
 
@@ -102,7 +102,7 @@ func lastCap() int {
 	}
 }
 
-// program turns the child into the program, confined.
+// program turns the child into the confined program.
 func (p *plan) program(j *Job) {
 	p.call("begin a session", unix.SYS_SETSID)
 	if !j.Namespaces {
@@ -115,7 +115,7 @@ func (p *plan) program(j *Job) {
 	p.limits(j)
 	p.call(StepFolder, unix.SYS_OPENAT2, fdCWD, j.Dir,
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotFrom)
-	if j.layered(j.Dir) == nil { // of a layered one that was looked at below the layer
+	if j.layered(j.Dir) == nil { // a layered one was checked below the layer
 		p.expect("the working folder "+Replaced, slotFrom, j.DirID)
 	}
 	p.call(StepFolder, unix.SYS_FCHDIR, slotFrom)
@@ -129,13 +129,12 @@ func (p *plan) program(j *Job) {
 // start executes the program if it and its interpreters are still the files that were
 // hashed.
 //
-// A program that is neither a script nor the system's is executed by the
-// descriptor that was compared, so that nothing can come between. The rest is compared by path, at the last
-// moment, and an exchange after that is not seen: of an interpreter until the
-// kernel has opened it, which is next, and of a script until its interpreter has
-// opened it, some milliseconds later, since that gets a path and nothing else.
-// Only somebody with the user's rights on the program's folder can do that. A pack's
-// own scripts are copies in a private folder, where nobody can.
+// A program that is neither a script nor the system's is executed by the descriptor that was
+// compared, so that nothing can come between. The rest is compared by path, at the last moment, and
+// a later exchange goes unnoticed: of an interpreter until the kernel opens it, which is next, and
+// of a script until its interpreter opens it, some milliseconds later, since the interpreter gets
+// only a path. That takes the user's rights on the program's folder. A pack's own scripts are
+// copies in a private folder, where it is impossible.
 func (p *plan) start(j *Job) {
 	for i, f := range j.Files {
 		if f.State == (State{}) || j.byDescriptor() {
@@ -153,8 +152,8 @@ func (p *plan) start(j *Job) {
 		p.call(StepStart, unix.SYS_OPENAT, fdCWD, j.Path, unix.O_PATH|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
 		p.call(StepStart, unix.SYS_STATX, slotFrom, "", unix.AT_EMPTY_PATH, stateMask, unsafe.Pointer(&p.stat))
 		p.same(StepProgram, j.seen(j.Files[0]))
-		// A file that another program reads (binfmt_misc) cannot be started this way:
-		// the descriptor is closed by the time that program opens it.
+		// A file with a registered interpreter (binfmt_misc) cannot be started this way:
+		// the descriptor is closed by the time the interpreter opens it.
 		p.call(StepStart, unix.SYS_EXECVEAT, slotFrom, "", argv, env, unix.AT_EMPTY_PATH).ignore[0] = uintptr(unix.ENOENT)
 	}
 	p.call(StepStart, unix.SYS_EXECVE, j.Path, argv, env)
@@ -180,8 +179,8 @@ func (p *plan) limits(j *Job) {
 	if l.Processes > 0 {
 		processes = l.Processes + 1 // our init is one
 		if !j.Namespaces {
-			// The limit counts all processes of the user; the number of all tasks of the
-			// system stands for these. It is the last resort: the supervisor counts.
+			// The limit counts all of the user's processes, so the number of all tasks in the
+			// system is added. It is a last resort: the supervisor counts, too.
 			processes += tasks()
 		}
 	}
@@ -203,14 +202,14 @@ func (p *plan) limits(j *Job) {
 			continue
 		}
 		soft, hard := r.value, r.value+r.respite
-		// The user's own limits may be lower, and nobody may raise them.
+		// The user's own limits may be lower, and must not be raised.
 		own := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 		if unix.Getrlimit(r.resource, &own) == nil && own.Max < uint64(hard) {
 			hard = int64(own.Max)
 			soft = min(soft, hard)
 		}
 		if r.resource == unix.RLIMIT_STACK && own.Cur < uint64(soft) {
-			soft = int64(own.Cur) // a thread's stack has this size
+			soft = int64(own.Cur) // threads get stacks of this size
 		}
 		set(r.name, r.resource, soft, hard)
 	}
@@ -228,7 +227,7 @@ func stackLimit(data int64) int64 {
 }
 
 // sacrifice makes the kernel kill the program first when memory runs out: its shared
-// memory, in /dev/shm or elsewhere, counts for no process's limit.
+// memory, in /dev/shm or elsewhere, counts toward no process's limit.
 func (p *plan) sacrifice() { p.write("/proc/self/oom_score_adj", "1000") }
 
 // tasks returns how many processes and threads the system has.
@@ -238,7 +237,7 @@ func tasks() int64 {
 	if err != nil {
 		return noIdea
 	}
-	// 0.20 0.18 0.12 1/80 11206: "1/80" are those that run, and all
+	// 0.20 0.18 0.12 1/80 11206: "1/80" is running tasks/all tasks
 	_, rest, _ := strings.Cut(string(text), "/")
 	number, _, _ := strings.Cut(rest, " ")
 	n, err := strconv.ParseInt(number, 10, 64)
@@ -248,7 +247,7 @@ func tasks() int64 {
 	return n
 }
 
-// landlock confines the thread to what rules allow.
+// landlock confines the thread to what the rules allow.
 func (p *plan) landlock(r Ruleset) {
 	if r.FS == 0 {
 		return
@@ -270,7 +269,7 @@ func (p *plan) landlock(r Ruleset) {
 		p.call("allow "+rule.Path, unix.SYS_LANDLOCK_ADD_RULE, slotTree, unix.LANDLOCK_RULE_PATH_BENEATH,
 			unsafe.Pointer(&p.rules[i]), 0)
 		p.call("close "+rule.Path, unix.SYS_CLOSE, slotFrom)
-		s := &p.steps[first] // what is not there needs no rule
+		s := &p.steps[first] // a missing path needs no rule
 		s.ignore, s.skip = [2]uintptr{uintptr(unix.ENOENT), uintptr(unix.EACCES)}, len(p.steps)-first-1
 	}
 	p.call("restrict by Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, slotTree, 0)

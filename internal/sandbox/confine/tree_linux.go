@@ -16,11 +16,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/broker"
 )
 
-// Slots of a plan. What a slot holds lasts until the next step that sets it.
+// Slots of a plan. A slot keeps its value until the next step that sets it.
 const (
 	slotRoot ref = iota + 1 // the root of the new tree, for the whole plan
 	slotFrom                // what is bound, or being configured
-	slotTree                // a mount that is nowhere yet
+	slotTree                // a mount that is not attached yet
 	slotAt                  // where it goes
 	slotGot                 // how much was read
 )
@@ -29,7 +29,7 @@ const (
 	resolve    = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 	readOnly   = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	writable   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	device     = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC // writing to a device is no change of its file
+	device     = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC // writing to a device does not change its file
 	emptyPaths = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
 )
 
@@ -55,8 +55,8 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	}
 	p.call("keep mounts to ourselves", unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 
-	// The folders on the way to what is bound are made first, so that the
-	// binds below each other can be made in order.
+	// The parents of all binds are made first, so that nested binds can be made in
+	// order.
 	p.tmpfs("/", 16<<20, "0755", writable)
 	made := map[string]bool{"/": true}
 	for _, dir := range []string{"/proc", "/dev/shm", "/dev/pts", "/tmp", "/var", "/run"} {
@@ -82,8 +82,8 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	p.call("make the root read-only", unix.SYS_MOUNT_SETATTR, slotRoot, "", unix.AT_EMPTY_PATH,
 		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
 
-	// pivot_root(2), "pivot_root(".", ".")": the old root ends up on top of the
-	// new one, and is taken away with everything below it.
+	// pivot_root(2), "pivot_root(".", ".")": the old root ends up on top of the new one,
+	// and is removed with everything below it.
 	p.call("enter the root", unix.SYS_FCHDIR, slotRoot)
 	p.call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
 	p.call("leave the old root", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
@@ -106,7 +106,7 @@ func (p *plan) attr(set uint64) unsafe.Pointer {
 	return unsafe.Pointer(&unix.MountAttr{Attr_set: set})
 }
 
-// tmpfs mounts an empty folder in memory at a folder of the new tree, or as its
+// tmpfs mounts an empty file system in memory at a folder of the new tree, or as its
 // root.
 func (p *plan) tmpfs(at string, size int64, mode string, attrs int) {
 	p.openTmpfs(at, [][2]string{{"size", fmt.Sprint(size)}, {"nr_inodes", maxFiles}, {"mode", mode}})
@@ -121,9 +121,9 @@ func (p *plan) openTmpfs(what string, settings [][2]string) {
 	}
 }
 
-// proc mounts the processes of the new PID namespace, and takes the chance to
-// bound what the run takes of the user's inotify instances and watches, which
-// are one number for all of the user's programs.
+// proc mounts /proc for the new PID namespace. It also bounds the run's share of the
+// user's inotify instances and watches, of which all of the user's programs have one
+// total.
 func (p *plan) proc() {
 	p.call("make /proc", unix.SYS_FSOPEN, "proc", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
 	p.place("/proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
@@ -142,8 +142,9 @@ func (p *plan) proc() {
 		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
 }
 
-// maskProc hides the user's keys, which belong to no namespace, and from a program of
-// root's the files that only root may read. A device on a nodev mount cannot be opened.
+// maskProc hides the user's keys, which belong to no namespace. From root's programs,
+// it hides the files that only root may read. A device on a nodev mount cannot be
+// opened.
 func (p *plan) maskProc(made map[string]bool, uid int) {
 	names := []string{"keys", "key-users"}
 	if uid == 0 {
@@ -160,8 +161,8 @@ func (p *plan) maskProc(made map[string]bool, uid int) {
 // exists reports whether there is a file of any kind at a path.
 func exists(name string) bool { return unix.Access(name, unix.F_OK) == nil }
 
-// terminals mounts an empty set of pseudo terminals, for programs that run
-// others in one. None of them is a terminal of the user's.
+// terminals mounts an empty set of pseudo terminals, for programs that run others in
+// one. None of the user's terminals is among them.
 func (p *plan) terminals() {
 	p.call("make /dev/pts", unix.SYS_FSOPEN, "devpts", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
 	for _, kv := range [][2]string{{"ptmxmode", "0666"}, {"mode", "0600"}} {
@@ -170,7 +171,7 @@ func (p *plan) terminals() {
 	p.place("/dev/pts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 }
 
-// place creates and mounts the file system that the steps before configured.
+// place creates and mounts the file system that the previous steps configured.
 func (p *plan) place(at string, attrs int) {
 	p.call("create the file system for "+at, unix.SYS_FSCONFIG, slotFrom, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
 	if at == "/" {
@@ -182,7 +183,7 @@ func (p *plan) place(at string, attrs int) {
 	p.call("attach "+at, unix.SYS_MOVE_MOUNT, slotTree, "", slotRoot, relative(at), unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// folder makes a folder of the new root, with those on the way to it.
+// folder makes a folder in the new root, and its parents.
 func (p *plan) folder(made map[string]bool, dir string) {
 	if made[dir] {
 		return
@@ -193,7 +194,7 @@ func (p *plan) folder(made map[string]bool, dir string) {
 	p.call("make folder "+dir, unix.SYS_MKDIRAT, slotAt, path.Base(dir), 0o755).ignore[0] = uintptr(unix.EEXIST)
 }
 
-// in opens a folder of the new root in which to make something. It follows no symbolic
+// in opens a folder of the new root, to make something in it. It follows no symbolic
 // link: a link would lead to the host, whose root is still ours.
 func (p *plan) in(dir string) {
 	p.call("open folder "+dir+" of the new root", unix.SYS_OPENAT2, slotRoot, relative(dir),
@@ -201,11 +202,11 @@ func (p *plan) in(dir string) {
 }
 
 // bind mounts a path of the host in the new tree, at the same path unless it is an
-// image. It follows no symbolic link on either side: a program may have made what is
-// inside a bind.
+// image. It follows no symbolic link on either side: a program may have made the
+// files inside a bind.
 func (p *plan) bind(j *Job, b Bind, made map[string]bool, covered bool) {
 	if !covered {
-		// Below a folder that is bound already, the place to bind at is there.
+		// Below a folder that is already bound, the mount point exists.
 		if b.File {
 			p.folder(made, path.Dir(b.Path))
 			p.in(path.Dir(b.Path))
@@ -268,15 +269,15 @@ func (p *plan) loopback() {
 	p.call("close the socket for loopback", unix.SYS_CLOSE, slotFrom)
 }
 
-// listen listens on a port of the loopback interface, for the server: what connects to
-// it from inside reaches the server, which is outside.
+// listen listens on a port of the loopback interface for the server: connections from
+// inside reach the server outside.
 func (p *plan) listen(port uint64) {
 	if port == 0 {
 		return
 	}
 	at := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&at.Port))[:], uint16(port))
-	const waiting = 128 // connections that nobody has accepted yet
+	const waiting = 128 // connections not yet accepted
 	p.call("make the listener", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0).out = uint8(slotFrom)
 	p.call("place the listener", unix.SYS_BIND, slotFrom, unsafe.Pointer(at), unix.SizeofSockaddrInet4)
 	p.call("listen", unix.SYS_LISTEN, slotFrom, waiting)

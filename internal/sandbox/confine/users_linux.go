@@ -21,12 +21,11 @@ func (p *plan) mapped() {
 	s.kind, s.from[0], s.arg[1] = doResult, uint8(slotGot), 1
 }
 
-// A userMap is what root's helper writes about the ids of its child's user
-// namespace.
+// A userMap is a map of ids that root's helper writes for its child's user namespace.
 type userMap struct{ file, text string }
 
 // userMaps returns maps that give the user namespace of root's child every id that the
-// helper has, so that a layer can hold changed files of any owner. They change nobody's
+// helper has, so that a layer can hold changed files of any owner. They grant no
 // rights: the program has no capabilities, and root's own id is mapped either way.
 func userMaps() ([]userMap, error) {
 	maps := []userMap{{"setgroups", "deny"}}
@@ -48,7 +47,7 @@ func mapUsers(pid int, maps []userMap) error {
 		if err != nil {
 			return err
 		}
-		_, err = unix.Write(fd, []byte(m.text)) // whole, or not at all
+		_, err = unix.Write(fd, []byte(m.text)) // all of it or nothing
 		_ = unix.Close(fd)
 		if err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Package darwin confines runs on macOS, by a profile of Seatbelt and a supervisor
-// (package seatbelt, which has all of this that can be tested elsewhere).
+// Package darwin confines runs on macOS with a Seatbelt profile and a supervisor.
+// Package seatbelt has the parts that can be tested on other systems.
 //
 // It checks no Policy and bounds no output: the runner does.
 package darwin

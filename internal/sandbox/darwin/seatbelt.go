@@ -90,8 +90,8 @@ func (s *seatbeltStarter) Start(l *level.Launch) (level.Process, error) {
 	return &seatbeltProcess{p, l}, nil
 }
 
-// rules returns what the program of l may touch. It may also read this program's file,
-// since for a moment it is this program.
+// rules returns what the program of l may touch. That includes reading this program's
+// file, since the process is this program for a moment.
 func (s *seatbeltStarter) rules(l *level.Launch, self string) (seatbelt.Rules, error) {
 	r := seatbelt.Rules{HardLinks: s.hardLinks, Network: l.Policy.Network == sandbox.NetworkFull, Read: []string{self}}
 	name := func(links []paths.Link) {
@@ -165,7 +165,7 @@ type seatbeltProcess struct {
 	launch *level.Launch
 }
 
-// Hidden sees nothing: this system does not tell.
+// Hidden returns 0: this system does not report unlinked files.
 func (p *seatbeltProcess) Hidden() int64 { return 0 }
 
 func (p *seatbeltProcess) Reap() level.Ending {
@@ -188,14 +188,14 @@ func (p *seatbeltProcess) Reap() level.Ending {
 	return e
 }
 
-// failure returns how a run ended whose program sent no report.
+// failure returns how a run ended if its program sent no report.
 func (p *seatbeltProcess) failure(f *seatbelt.Failure) level.Ending {
 	c, errno := p.launch.Command, syscall.Errno(f.Errno)
 	e := level.Ending{Code: -1}
 	switch {
 	case f.Step == seatbelt.StepWatch:
-		// Only a process outside the run can have killed the supervisor. The run
-		// ended with it.
+		// Only a process outside the run can have killed the supervisor, and the run ended
+		// with it.
 		e.Signal = "SIGKILL"
 	case errno == syscall.E2BIG:
 		e.Err = level.TooLarge(p.launch.Argv, p.launch.Env)
@@ -215,7 +215,7 @@ func (p *seatbeltProcess) failure(f *seatbelt.Failure) level.Ending {
 type System struct{}
 
 // Candidates returns the same level twice: first with hard links inside the folders
-// that a run may change, if that works, then without any.
+// that a run may change, then without any.
 func (System) Candidates(*slog.Logger) []level.Candidate {
 	means := []string{"Seatbelt (sandbox-exec)", "a supervisor"}
 	return []level.Candidate{
@@ -224,15 +224,15 @@ func (System) Candidates(*slog.Logger) []level.Candidate {
 	}
 }
 
-// errNested is why there is no level when this process is confined itself: Seatbelt
-// sandboxes cannot nest.
+// errNested is the reason for having no level when this process is itself confined:
+// Seatbelt sandboxes cannot nest.
 var errNested = errors.New("this server itself already runs in a sandbox, and this system has only one at a time")
 
 // tryTime bounds a trial: it takes some tens of milliseconds.
 const tryTime = 10 * time.Second
 
-// Try runs this program itself under s. It tries what must fail, and reports what did
-// not.
+// Try runs this program itself under s. It attempts what must fail, and reports what
+// succeeded.
 func (s *seatbeltStarter) Try(ctx context.Context) error {
 	err := s.try(ctx)
 	if err == nil {
@@ -311,16 +311,15 @@ func (s *seatbeltStarter) try(ctx context.Context) error {
 	return nil
 }
 
-// Find has nothing to try: no level mounts anything here, or has a network of its
-// own.
+// Find has nothing to try: no level here mounts anything or has its own network.
 func (*seatbeltStarter) Find(context.Context) level.Findings {
 	return level.Findings{Overlay: level.NoNamespaces}
 }
 
-// Sweep does nothing: helpers leave nothing in the system.
+// Sweep does nothing, since helpers leave nothing behind on macOS.
 func (System) Sweep() {}
 
-// Hint says what would give this machine a better level, or is empty.
+// Hint says how this machine could get a better level, or is empty.
 func (System) Hint(r *sandbox.Report) string {
 	if r.Level == sandbox.LevelFull {
 		return ""

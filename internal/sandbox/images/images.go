@@ -1,6 +1,6 @@
-// Package images works out what a run finds in the place of a folder or file, such
-// as the private copy of a pack: it checks the Images of a [sandbox.Policy], and
-// gives a run the copies' own paths at levels that cannot show a copy elsewhere.
+// Package images handles what a run finds in place of a folder or file, such as the
+// private copy of a pack. It checks the Images of a [sandbox.Policy]. For levels that
+// cannot mount a copy elsewhere, it gives the run the copies' own paths.
 //
 // It makes no copy and mounts nothing.
 package images
@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A List is the checked Images of a Policy. Each From has no symbolic links.
+// A List is the checked Images of a Policy. No From has symbolic links.
 type List []Image
 
 // An Image is a [sandbox.Image], or the copy of a layered folder in its place.
@@ -49,10 +49,10 @@ func Open(p *sandbox.Policy) (List, error) {
 		if err != nil {
 			return fail(err, "image %q", i.From)
 		}
-		// With a link on the way the folder would have two names, and only one would
-		// lead to the copy.
+		// With a link on the way, the folder would have two names, only one of which leads
+		// to the copy.
 		switch at, err := filepath.EvalSymlinks(i.At); {
-		case err != nil: // it was there when the Policy was made
+		case err != nil: // it existed when the Policy was made
 			return nil, &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("image at %q", i.At), Err: errors.Unwrap(err)}
 		case !paths.Same(at, i.At):
 			return nil, &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("image at %q is reached through a symbolic link", i.At)}
@@ -85,7 +85,7 @@ func (im List) Covers(path string) bool {
 	return slices.ContainsFunc(im, func(i Image) bool { return paths.Inside([]string{i.At}, path) })
 }
 
-// path returns where a run's absolute path really is on this machine.
+// path returns the real path on this machine for an absolute path of a run.
 func (im List) path(path string) string {
 	for _, i := range im {
 		if rel, ok := paths.Below(i.At, path); ok {
@@ -165,8 +165,8 @@ func (im List) Rename(p sandbox.Policy, c sandbox.Command) (sandbox.Policy, sand
 	return p, c, nil
 }
 
-// relative is an argument, or what is behind its "=", with the path in From when
-// it leads from the working folder dir into At. A run in At itself is in From.
+// relative returns arg, or the part after its "=", changed to the path in From if it
+// leads from the working folder dir into At. A run in At itself is in From.
 func (im List) relative(dir, arg string) string {
 	before, path, ok := strings.Cut(arg, "=")
 	if ok {
@@ -183,8 +183,8 @@ func (im List) relative(dir, arg string) string {
 	return arg
 }
 
-// text returns s with From in place of each At that is a whole path or the beginning
-// of one.
+// text returns s with At replaced by From wherever it is a whole path or the
+// beginning of one.
 func (im List) text(s string) string {
 	for _, i := range im {
 		s = replacePath(s, i.At, i.From)
@@ -204,8 +204,8 @@ const (
 	afterPath  = "=:,;|@<>&\"'`)]} \t\r\n/\x00" + string(filepath.Separator)
 )
 
-// replacePath replaces the absolute path at by from where it stands in s as a
-// whole path, or with a path below it.
+// replacePath replaces the absolute path at with from wherever s has it as a whole
+// path or as the beginning of one.
 func replacePath(s, at, from string) string {
 	var b strings.Builder
 	done := 0
@@ -231,8 +231,8 @@ func sameText(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
 
-// beginsPath reports whether an absolute path can begin after before: at the
-// start, after what is no part of a path, and after a flag of one letter, as in
+// beginsPath reports whether an absolute path can begin after before: at the start,
+// after a character that is no part of a path, or after a one-letter flag, as in
 // "-I/usr/include".
 func beginsPath(before string) bool {
 	n := len(before)

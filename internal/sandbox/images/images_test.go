@@ -31,7 +31,7 @@ func TestReplacePath(t *testing.T) {
 		{"a\n/home/u/pack\nb", "a\n/c/1\nb"},
 		{"/home/u/pack /opt/tool.json", "/c/1 /c/2"},
 		{"/home/u/pack/home/u/pack", "/c/1/home/u/pack"},
-		// What only looks like it.
+		// Paths that only look like the image's.
 		{"/home/u/package", "/home/u/package"},
 		{"/home/u/pack2/x", "/home/u/pack2/x"},
 		{"/home/u/pack.old", "/home/u/pack.old"},
@@ -100,7 +100,7 @@ func TestImagesRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := Open(&tt.p)
-		// What the caller cannot help: the folder was there before.
+		// The caller cannot prevent this: the folder was there before.
 		if e, ok := errors.AsType[*sandbox.CommandError](err); ok && e.Folder != (tt.want == "image at" || tt.want == "symbolic link") {
 			t.Errorf("%s: Open = %v, about a folder: %v", tt.name, err, e.Folder)
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A path from the working folder into the pack would lead to the folder that
-// anybody can change, where the copy is at another place.
+// Where the copy is at another path, a relative path from the working folder into the
+// pack would lead to the original, which anyone can change.
 func TestImagesRelative(t *testing.T) {
 	root := t.TempDir()
 	at, from := filepath.Join(root, "project", ".packs", "x"), filepath.Join(root, "copies", "1")

@@ -1,10 +1,9 @@
 // Package level is the border between the runner, which knows no operating system,
-// and the packages that know one each: linux, darwin and windows, and plain, which
+// and the packages for one system each: linux, darwin and windows, and plain, which
 // confines nothing. A [System] offers levels, a [Starter] starts programs at one of
-// them, and a [Process] is a program that was started.
+// them, and a [Process] is a started program.
 //
-// It confines nothing itself, and neither checks a run nor bounds it: the runner
-// does.
+// It confines nothing itself. The runner checks and bounds runs.
 package level
 
 import (
@@ -18,19 +17,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A System is what one operating system has.
+// A System is the confinement that one operating system offers.
 type System interface {
-	// Candidates are the ways of having a level on this system, better ones first.
+	// Candidates returns the ways to get a level on this system, better ones first.
 	Candidates(log *slog.Logger) []Candidate
 
-	// Hint says what would give this machine a better level, or is empty.
+	// Hint says how this machine could get a better level, or is empty.
 	Hint(r *sandbox.Report) string
 
 	// Sweep removes what earlier servers that were killed left in the system.
 	Sweep()
 }
 
-// A Candidate is one way of having a level. There may be more than one of a level.
+// A Candidate is one way to get a level. A level may have several.
 type Candidate struct {
 	Level    sandbox.Level
 	Confiner Confiner
@@ -40,18 +39,18 @@ type Candidate struct {
 	Err      error    // it cannot work, so it is not even tried
 }
 
-// ErrSkipped is why a level that the configuration leaves out was not tried.
+// ErrSkipped says that a level was not tried because the configuration leaves it out.
 var ErrSkipped = errors.New("left out by configuration")
 
-// A Confiner is a Starter that counts only when it was seen to work.
+// A Confiner is a Starter that is used only after a trial succeeded.
 type Confiner interface {
 	Starter
 
-	// Try runs this program itself at the level, which tries what must fail, and
-	// says what is amiss.
+	// Try runs this program itself at the level. That attempts what must fail, and
+	// reports what succeeded.
 	Try(ctx context.Context) error
 
-	// Find finds out what else the level can do. It is called after Try succeeded.
+	// Find returns what else the level can do. It is called after Try succeeded.
 	Find(ctx context.Context) Findings
 }
 
@@ -62,32 +61,32 @@ type Findings struct {
 	Overlay  string   // see sandbox.Report
 }
 
-// NoNamespaces is why a level that shows a run the user's own file system has no
+// NoNamespaces is the reason that levels without a file system of their own have no
 // layers in memory.
 const NoNamespaces = "this sandbox level shows a run no file system of its own"
 
-// A Starter starts programs at one level, in the way of one system.
+// A Starter starts programs at one level of one system.
 type Starter interface {
-	// TempDir is where the program finds its private folder for temporary
-	// files, when the level itself makes one that is gone with the run;
-	// otherwise it is empty.
+	// TempDir returns the path, inside the run, of a private folder for temporary files
+	// that the level makes and removes with the run. It is empty if the level makes
+	// none.
 	TempDir() string
 
-	// Places reports whether the starter puts the launch's images in their places,
-	// rather than being given other paths.
+	// Places reports whether the starter mounts the launch's images at their places.
+	// Otherwise the runner changes the paths.
 	Places() bool
 
-	// Overlays says why a folder cannot be seen by a run through a layer that
-	// takes what the run writes; empty: it can. now is what to pass as was the next
-	// time: a folder that is still as was says is not looked at again.
+	// Overlays returns why the folder cannot have an overlay, or "" if it can. Pass now
+	// as was the next time: if the folder has not changed since, it is not examined
+	// again.
 	Overlays(dir string, was sandbox.Look) (now sandbox.Look, why string)
 
-	// Start starts the program of l. Its error means that nothing was started,
-	// and is one that runner.Runner.Run documents. It keeps none of l's files.
+	// Start starts the program of l. If it returns an error, which is one that
+	// runner.Runner.Run documents, nothing was started. It keeps none of l's files.
 	Start(l *Launch) (Process, error)
 
-	// Close releases what is kept for the next run. Runs that are under way
-	// continue, and new ones can start, only slower.
+	// Close releases what is kept for the next run. Runs that are under way continue,
+	// and new ones still start, but slower.
 	Close()
 }
 
@@ -95,12 +94,12 @@ type Starter interface {
 type Launch struct {
 	Policy                sandbox.Policy // with its limits filled in
 	Command               *sandbox.Command
-	Images                images.List       // to be put in their places, where the level does so
+	Images                images.List       // to mount at their places, if the level does so
 	Overlays              []Folder          // the Policy's layers that are overlays
-	Cache                 os.FileInfo       // of the Policy's Cache, when it was opened; nil: there is none
-	Checked               []program.Checked // that were verified
+	Cache                 os.FileInfo       // of the Policy's Cache when it was opened; nil: no cache
+	Checked               []program.Checked // the verified files
 	Argv, Env             []string          // both whole, Argv[0] is the program's path
-	Tmp                   string            // what TMPDIR is
+	Tmp                   string            // value of TMPDIR
 	Stdin, Stdout, Stderr *os.File          // the program's own ends; a nil Stdin is at its end
 
 	// Listener gets a listener that the program reaches at [ListenPort] of its own
@@ -118,8 +117,8 @@ type Folder struct {
 	Info os.FileInfo
 }
 
-// A Process is a program that was started, with everything it starts in turn.
-// Its methods are called by one goroutine.
+// A Process is a started program, with everything it starts in turn. Its methods are
+// called by one goroutine.
 type Process interface {
 	// Ended returns a channel that is closed when the program itself has ended.
 	Ended() <-chan struct{}
@@ -130,12 +129,12 @@ type Process interface {
 	// Kill ends everything; Ended closes soon after.
 	Kill()
 
-	// Hidden returns how many bytes the run has in unlinked files, as far as that can
-	// be seen. Unlike the other methods, any goroutine may call it at any time.
+	// Hidden returns how many bytes the run has in unlinked files, as far as the system
+	// shows them. Unlike the other methods, any goroutine may call it at any time.
 	Hidden() int64
 
-	// Reap is called once Ended is closed. It kills what is left, waits until that is
-	// gone, and releases everything that the process held.
+	// Reap is called once Ended is closed. It kills the processes that are left, waits
+	// for them, and releases everything that the process held.
 	Reap() Ending
 }
 
@@ -143,12 +142,12 @@ type Process interface {
 type Ending struct {
 	Code   int           // -1 when a signal ended it
 	Signal string        // "SIGKILL" and so on, or empty
-	Cause  sandbox.Cause // that the level knows of; CauseExit otherwise
+	Cause  sandbox.Cause // if the level knows one; otherwise CauseExit
 	Usage  sandbox.Usage
 	Lost   bool  // nobody knows whether the program ended by itself
 	Err    error // the program was not started after all, or nobody knows how it ended
 
-	// Overlays hold what the run changed in the launch's Overlays, one folder for each,
-	// in their order; fewer if they were not handed over. The caller closes them.
+	// Overlays hold the run's changes in the launch's Overlays, one folder for each, in
+	// the same order; fewer if the helper handed over fewer. The caller closes them.
 	Overlays []*os.File
 }

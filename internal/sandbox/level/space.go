@@ -2,8 +2,8 @@ package level
 
 import "github.com/packs-mcp/packs-mcp/internal/sandbox"
 
-// CheckSpace returns a [*sandbox.TooLargeError] if the system would not take argv and
-// env together.
+// CheckSpace returns a [*sandbox.TooLargeError] if argv and env together exceed the
+// system's limit.
 func CheckSpace(argv, env []string) error {
 	if size, limit := spaceOf(argv, env), argSpace(); size > limit {
 		return &sandbox.TooLargeError{What: allStrings, Size: size, Limit: limit}

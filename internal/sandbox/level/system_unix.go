@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SignalName returns "SIGKILL" and so on.
+// SignalName returns the signal's name, such as "SIGKILL".
 func SignalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

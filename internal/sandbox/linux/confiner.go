@@ -76,13 +76,14 @@ func (s *confiner) Start(l *level.Launch) (level.Process, error) {
 	p := &confined{helper: h, spares: &s.spares, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
 	s.spares.refill(p.done)
 	go func() {
-		p.report, _ = h.socket.Answer() // on any error, nobody knows how the run ended
+		p.report, _ = h.socket.Answer() // on an error, how the run ended is unknown
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// tell gives a helper its job. If the idle one was killed meanwhile, another gets it.
+// tell gives a helper its job. If the idle helper was killed meanwhile, it starts
+// another.
 func (s *confiner) tell(group string, message []byte, l *level.Launch) (*helper, error) {
 	for attempt := 0; ; attempt++ {
 		h, err := s.spares.take()
@@ -115,15 +116,15 @@ type confined struct {
 	done chan struct{} // closed by the goroutine that reads the answer
 
 	late   *time.Timer     // kills a helper that does not obey
-	report *confine.Report // when done is closed; nil: the helper said nothing
+	report *confine.Report // set when done is closed; nil: the helper sent none
 }
 
 func (p *confined) Ended() <-chan struct{} { return p.done }
 func (p *confined) Hidden() int64          { return disk.HiddenBelow(p.helper.cmd.Process.Pid, false) }
 func (p *confined) Terminate()             { p.helper.socket.Order(confine.OrderTerminate) }
 
-// obeyTime bounds how long a helper may take to kill a run. Then the helper is killed:
-// its run ends with it, or its processes become our children.
+// obeyTime bounds how long a helper may take to kill a run. After that, the helper is
+// killed: its run ends with it, or the run's processes become our children.
 const obeyTime = 5 * time.Second
 
 func (p *confined) Kill() {
@@ -144,7 +145,7 @@ func (p *confined) Reap() level.Ending {
 		p.spares.dismiss(p.helper) // there is nothing left to watch over
 	} else {
 		p.helper.close()
-		<-p.done // a socket that is closed has no more to say
+		<-p.done // nothing more comes from a closed socket
 	}
 	if p.late != nil {
 		p.late.Stop()
@@ -192,7 +193,7 @@ func (System) Candidates(*slog.Logger) []level.Candidate {
 	if abi == 0 {
 		missing := errors.New("the kernel has no Landlock, or it is switched off")
 		if os.Getuid() == 0 {
-			// Nothing else keeps root's programs from what only root may read.
+			// Only this keeps root's programs from files that only root may read.
 			return []level.Candidate{{Level: sandbox.LevelFull, Err: missing}, {Level: sandbox.LevelPartial, Err: missing}}
 		}
 		return []level.Candidate{
@@ -209,7 +210,7 @@ func (System) Candidates(*slog.Logger) []level.Candidate {
 
 // Sweep removes what killed helpers left in the system.
 func (System) Sweep() {
-	if os.Getuid() == 0 { // nobody else makes control groups
+	if os.Getuid() == 0 { // only root makes control groups
 		pids.Sweep()
 	}
 }
@@ -217,9 +218,9 @@ func (System) Sweep() {
 // tryTime bounds a trial: it takes some milliseconds.
 const tryTime = 10 * time.Second
 
-// Try runs this program itself under s. It tries what must fail, and reports what did
-// not. If the filter cannot ask the helper here, s uses one that asks nothing from
-// then on.
+// Try runs this program itself under s. It attempts what must fail, and reports what
+// succeeded. If the filter cannot ask the helper here, s uses a filter that asks
+// nothing from then on.
 func (s *confiner) Try(ctx context.Context) error {
 	var checks []string
 	if s.namespaces {
@@ -301,15 +302,14 @@ func (s *confiner) tryOverlay(ctx context.Context) error {
 	return probe.InspectLayer(dir, changed[0])
 }
 
-// tryLoopback runs this program under s with a network of its own, which it
-// uses.
+// tryLoopback runs this program under s with its own network, which the program uses.
 func (s *confiner) tryLoopback(ctx context.Context) error {
 	_, err := s.try(ctx, sandbox.Policy{Network: sandbox.NetworkLoopback}, nil, []string{probe.Loopback})
 	return err
 }
 
-// try runs this program's own checks. It returns what was written to the overlays,
-// for the caller to close; with an error, nothing.
+// try runs this program's own checks. It returns the overlays' upper folders, for the
+// caller to close; with an error, none.
 func (s *confiner) try(ctx context.Context, policy sandbox.Policy, overlays []level.Folder, checks []string) (changed []*os.File, err error) {
 	exe, err := filepath.EvalSymlinks("/proc/self/exe")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// best is the best level that works here.
+// best returns a confiner for the best level that works here.
 func best(t *testing.T) *confiner {
 	t.Helper()
 	for _, c := range (System{}).Candidates(nil) {
@@ -40,7 +40,7 @@ func best(t *testing.T) *confiner {
 	return nil
 }
 
-// start starts a script of sh. What it prints is read from the file.
+// start starts an sh script. Its output is read from the file.
 func start(t *testing.T, s *confiner, script string, stdin *os.File) (level.Process, *os.File) {
 	t.Helper()
 	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
@@ -79,8 +79,8 @@ func finish(t *testing.T, p level.Process, r *os.File) (string, level.Ending) {
 	return string(text), p.Reap()
 }
 
-// Kernels whose Landlock cannot hold signals back leave it to the filter to
-// protect at least the helper and the server.
+// On kernels whose Landlock cannot block signals, the filter protects at least the
+// helper and the server.
 func TestWithoutSignalScope(t *testing.T) {
 	if supervised.LandlockABI() < 3 {
 		t.Skip("no Landlock here")

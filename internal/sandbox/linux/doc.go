@@ -1,5 +1,5 @@
 // Package linux confines runs on Linux, for amd64 and arm64: it works out what a run
-// may touch, gives that as a job to a helper (package confine), and watches over the
+// may touch, sends that as a job to a helper (package confine), and supervises the
 // helper. It confines by namespaces, by Landlock, or by both, and always by seccomp.
 //
 // It checks no Policy and bounds no output: the runner does.

@@ -22,7 +22,7 @@ type helper struct {
 	cmd    *exec.Cmd
 	socket *supervised.Socket
 	group  string // the control group of its job; empty: none
-	failed bool   // it did not end by itself; known when it was closed
+	failed bool   // it did not end by itself; set by close
 }
 
 // helperExit bounds how long a helper may take to exit after its answer. It removes
@@ -38,9 +38,9 @@ func startHelper() (*helper, error) {
 	theirs := os.NewFile(uintptr(pair[1]), "sandbox helper")
 	defer theirs.Close()
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", // what runs now, whatever is at its path by now
+		Path: "/proc/self/exe", // the running program, whatever its path leads to now
 		Args: []string{"packs-mcp", confine.Arg},
-		// It waits more than it works, and fewer threads start sooner.
+		// A helper mostly waits, and fewer threads start sooner.
 		Env:         []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"},
 		Dir:         "/",
 		ExtraFiles:  []*os.File{theirs},
@@ -54,14 +54,14 @@ func startHelper() (*helper, error) {
 }
 
 // tidy removes what a closed helper could not remove itself. No process of its job is
-// left.
+// left by then.
 func (h *helper) tidy() {
 	if h.failed && h.group != "" {
 		pids.Remove(h.group)
 	}
 }
 
-// close makes the helper end, and waits for that.
+// close ends the helper and waits for it.
 func (h *helper) close() {
 	h.socket.Close()
 	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
@@ -119,7 +119,7 @@ func (s *spares) refill(over <-chan struct{}) {
 		}
 		h, err := startHelper()
 		if err != nil {
-			return // the next run tries for itself, and says why not
+			return // the next run tries again, and reports the error
 		}
 		if other := s.swap(h); other != nil {
 			other.close()

@@ -18,9 +18,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 )
 
-// Hint says what keeps this machine from a better level, as far as that can be
-// seen, and what to do about it: clauses without a full stop, commands in
-// backquotes. It is empty when nothing is to be had, or nothing is found.
+// Hint says, as far as can be found out, what keeps this machine from a better level
+// and what to do about it: clauses without a full stop, commands in backquotes. It is
+// empty if there is no better level or no reason is found.
 func (System) Hint(r *sandbox.Report) string {
 	if r.Level == sandbox.LevelFull {
 		return ""
@@ -35,11 +35,12 @@ func (System) Hint(r *sandbox.Report) string {
 	return m.hint(r)
 }
 
-// A machine is what a hint goes by: what it says of itself, never its version.
+// A machine is what a hint is based on: what the system reports about itself, never
+// its version.
 type machine struct {
 	files    fs.FS // the root folder
 	env      func(name string) string
-	landlock syscall.Errno // what the kernel says when it is asked for Landlock's version; 0: it has it
+	landlock syscall.Errno // the kernel's error when asked for Landlock's version; 0: it has Landlock
 	root     bool          // we are root
 	exe      string        // this program's path
 }
@@ -61,7 +62,7 @@ func (m *machine) hint(r *sandbox.Report) string {
 	return strings.Join(hints, "; also, ")
 }
 
-// problems are why a level does not work, other than by our own configuration.
+// problems returns why a level does not work, apart from our own configuration.
 func problems(r *sandbox.Report, of sandbox.Level) []string {
 	var found []string
 	for _, t := range r.Trials {
@@ -88,11 +89,11 @@ func (m *machine) aboutLandlock() string {
 	return fmt.Sprintf("the kernel refuses to use Landlock (%v): look into the system's log for what forbids it", m.landlock)
 }
 
-// aboutNamespaces says why namespaces cannot be had. What a switch of the
-// machine forbids comes before guesses from where we are.
+// aboutNamespaces says why namespaces do not work. Settings of the machine that
+// forbid them come before guesses from the surroundings.
 func (m *machine) aboutNamespaces(problems []string) []string {
 	var hints []string
-	on := "" // where the switches of the kernel are
+	on := "" // where the kernel's settings are
 	where := m.container()
 	if where.words != "" {
 		on = " on the machine that the container runs on"
@@ -139,7 +140,7 @@ func (m *machine) aboutNamespaces(problems []string) []string {
 type place struct {
 	words  string // "this Docker container"; empty: none
 	open   string // what lets it have namespaces
-	unmask string // what lets it have a /proc of its own, if that is all
+	unmask string // what lets it have its own /proc, if only that is missing
 }
 
 func (m *machine) container() place {
@@ -187,7 +188,7 @@ func (m *machine) sandbox() string {
 	return ""
 }
 
-// filtered reports whether we are under somebody's seccomp filter.
+// filtered reports whether a seccomp filter applies to this process.
 func (m *machine) filtered() bool { return m.status("Seccomp") == "2" }
 
 func (m *machine) status(key string) string {
@@ -199,8 +200,8 @@ func (m *machine) status(key string) string {
 	return ""
 }
 
-// covered are the mounts on top of parts of /proc, at most three, but for the
-// one that is there on every machine.
+// covered returns at most three mounts on top of parts of /proc, except the one that
+// every machine has.
 func (m *machine) covered() []string {
 	var found []string
 	for line := range strings.Lines(m.text("proc/self/mountinfo")) {
@@ -216,7 +217,7 @@ func (m *machine) covered() []string {
 	return found
 }
 
-// text is a file's content without space around it, or empty.
+// text returns a file's content without surrounding space, or "".
 func (m *machine) text(name string) string {
 	data, err := fs.ReadFile(m.files, name)
 	if err != nil {
@@ -230,8 +231,8 @@ func (m *machine) exists(name string) bool {
 	return err == nil
 }
 
-// plainPath reports whether path means itself in a shell's quotes and in a
-// profile of AppArmor.
+// plainPath reports whether path needs no escaping in shell quotes and in an AppArmor
+// profile.
 func plainPath(path string) bool {
 	return filepath.IsAbs(path) && !strings.ContainsFunc(path, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._+-", r))

@@ -152,7 +152,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// On this machine, whatever it is, the hint can be had.
+// Hint works on this machine, whatever it is.
 func TestHintHere(t *testing.T) {
 	r := &sandbox.Report{Trials: []sandbox.Trial{{Level: sandbox.LevelFull, Problem: "x"}, {Level: sandbox.LevelPartial, Problem: "x"}, {Level: sandbox.LevelNone}}}
 	t.Logf("hint here, if nothing worked: %q", System{}.Hint(r))

@@ -37,7 +37,7 @@ func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
 	}
 	supervised.SetLimits(j, l.Policy.Limits)
 	if os.Getuid() == 0 {
-		// The kernel does not apply its limit on processes to root.
+		// The kernel's limit on processes does not apply to root.
 		j.Group = pids.Prefix + rand.Text()
 	}
 	t := view{confined: s, job: j, images: l.Images}
@@ -77,11 +77,11 @@ func (s *confiner) filter(l *level.Launch) seccomp.Filter {
 }
 
 // opensSockets reports whether a run may use named unix sockets. It must not reach
-// those of other programs. From ABI 9 on, Landlock ensures that. On older kernels a
-// run may use them only if it sees no folder where other programs could have some;
+// those of other programs. From ABI 9 on, Landlock ensures that. On older kernels, a
+// run may use them only if it sees no folder in which other programs could have one;
 // the program's installation and the user's projects are such folders.
 func (s *confiner) opensSockets(l *level.Launch) bool {
-	if !s.namespaces || s.landlock < 6 && l.Policy.Network == sandbox.NetworkFull { // abstract names are the network's
+	if !s.namespaces || s.landlock < 6 && l.Policy.Network == sandbox.NetworkFull { // abstract names belong to the network
 		return false
 	}
 	if s.landlock >= 9 {

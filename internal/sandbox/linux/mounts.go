@@ -12,22 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounts is the list of what is mounted. It is read again only when the kernel
-// says that it changed. The zero value is ready. Safe for concurrent use.
+// mounts is the list of mount points. It is read again only when the kernel reports a
+// change. The zero value is ready. Safe for concurrent use.
 type mounts struct {
 	mu      sync.Mutex
 	file    *os.File // guarded by mu; nil: not opened yet
-	points  []string // guarded by mu: where something is mounted
+	points  []string // guarded by mu: mount points
 	changes uint64   // guarded by mu: how often the list was read
 }
 
-// list returns where something is mounted, and a number that is another one when
-// that changed. The caller does not modify the list.
+// list returns the mount points, and a number that changes when they do. The caller
+// does not modify the list.
 func (m *mounts) list() ([]string, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.file == nil {
-		// Not by os.Open: the runtime's poller would take note of changes in our place.
+		// Not os.Open: the runtime's poller would consume the change notices.
 		fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, 0, err
@@ -36,7 +36,7 @@ func (m *mounts) list() ([]string, uint64, error) {
 	} else if !m.changed() {
 		return m.points, m.changes, nil
 	}
-	// What changes from here on is reported at the next call.
+	// Changes from here on are reported at the next call.
 	data, err := readFromStart(m.file)
 	if err != nil {
 		m.reset()
@@ -54,9 +54,9 @@ func (m *mounts) list() ([]string, uint64, error) {
 	return m.points, m.changes, nil
 }
 
-// changed reports whether something was mounted or unmounted since the last call,
-// or since the file was opened. proc_pid_mounts(5): the kernel tells by POLLPRI and
-// POLLERR. In doubt, something was.
+// changed reports whether something was mounted or unmounted since the last call, or
+// since the file was opened. The kernel signals it by POLLPRI and POLLERR; see
+// proc_pid_mounts(5). In doubt, it returns true.
 func (m *mounts) changed() bool {
 	fds := []unix.PollFd{{Fd: int32(m.file.Fd()), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
@@ -81,7 +81,7 @@ func (m *mounts) reset() {
 	m.file, m.points = nil, nil
 }
 
-// close gives back the open file. The list can still be used.
+// close closes the file. The list can still be used.
 func (m *mounts) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
 
-// adoptOrphans makes this process the one to whom the children of a killed
-// supervisor fall, or no longer. Nobody else would know them. It is a property
-// of the whole process: daemons that others start below it fall to it as well.
+// adoptOrphans makes this process the parent of a killed supervisor's children, or
+// undoes that. No other process would know them. It is a property of the whole
+// process: it also adopts daemons that others start below it.
 func adoptOrphans(yes bool) {
 	var v uintptr
 	if yes {
@@ -27,8 +27,8 @@ func adoptOrphans(yes bool) {
 // orphanTime bounds how long killing orphans may take.
 const orphanTime = time.Second
 
-// killOrphans kills what a killed supervisor has left: children of this process
-// that have a seccomp filter which this process has not.
+// killOrphans kills what a killed supervisor left behind: children of this process
+// that have a seccomp filter which this process lacks.
 func killOrphans() {
 	own := filters(os.Getpid())
 	pause := 100 * time.Microsecond
@@ -54,8 +54,8 @@ func killOrphans() {
 	}
 }
 
-// filters is how many seccomp filters a process has; kernels before 5.9 do not
-// tell, and say 0.
+// filters returns how many seccomp filters a process has, or 0 on kernels before 5.9,
+// which do not report it.
 func filters(pid int) int {
 	status, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	for line := range strings.Lines(string(status)) {

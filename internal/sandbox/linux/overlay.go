@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// maxOwners is how many names of a folder are checked for their owners.
+// maxOwners is how many of a folder's entries have their owners checked.
 const maxOwners = 1000
 
 func (s *confiner) Overlays(dir string, was sandbox.Look) (now sandbox.Look, why string) {
@@ -57,8 +57,8 @@ func (s *confiner) Overlays(dir string, was sandbox.Look) (now sandbox.Look, why
 	return now, ""
 }
 
-// foreign returns the name of the folder's file system if overlays on it are not
-// reliable.
+// foreign returns the name of the folder's file system if overlays on it are
+// unreliable.
 func foreign(fd int) string {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(fd, &st); err != nil {
@@ -81,8 +81,8 @@ func foreign(fd int) string {
 	return ""
 }
 
-// mountBelow returns a place below dir where something is mounted, which an
-// overlay would leave out; empty: there is none.
+// mountBelow returns a mount point below dir, which an overlay would leave out, or ""
+// if there is none.
 func mountBelow(points []string, dir string) string {
 	for _, at := range points {
 		if at != dir && paths.Inside([]string{dir}, at) {
@@ -100,8 +100,8 @@ func folds(fd int) bool {
 }
 
 // stranger returns a name whose owner or group has no id inside the run: "." for the
-// folder itself, or an entry directly in it. Deeper entries of other users are not
-// found here; the run cannot change them.
+// folder itself, or an entry directly in it. It does not look for other users'
+// entries further down, which the run cannot change.
 func stranger(dir *os.File, st *unix.Stat_t) string {
 	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
 	if uid == 0 {
@@ -114,7 +114,7 @@ func stranger(dir *os.File, st *unix.Stat_t) string {
 	names, _ := dir.Readdirnames(maxOwners)
 	for _, name := range names {
 		var st unix.Stat_t
-		err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) // an error: it is gone
+		err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) // an error means it is gone
 		if err == nil && (st.Uid != uid || st.Gid != gid) && (first == "" || name < first) {
 			first = name
 		}

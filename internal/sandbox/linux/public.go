@@ -14,11 +14,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
-// publicRules are Landlock rules for what everybody may read in a folder. A
-// server that root runs needs them: with root's own rights, a program would see
-// the passwords and keys of the whole machine. They are found once: where modes
-// can be changed, a run must not open a file for the next one. The zero value is
-// ready.
+// publicRules are Landlock rules for what everybody may read in a folder. A server
+// that runs as root needs them: with root's own rights, a program would see the whole
+// machine's passwords and keys. They are computed once, so that a run that changes a
+// file's mode does not open it to the next run. The zero value is ready.
 type publicRules struct {
 	once  sync.Once
 	known []confine.Rule
@@ -36,8 +35,8 @@ func (p *publicRules) rules(dir string) []confine.Rule {
 	return p.known
 }
 
-// publicIn returns rules for what everybody may read below dir, and whether
-// that is all there is.
+// publicIn returns rules for what everybody may read below dir. all reports whether
+// that is everything there.
 func publicIn(dir string) (rules []confine.Rule, all bool) {
 	const everybody fs.FileMode = 0o004
 	entries, err := os.ReadDir(dir)
@@ -51,7 +50,7 @@ func publicIn(dir string) (rules []confine.Rule, all bool) {
 		switch {
 		case err != nil:
 			all = false
-		case info.Mode().Type() == fs.ModeSymlink: // what it leads to decides
+		case info.Mode().Type() == fs.ModeSymlink: // its target decides
 		case info.Mode()&everybody == 0:
 			all = false
 		case info.IsDir():

@@ -39,7 +39,7 @@ func (t *view) fill(l *level.Launch) {
 		t.link(link.Path, link.Target)
 	}
 	for _, path := range l.Policy.ReadOnly {
-		if !t.images.Covers(path) { // what is there instead is added below
+		if !t.images.Covers(path) { // the image is added below
 			t.add(path, false, false)
 		}
 	}
@@ -57,7 +57,7 @@ func (t *view) fill(l *level.Launch) {
 	}
 }
 
-// check returns an error if a required path does not exist, or if the working folder
+// check returns an error if a required path does not exist or the working folder
 // cannot be reached.
 func (t *view) check(dir string) error {
 	if t.missing != "" {
@@ -69,10 +69,10 @@ func (t *view) check(dir string) error {
 	return nil
 }
 
-// enter sets the working folder, and which folder it must be.
+// enter sets the working folder and its expected identity.
 func (t *view) enter(c *sandbox.Command) (err error) {
 	if t.images.Covers(c.Dir) {
-		t.job.Dir = c.Dir // it was checked in the image, where no link leads to it
+		t.job.Dir = c.Dir // already checked in the image, where no link leads to it
 		return nil
 	}
 	if t.job.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
@@ -82,11 +82,11 @@ func (t *view) enter(c *sandbox.Command) (err error) {
 	return nil
 }
 
-// pin records the identity of the program's files, the workspace and the cache as they
-// were checked. The helper starts nothing if one of them has changed.
+// pin records the checked identities of the program's files, the workspace and the
+// cache. The helper starts nothing if one of them has changed.
 func (t *view) pin(l *level.Launch) {
 	c := l.Command
-	files := c.Program.Files() // where the run finds them, in the order of Verify
+	files := c.Program.Files() // as the run finds them, in the order of Verify
 	for i, f := range l.Checked {
 		path := files[i]
 		t.job.Files = append(t.job.Files, confine.File{
@@ -101,7 +101,7 @@ func (t *view) pin(l *level.Launch) {
 	}
 }
 
-// system adds what every program needs of the system.
+// system adds the parts of the system that every program needs.
 func (t *view) system(network sandbox.Network) {
 	for _, dir := range paths.SystemDirs() {
 		t.add(dir, false, true)
@@ -184,8 +184,8 @@ func (t *view) add(path string, writable, optional bool) {
 	t.allow(end, access)
 }
 
-// show puts an image in its place, after everything that it is in. Without
-// mounts, its From is among what the run may read.
+// show mounts an image at its place, after the folders that it is in. Without mounts,
+// the run may read its From.
 func (t *view) show(i images.Image) {
 	if !t.confined.namespaces {
 		return
@@ -207,7 +207,7 @@ func (t *view) layer(f level.Folder) {
 	t.add(f.Path, true, false)
 	i := slices.IndexFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == f.Path })
 	if i < 0 {
-		t.missing = f.Path // a link by now, or gone
+		t.missing = f.Path // it is gone, or a link now
 		return
 	}
 	t.job.Binds[i].Layered = true
@@ -247,7 +247,7 @@ func (t *view) withoutHidden(env []string) []string {
 	return env
 }
 
-// identify sets the identity that the folder at path must have.
+// identify sets the expected identity of the folder at path.
 func (t *view) identify(path string, id confine.ID) {
 	path = paths.WithoutLinks(path)
 	for i := range t.job.Binds {

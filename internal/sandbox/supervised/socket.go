@@ -1,8 +1,8 @@
 //go:build linux && (amd64 || arm64)
 
 // Package supervised is the server's side of the socket to a helper (package confine)
-// on Linux: a job goes there, orders follow, and a report comes back. The helper is a
-// process of this machine's, or the first one of a container.
+// on Linux: it sends a job, then orders, and receives a report. The helper is a
+// process on this machine, or the first one in a container.
 //
 // It starts no helper, and decides nothing about a job.
 package supervised
@@ -24,15 +24,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A Socket is the socket to a helper, which takes its closing for the server's end.
+// A Socket is the socket to a helper. When it is closed, the helper takes the server
+// for dead.
 type Socket struct {
 	file *os.File
 
-	Listener func(*os.File) // gets the job's listener, the first descriptor that comes, and owns it; nil: it has none
-	Layers   []*os.File     // of the job, once they arrived; the caller of Answer owns them
+	Listener func(*os.File) // gets and owns the job's listener, the first descriptor to arrive; nil: the job has none
+	Layers   []*os.File     // of the job, once they have arrived; the caller of Answer owns them
 }
 
-// NewSocket returns the Socket of a connected descriptor, which becomes its own.
+// NewSocket returns a Socket that owns the connected descriptor.
 func NewSocket(fd int) *Socket {
 	_ = unix.SetNonblock(fd, true) // so that a read can be ended by closing
 	return &Socket{file: os.NewFile(uintptr(fd), "sandbox helper")}
@@ -78,8 +79,8 @@ func (s *Socket) Send(message []byte, l *level.Launch) error {
 	return err
 }
 
-// Answer returns the helper's final report. The job's layers arrive before it, in Layers,
-// and are the caller's.
+// Answer returns the helper's final report. By then, the job's layers are in Layers; the
+// caller owns them.
 func (s *Socket) Answer() (*confine.Report, error) {
 	var n uint32
 	for n == 0 {
@@ -99,8 +100,8 @@ func (s *Socket) Answer() (*confine.Report, error) {
 	return confine.ParseReport(body)
 }
 
-// head returns the length of the next message, and passes on or keeps the descriptors
-// that come with its first byte.
+// head returns the length of the next message. It passes on or keeps the descriptors
+// that come with the first byte.
 func (s *Socket) head() (length uint32, err error) {
 	conn, err := s.file.SyscallConn()
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *Socket) head() (length uint32, err error) {
 	return confine.Length(head), nil
 }
 
-// Listens reports whether the helper, which has no job yet, is still there.
+// Listens reports whether the helper, which has no job yet, is still alive.
 func (s *Socket) Listens() bool {
 	conn, err := s.file.SyscallConn()
 	if err != nil {

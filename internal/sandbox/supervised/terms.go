@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// Access rights that Landlock is asked to allow. None of them makes devices.
+// Access rights that Landlock rules allow. None of them allows making devices.
 const (
 	AccessRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 
@@ -26,14 +26,14 @@ const (
 	AccessDevice = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 
-	// AccessFile are the rights that apply to files. The kernel refuses a rule for a
-	// file that has others.
+	// AccessFile holds the rights that apply to files. The kernel refuses other rights
+	// in a rule for a file.
 	AccessFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
 // Devices returns the devices that every program may use. /dev/tty is safe: a program
-// has no controlling terminal unless it made one itself.
+// has no controlling terminal except one that it made itself.
 func Devices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 }
@@ -47,8 +47,8 @@ func LandlockABI() int {
 	return int(abi)
 }
 
-// Restrict sets what Landlock refuses, as far as a kernel with the ABI supports it: what
-// no rule of r allows, and without a network, TCP and UDP. With ABI 0, r becomes empty.
+// Restrict makes Landlock refuse what no rule of r allows and, without a network, TCP
+// and UDP, as far as the kernel's ABI supports it. With ABI 0, r becomes empty.
 func Restrict(r *confine.Ruleset, abi int, network bool) {
 	if abi == 0 {
 		*r = confine.Ruleset{}
@@ -91,9 +91,9 @@ func SetLimits(j *confine.Job, limits sandbox.Limits) {
 	}
 }
 
-// PieceOf returns how many bytes of shared memory one mapping may have when nobody
-// counts them together: the memory limit, divided by the processes that a run may
-// have.
+// PieceOf returns how many bytes of shared memory one mapping may have when mappings
+// are not counted together: the memory limit divided by the number of processes that
+// a run may have.
 func PieceOf(limits sandbox.Limits) int64 {
 	if limits.Memory <= 0 {
 		return 0
@@ -101,8 +101,8 @@ func PieceOf(limits sandbox.Limits) int64 {
 	return max(limits.Memory/max(int64(limits.Processes), 1), int64(os.Getpagesize()))
 }
 
-// StateOf returns the state that the kernel reports for a file with that stamp; zero
-// when the stamp could be another file's.
+// StateOf returns the state that the kernel reports for a file with the stamp s. It
+// is zero if another file could have that stamp.
 func StateOf(s paths.Stamp) confine.State {
 	if !s.Exact {
 		return confine.State{}

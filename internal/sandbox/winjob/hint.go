@@ -1,7 +1,7 @@
 package winjob
 
-// Gaps returns what the level does not cover on Windows but covers elsewhere, in words
-// for people.
+// Gaps returns, in words for people, what the level covers elsewhere but not on
+// Windows.
 func Gaps(ui bool) []string {
 	gaps := []string{
 		"the network is NOT closed: with none and loopback, too, a program reaches what this computer reaches",
@@ -20,7 +20,7 @@ func Gaps(ui bool) []string {
 
 // Server is what Windows reports about the server's own process.
 type Server struct {
-	AppContainer bool // it is in one, as programs of the Microsoft Store are
+	AppContainer bool // it runs in one, like programs from the Microsoft Store
 	Low          bool // its own integrity is low or less
 }
 

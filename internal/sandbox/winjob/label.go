@@ -8,7 +8,7 @@ import (
 // Integrity labels as security descriptors in text (SDDL). NW: a process with a lower
 // integrity than the file may not write to it. A file without a label counts as medium.
 const (
-	LowFolder = "S:(ML;OICI;NW;;;LW)" // and what will be made in it
+	LowFolder = "S:(ML;OICI;NW;;;LW)" // and what is created in it
 	LowFile   = "S:(ML;;NW;;;LW)"
 	Medium    = "S:(ML;;NW;;;ME)"
 	Unlabeled = "S:"
@@ -84,7 +84,7 @@ func Extended(path string) string {
 // not safe for concurrent use.
 type Holds struct {
 	held map[string]int    // :: folded path → how many runs have it
-	owed map[string]string // :: folded path → path that nobody has, and that is labelled still
+	owed map[string]string // :: folded path → path that no run has, but that is still labelled
 }
 
 // Take counts one more run in the folder, and reports whether it is the first one,
@@ -99,8 +99,8 @@ func (h *Holds) Take(folder string) (first bool) {
 	return h.held[key] == 1
 }
 
-// Give undoes one Take, and returns the folders to remove the labels from: those that
-// no run has, and that no run's folder is inside of or around.
+// Give undoes one Take. It returns the folders whose labels to remove: those that no
+// run has, and that neither contain nor are inside a run's folder.
 func (h *Holds) Give(folder string) (free []string) {
 	key := Fold(folder)
 	if h.held[key]--; h.held[key] > 0 {

@@ -1,9 +1,9 @@
 // Package winjob is the part of the confinement on Windows that does not need Windows:
 // the limits of a job object, what the end of a job means, integrity labels as text,
-// and which folders are labelled at a time.
+// and which folders are labelled at the moment.
 //
-// It makes no system calls, so it can be tested on any system. It does not confine
-// anything; package sandbox/windows does.
+// It makes no system calls, so it can be tested on any system. Package sandbox/windows
+// does the confining.
 package winjob
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Flags of a job object, JOBOBJECT_BASIC_LIMIT_INFORMATION.LimitFlags.
+// Flags of a job object (JOBOBJECT_BASIC_LIMIT_INFORMATION.LimitFlags).
 const (
 	LimitJobTime        uint32 = 0x0004
 	LimitActiveProcess  uint32 = 0x0008

@@ -12,27 +12,25 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 )
 
-// What a run may have of the user's inotify instances and watches, which are one
-// number for all of the user's programs. Where the kernel counts for the run
-// alone, they are those that it has at one time; where the broker does, those
-// that it ever makes.
+// A run's share of the user's inotify instances and watches, of which all of the
+// user's programs have one total. Where the kernel counts for the run alone, these
+// limit how many it has at one time; where the broker counts, how many it ever makes.
 const (
 	MaxInotifyInstances = 16
 	MaxInotifyWatches   = 8192
 )
 
-// A Broker answers what the program's filter asks. It decides by numbers that
-// came in registers, which nobody changes while a call waits.
+// A Broker answers the questions of the program's filter. It decides by numbers in
+// registers, which nobody can change while a call waits.
 type Broker struct {
-	FD      int32 // to poll; -1: nothing will be asked any more
-	started bool  // FD gives questions, and not the descriptor of them
+	FD      int32 // to poll; -1: no more questions will come
+	started bool  // FD yields questions; before, it yields their descriptor
 	memory  *memory.Shared
 
-	instances, watches int // of inotify, that were made
+	instances, watches int // of inotify, made so far
 }
 
-// New returns a Broker that is told through a socket where questions come
-// from.
+// New returns a Broker that receives the descriptor for questions through a socket.
 func New(socket int, shared *memory.Shared) *Broker {
 	return &Broker{FD: int32(socket), memory: shared}
 }
@@ -56,7 +54,7 @@ type Answer struct {
 	Flags uint32
 }
 
-// Attend does what a poll says is to be done.
+// Attend handles the events that a poll of FD returned.
 func (b *Broker) Attend(events int16) {
 	switch {
 	case !b.started:
@@ -64,18 +62,18 @@ func (b *Broker) Attend(events int16) {
 		_ = unix.Close(int(b.FD))
 		b.FD, b.started = int32(fd), true
 		if fd >= 0 {
-			// From Linux 6.6 on, the program goes on where the answer was given.
+			// From Linux 6.6 on, the program continues on the processor that gave the answer.
 			_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 		}
 	case events&unix.POLLIN != 0:
 		b.reply()
-	default: // nothing has the filter any more
+	default: // no process has the filter any more
 		_ = unix.Close(int(b.FD))
 		b.FD = -1
 	}
 }
 
-// reply answers one question. A thread that was killed meanwhile asks no more.
+// reply answers one question. A thread that was killed meanwhile needs no answer.
 func (b *Broker) reply() {
 	var q question
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&q))); errno != 0 {
@@ -88,10 +86,10 @@ func (b *Broker) reply() {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.FD), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 }
 
-// decide returns why a call fails; 0: it does not.
+// decide returns the errno with which a call fails, or 0 to allow it.
 func (b *Broker) decide(q *question) unix.Errno {
 	const (
-		queueSize     = 2 << 20 // bytes that a message queue may take, with the kernel's own for each message
+		queueSize     = 2 << 20 // bytes that a message queue may take, including the kernel's overhead for each message
 		semaphoreSize = 128     // bytes of one
 	)
 	if slices.Contains(seccomp.InotifyInits(), int(q.nr)) {
@@ -123,7 +121,7 @@ func (b *Broker) decide(q *question) unix.Errno {
 	return unix.ENOSPC
 }
 
-// receiveDescriptor returns the descriptor that is in a message, or -1.
+// receiveDescriptor returns the descriptor in a message, or -1.
 func receiveDescriptor(socket int) int {
 	control := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(socket, make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)

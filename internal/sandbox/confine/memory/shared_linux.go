@@ -32,18 +32,18 @@ type Shared struct {
 	Limit int64              // bytes; 0: none
 	Alive func() (int, bool) // see the function Alive
 
-	// What was asked for. A thread's last mapping may not have been made yet.
-	// When the thread asks for another, or is gone, it has.
+	// Requests so far. A thread's last mapping may not have been made yet; it has been
+	// once the thread asks for another or is gone.
 	last    map[uint32]int64 // by thread
 	settled []int64
-	kept    int64 // of what is there without being mapped (System V)
+	kept    int64 // for objects that exist without being mapped (System V)
 	total   int64 // all of these
 
-	next time.Time // when looking at what is there may be done again
+	next time.Time // when existing pieces may be counted again
 }
 
-// mostMappings is how many mappings are remembered. Beyond that, Shared
-// looks at what is there.
+// mostMappings is how many mappings are remembered. Beyond that, Shared counts the
+// existing ones.
 const mostMappings = 4096
 
 // mostLook bounds the processor time for listing mappings. During that time the
@@ -114,7 +114,7 @@ func (m *Shared) look() {
 	if time.Now().Before(m.next) {
 		return
 	}
-	runtime.LockOSThread() // its processor time is taken
+	runtime.LockOSThread() // its processor time is measured
 	defer runtime.UnlockOSThread()
 	worked, elapsed := threadTime(), time.Now()
 	for thread, size := range m.last {
@@ -124,10 +124,10 @@ func (m *Shared) look() {
 		}
 	}
 	n, ok := m.Alive()
-	// While it only waits, it obeys nobody either.
+	// It obeys no orders while it waits, either.
 	took := max(threadTime()-worked, time.Since(elapsed)/10)
 	defer func() {
-		if took > mostLook/10 || m.total > m.Limit/2 { // it was slow or of little use, and must not be all that is done
+		if took > mostLook/10 || m.total > m.Limit/2 { // it was slow or of little use, and must not take all the time
 			m.next = time.Now().Add(10 * took)
 		}
 	}()
@@ -145,10 +145,10 @@ func (m *Shared) look() {
 	}
 }
 
-// Alive counts the pieces of shared memory without a file that this
-// process's descendants have mapped, but for the init. It reports false when it
-// cannot be sure: a process is not to be looked into, or came or went meanwhile
-// and may have taken a piece along.
+// Alive counts the pieces of shared memory without a file that this process's
+// descendants, except the init, have mapped. ok is false if it cannot be sure: a
+// process could not be examined, or came or went meanwhile and may have taken a piece
+// along.
 func Alive(init int, namespaces bool) (n int, ok bool) {
 	device, ok := sharedDevice()
 	if !ok {
@@ -166,7 +166,7 @@ func Alive(init int, namespaces bool) (n int, ok bool) {
 			return 0, false
 		}
 	}
-	// Twice: one that ends while the list is made can hide its children once.
+	// Twice: a process that ends while the list is made can hide its children once.
 	for range 2 {
 		after := processes.Descendants()
 		slices.Sort(before)
@@ -178,8 +178,8 @@ func Alive(init int, namespaces bool) (n int, ok bool) {
 	return len(pieces), true
 }
 
-// mappedPieces adds what a process has mapped of a device, by inode. It reports
-// false when it cannot, or when the time for it is over.
+// mappedPieces adds the files of a device that a process has mapped, by inode. It
+// returns false if it cannot, or if over reports true.
 func mappedPieces(pid int, device string, pieces map[string]bool, over func() bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	lines, err := addPieces(dir+"/maps", device, pieces, over)
@@ -191,14 +191,14 @@ func mappedPieces(pid int, device string, pieces map[string]bool, over func() bo
 				break
 			}
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				err = nil // this one has ended, too
+				err = nil // the process has ended, too
 			}
 		}
 	}
 	return err == nil
 }
 
-// addPieces adds what a list of mappings has of a device, and returns how many
+// addPieces adds the mappings of a device from the list at path, and returns how many
 // lines it read.
 func addPieces(path, device string, pieces map[string]bool, over func() bool) (lines int, err error) {
 	f, err := os.Open(path)
@@ -232,12 +232,12 @@ func addPieces(path, device string, pieces map[string]bool, over func() bool) (l
 // threadTime returns the processor time that the calling thread has used.
 func threadTime() time.Duration {
 	var used unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used) // it is always there
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used) // cannot fail
 	return time.Duration(used.Nano())
 }
 
-// sharedDevice returns the device that shared memory without a file is on, as
-// /proc has it.
+// sharedDevice returns the device of shared memory without a file, as /proc writes
+// it.
 func sharedDevice() (string, bool) {
 	p, err := unix.MmapPtr(-1, 0, nil, uintptr(os.Getpagesize()), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -251,7 +251,7 @@ func sharedDevice() (string, bool) {
 	start := strconv.FormatUint(uint64(uintptr(unsafe.Pointer(p))), 16)
 	for line := range bytes.Lines(maps) {
 		if fields := strings.Fields(string(line)); len(fields) >= 5 {
-			// The addresses of maps have at least eight digits.
+			// The addresses in maps have at least eight digits.
 			if from, _, _ := strings.Cut(fields[0], "-"); strings.TrimLeft(from, "0") == start {
 				return fields[3], true
 			}

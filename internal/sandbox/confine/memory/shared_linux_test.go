@@ -13,12 +13,13 @@ import (
 
 const page = 4096
 
-// self is a thread that is there as long as the test is, and gone one that is not.
+// self returns a thread that lives as long as the test, and gone one that does not
+// exist.
 func self() uint32 { return uint32(os.Getpid()) }
 
 const gone = 1 << 30
 
-// What is there counts with the sizes of the largest pieces that were asked for.
+// Existing pieces count with the sizes of the largest requests.
 func TestSharedMemory(t *testing.T) {
 	there := 0
 	m := &Shared{Limit: 10 * page, Alive: func() (int, bool) { return there, true }}
@@ -39,16 +40,16 @@ func TestSharedMemory(t *testing.T) {
 	there = 1 // the largest may be what is left
 	share(self(), 5, false)
 	share(self(), 4, true)
-	there = 0 // this thread's own may not have been made yet
+	there = 0 // this thread's mapping may not have been made yet
 	share(gone+3, 7, false)
 	share(gone+3, 6, true)
-	if m.Keep(0) { // even what is empty takes a page
+	if m.Keep(0) { // even an empty object takes a page
 		t.Error("keep with nothing left = true, want false")
 	}
 	share(self(), 10, true)
 }
 
-// When it cannot be known what is there, nothing is forgiven.
+// If the existing pieces cannot be counted, every request keeps counting.
 func TestSharedMemoryUnsure(t *testing.T) {
 	m := &Shared{Limit: 2 * page, Alive: func() (int, bool) { return 0, false }}
 	if !m.Share(gone, 2*page) || m.Share(gone, 1) {
@@ -59,7 +60,7 @@ func TestSharedMemoryUnsure(t *testing.T) {
 	}
 }
 
-// A program that maps very much and very often is not remembered without end.
+// The memory for a program with very many mappings is bounded.
 func TestSharedMemoryManyMappings(t *testing.T) {
 	m := &Shared{Limit: 1 << 40, Alive: func() (int, bool) { return 0, true }}
 	for n := range 3 * mostMappings {
@@ -72,7 +73,7 @@ func TestSharedMemoryManyMappings(t *testing.T) {
 	}
 }
 
-// The pieces of a child are seen, and those of this process are not.
+// A child's pieces count, and this process's do not.
 func TestSharedAlive(t *testing.T) {
 	if _, err := unix.Mmap(-1, 0, page, unix.PROT_READ, unix.MAP_SHARED|unix.MAP_ANONYMOUS); err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func TestSharedAlive(t *testing.T) {
 	}
 }
 
-// Many threads that map once are not remembered without end either.
+// The memory for many threads that map once is bounded, too.
 func TestSharedMemoryManyThreads(t *testing.T) {
 	m := &Shared{Limit: 1 << 40, Alive: func() (int, bool) { return 0, false }}
 	granted := 0

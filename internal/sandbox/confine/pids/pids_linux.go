@@ -22,8 +22,8 @@ type Group struct {
 	v2   bool // of control groups
 }
 
-// New makes a group of at most limit members. It returns nil if this process may not,
-// or the system does not count members.
+// New makes a group of at most limit members. It returns nil if this process may not
+// make groups, or the system does not count members.
 func New(name string, limit int64) *Group {
 	for _, base := range groupBases() {
 		if !countsPids(base) {
@@ -59,7 +59,7 @@ func makeGroup(dir string) *Group {
 	return nil
 }
 
-// lockGroup locks a group's folder unless somebody else holds the lock.
+// lockGroup locks a group's folder, unless another process holds the lock.
 func lockGroup(dir string) (fd int, ok bool) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -105,7 +105,7 @@ func countsPids(base string) bool {
 	return err == nil && path.Base(base) == controller
 }
 
-// controller is the controller that counts processes, and its tree in version 1.
+// controller names the controller that counts processes, and its tree in version 1.
 const controller = "pids"
 
 // Remove removes the group of a job whose helper was killed.
@@ -127,8 +127,8 @@ func removeGroup(dir string) {
 	}
 }
 
-// groupBases returns where groups may be made, for version 2, version 1, and both at
-// once.
+// groupBases returns the folders in which groups may be made, for version 2, version
+// 1, and both at once.
 func groupBases() []string {
 	return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"}
 }
@@ -141,10 +141,9 @@ func (g *Group) Limit(most int64) error {
 // NewMember returns how a child gets into the group: clone3(2) makes it there, with a
 // descriptor, or it writes "0" to a file.
 //
-// The usual file, cgroup.procs, is the last resort: the kernel moves all threads of
-// a process only when no process starts or ends, and waits for an RCU grace period
-// to know, often more than 10 ms. The file of version 1 moves the one thread
-// that the child has.
+// The usual file, cgroup.procs, is the last resort: the kernel moves all threads of a
+// process only when no process starts or ends, and waits for an RCU grace period to
+// know, often more than 10 ms. The file of version 1 moves the child's only thread.
 func (g *Group) NewMember() (descriptor int, file string) {
 	switch {
 	case !g.v2:

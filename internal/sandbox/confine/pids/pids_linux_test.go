@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A group that nobody sees to is removed, and one that somebody does is not.
+// Sweep removes a group whose owner is gone, and no other.
 func TestSweep(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root makes control groups")
@@ -38,7 +38,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A server that starts sweeps while others make groups, and takes none away for
+// A starting server sweeps while others make groups, and takes none of them away for
 // good.
 func TestGroupsWhileSwept(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -76,7 +76,7 @@ func TestGroupsWhileSwept(t *testing.T) {
 	<-stopped
 }
 
-// A process gets into a group in each of the ways that NewMember says.
+// A process gets into a group in each of the ways that NewMember returns.
 func TestNewMember(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root makes control groups")

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the trial of a layer does, from before the run until after it: a file is
-// changed, another removed, and a folder removed and made anew, which takes an
-// attribute that not every file system can hold.
+// The trial of a layer changes a file, removes another, and removes and remakes a
+// folder, which needs an extended attribute that not every file system supports.
 const (
 	trialFile, trialGone, trialFolder = "file", "gone", "folder"
 
@@ -30,7 +29,7 @@ func PrepareLayer(dir string) error {
 	)
 }
 
-// changeLayer is what the program of a trial does in the folder.
+// changeLayer makes the trial's changes in the folder.
 func changeLayer(dir string) error {
 	f, err := os.OpenFile(path.Join(dir, trialFile), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Checks that can be asked of a probe's program, as arguments.
+// Checks that the probe's program can be asked for, as arguments.
 const (
 	Namespaces = "namespaces" // it is in a PID namespace, and in a file tree that is new
 	Landlock   = "landlock"   // Landlock refuses what nothing else does
-	Loopback   = "loopback"   // it can connect to itself by way of a loopback interface
+	Loopback   = "loopback"   // it can connect to itself over a loopback interface
 	Container  = "container"  // it is in a container with nothing but a read-only root
 	Layer      = "layer"      // it can change everything in the layered folder that is the next argument
 )
 
-// Main looks whether this process is confined as it was meant to be, by doing
-// what must fail. It prints what is amiss, and returns the exit status.
+// Main checks that this process is confined as intended, by attempting what must
+// fail. It prints what is wrong, and returns the exit status.
 func Main(args []string) int {
 	amiss := func(format string, a ...any) int {
 		_, _ = fmt.Fprintf(os.Stdout, format+"\n", a...) //nolint:forbidigo // this is all of a process, and what it prints is its answer
@@ -34,7 +34,7 @@ func Main(args []string) int {
 	}
 	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
 		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != Namespaces && args[0] != Container {
-			continue // nobody without privileges can drop what he cannot use
+			continue // an unprivileged process cannot drop what it cannot use
 		}
 		if !strings.Contains(string(status), want+"\n") {
 			return amiss("the process has not %q", want)
@@ -70,7 +70,7 @@ func Main(args []string) int {
 				return amiss("%v", err)
 			}
 		case Landlock:
-			// Anybody may make the device 0:0 where he may make files.
+			// Anyone who may make files may make the device 0:0.
 			name := os.Getenv("TMPDIR") + "/device"
 			err := unix.Mknod(name, unix.S_IFCHR, 0)
 			if err != unix.EACCES {
@@ -128,7 +128,7 @@ func inContainer() error {
 	return nil
 }
 
-// callSelf connects to a port of its own.
+// callSelf connects to a port that it listens on.
 func callSelf() error {
 	server, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {

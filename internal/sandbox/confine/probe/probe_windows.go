@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Main is the whole of a probe's program, which gets two folders as arguments: it
-// prints what is amiss, and returns the exit status.
+// Main is the probe's program, which gets two folders as arguments. It prints what is
+// wrong, and returns the exit status.
 func Main(args []string) int {
 	if len(args) != 2 {
 		fmt.Println("the check needs two folders")
@@ -30,9 +30,9 @@ const (
 	breakawayAllowed = windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK | windows.JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK
 )
 
-// check looks whether this process is confined as it was meant to be, where it
-// can by doing what must fail: it can write to the folder inside, and not to
-// the folder outside.
+// check checks that this process is confined as intended, by attempting what must
+// fail where possible. It must be able to write to the folder inside and not to the
+// folder outside.
 func check(inside, outside string) error {
 	var job windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
 	// No handle means the job that this process is in.
@@ -82,7 +82,8 @@ func Low(token windows.Token) (bool, error) {
 	return sid.SubAuthority(uint32(sid.SubAuthorityCount())-1) <= lowIntegrity, nil
 }
 
-// privileges reports one that the token has and that a restricted one has not.
+// privileges returns an error that names a privilege which a restricted token lacks
+// but this one has.
 func privileges(token windows.Token) error {
 	buf, err := tokenInfo(token, windows.TokenPrivileges)
 	if err != nil {
@@ -96,7 +97,8 @@ func privileges(token windows.Token) error {
 	return nil
 }
 
-// tokenInfo returns information of one class, as pointers into itself.
+// tokenInfo returns the token's information of one class; its pointers point into the
+// result.
 func tokenInfo(token windows.Token, class uint32) ([]byte, error) {
 	size := uint32(256)
 	for {

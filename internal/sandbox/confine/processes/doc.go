@@ -1,4 +1,4 @@
-// Package processes reads from /proc which processes are descendants of others.
+// Package processes finds the descendants of a process in /proc.
 //
-// Its results may be out of date when it returns.
+// Its results may be out of date by the time it returns.
 package processes

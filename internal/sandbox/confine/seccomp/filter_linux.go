@@ -20,7 +20,7 @@ const (
 const (
 	retAllow  = unix.SECCOMP_RET_ALLOW
 	retAsk    = unix.SECCOMP_RET_USER_NOTIF // the supervisor decides; see package confine
-	retDone   = unix.SECCOMP_RET_ERRNO      // nothing happens, and the program hears that it worked
+	retDone   = unix.SECCOMP_RET_ERRNO      // nothing happens, and the program is told that it worked
 	retPerm   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	retNoSpc  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)
 	retMFile  = unix.SECCOMP_RET_ERRNO | uint32(unix.EMFILE)
@@ -35,7 +35,7 @@ const (
 type Network uint64
 
 const (
-	NetworkNone     Network = iota // none of any family, but for connected pairs
+	NetworkNone     Network = iota // none, except connected pairs
 	NetworkInternet                // of the Internet, and netlink's routes
 	NetworkLocal                   // the same, and unix sockets
 )
@@ -44,22 +44,22 @@ const (
 type Filter struct {
 	Network Network
 	Alone   bool    // no PID namespace: other processes can be named, and must not be
-	Counted bool    // with a PID namespace and no user namespace: what the kernel counts for a user is shared with others
+	Counted bool    // with a PID namespace and no user namespace: the kernel's counts for the user include other programs
 	NoScope bool    // with Alone: nothing else keeps signals from others
 	Keep    []int64 // with NoScope: processes that must not get signals
 
-	// NoListener says that the filter cannot ask the supervisor. What needs an
-	// answer is then refused, or bounded piece by piece. The program must not be
-	// able to open /dev/zero to write.
+	// NoListener says that the filter cannot ask the supervisor. Calls that need an
+	// answer are then refused, or bounded one by one. The program must not be able to
+	// open /dev/zero for writing.
 	NoListener bool
-	Piece      int64 // with NoListener: bytes that a mapping may have that is shared and has no file; 0: any number
+	Piece      int64 // with NoListener: most bytes of a shared mapping without a file; 0: any number
 }
 
 // newNamespaces are the flags of clone(2) and unshare(2) that make namespaces.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | 0x80 // CLONE_NEWTIME
 
-// A filterWriter writes a filter of instructions that jump forward only.
+// A filterWriter writes a filter whose instructions only jump forward.
 type filterWriter struct{ code []unix.SockFilter }
 
 func (w *filterWriter) add(code uint16, jt, jf uint8, k uint32) {
@@ -77,8 +77,8 @@ func (w *filterWriter) refuse(nr int, v uint32) {
 	w.ret(v)
 }
 
-// when adds the instructions that decide about a system call. Those that decide adds
-// must end in a return on every path, and may load anything.
+// when adds the instructions for one system call. Those that decide adds may load
+// anything, and must return on every path.
 func (w *filterWriter) when(nr int, decide func(*filterWriter)) {
 	var inner filterWriter
 	decide(&inner)
@@ -113,7 +113,7 @@ func (f Filter) Program() []unix.SockFilter {
 		w.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 0, 1, x32)
 		w.ret(retNoSys)
 	}
-	// System calls that are newer than the ones that were reviewed.
+	// System calls newer than the reviewed ones.
 	w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, lastJudged)
 	w.ret(retNoSys)
 	// A filter cannot see the flags of clone3; programs fall back to clone.
@@ -141,9 +141,9 @@ func (f Filter) Program() []unix.SockFilter {
 			tiocLinux = 0x541c
 			fioSetOwn = 0x8901 // as F_SETOWN
 			siocSPGrp = 0x8902 // the same
-			// They take a file's name or an open descriptor, and no right to write:
+			// These need only a file's name or an open descriptor, and no write permission:
 			setFlags    = 0x40086602 // FS_IOC_SETFLAGS
-			setXAttr    = 0x401c5820 // FS_IOC_FSSETXATTR, which sets whose quota a file counts for
+			setXAttr    = 0x401c5820 // FS_IOC_FSSETXATTR, which sets the quota that a file counts toward
 			setVerity   = 0x40806685 // FS_IOC_ENABLE_VERITY makes a file read-only for good
 			setPolicy   = 0x800c6613 // FS_IOC_SET_ENCRYPTION_POLICY
 			setVersion  = 0x40087602 // FS_IOC_SETVERSION
@@ -160,9 +160,9 @@ func (f Filter) Program() []unix.SockFilter {
 			resize     = 0x4030580b // XFS_IOC_FREESP, which allocates as well as frees
 			resize64   = 0x40305825 // XFS_IOC_FREESP64
 
-			// File systems' own calls that make and remove subvolumes: they take a
-			// folder that is open to read, and pass Landlock by. Others take clones of
-			// a file's blocks by numbers that look like Btrfs's.
+			// File systems' own calls that make and remove subvolumes: they need only a folder
+			// that is open for reading, and bypass Landlock. Other calls, which clone a file's
+			// blocks, have numbers that look like Btrfs's.
 			kind        = 0xff00
 			btrfs       = 0x9400
 			bcachefs    = 0xbc00
@@ -180,15 +180,15 @@ func (f Filter) Program() []unix.SockFilter {
 		w.ret(retAllow)
 	})
 	w.when(unix.SYS_PERSONALITY, func(w *filterWriter) {
-		// PER_LINUX, ADDR_NO_RANDOMIZE, UNAME26, both, and "tell me".
+		// PER_LINUX, ADDR_NO_RANDOMIZE, UNAME26, both, and the query.
 		w.load(arg(0))
 		w.oneOf(retAllow, 0, 0x0040000, 0x0020000, 0x0060000, 0xffffffff)
 		w.ret(retPerm)
 	})
 	w.when(unix.SYS_PRCTL, func(w *filterWriter) {
 		w.load(arg(0))
-		// The kernel alone decides where a process's memory begins and ends. No limit
-		// counts the memory of shadow stacks.
+		// Only the kernel sets where a process's memory begins and ends. No limit counts
+		// the memory of shadow stacks.
 		w.oneOf(retPerm, unix.PR_SET_MM)
 		w.oneOf(retInval, unix.PR_SET_SHADOW_STACK_STATUS)
 		w.ret(retAllow)
@@ -208,7 +208,7 @@ func (f Filter) Program() []unix.SockFilter {
 	return w.code
 }
 
-// ask returns the verdict that leaves a call to the supervisor, or a refusal if the
+// ask returns the verdict that leaves a call to the supervisor, or refusal if the
 // supervisor cannot be asked.
 func (f Filter) ask(refusal uint32) uint32 {
 	if f.NoListener {
@@ -217,10 +217,10 @@ func (f Filter) ask(refusal uint32) uint32 {
 	return retAsk
 }
 
-// allocation refuses to allocate space that is not written. Where nothing but
-// looking bounds a folder, that would take the whole disk between two looks.
-// Programs take it for a file system that cannot, and write instead. What frees
-// space is allowed.
+// allocation refuses to allocate space without writing. Where a folder is bounded
+// only by looking at it regularly, that could fill the disk between two looks.
+// Programs take the refusal for a limitation of the file system, and write instead.
+// Calls that free space are allowed.
 func (w *filterWriter) allocation() {
 	w.when(unix.SYS_FALLOCATE, func(w *filterWriter) {
 		w.load(arg(1))
@@ -230,12 +230,12 @@ func (w *filterWriter) allocation() {
 }
 
 // memory bounds memory that the kernel's limit on a process's data does not count. The
-// supervisor counts shared memory. It sees what the filter sees: sizes, but not which
-// file a descriptor stands for, which may be /dev/zero.
+// supervisor counts shared memory. Like the filter, it sees sizes, but not which file
+// a descriptor stands for; it may be /dev/zero.
 //
-// Where the supervisor cannot be asked, the filter bounds each mapping without a
-// file. Files are shared freely, since there no program can open /dev/zero to
-// write, without which a mapping of it takes no memory.
+// Where the supervisor cannot be asked, the filter bounds each mapping without a file.
+// Mappings of files are not bounded: no program there can open /dev/zero for writing,
+// without which a mapping of it takes no memory.
 func (f Filter) memory(w *filterWriter) {
 	w.when(unix.SYS_MMAP, func(w *filterWriter) {
 		w.load(arg(3))
@@ -243,7 +243,7 @@ func (f Filter) memory(w *filterWriter) {
 		// for the programs that the administrator chose.
 		w.anyBit(retNoMem, unix.MAP_GROWSDOWN|unix.MAP_HUGETLB)
 		if !f.NoListener {
-			w.anyBit(retAsk, unix.MAP_SHARED) // a bit of MAP_SHARED_VALIDATE, too
+			w.anyBit(retAsk, unix.MAP_SHARED) // also a bit of MAP_SHARED_VALIDATE
 			w.ret(retAllow)
 			return
 		}
@@ -281,9 +281,9 @@ func (w *filterWriter) atMost(n uint32, most int64, v uint32) {
 }
 
 // limits lets the program set only its own limits, not those of the user's other
-// processes: a processor time of one second would kill the server. The limit of core
-// files stays at one byte (see plan.limits); a program that sets it is told that it
-// succeeded.
+// processes: a limit of one second of processor time would kill the server. The limit
+// of core files stays at one byte (see plan.limits); a program that sets it is told
+// that it succeeded.
 func (w *filterWriter) limits() {
 	w.when(unix.SYS_PRLIMIT64, func(w *filterWriter) {
 		w.load(arg(0))
@@ -308,18 +308,18 @@ func (w *filterWriter) limits() {
 }
 
 // fcntl refuses commands that affect other programs. A lease on a file delays every
-// program that opens it, and needs no right to write.
+// program that opens it, and needs no write permission.
 func (f Filter) fcntl(w *filterWriter) {
 	w.when(unix.SYS_FCNTL, func(w *filterWriter) {
 		const (
-			setDeleg  = 1040     // F_SETDELEG, a lease of a folder too
-			lastKnown = setDeleg // nobody has judged what came after this
+			setDeleg  = 1040     // F_SETDELEG, also a lease on a folder
+			lastKnown = setDeleg // later commands were not reviewed
 			usualPipe = 64 << 10 // bytes; all of a user's pipes share a quota
 		)
 		w.load(arg(1))
 		w.oneOf(retPerm, unix.F_SETLEASE, unix.F_NOTIFY, setDeleg)
 		if f.Alone && f.NoScope {
-			// F_SETOWN sends another process signals when there is something to read.
+			// F_SETOWN sends signals to another process when there is something to read.
 			w.oneOf(retPerm, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)
 		}
 		w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, lastKnown)
@@ -353,8 +353,8 @@ func (w *filterWriter) setID() {
 	w.refuse(unix.SYS_OPENAT2, retNoSys)
 }
 
-// A modeCall is a system call that takes a mode. Where creates is not 0, it
-// does so only when that argument has O_CREAT or what O_TMPFILE has.
+// A modeCall is a system call that takes a mode. If creates is not 0, it does so only
+// if that argument has O_CREAT or the bits of O_TMPFILE.
 type modeCall struct {
 	nr            int
 	mode, creates uint32 // arguments
@@ -368,8 +368,8 @@ func modeCalls() []modeCall {
 	}, modeCallsHere()...)
 }
 
-// extraFlag is a bit that means a namespace to unshare, and to clone a part of
-// the signal number.
+// extraFlag returns a bit that means a namespace to unshare, but part of the signal
+// number to clone.
 func extraFlag(nr int) uint32 {
 	if nr == unix.SYS_CLONE {
 		return 0x80
@@ -377,14 +377,14 @@ func extraFlag(nr int) uint32 {
 	return 0
 }
 
-// onlySelf refuses a call about another process than the calling one.
+// onlySelf refuses a call about any process except the calling one.
 func onlySelf(w *filterWriter) {
 	w.load(arg(0))
 	w.oneOf(retAllow, 0)
 	w.ret(retPerm)
 }
 
-// sockets decides about the network.
+// sockets decides which sockets the program may make.
 func (f Filter) sockets(w *filterWriter) {
 	// A datagram socket of a connected pair can still send to any path.
 	w.when(unix.SYS_SOCKETPAIR, func(w *filterWriter) {
@@ -403,7 +403,7 @@ func (f Filter) sockets(w *filterWriter) {
 	}
 	w.when(unix.SYS_SOCKET, func(w *filterWriter) {
 		w.load(arg(0))
-		// Netlink for routes only, which getaddrinfo and others read.
+		// Netlink only for routes, which getaddrinfo and others read.
 		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 4, unix.AF_NETLINK)
 		w.load(arg(2))
 		w.oneOf(retAllow, unix.NETLINK_ROUTE)
@@ -422,7 +422,7 @@ func (f Filter) sockets(w *filterWriter) {
 	})
 }
 
-// socketType loads argument 1 without the flags that may be or'ed to it.
+// socketType loads argument 1 without the flags that may be combined with it.
 func (w *filterWriter) socketType() {
 	w.load(arg(1))
 	w.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xf)
@@ -457,7 +457,7 @@ func (f Filter) others(w *filterWriter) {
 	if !f.NoScope {
 		return
 	}
-	// Without Landlock's scope for signals, at least these must not get one.
+	// Without Landlock's scope for signals, at least these processes must not get one.
 	keep := []uint32{^uint32(0)} // -1 is everybody
 	for _, pid := range f.Keep {
 		keep = append(keep, uint32(pid), uint32(-pid))
@@ -472,8 +472,8 @@ func (f Filter) others(w *filterWriter) {
 	w.refuse(unix.SYS_PIDFD_SEND_SIGNAL, retNoSys)
 }
 
-// inotify has the supervisor count what the program takes of the user's: without a user
-// namespace, there are no limits of its own.
+// inotify makes the supervisor count the program's share of the user's instances and
+// watches, since without a user namespace the program has no limits of its own.
 func (f Filter) inotify(w *filterWriter) {
 	for _, nr := range InotifyInits() {
 		w.refuse(nr, f.ask(retMFile))
@@ -512,7 +512,7 @@ func missing() []int {
 	return []int{
 		// memory that no limit bounds
 		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MAP_SHADOW_STACK,
-		unix.SYS_IO_SETUP, // the whole machine has one number of requests
+		unix.SYS_IO_SETUP, // the requests are limited for the whole machine
 		unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT,
 	}
 }

@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_AARCH64
 
-// refusedHere are those that only this architecture has.
+// refusedHere lists refused calls that only this architecture has.
 func refusedHere() []int { return nil }
 
 // shadowStack has nothing to refuse: prctl does it here.

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter is run here as the kernel runs it, for what cannot be called from
-// a test without harm.
+// The test interprets the filter as the kernel would, for calls that are harmful to
+// make from a test.
 func TestFilter(t *testing.T) {
 	const allowed = "allowed"
 	tests := []struct {
