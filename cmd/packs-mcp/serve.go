@@ -43,9 +43,9 @@ it ends when the client closes its input. Messages for people go to standard err
 the same as --packs DIR.
 
 With --http it serves any number of clients over HTTP: Streamable HTTP at /mcp, the older
-HTTP+SSE at /sse, and /healthz. Every request needs a token: PACKS_MCP_TOKEN, or http.token,
-http.tokens or an identity provider (http.oidc) in the configuration. Without any of these, a
-new one is printed at the start.`,
+HTTP+SSE at /sse, and /healthz and /readyz. Every request needs a token: PACKS_MCP_TOKEN, or
+http.token, http.tokens or an identity provider (http.oidc) in the configuration. Without any
+of these, a new one is printed at the start.`,
 		Example: `  packs-mcp serve --packs ~/packs
   PACKS_MCP_TOKEN=$(openssl rand -hex 16) packs-mcp serve --packs ~/packs --http 127.0.0.1:8080
   packs-mcp serve --attach incident-triage --project ~/src/shop`,

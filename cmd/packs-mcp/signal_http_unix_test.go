@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// SIGTERM ends an HTTP server as cleanly as one on standard input: running
-// programs are killed, the client gets the end of an answer, the status is 0,
+// SIGTERM ends an HTTP server that does not drain as cleanly as one on standard input:
+// running programs are killed, the client gets the end of an answer, the status is 0,
 // and the log is whole.
 func TestSignalOverHTTP(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	dir, env := home(t)
 	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "rules.yaml")
 	plantPack(t, packs, "hold", holdAlive)
-	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: exec}}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: exec}}]\nhttp: {drain: 0s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	alive := vigilOver(t, filepath.Join(dir, "state", "workspaces"))

@@ -1,6 +1,9 @@
 package audit
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // A Writer is where lines are written: a [Log], or chains in a store.
 type Writer interface {
@@ -10,6 +13,8 @@ type Writer interface {
 	AppendLazy(Entry) error
 	// Failures returns how often an entry that was written lazily may have been lost.
 	Failures() int
+	// Ready returns why no entry could be written now.
+	Ready(context.Context) error
 	Close() error
 }
 

@@ -136,6 +136,16 @@ func (l *Log) AppendLazy(e Entry) error {
 	return nil
 }
 
+// Ready returns why no entry could be written now.
+func (l *Log) Ready(context.Context) error {
+	release, err := l.acquire()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return l.look()
+}
+
 // Failures returns how many syncs failed. An entry written lazily before a
 // failed sync may be lost, even if a later sync of the same file succeeds.
 func (l *Log) Failures() int {

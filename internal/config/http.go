@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"gopkg.in/yaml.v3"
@@ -20,11 +21,12 @@ type HTTP struct {
 	Addr      string // host:port; "": not over HTTP
 	Token     string // anyone who has it may use the server; "": none is configured
 	Tokens    []Token
-	InFile    bool   // the configuration file has tokens or keys in it
-	TLSCert   string // absolute; PEM, with the chain; "": no TLS
-	TLSKey    string // absolute; "": no TLS
-	PublicURL string // how clients reach the server from elsewhere; may be ""
-	Issuer    string // the authorization server that issues tokens; may be ""
+	InFile    bool          // the configuration file has tokens or keys in it
+	TLSCert   string        // absolute; PEM, with the chain; "": no TLS
+	TLSKey    string        // absolute; "": no TLS
+	PublicURL string        // how clients reach the server from elsewhere; may be ""
+	Issuer    string        // the authorization server that issues tokens; may be ""
+	Drain     time.Duration // how long calls may go on when the server is to end
 	OIDC      OIDC
 }
 
@@ -60,6 +62,7 @@ func httpKeys() []key {
 		path("http.tls_key", func(c *Config) *string { return &c.HTTP.TLSKey }),
 		checked("http.public_url", "want a URL such as https://packs.example.com", publicURL, func(c *Config) *string { return &c.HTTP.PublicURL }),
 		checked("http.issuer", "want the URL of an authorization server, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.Issuer }),
+		duration("http.drain", 0, time.Hour, func(c *Config) *time.Duration { return &c.HTTP.Drain }),
 		checked("http.oidc.issuer", "want the URL of an identity provider, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.OIDC.Issuer }),
 		checked("http.oidc.audience", "want text without spaces", audience, func(c *Config) *string { return &c.HTTP.OIDC.Audience }),
 		text("http.oidc.person", func(c *Config) *string { return &c.HTTP.OIDC.Person }),

@@ -224,7 +224,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	default:
 	}
 	if !g.elsewhere() && !q.InChat {
-		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", q.Wait)}, nil
+		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: q.unanswered()}, nil
 	}
 	e, shown, answer := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
@@ -235,7 +235,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	}
 	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, atOnce: q.InChat}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires, InChat: q.InChat}
-	why := fmt.Sprintf("nobody answered within %s", q.Wait)
+	why := q.unanswered()
 	if q.InChat {
 		why = "the client can show it on a card"
 	}

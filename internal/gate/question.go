@@ -2,6 +2,7 @@ package gate
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
@@ -42,6 +43,8 @@ type Question struct {
 	// Wait is how long the call waits for an answer. It does not apply if the
 	// client carries the question.
 	Wait time.Duration
+	// Cut says why the call stops waiting sooner. Set it before [Gate.Postpone].
+	Cut string
 	// Waiting is a text for the client to show while it waits. It says where to
 	// answer.
 	Waiting string
@@ -174,4 +177,12 @@ func (a *Answer) decision(offered []queue.Choice, fields []call.Field) decided {
 		return no("the answer was malformed: " + problem)
 	}
 	return decided{Decision: v.Decision, values: values, explicit: true}
+}
+
+// unanswered says why the call waits no longer.
+func (q *Question) unanswered() string {
+	if q.Cut != "" {
+		return q.Cut
+	}
+	return fmt.Sprintf("nobody answered within %s", q.Wait)
 }

@@ -85,6 +85,8 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 				answer = s.opts.Gate.Answered(q)
 			case <-q.Taken:
 			case <-waiting.Done():
+			case <-s.draining:
+				q.Cut = "the server is ending"
 			case <-beat.C:
 				s.tell(ctx, c, q.Waiting)
 				continue

@@ -34,6 +34,10 @@ func (s *Server) Logger() *slog.Logger { return s.logger }
 // own.
 func (s *Server) SharedWorkspace() string { return s.opts.Workspace }
 
+// Drain ends the waits of calls for persons, now and from now on. Their questions stay
+// open, as if nobody had answered in time.
+func (s *Server) Drain() { s.drain() }
+
 // OverHTTP records in a request's spans that it came over HTTP.
 func (s *Server) OverHTTP(ctx context.Context, h http.Header) context.Context {
 	return s.opts.Spans.OverHTTP(ctx, h)

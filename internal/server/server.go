@@ -48,6 +48,8 @@ type Server struct {
 	// progress is how often a client that asked for progress is told what its call
 	// waits for.
 	progress time.Duration
+	draining <-chan struct{} // closed when the server is to end
+	drain    func()          // closes it
 	info     mcp.Implementation
 
 	claims   claims.Set // of runs
@@ -95,6 +97,8 @@ func New(o Options) (*Server, error) {
 		info:     implementation(o.Version),
 	}
 
+	ending, drain := context.WithCancel(context.Background())
+	s.draining, s.drain = ending.Done(), drain
 	s.offer = offer.New(offer.Options{Forbids: o.Gate.Forbids, Exposed: s.exposed, Origin: o.Origin, Description: limits.Description})
 	s.resolver = enabled.NewResolver(enabled.Options{Offer: s.offer, Tools: s.files, Most: limits.EnabledTools})
 	s.finder = finder.New(o.Library.Catalog, s.files)

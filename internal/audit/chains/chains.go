@@ -152,6 +152,15 @@ func (l *Log) AppendLazy(e audit.Entry) error { return l.Append(e) }
 // Failures is 0: each append waits for the store.
 func (l *Log) Failures() int { return 0 }
 
+// Ready returns why the store cannot be reached now.
+func (l *Log) Ready(ctx context.Context) error {
+	_, _, err := l.o.Store.Last(ctx, checkpoints)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 // Close writes what is queued, and a last checkpoint, and closes the store.
 func (l *Log) Close() error {
 	l.mu.Lock()

@@ -37,7 +37,6 @@ func (h *core) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 		size = int(r.ContentLength)
 	}
 	if !c.admit(size) {
-		w.Header().Set("Retry-After", "1")
 		return fail(http.StatusServiceUnavailable, wire.TooManyRequests)
 	}
 	defer func() {

@@ -15,6 +15,7 @@ const (
 	pathSSE     = "/sse"
 	pathMessage = "/message"
 	pathHealth  = "/healthz"
+	pathReady   = "/readyz"
 	// Below pathApprovals people see and answer calls.
 	pathApprovals = "/approvals/"
 )
@@ -40,6 +41,8 @@ type Host interface {
 	// SharedWorkspace returns the workspace that all chats share; empty if each
 	// has its own. People with credentials of their own do not share one.
 	SharedWorkspace() string
+	// Drain ends the waits of calls for persons. Their questions stay open.
+	Drain()
 	// OverHTTP records in a request's context how the request arrived.
 	OverHTTP(context.Context, http.Header) context.Context
 }
@@ -56,6 +59,7 @@ type core struct {
 	heads  time.Duration // time for it to send a request's headers, and for the TLS handshake
 	rate   int           // bytes a second that it must read overall
 	leaves time.Duration // time for a cancelled call to end before it is left behind
+	busy   work          // requests
 
 	// ending is done when the server ends; its cause is wire.ErrEnded.
 	ending context.Context

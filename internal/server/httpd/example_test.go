@@ -22,6 +22,7 @@ func (echo) Open(wire.Client) (wire.Chat, error) { return room{}, nil }
 func (echo) Redact(text string) string           { return text }
 func (echo) MaxMessage() int                     { return 1 << 10 }
 func (echo) Logger() *slog.Logger                { return slog.New(slog.DiscardHandler) }
+func (echo) Drain()                              {}
 func (echo) SharedWorkspace() string             { return "" }
 
 func (echo) OverHTTP(ctx context.Context, _ http.Header) context.Context { return ctx }

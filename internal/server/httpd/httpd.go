@@ -42,12 +42,17 @@ type Options struct {
 	// Approvals answers a person's requests below /approvals; nil: that path does not
 	// exist. The request's context ends with the person's token and with the server.
 	Approvals func(http.ResponseWriter, *http.Request, guard.Person)
+	// Ready says in a word why the server cannot do its work now; empty: it can. If nil,
+	// it always can.
+	Ready func(context.Context) (why string)
+	// Drain is how long what the server works on may go on when it is to end.
+	Drain time.Duration
 	// Idle is how long an unused chat lasts; 0 is one hour.
 	Idle time.Duration
 }
 
 // A Server serves clients over HTTP: MCP's Streamable HTTP at /mcp, the older
-// HTTP+SSE at /sse and /message, /healthz, and, with an issuer, the metadata of
+// HTTP+SSE at /sse and /message, /healthz, /readyz, and, with an issuer, the metadata of
 // RFC 9728. Create one with [New]; it is an [http.Handler].
 //
 // It does not use the library's own transports, which do not bound bodies, let
@@ -67,6 +72,8 @@ type Server struct {
 	approves func(http.ResponseWriter, *http.Request, guard.Person)
 	sessions *sessions
 	sse      *sse
+	ready    *readiness
+	drains   time.Duration
 
 	mu     sync.Mutex
 	closed bool
@@ -87,7 +94,7 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: %w", err)
 	}
 	h := &Server{
-		core: in, guard: who, conns: conns.New(several), approves: o.Approvals, fixed: make(map[string]*caller),
+		core: in, ready: &readiness{ask: o.Ready}, drains: o.Drain, guard: who, conns: conns.New(several), approves: o.Approvals, fixed: make(map[string]*caller),
 		sessions: &sessions{core: in, byID: make(map[string]*session)},
 		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
@@ -136,6 +143,9 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	case pathHealth:
 		h.health(w, r)
 		return
+	case pathReady:
+		h.answerReady(w, r)
+		return
 	case guard.PathMetadata, guard.PathMetadataMCP:
 		if h.guard.HasIssuer() {
 			h.guard.Metadata(w, r)
@@ -156,7 +166,6 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	defer leave()
 	r = withPerson(r, who)
 	if conn := conns.Of(r.Context()); conn != nil && !h.conns.Identify(conn, c) {
-		w.Header().Set("Retry-After", "1")
 		reply.Refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
 		return
 	}
@@ -185,7 +194,6 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 // name changed at the identity provider meanwhile is still the same person.
 func (h *Server) approve(w http.ResponseWriter, r *http.Request, who guard.Person, c *caller) {
 	if !c.admit(0) {
-		w.Header().Set("Retry-After", "1")
 		reply.Refuse(w, http.StatusServiceUnavailable, "too many requests of this token are open")
 		return
 	}
@@ -216,6 +224,10 @@ func (h *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
 	case http.MethodPost:
 		h.sessions.post(w, r, c)
 	case http.MethodGet:
+		if h.busy.isClosed() {
+			reply.Refuse(w, http.StatusServiceUnavailable, endingWords)
+			return
+		}
 		h.sessions.get(w, r, c)
 	case http.MethodDelete:
 		h.sessions.delete(w, r, c)

@@ -133,6 +133,9 @@ func (x *exchange) modern() {
 		reject(x.w, statusOf(p.Code), x.id, p)
 		return
 	}
+	if !x.begin(x.method == string(mcp.MethodSubscriptionsListen)) {
+		return
+	}
 	if x.method == string(mcp.MethodSubscriptionsListen) {
 		var stop func()
 		x.r, stop = whileGood(x.r)
@@ -192,6 +195,9 @@ func always200(int) int { return http.StatusOK }
 // older serves a message of the older era, which begins with initialize.
 func (x *exchange) older() {
 	version := x.r.Header.Get(mcp.HeaderProtocolVersion)
+	if x.id != nil && !x.envelope.IsAnswer() && !x.begin(false) {
+		return
+	}
 	if x.method == string(mcp.MethodInitialize) && x.id != nil {
 		x.initialize()
 		return
@@ -364,7 +370,6 @@ func (x *exchange) encode(reply mcp.JSONRPCMessage, status func(int) int) answer
 // failed answers a request for which there is no chat.
 func (x *exchange) failed(err error) {
 	if errors.Is(err, errTooMany) {
-		x.w.Header().Set("Retry-After", "1")
 		x.reject(http.StatusServiceUnavailable, wire.CodeBusy, "%v", err)
 		return
 	}

@@ -21,8 +21,9 @@ const (
 	maxHeader = 64 << 10
 )
 
-// Serve serves on l, with TLS if secure is not nil, until ctx is done. Then it
-// cancels calls, kills their programs, ends streams, and returns when that is
+// Serve serves on l, with TLS if secure is not nil, until ctx is done. Then it takes
+// no new calls, waits for those that it works on, as long as [Options.Drain] says,
+// cancels what is left, kills the programs, ends streams, and returns when that is
 // done, at most a few seconds later. It closes l and h.
 func (h *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) error {
 	srv := &http.Server{
@@ -49,6 +50,7 @@ func (h *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) 
 		err = fmt.Errorf("serving over HTTP: %w", err)
 		h.Close()
 	case <-ctx.Done():
+		h.drain(h.drains)
 		h.Close()
 		// Every request has ended. Only idle connections are left, and those
 		// whose responses are on their way.

@@ -103,6 +103,10 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
+	if h.busy.isClosed() {
+		reply.Refuse(w, http.StatusServiceUnavailable, endingWords)
+		return
+	}
 	r, stop := whileGood(r)
 	defer stop()
 	r, leave := conns.Attend(r)
@@ -120,7 +124,6 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	s := &sseConn{caller: c, ctx: calls, kept: make(map[*byte]int)}
 	out := &eventWriter{stream: h.newStream(w, true), wrote: s.wrote}
 	if !h.keep(id, s) {
-		w.Header().Set("Retry-After", "1")
 		reply.Refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
 		return
 	}
@@ -231,6 +234,15 @@ func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	if wrong != nil {
 		reject(w, http.StatusBadRequest, id, wrong)
 		return
+	}
+	if id != nil && !e.IsAnswer() {
+		done, ok := h.busy.begin()
+		if !ok {
+			reject(w, http.StatusServiceUnavailable, id, &wire.Problem{Code: wire.CodeBusy, Message: endingWords})
+			return
+		}
+		read := release
+		release = func() { read(); done() }
 	}
 	s.mu.Lock()
 	ended := s.ended || s.conn == nil

@@ -47,6 +47,7 @@ type Service struct {
 	Server     *server.Server
 	Gate       *gate.Gate
 	Library    *packs.Library
+	logger     *slog.Logger
 	reporter   *reporter // logs what is wrong with the packs
 	log        audit.Writer
 	name       string // this process's name in the audit log
@@ -76,7 +77,7 @@ type Place struct {
 
 // Start assembles a service. The caller closes it.
 func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, at Place, extra ...packs.Root) (_ *Service, err error) {
-	s := &Service{name: cli.Writer(cfg)}
+	s := &Service{name: cli.Writer(cfg), logger: logger}
 	// A client waits for its first answer, so find the packs in parallel to
 	// everything that does not need them.
 	files := cli.ToolFiles(cfg)
@@ -274,6 +275,22 @@ func warm(ctx context.Context, lib *packs.Library, files *toolfiles.Files) {
 			return
 		}
 	}
+}
+
+// Ready says in a word why the server cannot do its work now: "log" or "store" if
+// nothing can be recorded, "packs" if there is none; empty if it can.
+func (s *Service) Ready(ctx context.Context) string {
+	if err := s.log.Ready(ctx); err != nil {
+		s.logger.Warn("the server is not ready: nothing can be recorded", "err", err)
+		if errors.Is(err, store.ErrAway) {
+			return "store"
+		}
+		return "log"
+	}
+	if len(s.Library.Catalog(ctx).All()) == 0 {
+		return "packs"
+	}
+	return ""
 }
 
 // Close closes the service, and writes the last line of the log.

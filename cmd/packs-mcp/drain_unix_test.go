@@ -1,0 +1,196 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
+)
+
+// get asks the server for a path without a token, and returns the status, the header
+// that says when to ask again, and the body.
+func (g *team) get(path string) (status int, retry, body string) {
+	g.t.Helper()
+	resp, err := http.Get(strings.TrimSuffix(g.url, "/mcp") + path)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Retry-After"), string(text)
+}
+
+// try makes a call of 2026-07-28, and returns the status and when to try again.
+func (g *team) try(token, method string) (status int, retry string) {
+	g.t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": map[string]any{"_meta": map[string]any{
+		"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": map[string]any{},
+		"io.modelcontextprotocol/clientInfo": map[string]any{"name": "team", "version": "1"},
+	}}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url, bytes.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for k, v := range map[string]string{
+		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method,
+	} {
+		r.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, resp.Header.Get("Retry-After")
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("after a minute, not yet: %s", what)
+		}
+	}
+}
+
+// A server that is to end takes no new calls and says so to balancers and clients. What
+// it runs ends by itself; a call that waits for a person returns, and names its question.
+func TestDrain(t *testing.T) {
+	dir, env := home(t)
+	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "config.yaml")
+	plantPack(t, packs, "slow", "touch begun; while ! [ -e go ]; do sleep 0.02; done; echo finished\n")
+	plantPack(t, packs, "asks", "true\n")
+	write(t, config, fmt.Sprintf("packs: [{path: %q, attach: all}]\nrules: [{allow: {pack: slow, kind: exec}}]\napproval: {channels: [terminal], wait: 5m}\n"+
+		"http:\n  drain: 5m\n  tokens: [{name: ada, token: %s}, {name: grace, token: %s}]\n", packs, adasToken, gracesToken))
+	g := startTeam(t, dir, env, config)
+	if status, _, body := g.get("/readyz"); status != 200 || body != "{\"status\":\"ready\"}\n" {
+		t.Errorf("readyz = %d, %s", status, body)
+	}
+	ran, waited := make(chan string, 1), make(chan string, 1)
+	go func() {
+		text, _ := g.call(adasToken, "capability_packs_exec_best_effort", map[string]any{"pack_id": "slow", "command": "./go.sh"})
+		ran <- text
+	}()
+	go func() {
+		text, _ := g.call(gracesToken, "capability_packs_open_docs", map[string]any{"pack_id": "asks"})
+		waited <- text
+	}()
+	workspace := ""
+	await(t, "the program runs", func() bool {
+		all, _ := filepath.Glob(filepath.Join(dir, "state", "workspaces", "*", "begun"))
+		if len(all) > 0 {
+			workspace = filepath.Dir(all[0])
+		}
+		return workspace != ""
+	})
+	graces := filepath.Join(dir, "graces.yaml")
+	write(t, graces, "{}\n")
+	ask := &replica{team: g, env: append(env, "PACKS_MCP_TOKEN="+gracesToken), config: graces}
+	await(t, "the question is open", func() bool {
+		out, err := ask.command("approvals", "--server", strings.TrimSuffix(g.url, "/mcp"), "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(out, `"asks"`)
+	})
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-waited; !strings.Contains(text, "approval_pending") {
+		t.Errorf("the call that waited got %s", text)
+	}
+	if pending := events(t, dir)["decision"]; !strings.Contains(fmt.Sprint(pending), "the server is ending; the question stays open") {
+		t.Errorf("the log has %v, want why the call did not wait", pending)
+	}
+	if status, retry, body := g.get("/readyz"); status != 503 || retry == "" || !strings.Contains(body, "draining") {
+		t.Errorf("readyz = %d, Retry-After %q, %s", status, retry, body)
+	}
+	if status, _, _ := g.get("/healthz"); status != 200 {
+		t.Errorf("healthz = %d", status)
+	}
+	for _, method := range []string{"tools/list", "subscriptions/listen", "initialize"} {
+		if status, retry := g.try(adasToken, method); status != 503 || retry == "" {
+			t.Errorf("%s = %d, Retry-After %q, want to be told to try again", method, status, retry)
+		}
+	}
+	write(t, filepath.Join(workspace, "go"), "")
+	if text := <-ran; !strings.Contains(text, "finished") {
+		t.Errorf("the call that ran got %s", text)
+	}
+	<-g.ended
+	if err := g.cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v: %s", err, g.said())
+	}
+	all := events(t, dir)
+	if len(all["run.end"]) != 1 || fmt.Sprint(all["run.end"][0]["exit_code"]) != "0" || len(all["server.stop"]) != 1 {
+		t.Errorf("the log has %v, want the end of the run and of the server", all)
+	}
+}
+
+// A server is ready only while it could record a call, and has packs.
+func TestReady(t *testing.T) {
+	t.Run("store", func(t *testing.T) {
+		e := storetest.NATS(t)
+		proxy := e.Proxy(t)
+		dir, env := home(t)
+		packs, config := t.TempDir(), filepath.Join(dir, "config.yaml")
+		plantPack(t, packs, "notes", "true\n")
+		write(t, config, fmt.Sprintf("packs: [%q]\nstore: {url: %q, key: %q}\nhttp: {token: %s}\n", packs, proxy.URL(), strings.Repeat("5e", 32), adasToken))
+		g := startTeam(t, dir, env, config)
+		if status, _, body := g.get("/readyz"); status != 200 {
+			t.Errorf("readyz = %d, %s", status, body)
+		}
+		proxy.Cut()
+		await(t, "the server is not ready without its store", func() bool {
+			status, retry, body := g.get("/readyz")
+			return status == 503 && retry != "" && strings.Contains(body, `"why":"store"`)
+		})
+		if status, _, _ := g.get("/healthz"); status != 200 {
+			t.Errorf("healthz without the store = %d", status)
+		}
+		proxy.Mend()
+		await(t, "the server is ready again", func() bool { status, _, _ := g.get("/readyz"); return status == 200 })
+	})
+	t.Run("packs", func(t *testing.T) {
+		dir, env := home(t)
+		config := filepath.Join(dir, "config.yaml")
+		write(t, config, fmt.Sprintf("packs: [%q]\nhttp: {token: %s}\n", filepath.Join(dir, "none"), adasToken))
+		g := startTeam(t, dir, env, config)
+		if status, _, body := g.get("/readyz"); status != 503 || !strings.Contains(body, `"why":"packs"`) {
+			t.Errorf("readyz without packs = %d, %s", status, body)
+		}
+	})
+	t.Run("log", func(t *testing.T) {
+		dir, env := home(t)
+		packs, config, log := t.TempDir(), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "audit", "log.jsonl")
+		plantPack(t, packs, "notes", "true\n")
+		write(t, config, fmt.Sprintf("packs: [%q]\naudit: {path: %q}\nhttp: {token: %s}\n", packs, log, adasToken))
+		g := startTeam(t, dir, env, config)
+		if err := os.Chmod(log, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, body := g.get("/readyz"); status != 503 || !strings.Contains(body, `"why":"log"`) {
+			t.Errorf("readyz with a log that others can change = %d, %s", status, body)
+		}
+	})
+}
