@@ -70,8 +70,8 @@ var ErrClosed = errors.New("audit log is closed")
 // ErrTooLong is returned for an entry whose line would be longer than 32 MiB.
 var ErrTooLong = errors.New("audit entry is too long")
 
-// maxLine bounds one line, so that a reader needs bounded memory. The largest
-// request is 8 MiB, and escaping makes few of its bytes longer.
+// maxLine bounds one line, so that a reader needs bounded memory. A request is at most
+// 8 MiB unless limits.request says otherwise, and escaping makes few of its bytes longer.
 const maxLine = 32 << 20
 
 // A Contact is what became of the tries of a run to reach one host, which may be the

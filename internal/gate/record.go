@@ -93,7 +93,7 @@ func (g *Gate) append(failures int, entries ...audit.Entry) error {
 const maxLogged = 64 << 10
 
 // spare leaves long arguments out of an entry; their digest stays. The start of a
-// run is logged in full, so that nobody can hide what ran by making it long.
+// run keeps them, so that nobody can hide what ran by making it long.
 func spare(e audit.Entry) audit.Entry {
 	if e.Event == audit.EventRunStart {
 		return e

@@ -2,7 +2,7 @@
 // already: NATS JetStream or PostgreSQL.
 //
 // A [Store] has two kinds of content. Entries are small values under keys, with
-// compare-and-set and a time to live: questions, grants, claims. Chains are lists of blocks
+// compare-and-set and a time to live, such as grants and claims. Chains are lists of blocks
 // that grow at their end and can be cut at their beginning: the audit log. A [Mirror] is a copy of all entries in memory that
 // follows the changes, and that can be brought up to date. [Seal] encrypts and
 // authenticates what goes into a store, so that who can write to the engine can forge

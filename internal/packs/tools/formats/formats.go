@@ -1,5 +1,6 @@
 // Package formats is the table of the formats in which files declare tools: which
-// files are in one, and what compiles them. A new format is a new row.
+// files are in one, and what compiles them. CONTRIBUTING.md lists what else a new format
+// takes.
 //
 // It compiles nothing itself, and reads no files. A Markdown document is not in the
 // table: nothing but its place in a pack says that it declares tools, so who knows
@@ -19,7 +20,7 @@ import (
 // A Format is a way to declare tools in a file.
 type Format string
 
-// The formats. A file is in one of the last two by its name; a Markdown document
+// The formats. A file is a ToolPack or a ToolsJSON by its name; a Markdown document
 // declares tools only as the entry document of a pack, which no name says.
 const (
 	Markdown  Format = "markdown"   // the entry document, SKILL.md
@@ -41,7 +42,7 @@ type row struct {
 	names  func(src []byte, limits tools.Limits) []string
 }
 
-// table has every format but Markdown. The last one is for files that are in none.
+// table has every format but Markdown. Its last row also takes files of no format.
 var table = []row{ // never modified
 	{ToolsJSON, func(base string) bool { return base == ToolsJSONFile }, toolsjson.Parse, toolsjson.Names},
 	{ToolPack, func(base string) bool { return strings.HasSuffix(base, toolPackSuffix) }, toolpack.Parse, toolpack.Names},
