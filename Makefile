@@ -34,14 +34,13 @@ build:
 
 # "make test V=1" also names what is skipped, and why. Two packages at a time, since
 # many tests have time limits; and test/sandbox alone, which counts what is left on the
-# machine. Those of PLAIN are without the
-# race detector, which would take its time and find next to nothing: lint and tools
-# compute, with one goroutine at a time but for one test, and the others have the
-# program, or a runner that internal/sandbox tests with it, do everything in processes
-# of its own, built as it is shipped. All is built with the flags of "make build", for
-# what is compiled once need not be compiled again; "make vet" does what "go test" would
-# vet, and more.
-PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/recording ./test/sources
+# machine. The packages of PLAIN are tested without the race detector: PURE has one
+# goroutine at a time (but for one test of tools), and there the detector takes ten times
+# as long; the others start the program, or a runner that internal/sandbox tests with it,
+# built as it is shipped. All is built with the flags of "make build", so that it is
+# compiled once; "make vet" does what "go test" would vet, and more.
+PURE  := $(addprefix ./internal/,packs/lint packs/search packs/tools packs/tools/markdown packs/tools/toolpack packs/tools/toolsjson redact scan sources/archive)
+PLAIN := $(PURE) $(addprefix ./test/,approvals attack audit browser churn e2e plant recording sources)
 ALONE := ./test/sandbox
 test:
 	@race=$$(scripts/race.sh) || exit 1; failed=0; export GOFLAGS='$(strip $(GOFLAGS) -trimpath)'; \
