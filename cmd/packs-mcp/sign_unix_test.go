@@ -118,6 +118,60 @@ func testPublishSigned(t *testing.T, s *signing) {
 	s.says(s.run(1, "add", s.ref(":v3"), "--yes"), "there is nothing at")
 }
 
+// testIndexSigned: add verifies what index signed, of a site as of a registry.
+func testIndexSigned(t *testing.T, s *signing) {
+	_, one, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, two, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, fingerprint := s.openSSH("one", one)
+	second, _ := s.openSSH("two", two)
+	pack := func(words string) string {
+		s.write("own/lint/check.sh", "#!/bin/sh\n")
+		s.write("own/lint/SKILL.md", "---\nname: lint\ndescription: Reads code.\n---\n")
+		return filepath.Dir(filepath.Dir(s.write("own/triage/SKILL.md", "---\nname: triage\ndescription: Sorts issues.\n---\n"+words+"\n")))
+	}
+	out := filepath.Join(s.dir, "public")
+	server := httptest.NewServer(http.FileServer(http.Dir(out)))
+	t.Cleanup(server.Close)
+	s.says(s.run(0, "index", pack("one"), "--out", out, "--yes", "--sign", first), "signed   by "+fingerprint)
+	s.says(s.run(0, "add", server.URL, "--all", "--as", "site", "--yes"), "signed   by "+fingerprint, "site/triage", "site/lint")
+	s.run(0, "verify")
+
+	s.run(0, "index", pack("two"), "--out", out, "--yes", "--sign", second)
+	s.says(s.run(4, "update", "--yes"), "another signer than before", "before "+fingerprint)
+	s.run(0, "index", pack("three"), "--out", out, "--yes")
+	s.says(s.run(4, "update", "--yes"), "it is no longer signed")
+	// The site was changed by somebody without the key.
+	s.run(0, "index", pack("four"), "--out", out, "--yes", "--sign", first)
+	sig := filepath.Join(out, ".well-known", "agent-skills", "triage.tar.gz.sig")
+	good, err := os.ReadFile(sig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(0, "index", pack("five"), "--out", out, "--yes", "--sign", second)
+	if err := os.WriteFile(sig, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.says(s.run(4, "update", "site/triage", "--yes"), "the signature does not fit")
+	s.run(0, "index", pack("six"), "--out", out, "--yes", "--sign", first)
+	s.run(0, "update", "--yes")
+
+	key := authority.NewKey(t)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, plain := s.write("cosign.pub", string(authority.PublicPEM(t, key))), s.write("plain.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	s.run(0, "index", pack("seven"), "--out", out, "--yes", "--sign", plain)
+	s.says(s.run(0, "add", server.URL, "triage", "--as", "keyed", "--yes", "--key", pub), "signed   by SHA256:")
+	s.says(s.run(1, "index", pack("eight"), "--out", out, "--yes", "--sign", s.write("bad", "hello")), "signing with")
+}
+
 // openSSH writes a private key as OpenSSH does, and returns its fingerprint.
 func (s *signing) openSSH(name string, key any) (file, fingerprint string) {
 	s.t.Helper()

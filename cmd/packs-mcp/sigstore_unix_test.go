@@ -45,7 +45,7 @@ func TestSigstore(t *testing.T) {
 			t.Fatalf("building %s: %v\n%s", name, err, out)
 		}
 	}
-	for name, test := range map[string]func(*testing.T, *signing){"signers": testSigners, "program": testSigstoreProgram, "key": testSigstoreKey, "publish --sign": testPublishSigned, "beside archives": testSignedArchives} {
+	for name, test := range map[string]func(*testing.T, *signing){"signers": testSigners, "program": testSigstoreProgram, "key": testSigstoreKey, "publish --sign": testPublishSigned, "index --sign": testIndexSigned, "beside archives": testSignedArchives} {
 		t.Run(name, func(t *testing.T) { test(t, newSigning(t, built)) })
 	}
 }

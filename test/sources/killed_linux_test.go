@@ -25,8 +25,9 @@ const steps = "renameat,renameat2,fsync,syncfs,unlinkat,mkdirat,ftruncate"
 // moments, and, with strace, before each change of the disk in turn. SOURCES_KILLS says
 // how often (make soak-sources).
 //
-// After each kill, the store is as its lock file says, no answer holds for other bytes,
-// and the same command does what it was to do and leaves nothing behind.
+// After each kill, the next command, whatever it is, leaves nothing behind; the store is
+// as its lock file says, no answer holds for other bytes, and the same command does what
+// it was to do.
 func TestKilled(t *testing.T) {
 	kills := 6
 	if n, err := strconv.Atoi(os.Getenv("SOURCES_KILLS")); err == nil {
@@ -89,7 +90,7 @@ func (k *killer) one(what, at int) bool {
 	case 0:
 		k.ok("remove", id)
 		k.commit(version)
-		args = []string{"add", k.repo.URL + "@main", "--yes", "--allow-unsigned"}
+		args = []string{"add", k.repo.URL + "@main", "--all", "--yes", "--allow-unsigned"}
 	case 1:
 		k.commit(version)
 		args = []string{"update", "--yes"}
@@ -119,6 +120,7 @@ func (k *killer) one(what, at int) bool {
 	if status, out := k.run("verify"); status != 0 && (what%3 != 2 || status != 2) {
 		k.t.Errorf("%s: verify ends with %d:\n%s", about, status, out)
 	}
+	k.left(about + ", and then verify") // any command removes what was left
 	switch got := k.tells("deny"); got {
 	case "":
 	case granted:

@@ -248,7 +248,7 @@ func writeIndex(t *testing.T, s sources.Snapshot, out string) ([]Entry, error) {
 		defer b.Close()
 		all = append(all, b)
 	}
-	return Write(s, all, out)
+	return Write(s, all, nil, out)
 }
 
 // A site that was written is one that can be read, is the same when it is written

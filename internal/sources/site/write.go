@@ -27,11 +27,18 @@ type Entry struct {
 	Digest string // of the file that the site has for it
 }
 
+// A Signature is a file beside the archive of a pack.
+type Signature struct {
+	Suffix string // of its name, behind that of the archive
+	Data   []byte
+}
+
 // Write writes a static site for packs of a source: in out, below
 // .well-known/agent-skills, an index of discovery 0.2, and one file for each pack. The
 // same packs give the same bytes. It replaces what it wrote before, and returns what the
-// site has.
-func Write(s sources.Snapshot, all []*sources.Bundle, out string) (_ []Entry, err error) {
+// site has. signatures are empty, or one for each pack, of what [archive.Write] makes of
+// it; then every pack is an archive, since nothing is beside a document.
+func Write(s sources.Snapshot, all []*sources.Bundle, signatures []Signature, out string) (_ []Entry, err error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("there is no pack in %s", s.Resolved())
 	}
@@ -65,7 +72,7 @@ func Write(s sources.Snapshot, all []*sources.Bundle, out string) (_ []Entry, er
 			err = errors.Join(err, root.RemoveAll(next))
 		}
 	}()
-	written, err := writeSite(all, root, next)
+	written, err := writeSite(all, signatures, root, next)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +122,7 @@ func ours(root *os.Root) error {
 	return nil
 }
 
-func writeSite(all []*sources.Bundle, root *os.Root, dir string) ([]Entry, error) {
+func writeSite(all []*sources.Bundle, signatures []Signature, root *os.Root, dir string) ([]Entry, error) {
 	type entry struct {
 		Name        string `json:"name"`
 		Type        string `json:"type"`
@@ -129,7 +136,7 @@ func writeSite(all []*sources.Bundle, root *os.Root, dir string) ([]Entry, error
 	}{Schema: schema}
 	paths := map[string]string{} // :: name → the path of the pack that has it
 	var written []Entry
-	for _, b := range all {
+	for i, b := range all {
 		p := b.Pack
 		if !isSkillName(p.Name) {
 			return nil, fmt.Errorf("the pack at %q has the name %q, and a site's skills have names of lower-case letters, digits and hyphens", p.Path, p.Name)
@@ -139,7 +146,11 @@ func writeSite(all []*sources.Bundle, root *os.Root, dir string) ([]Entry, error
 		}
 		paths[p.Name] = p.Path
 		e := entry{Name: p.Name, Type: "archive", Description: p.Description, URL: p.Name + ".tar.gz"}
-		data, err := single(b)
+		var data []byte
+		var err error
+		if len(signatures) == 0 {
+			data, err = single(b)
+		}
 		switch {
 		case err != nil:
 		case data == nil:
@@ -154,6 +165,11 @@ func writeSite(all []*sources.Bundle, root *os.Root, dir string) ([]Entry, error
 		e.Digest = sources.Digest(data)
 		if err := root.WriteFile(path.Join(dir, e.URL), data, 0o644); err != nil {
 			return nil, err
+		}
+		if len(signatures) > 0 {
+			if err := root.WriteFile(path.Join(dir, e.URL+signatures[i].Suffix), signatures[i].Data, 0o644); err != nil {
+				return nil, err
+			}
 		}
 		list.Skills = append(list.Skills, e)
 		written = append(written, Entry{e.Name, e.Type, e.Digest})

@@ -15,7 +15,7 @@ import (
 )
 
 // A Batch is a folder of the store for packs that come in together. It goes when it and
-// the packs in it are closed. What a killed process left, the next change removes.
+// the packs in it are closed. What a killed process left, [Store.Recover] removes.
 type Batch struct {
 	temp  *temp.Folder
 	packs int          // so far

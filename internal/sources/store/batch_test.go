@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
@@ -51,6 +52,33 @@ func TestBatch(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Dir(one.Dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder of the batch: %v", err)
+	}
+}
+
+// What a killed process staged goes with the next command, and what another one stages
+// stays.
+func TestLeftBatch(t *testing.T) {
+	s := &Store{Dir: filepath.Join(t.TempDir(), "sources"), LockFile: filepath.Join(t.TempDir(), "packs.lock.json")}
+	b, err := s.NewBatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	left := b.temp.Path + "1" // nobody holds it
+	if err := os.MkdirAll(filepath.Join(left, "pack1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if temp.InUse(left) {
+		t.Skip("InUse: nothing tells here whether a folder is in use")
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of a killed process: %v", err)
+	}
+	if _, err := os.Lstat(b.temp.Path); err != nil {
+		t.Errorf("the folder of a batch that is open: %v", err)
 	}
 }
 

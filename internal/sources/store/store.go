@@ -123,16 +123,27 @@ func (s *Store) Change(ctx context.Context, do func(*Tx) error) error {
 }
 
 // Recover finishes what a killed process had begun, so that the lock file says what the
-// packs are. Nothing changes, and no folder is made, if there is nothing to finish.
+// packs are, and removes what it had fetched. Nothing changes, and no folder is made, if
+// there is nothing to finish.
 func (s *Store) Recover(ctx context.Context) error {
 	_, err := os.Lstat(filepath.Join(s.Dir, filepath.FromSlash(stepFile)))
+	cut := err == nil
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		cut, err = s.isLeft()
 	}
-	if err != nil {
+	if err != nil || !cut {
 		return err
 	}
 	return s.Change(ctx, func(*Tx) error { return nil })
+}
+
+// isLeft reports whether there is a batch of a process that is gone.
+func (s *Store) isLeft() (bool, error) {
+	entries, err := os.ReadDir(s.in("tmp"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && !temp.InUse(filepath.Join(s.in("tmp"), e.Name())) }), err
 }
 
 // Before returns the version before of a pack: its folder and its entry. It may be

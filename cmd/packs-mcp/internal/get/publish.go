@@ -28,7 +28,7 @@ import (
 type publishSettings struct {
 	yes, json bool
 	accept    []string
-	sign      string // for publish: the file with a key
+	sign      string // the file with a key
 	out       string // for index: the site's folder
 }
 
@@ -38,6 +38,8 @@ func (a *app) publishFlags(cmd *cobra.Command, s *publishSettings) {
 	f.BoolVarP(&s.yes, "yes", "y", false, "do what is shown without asking")
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
+	f.StringVar(&s.sign, "sign", "", "sign it with the key in a `FILE`")
+	_ = cmd.MarkFlagFilename("sign")
 }
 
 func (a *app) publishCommand() *cobra.Command {
@@ -69,8 +71,6 @@ The logins of Docker and Podman count, as for add.`,
 	}
 	a.publishFlags(cmd, &s)
 	cli.JSONFlag[publishedPack](a.Env, cmd, &s.json)
-	cmd.Flags().StringVar(&s.sign, "sign", "", "sign it with the key in a `FILE`")
-	_ = cmd.MarkFlagFilename("sign")
 	return cmd
 }
 
@@ -133,7 +133,10 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 	if s.sign == "" {
 		fmt.Fprintln(a.Stderr, "  signed   by nobody; --sign signs it")
 	} else {
-		if signature, err = a.signOwn(ctx, p, s.sign); err != nil {
+		if signature, err = a.signOwn(ctx, p.Manifest(), p.Digest, s.sign); err != nil {
+			return err
+		}
+		if signature.there, err = signature.isThere(ctx, p); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.Stderr, "  signed   by %s\n", safetext.Line(trust.Words(signature.by)))
@@ -267,8 +270,13 @@ root of a host, and others add your packs with packs-mcp add https://HOST. Other
 the discovery find them, too.
 
 The same packs give the same bytes. What a site had before is replaced; a folder that something else
-wrote is left alone. What add refuses is refused here.`,
+wrote is left alone. What add refuses is refused here.
+
+With --sign, each pack is an archive with a signature beside it, which add verifies: NAME.tar.gz.sig
+by an SSH key, or NAME.tar.gz.sigstore.json by a key of cosign or openssl. The keys are those of
+packs-mcp publish --sign. The index itself is not signed.`,
 		Example: `  packs-mcp index ./packs --out public
+  packs-mcp index ./packs --out public --sign ~/.ssh/id_ed25519
   packs-mcp index ./packs triage --out public --yes`,
 		Args: cli.Needs(1, -1, "a folder of packs"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -303,10 +311,11 @@ func completePacksOf(dir string, given []string) ([]string, cobra.ShellCompDirec
 // indexedPack is one pack of a site, for --json.
 type indexedPack struct {
 	Name     string         `json:"name"`
-	Path     string         `json:"path"`           // of its folder
-	Type     string         `json:"type,omitempty"` // "archive" or "skill-md", if the site was written
-	File     string         `json:"file,omitempty"` // the digest of the site's file for it
-	Digest   string         `json:"digest"`         // of the pack, as add computes it
+	Path     string         `json:"path"`             // of its folder
+	Type     string         `json:"type,omitempty"`   // "archive" or "skill-md", if the site was written
+	File     string         `json:"file,omitempty"`   // the digest of the site's file for it
+	Digest   string         `json:"digest"`           // of the pack, as add computes it
+	Signer   string         `json:"signer,omitempty"` // who signs it with --sign
 	Files    int            `json:"files"`
 	Bytes    int64          `json:"bytes"`
 	Findings []scan.Finding `json:"findings"`
@@ -335,6 +344,7 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 	}
 	var all []*own
 	var bundles []*sources.Bundle
+	var signatures []site.Signature
 	defer func() {
 		for _, o := range all {
 			err = errors.Join(err, o.Close())
@@ -348,8 +358,22 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 		}
 		all, bundles = append(all, o), append(bundles, o.Bundle)
 		fmt.Fprintln(a.Stderr, safetext.Line(o.Pack.Name))
+		signer := ""
+		if s.sign != "" {
+			data, err := archive.Write(o.Dir, o.Tree)
+			if err != nil {
+				return err
+			}
+			signature, err := a.signOwn(ctx, data, sources.Digest(data), s.sign)
+			if err != nil {
+				return err
+			}
+			signatures = append(signatures, signature.beside())
+			signer = safetext.Line(trust.Words(signature.by))
+			fmt.Fprintf(a.Stderr, "  signed   by %s\n", signer)
+		}
 		o.show(a)
-		out.Packs = append(out.Packs, indexedPack{Name: o.Pack.Name, Path: pack.Path, Digest: o.Tree.Digest(), Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.found)})
+		out.Packs = append(out.Packs, indexedPack{Name: o.Pack.Name, Path: pack.Path, Digest: o.Tree.Digest(), Signer: signer, Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.found)})
 	}
 	for _, o := range all {
 		if err := attacks(o.Pack.Name, o.found); err != nil {
@@ -369,7 +393,7 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 				return err
 			}
 		}
-		written, err := site.Write(snap, bundles, s.out)
+		written, err := site.Write(snap, bundles, signatures, s.out)
 		if err != nil {
 			return err
 		}

@@ -12,8 +12,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sources/archive"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/oci"
+	"github.com/packs-mcp/packs-mcp/internal/sources/site"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
@@ -24,9 +26,9 @@ type ownSignature struct {
 	there bool // the registry already has one by the same signer
 }
 
-// signOwn signs what is published with the key in a file: an SSH key, or a key of
-// cosign or openssl, with which the second program signs.
-func (a *app) signOwn(ctx context.Context, p *oci.Publication, file string) (*ownSignature, error) {
+// signOwn signs what is published, which has this digest, with the key in a file: an SSH
+// key, or a key of cosign or openssl, with which the second program signs.
+func (a *app) signOwn(ctx context.Context, message []byte, digest, file string) (*ownSignature, error) {
 	const most = 64 << 10
 	text, err := readSmall(file, most)
 	if err != nil {
@@ -34,17 +36,24 @@ func (a *app) signOwn(ctx context.Context, p *oci.Publication, file string) (*ow
 	}
 	s := &ownSignature{}
 	if public, _, _, _, problem := ssh.ParseAuthorizedKey(text); problem == nil {
-		err = s.byAgent(p.Manifest(), public)
+		err = s.byAgent(message, public)
 	} else if bytes.Contains(text, []byte("-----BEGIN OPENSSH PRIVATE KEY-----")) {
-		err = s.byFile(p.Manifest(), text)
+		err = s.byFile(message, text)
 	} else {
-		err = s.bySigstore(ctx, p.Digest, text, cli.Getenv(a.Environ, "COSIGN_PASSWORD"))
+		err = s.bySigstore(ctx, digest, text, cli.Getenv(a.Environ, "COSIGN_PASSWORD"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("signing with %q: %w", file, err)
 	}
-	s.there, err = s.isThere(ctx, p)
-	return s, err
+	return s, nil
+}
+
+// beside is the signature as a file beside what it is for.
+func (s *ownSignature) beside() site.Signature {
+	if s.by.Kind == trust.KindSSH {
+		return site.Signature{Suffix: archive.SSHSuffix, Data: s.data}
+	}
+	return site.Signature{Suffix: archive.SigstoreSuffix, Data: s.data}
 }
 
 func (s *ownSignature) bySSH(message []byte, key ssh.Signer) (err error) {
