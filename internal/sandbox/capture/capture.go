@@ -1,8 +1,8 @@
-// Package capture keeps what a run prints within bounds: the head and the tail of
-// each stream in memory, and all of a stream that does not fit in a file in the
-// run's workspace.
+// Package capture keeps a run's output within bounds: the head and tail of each
+// stream in memory, and, if a stream does not fit, all of it in a file in the run's
+// workspace.
 //
-// It does not make what was printed safe to show.
+// It does not make the output safe to show.
 package capture
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// An Output takes in what a run prints. Its memory is bounded by the limits,
-// whatever is printed.
+// An Output takes a run's output. The limits bound its memory.
 type Output struct {
 	over chan struct{} // closed by write when the budget is used up
 
@@ -99,9 +98,9 @@ func (o *Output) write(b *buffer, p []byte) bool {
 // A buffer keeps the head and the tail of a stream.
 type buffer struct {
 	limit int    // of head and tail together
-	most  int    // bytes up to which all of it is kept as well; 0: never
+	most  int    // up to how many bytes all of it is kept as well; 0: never
 	whole []byte // all of it so far; nil once there is more than most
-	spill *spill // gets everything once the limit is passed; nil: nothing does
+	spill *spill // gets everything once the limit is passed; nil: none
 	head  []byte
 	tail  []byte // its last limit - limit/2 bytes count
 	total int64
@@ -112,7 +111,7 @@ func (b *buffer) write(p []byte) {
 		return
 	}
 	if b.spill != nil && b.total+int64(len(p)) > int64(b.limit) {
-		if b.total <= int64(b.limit) { // so far head and tail are all there is
+		if b.total <= int64(b.limit) { // head and tail are complete so far
 			b.spill.open()
 			b.spill.write(b.head)
 			b.spill.write(b.tail)
@@ -161,7 +160,7 @@ func (b *buffer) capture() sandbox.Capture {
 	return c
 }
 
-// Cut returns what would be kept of p if it were a stream with that limit.
+// Cut returns the capture of a stream p with that limit.
 func Cut(p []byte, limit int) sandbox.Capture {
 	b := buffer{limit: limit}
 	b.write(p)

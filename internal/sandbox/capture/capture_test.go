@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// However the bytes come, what is kept is the same.
+// The capture does not depend on how the bytes are split.
 func TestBufferKeepsHeadAndTail(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -62,7 +62,7 @@ func TestCaptureSplitsNoCharacter(t *testing.T) {
 			}
 		}
 	}
-	// Bytes that are no text are not eaten up.
+	// Bytes that are not text are kept.
 	b := buffer{limit: 20}
 	b.write([]byte(strings.Repeat("\x80", 100)))
 	if c := b.capture(); len(c.Head) != 10 || len(c.Tail) != 10 {

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// §9.16: what the user's own links and git's settings name in a folder is
-// protected there, whatever it is called.
+// §9.16: files that the user's own links and git's settings lead to are protected,
+// whatever their names.
 func TestAims(t *testing.T) {
 	home := t.TempDir()
-	t.Setenv("HOME", t.TempDir()) // another one than the store is told of
+	t.Setenv("HOME", t.TempDir()) // not the one in the store's options
 	gitHead := "ref: refs/heads/main\n"
 	for _, tc := range []struct {
 		name       string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Parts of a git folder are harmless each for itself. A person who takes one
-// set back, or applies two, does not make a git folder of them.
+// Parts of a git folder are each harmless alone. A person who undoes one set or
+// applies two must not create a git folder from them.
 func TestBecomesGit(t *testing.T) {
 	run := func(t *testing.T, s *Store, dir string, end Ending, do func(at string)) *Set {
 		t.Helper()
@@ -61,7 +61,7 @@ func TestBecomesGit(t *testing.T) {
 		harmless(t, dir)
 	})
 
-	t.Run("undo in a git folder", func(t *testing.T) { // of what a person applied there
+	t.Run("undo in a git folder", func(t *testing.T) { // of a set that a person applied there
 		s, dir := openStore(t, nil), t.TempDir()
 		plant(t, dir, map[string]string{".git/HEAD": "x", ".git/objects/": "", ".git/refs/": "", ".git/config": "mine\n"})
 		set := run(t, s, dir, Ending{}, write(map[string]string{".git/config": "run\n"}))

@@ -25,8 +25,8 @@ func TestBoundOfText(t *testing.T) {
 	}
 }
 
-// What has a path that the system cannot open is refused, with all below it;
-// the rest is applied.
+// A change whose path the system cannot open is refused, with all below it; the rest
+// is applied.
 func TestBoundOfPaths(t *testing.T) {
 	for _, format := range formats() {
 		t.Run(format, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestBoundOfPaths(t *testing.T) {
 	}
 }
 
-// Holes take no room in a layer, and are hashed all the same: a bound for each
-// file alone would let a run keep its turn for days.
+// Holes take no space in a layer, but are hashed like data: a bound only for each
+// file would let a run keep its turn for days.
 func TestBoundOfHoles(t *testing.T) {
 	s, dir := openStore(t, nil), t.TempDir()
 	w := begin(t, s, "copy", Folder{Path: dir})

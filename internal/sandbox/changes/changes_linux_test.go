@@ -78,9 +78,8 @@ func TestApplyAndUndo(t *testing.T) {
 	}
 }
 
-// Owners are never taken over; a file that takes the place of another keeps
-// that one's, and what is new in a folder with the set-group-ID bit gets its
-// group.
+// A run's owners are never applied. A file that replaces another keeps the old owner,
+// and a new file in a set-group-ID folder gets the folder's group.
 func TestOwners(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("root: only root can give files away")

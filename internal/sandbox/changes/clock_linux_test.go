@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// When the clock is set while a run goes on, no time says any more whether the user
-// changed a file: what is there is in conflict, and what is new is applied. Runs of
-// other tests would notice as well, so the test sets the clock, by a nanosecond, only
-// with CHANGES_TEST_CLOCK; else it ends the watch, and a clock that is not watched
-// counts as set.
+// If the clock is set during a run, no time tells whether the user changed a file:
+// changes of existing files are in conflict, and new files are applied. Other tests'
+// runs would notice, too, so the test sets the clock, by a nanosecond, only with
+// CHANGES_TEST_CLOCK. Otherwise it ends the watch; a clock that is not watched counts
+// as set.
 func TestClockIsSet(t *testing.T) {
 	for _, format := range formats() {
 		t.Run(format, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestClockIsSet(t *testing.T) {
 			delete(after, "new")
 			same(t, "what the user had", before, after)
 
-			// The next run is not concerned, and a person may apply what waits.
+			// The next run is not affected, and a person may apply the held changes.
 			w = begin(t, s, format, Folder{Path: dir})
 			plant(t, w.at, map[string]string{"kept": "run"})
 			if got := states(w.finish(Ending{}))["kept"]; got != "replace applied" {

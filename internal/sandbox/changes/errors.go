@@ -2,10 +2,10 @@ package changes
 
 import "errors"
 
-// Errors of [Store.Apply], [Store.Discard] and [Store.Undo] that callers distinguish,
-// besides [ErrNotFound], [ErrExpired] and [*WaitError].
+// Errors from [Store.Apply], [Store.Discard] and [Store.Undo] that callers
+// distinguish, besides [ErrNotFound], [ErrExpired] and [*WaitError].
 var (
-	// ErrNothing says that the set has nothing to decide about.
+	// ErrNothing says that the set has no changes to decide about.
 	ErrNothing = errors.New("nothing of the change set")
 	// ErrNotAsShown says that the view is out of date.
 	ErrNotAsShown = errors.New("the folder is not as it was shown any more: look at the changes again")

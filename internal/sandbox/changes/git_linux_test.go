@@ -16,7 +16,7 @@ func repo(t testing.TB, dir string, args ...string) {
 	git(t, dir, "commit", "-qm", "one")
 	plant(t, dir, map[string]string{"a": "1\n2\n"})
 	git(t, dir, "commit", "-qam", "two")
-	git(t, dir, "gc", "-q") // what is old is in a pack
+	git(t, dir, "gc", "-q") // puts old objects into a pack
 }
 
 func TestGitReadsLeaveNothing(t *testing.T) {
@@ -86,8 +86,8 @@ func TestGitWrite(t *testing.T) {
 	}
 }
 
-// Whatever else a run does in a git folder is held, and where its commits are
-// not to be taken over, all of it.
+// Everything else that a run does in a git folder is held. If its commits must not be
+// applied, all of it is held.
 func TestGitWriteHolds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -209,7 +209,7 @@ func TestGitWriteHolds(t *testing.T) {
 	}
 }
 
-// A worktree's git folder is elsewhere: it is a folder of its own in the turn.
+// A worktree's git folder is elsewhere, so it is a separate folder in the turn.
 func TestGitWorktree(t *testing.T) {
 	s, main, tmp := openStore(t, nil), t.TempDir(), t.TempDir()
 	repo(t, main)

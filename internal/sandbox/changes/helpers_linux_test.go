@@ -16,8 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// missing skips the test, unless PACKS_MCP_REQUIRE has the name of what is
-// missing.
+// missing skips the test, unless PACKS_MCP_REQUIRE has the name.
 func missing(t testing.TB, name, reason string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), name) {
@@ -39,11 +38,11 @@ func openStore(t testing.TB, change func(*Options)) *Store {
 	return s
 }
 
-// formats are the two kinds of layers, made for real. The last one skips its
-// test where it cannot be had.
+// formats returns the two kinds of layers; tests make real ones. A test of the last
+// kind is skipped where that does not work.
 func formats() []string { return []string{"copy", "overlay"} }
 
-// A world is a folder of the user's, and a layer in which a run works.
+// A world is one of the user's folders with a layer in which a run works.
 type world struct {
 	t      testing.TB
 	store  *Store
@@ -117,7 +116,7 @@ func begin(t testing.TB, s *Store, format string, dir Folder) *world {
 	return w
 }
 
-// finish ends the run. Nothing to apply is an empty set.
+// finish ends the run. If there is nothing to apply, it returns an empty set.
 func (w *world) finish(end Ending) *Set {
 	w.t.Helper()
 	w.done()
@@ -167,7 +166,7 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 }
 
 // look describes everything below dir: types, modes, times, content, holes and
-// attributes. Times of folders are left out: what is done in them changes them.
+// attributes. Times of folders are left out, since changing their files changes them.
 func look(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostile-cases.md §9.16 and §9.17, and what N2 says is refused: each row is a
-// run that may leave nothing in the folder that another program obeys.
+// hostile-cases.md §9.16 and §9.17, and the refusals of N2: each row is a run that
+// must leave nothing in the folder that another program obeys.
 func TestHostile(t *testing.T) {
 	write := func(files map[string]string) func(*testing.T, string) {
 		return func(t *testing.T, at string) { plant(t, at, files) }
@@ -27,7 +27,7 @@ func TestHostile(t *testing.T) {
 		name  string
 		there map[string]string
 		run   func(t *testing.T, at string)
-		want  map[string]string // :: path → what becomes of it; all else of the run is applied
+		want  map[string]string // :: path → its state; all other changes are applied
 	}{
 		{"9.16 nested instructions", nil, write(map[string]string{"sub/CLAUDE.md": "x", "sub/.envrc": "x", "sub/ok": "x"}),
 			map[string]string{"sub/CLAUDE.md": "create held protected", "sub/.envrc": "create held protected"}},
@@ -149,7 +149,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// look2 is look for folders with pipes and sockets in them.
+// look2 is look for folders that contain pipes and sockets.
 func look2(t testing.TB, dir string) map[string]string {
 	all := map[string]string{}
 	do(t, filepath.WalkDir(dir, func(p string, _ os.DirEntry, err error) error {
@@ -166,7 +166,7 @@ func look2(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// The user's bytes win, whatever the user did while the run went on.
+// The user's bytes win, whatever the user did during the run.
 func TestConflicts(t *testing.T) {
 	for _, format := range formats() {
 		t.Run(format, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestConflicts(t *testing.T) {
 					t.Errorf("%q = %q, want it held in conflict", p, got[p])
 				}
 			}
-			// A person who saw it may have it over the own one.
+			// A person who saw the change may replace their own file with it.
 			if again, err := s.Apply(t.Context(), set.ID, "", "edited"); err != nil || again.Count(Applied) != 0 {
 				t.Errorf("Apply of a conflict unseen = %v, %v", again, err)
 			}
@@ -232,8 +232,8 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// A file with another name is not changed under that name, whatever a run does to
-// its mode, times or attributes: the other name may be a hook's.
+// A file with a second name is not changed under that name, whatever a run does to
+// its mode, times or attributes: the other name may be a hook.
 func TestHardLinks(t *testing.T) {
 	for _, format := range formats() {
 		s, dir := openStore(t, nil), t.TempDir()
@@ -333,7 +333,7 @@ func TestDiscardAndExpiry(t *testing.T) {
 	if states(got)["AGENTS.md"] != "create discarded protected" || states(got)["CLAUDE.md"] != "create held protected" {
 		t.Errorf("Discard = %v", states(got))
 	}
-	// Nothing brings a discarded change back, as the page says before it discards several.
+	// A discarded change cannot be restored, as the page says before it discards several.
 	if _, err := s.Apply(t.Context(), set.ID, "", "AGENTS.md"); !errors.Is(err, ErrNothing) {
 		t.Errorf("Apply of a discarded change = %v, want ErrNothing", err)
 	}
@@ -389,8 +389,9 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What could not be undone is not applied: a run that replaces or removes more of
-// the user's files than the store keeps is held. A person may apply it all the same.
+// Changes that could not be undone are not applied: a run that replaces or removes
+// more of the user's files than the store can keep is held. A person may still apply
+// it.
 func TestRoomForUndo(t *testing.T) {
 	for _, format := range formats() {
 		t.Run(format, func(t *testing.T) {
@@ -421,11 +422,11 @@ func TestRoomForUndo(t *testing.T) {
 	}
 }
 
-// A newer run takes the room of the oldest undo data, and both sets say so. What
-// waits for a person is never dropped for it.
+// A newer run displaces the oldest undo data, and both sets say so. Held changes are
+// never dropped for it.
 func TestMadeRoom(t *testing.T) {
 	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 96 << 10 }), t.TempDir()
-	const more, less = 60 << 10, 40 << 10 // than half
+	const more, less = 60 << 10, 40 << 10 // one more, one less than half
 	text := strings.Repeat("a", more)
 	plant(t, dir, map[string]string{"a": text, "b": text})
 	runs := 0
@@ -458,8 +459,8 @@ func TestMadeRoom(t *testing.T) {
 	}
 }
 
-// What one pack's runs leave for a person takes at most half of the store, in one
-// set or in several, so that it keeps no other pack's run from replacing files.
+// One pack's held changes take at most half of the store, in one set or several, so
+// that other packs' runs can still replace files.
 func TestShareOfRoom(t *testing.T) {
 	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 128 << 10 }), t.TempDir()
 	plant(t, dir, map[string]string{"a": strings.Repeat("a", 60<<10)})

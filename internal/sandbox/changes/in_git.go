@@ -9,8 +9,8 @@ import (
 )
 
 // InGit reports whether a folder is a git folder or inside one, so that all its files
-// are git's. Its path has no links, and need not contain ".git". A working tree inside a
-// bare repository does not count.
+// belong to git. Its path must have no links, and need not contain ".git". A working
+// tree inside a bare repository does not count.
 func InGit(folder string) bool {
 	tree := false // there is a working tree between folder and dir
 	for dir, below := filepath.Clean(folder), ""; ; dir, below = filepath.Dir(dir), filepath.Base(dir) {
@@ -29,7 +29,7 @@ func InGit(folder string) bool {
 	}
 }
 
-// gitNames are folders of a git folder that cannot hold a working tree.
+// gitNames returns folders of a git folder that cannot hold a working tree.
 func gitNames() []string {
 	return []string{"hooks", "info", "logs", "modules", "objects", "refs", "worktrees"}
 }

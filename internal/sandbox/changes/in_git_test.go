@@ -27,7 +27,7 @@ func TestInGit(t *testing.T) {
 		"repo": false, "repo/src": false, "plain": false, "parts": false, "parts/objects": false,
 		"repo/.git": true, "repo/.git/hooks": true, "repo/.git/hooks/gone": true, "upper/.GIT/x": true,
 		"bare": true, "bare/hooks": true, "bare/objects": true, "bare/none": true, "bare/hooks/own": true, "worktrees/a": true,
-		"bare/main": false, "bare/main/src": false, // a working tree that is kept in a bare repository
+		"bare/main": false, "bare/main/src": false, // a working tree inside a bare repository
 	} {
 		if got := InGit(filepath.Join(root, dir)); got != want {
 			t.Errorf("InGit(%q) = %v, want %v", dir, got, want)

@@ -92,7 +92,7 @@ func applyOnce(ctx context.Context, s *Store, dir, project string) error {
 	return err
 }
 
-// changeForKill is what the run does: one of each kind of change.
+// changeForKill makes the run's changes: one of each kind.
 func changeForKill(layer string) error {
 	write := func(name, text string) error {
 		at := filepath.Join(layer, name)
@@ -130,9 +130,9 @@ func changeForKill(layer string) error {
 	return nil
 }
 
-// Killed at any moment, the folder is in the state before or in the one after
-// once the next server has started, and nothing of ours is left in it. Rounds:
-// CHANGES_TEST_ROUNDS.
+// If the program is killed at any moment, the next start leaves the folder in the
+// state before or the state after, with none of our files in it. CHANGES_TEST_ROUNDS
+// sets the rounds.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	project := filepath.Join(dir, "project")

@@ -36,14 +36,14 @@ const (
 // A View is what a person sees of the held changes of a set.
 type View struct {
 	Set   *Set
-	Parts []Part // in the order of the changes; bounded: Cut says that not all are whole
+	Parts []Part // in the order of the changes; bounded: Cut says that some are not complete
 	Cut   bool
 	// Token identifies exactly this view. Apply with it may also replace files that the
 	// view showed as changed by the user since the run.
 	Token string
 }
 
-// Text returns the parts of the view, one after the other.
+// Text returns the text of all parts.
 func (v *View) Text() string {
 	var b strings.Builder
 	for _, p := range v.Parts {
@@ -54,12 +54,12 @@ func (v *View) Text() string {
 
 // A Part is one change as a view shows it.
 type Part struct {
-	Path string // as it is: escape it to show it
+	Path string // not escaped: escape it to show it
 	// Text describes the change in lines, escaped for terminals. It ends with a unified
 	// diff, which begins with "diff ", if both files are small texts, or else with sizes
 	// and digests.
 	Text string
-	Cut  bool // it is not shown, since the view is too long; alone it is
+	Cut  bool // not shown, since the view is too long; shown if asked for alone
 }
 
 // Show returns a view of a set's held changes, compared with the folder as it is now.
@@ -122,7 +122,7 @@ func selected(r *record.Record, state State, paths []string) []*record.Op {
 	}
 	for i := range r.Ops {
 		if o := &r.Ops[i]; o.Kind == KindGit && in(o) {
-			git = true // what is carried out together is chosen together
+			git = true // git's data is carried out, and so selected, together
 		}
 	}
 	for i := range r.Ops {
@@ -252,11 +252,11 @@ func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
 	return &m, nil
 }
 
-// Apply applies the held changes of a set because a person said so; with paths, only
-// those. It applies changes of protected names, but never refused changes, and in git
-// folders only text that fits a view completely. A change stays held if the user's file
-// differs from the one that the run found, or, with the token of a view, from the one
-// that the view showed.
+// Apply applies the held changes of a set on a person's order; with paths, only those.
+// It applies changes of protected names, but never refused changes, and in git folders
+// only text that fits a view completely. A change stays held if the user's file differs
+// from the one that the run found, or, with the token of a view, from the one that the
+// view showed.
 //
 // It returns the new set, which can be undone. A change that could not be applied stays
 // held in the old set, and is refused in the new one, with the reason.
@@ -351,8 +351,8 @@ func expecting(o *record.Op, now *tree.Meta) error {
 	return nil
 }
 
-// unchanged reports whether the file at a path is the same as before: its times are, or
-// else its content is.
+// unchanged reports whether the file at a path is the same as before, by its times or
+// else by its content.
 func (s *Store) unchanged(f *folder, now, was *tree.Meta, digest, link, at string) bool {
 	if now.Type != was.Type || now.Perm != was.Perm {
 		return false
@@ -390,7 +390,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 		return nil, err
 	}
 	defer t.Close()
-	if from, err = s.find(from.ID); err != nil { // another may have changed it until now
+	if from, err = s.find(from.ID); err != nil { // another process may have changed it
 		return nil, err
 	}
 	f := t.folders[0]
@@ -419,7 +419,7 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 	if err != nil {
 		return nil, err
 	}
-	// The turn prevents that they are applied at the same time. A folder that no longer
+	// The turn keeps them from being applied at the same time. A folder that no longer
 	// exists has no turn.
 	if t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder}); err == nil {
 		defer t.Close()
@@ -460,7 +460,7 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 		}
 		for _, was := range slices.Backward(list) {
 			if was.Git && was.Internal && !was.IsIndex() {
-				continue // objects stay: nothing names them
+				continue // objects stay: nothing refers to them
 			}
 			o, err := s.inverse(f, from, was, free[was.Path])
 			if err != nil {

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rounds returns how often a test repeats itself: n, or what CHANGES_TEST_ROUNDS
-// says.
+// rounds returns how often a test repeats itself: n, or CHANGES_TEST_ROUNDS.
 func rounds(t testing.TB, n int) int {
 	if text := os.Getenv("CHANGES_TEST_ROUNDS"); text != "" {
 		var err error
@@ -30,7 +29,7 @@ type gardener struct {
 	t     testing.TB
 	rnd   *rand.Rand
 	dir   string
-	setID bool   // also set-ID files, which undoing does not give back
+	setID bool   // also set-ID files, which undo does not restore
 	away  string // a file elsewhere, which links lead to
 }
 
@@ -42,7 +41,7 @@ func (g *gardener) name() string {
 	return names[g.rnd.IntN(len(names))]
 }
 
-// path returns a path with folders that are there, or may be made.
+// path returns a path whose folders exist or may be made.
 func (g *gardener) path() string {
 	at := g.dir
 	for g.rnd.IntN(3) > 0 {
@@ -59,7 +58,7 @@ func (g *gardener) path() string {
 	return filepath.Join(at, g.name())
 }
 
-// existing returns the path of something that is there.
+// existing returns the path of something that exists.
 func (g *gardener) existing() string {
 	var all []string
 	_ = filepath.WalkDir(g.dir, func(p string, _ os.DirEntry, err error) error {
@@ -82,8 +81,8 @@ func (g *gardener) content() []byte {
 	return b
 }
 
-// write writes a file, also through a link that leads to another one in the folder. Through
-// any other it would write to files of this machine.
+// write writes a file, even through a link to another file in the folder. Through any other
+// link it would write to this machine's files.
 func (g *gardener) write(p string, mode os.FileMode) {
 	if info, err := os.Lstat(p); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		dir, err := filepath.EvalSymlinks(g.dir)
@@ -95,7 +94,7 @@ func (g *gardener) write(p string, mode os.FileMode) {
 	_ = os.WriteFile(p, g.content(), mode)
 }
 
-// step makes one change. Those that the system refuses are none.
+// step makes one change, unless the system refuses it.
 func (g *gardener) step() {
 	switch g.rnd.IntN(15) {
 	case 0, 1, 2:
@@ -114,7 +113,7 @@ func (g *gardener) step() {
 		if p := g.existing(); !isLink(p) {
 			if mode := []os.FileMode{0o600, 0o644, 0o755, 0o500 | os.ModeSticky, 0o755 | os.ModeSetuid}[g.rnd.IntN(5)]; g.setID || mode&os.ModeSetuid == 0 {
 				if info, err := os.Lstat(p); err == nil && info.IsDir() {
-					mode |= 0o700 // so that those who are not root can look into it
+					mode |= 0o700 // so that users other than root can enter it
 				}
 				_ = os.Chmod(p, mode)
 			}
@@ -152,8 +151,8 @@ func isLink(p string) bool {
 	return err != nil || info.Mode()&os.ModeSymlink != 0
 }
 
-// The folder afterwards is the folder before, with the applied changes and no
-// others; what the user did meanwhile stays; undo gives the first back.
+// Afterwards, the folder is as before plus exactly the applied changes; the user's
+// own changes stay; undo restores the first state.
 func TestProperty(t *testing.T) {
 	for _, format := range formats() {
 		t.Run(format, func(t *testing.T) {
@@ -241,8 +240,8 @@ func property(t *testing.T, format string, seed uint64) {
 	same(t, "after undo", user, look(t, dir))
 }
 
-// A program that exchanges folders for links all the time never makes anything
-// be written outside, whatever becomes of the changes.
+// A program that keeps exchanging folders for links never causes a write outside,
+// whatever happens to the changes.
 func TestEnemy(t *testing.T) {
 	outside := t.TempDir()
 	plant(t, outside, map[string]string{"x/f": "outside", "x/g": "outside"})
@@ -280,8 +279,7 @@ func TestEnemy(t *testing.T) {
 	}
 }
 
-// A user's program that saves a file all the time never loses what it saved
-// last.
+// A user's program that keeps saving a file never loses its last save.
 func TestBusyUser(t *testing.T) {
 	for round := range rounds(t, 20) {
 		s, dir := openStore(t, nil), t.TempDir()

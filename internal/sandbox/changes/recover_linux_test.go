@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 )
 
-// stopIn carries a set out until it is in a phase, and stops there, as a server
-// that is killed does.
+// stopIn carries a set out until it reaches a phase, and stops there, like a killed
+// server.
 func stopIn(t *testing.T, w *world, state string, stop record.Phase) {
 	t.Helper()
 	w.done()
@@ -24,7 +24,7 @@ func stopIn(t *testing.T, w *world, state string, stop record.Phase) {
 	r := s.journal.New(Run{ID: "r"}, f.Path, f.meta)
 	r.Ops = ops
 	do(t, s.journal.Commit(t.Context(), f.Dir, r))
-	if stop == record.Staging { // the same files, and the record from before them
+	if stop == record.Staging { // the same files, with the record from before them
 		r.Phase, r.Ops = stop, nil
 		data, err := r.Encode()
 		do(t, err)
@@ -33,8 +33,8 @@ func stopIn(t *testing.T, w *world, state string, stop record.Phase) {
 	do(t, w.turn.Close())
 }
 
-// Before the end mark nothing counts. After it the next start finishes the set,
-// and looks at each conflict again.
+// Before the end mark, nothing counts. After it, the next start finishes the set and
+// checks each conflict again.
 func TestRecovery(t *testing.T) {
 	for _, stop := range []record.Phase{record.Staging, record.Committed} {
 		t.Run(string(stop), func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// What changed since is not taken back, and the rest is.
+// Undo leaves alone what changed since, and reverts the rest.
 func TestUndoConflicts(t *testing.T) {
 	s, dir := openStore(t, nil), t.TempDir()
 	plant(t, dir, map[string]string{"a": "1", "b": "1", "c": "1"})
@@ -128,8 +128,8 @@ func TestUndoConflicts(t *testing.T) {
 	}
 }
 
-// A server that dies while a run waits for its turn leaves a set in a folder below.
-// The run that gets the turn then finds it finished, and waited once.
+// A server dies while another run waits for its turn, and leaves a set in a folder
+// below. The run that gets the turn finds the set finished, and waited once.
 func TestRecoveryOfHolder(t *testing.T) {
 	state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
 	s := openStore(t, func(o *Options) { o.Dir = state })

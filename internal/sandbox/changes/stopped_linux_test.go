@@ -61,19 +61,19 @@ func TestStoppedServer(t *testing.T) {
 	if wait, ok := errors.AsType[*WaitError](err); !ok || wait.Holder.PID != cmd.Process.Pid || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Discard = %v, want that it waited for process %d", err, cmd.Process.Pid)
 	}
-	// What expires can wait.
+	// Expiry can wait.
 	sets, err := s.List()
 	if err != nil || len(sets) != 1 {
 		t.Errorf("List = %d sets, %v; want the one", len(sets), err)
 	}
-	// A run that needs no other set's room is not concerned.
+	// A run that needs no other set's space is not affected.
 	w = begin(t, s, "copy", Folder{Path: dir})
 	plant(t, w.at, map[string]string{"f": "y"})
 	if again := w.finish(Ending{}); again.Count(Applied) != 1 {
 		t.Errorf("%v", states(again))
 	}
-	// A person's apply counts when it is carried out. What it changes of the other
-	// set is noted by the next server.
+	// A person's apply counts once it is carried out. The next server records its effect
+	// on the other set.
 	begun := time.Now()
 	applied, err := s.Apply(t.Context(), set.ID, "")
 	if wait, ok := errors.AsType[*WaitError](err); !ok || wait.Holder.PID != cmd.Process.Pid || !strings.Contains(err.Error(), "if it is stopped") {

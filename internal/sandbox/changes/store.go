@@ -18,23 +18,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// Options are where a store is and how much it keeps.
+// Options say where a store is and how much it keeps.
 type Options struct {
 	// Dir is the private folder for sets, journals and turns. Open makes it with
 	// mode 0700. All servers of a user share it.
 	Dir      string
 	MaxBytes int64         // of held content and undo data; 0: 1 GiB
-	MaxAge   time.Duration // after which they go; 0: 24 hours
-	// Protect are more protected patterns, as in the table of package protect;
-	// Unprotect are patterns of that table that do not count, spelled the same.
+	MaxAge   time.Duration // after which they are removed; 0: 24 hours
+	// Protect lists more protected patterns, as in the table of package protect.
+	// Unprotect lists patterns of that table that do not count, spelled the same.
 	Protect, Unprotect []string
-	// Own are absolute paths that no run may change: pack roots, and this program's own
-	// files.
+	// Own lists absolute paths that no run may change: pack roots, and this program's
+	// own files.
 	Own []string
-	// GitConfig are the user's files with git settings, such as ~/.gitconfig. Files that
-	// these or a repository's settings name are protected.
+	// GitConfig lists the user's files with git settings, such as ~/.gitconfig. Files
+	// that these or a repository's settings name are protected.
 	GitConfig []string
-	Home      string // the user's home folder, which ~/ stands for in these; empty: not known
+	Home      string // the user's home folder, for ~/ in these; empty: not known
 	// Waiting, if not nil, is called when Apply, Discard or Undo has to wait for a run
 	// that works in the folder.
 	Waiting func(Holder)
@@ -102,7 +102,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		case err == nil:
 			err = t.Close()
 		case errors.Is(err, turns.ErrTaken):
-			continue // by a living server, which finishes its own set or the next one does
+			continue // by a running server: it or the next holder finishes the set
 		}
 		if err != nil {
 			s.log.Warn("a change set could not be finished", "set", r.ID, "dir", r.Folder, "err", err)
@@ -113,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// near reports whether a set's folder is one of these, or above or below one.
+// near reports whether a set's folder is one of folders, or above or below one.
 func near(r *record.Record, folders []*folder) bool {
 	return slices.ContainsFunc(folders, func(f *folder) bool {
 		return r.Folder != f.Path && touches(filepath.ToSlash(r.Folder), filepath.ToSlash(f.Path))

@@ -16,10 +16,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// A Folder is a folder of the user's that a run may change.
+// A Folder is one of the user's folders that a run may change.
 type Folder struct {
 	Path string // absolute; links in it are followed once, by Begin
-	// Git is set for a git folder, or a part of one, outside of the project: that of a
+	// Git is set for a git folder, or a part of one, outside the project: that of a
 	// worktree or a submodule. Everything in it is protected.
 	Git *GitFolder
 }
@@ -95,8 +95,8 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 	}
 	t.clock = tree.WatchClock()
 	for _, f := range t.folders {
-		// Between opening and having the turn, the name may have come to mean another
-		// folder. The one that is locked is the one of the name then.
+		// Before we got the turn, another folder may have taken the name. The lock is for
+		// the folder that has the name now.
 		if now, err := os.Stat(f.Path); err != nil || !f.meta.SameAs(now) {
 			return t, errors.Join(fmt.Errorf("%q is not the folder any more that it was: try again", f.Path), err)
 		}
@@ -110,7 +110,7 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 	return t, nil
 }
 
-// once returns a function that calls do at its first call alone.
+// once returns a function that calls do only at its first call.
 func once(do func(Holder)) func(Holder) {
 	if do == nil {
 		return nil
@@ -167,10 +167,10 @@ func (t *Turn) Handle(i int) *os.File { return t.folders[i].Dir.File() }
 // Path returns the path of folder i with links resolved.
 func (t *Turn) Path(i int) string { return t.folders[i].Path }
 
-// Copy copies folder i into the empty folder to, with clones where the file
-// system has them: regular files, links, folders, modes, times, attributes and
-// holes. Other things are left out, and so is what may not be read. On failure,
-// what was copied stays in to for the caller to remove.
+// Copy copies folder i into the empty folder to, with clones where the file system
+// has them: regular files, links, folders, modes, times, attributes and holes. Other
+// things, and files that may not be read, are left out. On failure, the partial copy
+// stays in to for the caller to remove.
 func (t *Turn) Copy(ctx context.Context, i int, to *os.File, limits CopyLimits) (*Copy, error) {
 	return t.folders[i].Copy(ctx, to, limits)
 }
@@ -187,16 +187,16 @@ type Layer struct {
 	Copy *Copy
 }
 
-// Finish makes a set of each layer that has changes, and applies those that may be
-// applied. Every process of the run must have ended. It returns all sets, in the order of
-// the layers, including those of which nothing was applied.
+// Finish makes a set for each layer that has changes, and applies the changes that may be
+// applied. Every process of the run must have ended. It returns all sets in the order of
+// the layers, even if nothing was applied.
 //
-// An error means that for at least one layer nothing was applied and nothing is
-// kept: its folder is as it was. The sets of other layers are returned beside
-// it. When a set is committed and the system fails after that, the set is
-// returned as well, and the next turn in its folder finishes it.
+// An error means that for at least one layer nothing was applied and nothing is kept: its
+// folder is as it was. The sets of other layers are returned with it. If the system fails
+// after a set was committed, that set is returned, too, and the next turn in its folder
+// finishes it.
 //
-// ctx must outlive the run: what is not committed when it ends is lost.
+// ctx must outlive the run: changes that are not committed when it ends are lost.
 func (t *Turn) Finish(ctx context.Context, end Ending, layers ...Layer) ([]*Set, error) {
 	var sets []*Set
 	var failed []error
@@ -232,15 +232,15 @@ func (t *Turn) finish(ctx context.Context, end Ending, l Layer) (*Set, error) {
 	return t.store.carryOut(ctx, f.Dir, r)
 }
 
-// carryOut commits a set and carries it out. On an error without a set nothing
-// was applied, and nothing is kept.
+// carryOut commits a set and carries it out. If it returns an error and no set,
+// nothing was applied and nothing is kept.
 //
 // The caller has the folder's turn.
 func (s *Store) carryOut(ctx context.Context, folder *tree.Dir, r *record.Record) (*Set, error) {
 	if err := s.journal.Commit(ctx, folder, r); err != nil {
 		return nil, err
 	}
-	// The set counts from here on, whatever becomes of ctx.
+	// The set counts from here on, even if ctx ends.
 	err := s.journal.Finish(folder, r)
 	return r.List(), err
 }

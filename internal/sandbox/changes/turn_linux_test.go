@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// Turns exclude each other in the same folder, above and below, by whatever
-// name, and not side by side.
+// Turns exclude each other in the same folder, above and below, under any name, but
+// not side by side.
 func TestTurns(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"p/sub/deep/": "", "p/side/": "", "q/": "", "link@": "p"})
@@ -53,15 +53,14 @@ func TestTurns(t *testing.T) {
 		}
 		cancel(nil)
 		do(t, first.Close())
-		// A wait that was called off keeps nothing.
+		// A cancelled wait leaves no lock behind.
 		next, err := stores[1].Begin(t.Context(), Run{}, nil, Folder{Path: filepath.Join(dir, tc.first)})
 		do(t, err)
 		do(t, next.Close())
 	}
 }
 
-// Several folders are taken in one order, so turns never wait for each other
-// in a circle.
+// Several folders are locked in a fixed order, so turns never deadlock.
 func TestTurnsOfSeveral(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"a/": "", "b/x/": "", "c/": ""})
@@ -100,7 +99,7 @@ func TestTurnsOfSeveral(t *testing.T) {
 	wg.Wait()
 }
 
-// The next run's changes are none of the last one's.
+// The next run's changes do not include the last run's.
 func TestRunsInTurn(t *testing.T) {
 	for _, format := range formats() {
 		s, dir := openStore(t, nil), t.TempDir()
@@ -115,7 +114,7 @@ func TestRunsInTurn(t *testing.T) {
 	}
 }
 
-// A layer with more than its file system takes is an error, and changes nothing.
+// A layer that filled its file system is an error, and changes nothing.
 func TestFullDisk(t *testing.T) {
 	state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
 	s := openStore(t, func(o *Options) { o.Dir = state })
@@ -158,7 +157,7 @@ func TestLayerOddities(t *testing.T) {
 	}
 }
 
-// A mode that closes a file or a folder to its owner hides nothing.
+// A mode that denies access to the owner hides no change.
 func TestClosedNames(t *testing.T) {
 	for _, format := range formats() {
 		s, dir := openStore(t, nil), t.TempDir()
@@ -177,7 +176,7 @@ func TestClosedNames(t *testing.T) {
 		}
 		info, err = os.Stat(filepath.Join(dir, "d"))
 		do(t, err)
-		if info.Mode().Perm() != 0o500 { // or nothing in it could be undone
+		if info.Mode().Perm() != 0o500 { // otherwise nothing in it could be undone
 			t.Errorf("%s: d has the mode %v", format, info.Mode())
 		}
 	}
@@ -225,8 +224,8 @@ func BenchmarkApply(b *testing.B) {
 	})
 }
 
-// What a run says of overlays in a copy never reaches the user's folder, which
-// may be the lower one of an overlay later.
+// Overlay attributes that a run sets in a copy never reach the user's folder, which
+// may later be the lower folder of an overlay.
 func TestOverlayAttributesStay(t *testing.T) {
 	s, dir := openStore(t, nil), t.TempDir()
 	plant(t, dir, map[string]string{"d/f": "1"})
@@ -252,7 +251,7 @@ func TestOverlayAttributesStay(t *testing.T) {
 	}
 }
 
-// A turn that nobody else has takes a fraction of a millisecond.
+// Getting a free turn takes a fraction of a millisecond.
 func BenchmarkBegin(b *testing.B) {
 	s, dir := openStore(b, nil), b.TempDir()
 	for b.Loop() {

@@ -6,7 +6,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/turns"
 )
 
-// What a change set is; package record explains each.
+// Types of change sets; package record explains each.
 type (
 	Set    = record.Set
 	Run    = record.Run
@@ -55,7 +55,7 @@ const (
 	WhyLayer     = record.WhyLayer
 )
 
-// What a turn is told of folders and layers; package layer explains each.
+// Types of folders and layers; package layer explains each.
 type (
 	GitFolder  = layer.GitFolder
 	Copy       = layer.Copy
@@ -63,7 +63,7 @@ type (
 	Ending     = layer.Ending
 )
 
-// Who has a turn, and how a wait for it ends; package turns explains each.
+// Types for waiting for a turn; package turns explains each.
 type (
 	Holder    = turns.Holder
 	WaitError = turns.WaitError

@@ -1,9 +1,9 @@
 // Package disk watches the folders on disk that a run fills, where no kernel bounds
-// them: it measures what they hold, and says when that is too much, or when a disk
-// is almost full.
+// them: it measures their contents, and reports when they hold too much or a disk is
+// almost full.
 //
-// It ends no run and removes nothing. A run can be over its bounds by what it
-// writes between two looks.
+// It ends no run and removes nothing. A run can exceed its bounds by what it writes
+// between two measurements.
 package disk
 
 import (
@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	lookEvery = 100 * time.Millisecond // the shortest pause between two looks
-	lookShare = 20                     // looking takes at most one in so many parts of the time
+	lookEvery = 100 * time.Millisecond // the shortest pause between two measurements
+	lookShare = 20                     // measuring takes at most 1/lookShare of the time
 
 	// maxBoundDepth is how deep folders may be nested. Deeper ones count as too much,
-	// since no look at them could be quick.
+	// since measuring them is slow.
 	maxBoundDepth = 256
 )
 
-// A Holding is what a folder holds.
+// A Holding measures a folder's contents.
 type Holding struct {
 	Bytes int64 // on disk
 	Names int64
@@ -58,14 +58,14 @@ func (f *Folder) Close() {
 // A Bound is a folder on disk that a run may fill up to a bound.
 type Bound struct {
 	Folder *Folder
-	Bytes  int64 // that it may hold in all; if it held more before, that much
+	Bytes  int64 // that it may hold in all, or what it held before, if more
 	Names  int64
-	Cause  sandbox.Cause // of the end of a run that fills it
+	Cause  sandbox.Cause // for ending a run that fills it
 
 	before Holding
 }
 
-// NewBound bounds what a folder may hold; if added, what may be added to it.
+// NewBound bounds a folder's contents or, if added, what a run adds to them.
 func NewBound(folder *Folder, bytes, names int64, added bool) *Bound {
 	b := &Bound{Folder: folder, Bytes: bytes, Names: names, Cause: sandbox.CauseWorkspaceLimit}
 	b.before = folder.Measure(0)
@@ -113,7 +113,7 @@ func (m *measuring) full() bool { return m.most > 0 && m.Names > m.most }
 func (m *measuring) folder(root *os.Root, depth int) bool {
 	f, err := root.Open(".")
 	if err != nil {
-		return !errors.Is(err, fs.ErrPermission) // otherwise it is gone
+		return !errors.Is(err, fs.ErrPermission) // any other error means it is gone
 	}
 	defer f.Close()
 	for !m.full() {
@@ -168,7 +168,7 @@ func (m *measuring) entry(root *os.Root, e fs.DirEntry, depth int) {
 	m.Deep = true
 }
 
-// A fileID tells a file from others.
+// A fileID identifies a file.
 type fileID struct{ dev, ino uint64 }
 
 // A Reserve is how many bytes must stay free on the disk of a folder. The zero value

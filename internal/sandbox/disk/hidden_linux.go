@@ -16,7 +16,7 @@ const maxHiddenProcesses = 1024
 
 // HiddenBelow returns how many bytes on disk the processes below pid hold in open but
 // unlinked files; if self, pid's own count too. Files that are only mapped, or in
-// flight in a socket, are not seen. They still count against the log's reserve.
+// flight in a socket, are not counted, but the log's reserve still bounds them.
 func HiddenBelow(pid int, self bool) int64 {
 	var total int64
 	seen := map[fileID]bool{}
@@ -47,7 +47,7 @@ func HiddenBelow(pid int, self bool) int64 {
 	return total
 }
 
-// inMemory reports whether a file is of a file system in memory, which bounds it.
+// inMemory reports whether a file is on a file system in memory, which bounds it.
 func inMemory(path string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(path, &st) != nil || st.Type == unix.TMPFS_MAGIC || st.Type == unix.HUGETLBFS_MAGIC

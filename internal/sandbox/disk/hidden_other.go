@@ -2,5 +2,5 @@
 
 package disk
 
-// HiddenBelow sees nothing: this system does not tell.
+// HiddenBelow returns 0: this system does not report unlinked files.
 func HiddenBelow(int, bool) int64 { return 0 }

@@ -10,8 +10,8 @@ import (
 )
 
 // onDisk returns how many bytes of the disk a file takes: at most its size, unless
-// space beyond its end was allocated. What a file takes by existing is bounded by the
-// number of names.
+// space beyond its end was allocated. The number of names bounds the space for
+// metadata.
 func onDisk(info os.FileInfo) int64 {
 	const block = 4096
 	size := info.Size()

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// onDisk is how many bytes a file has; what the disk sets aside is not known.
+// onDisk returns the file's size; the allocated size is not known.
 func onDisk(info os.FileInfo) int64 { return info.Size() }
 
-// severalNames knows nothing of other names.
+// severalNames returns false: other names are not known here.
 func severalNames(os.FileInfo) (fileID, bool) { return fileID{}, false }
 
-// freeSpace is how much of the disk under dir a user can still fill.
+// freeSpace returns how many bytes a user can still write to dir's disk.
 func freeSpace(dir string) (int64, bool) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Below says what filepath.Rel does, also of paths that are not clean.
+// Below agrees with filepath.Rel, even for paths that are not clean.
 func TestBelow(t *testing.T) {
 	names := []string{"/", "/a", "/a/", "/a/b", "/ab", "/a/../ab", "/a/./b", "/a//b", "//a/b", "/a/.", "/a/..", "/a/b/..", "/./a", "/../a", "/a/..b", "/a/.b", "/a/b/c", "/A/b", "a", "a/b", ".", "..", ""}
 	for _, dir := range names {
@@ -30,7 +30,7 @@ func BenchmarkBelow(b *testing.B) {
 	}
 }
 
-// WithoutLinks follows links as far as there is something.
+// WithoutLinks follows links as far as the path exists.
 func TestWithoutLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// existing returns those of paths that exist.
+// existing returns the paths that exist.
 func existing(paths ...string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool {
 		_, err := os.Lstat(path)

@@ -1,6 +1,5 @@
-// Package paths says what a path means on this machine: what is inside of what,
-// where links lead, which folders are the system's, and whether a file is the
-// one it was.
+// Package paths says what a path means on this machine: what is inside what, where
+// links lead, which folders are the system's, and whether a file is unchanged.
 //
 // It only looks. It does not say what a run may read or change; package sandbox
 // does.
@@ -17,7 +16,7 @@ import (
 	"syscall"
 )
 
-// Spellings returns dirs and what they are with symbolic links followed.
+// Spellings returns dirs, together with their paths with symbolic links resolved.
 func Spellings(dirs []string) []string {
 	var all []string
 	for _, dir := range dirs {
@@ -52,23 +51,22 @@ func Inside(dirs []string, path string) bool {
 // there or below. Both are absolute and clean.
 func Below(dir, path string) (rel string, ok bool) {
 	if runtime.GOOS != "windows" && isClean(dir) && isClean(path) && !strings.HasPrefix(path, dir) {
-		return "", false // as for most, in a fraction of the time
+		return "", false // true of most paths, in a fraction of the time
 	}
 	rel, err := filepath.Rel(dir, path)
 	return rel, err == nil && filepath.IsLocal(rel)
 }
 
 // isClean reports whether path is absolute and has nothing that [filepath.Clean] would
-// change. A name that begins with ".." may as well not be.
+// change. It may return false for a name that begins with "..".
 func isClean(path string) bool {
 	return strings.HasPrefix(path, "/") && (len(path) == 1 || path[len(path)-1] != '/') &&
 		!strings.Contains(path, "//") && !strings.Contains(path, "/..") && !strings.Contains(path, "/./") && !strings.HasSuffix(path, "/.")
 }
 
-// Within reports whether dir is folder or below it, by whatever paths both are
-// named: through links, in another letter case, or mounted at two places. A
-// folder that is not there has nothing in it; one that cannot be looked at may
-// have, and Within is true.
+// Within reports whether dir is folder or below it, by whatever paths both are named:
+// through links, in another letter case, or mounted at two places. A missing folder
+// contains nothing. If a folder cannot be examined, Within returns true.
 func Within(folder, dir string) bool {
 	want, err := os.Stat(folder)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -78,7 +76,7 @@ func Within(folder, dir string) bool {
 		return true
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = resolved // what is above dir is above where it leads
+		dir = resolved // its parents are those of its target
 	}
 	for at := filepath.Clean(dir); ; {
 		info, err := os.Stat(at)
@@ -93,9 +91,9 @@ func Within(folder, dir string) bool {
 	}
 }
 
-// WithoutLinks returns path without symbolic links, as far as it is there.
+// WithoutLinks returns path with symbolic links resolved, as far as it exists.
 func WithoutLinks(path string) string {
-	if _, err := os.Lstat(path); err == nil { // or each folder above it would be looked at in vain
+	if _, err := os.Lstat(path); err == nil { // otherwise each folder above it would be examined in vain
 		if resolved, err := filepath.EvalSymlinks(path); err == nil {
 			return resolved
 		}
@@ -106,7 +104,8 @@ func WithoutLinks(path string) string {
 	return path
 }
 
-// Cause returns the text of err without the path that the caller names itself.
+// Cause returns the text of err without the path, for callers that name the path
+// themselves.
 func Cause(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A Stamp tells whether a file is the one it was, without reading it.
+// A Stamp tells whether a file has changed, without reading it.
 type Stamp struct {
 	Size    int64
 	Mode    os.FileMode
 	Mod     time.Time
-	Changed time.Time // when anything about it changed; mod where the system does not tell
+	Changed time.Time // last change of content or status; mod where the system has no such time
 	Dev     uint64
 	Ino     uint64
 	Links   uint64

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// A Link is a symbolic link, as found.
+// A Link is a symbolic link that was met on a path.
 type Link struct {
 	Path   string // absolute; no other link leads to it
-	Target string // as it is stored; it may be relative
+	Target string // as stored; it may be relative
 }
 
 // maxLinks is how many links the kernel follows on the way to one file.
 const maxLinks = 40
 
-// Trail goes to path as the system does. It returns the links that it meets,
-// and the places where it is at its end, the last of which is no link; there
-// are none when it leads nowhere.
+// Trail follows path as the system does. It returns the links that it meets, and the
+// stops at the end of the path, the last of which is no link. There are no stops if
+// the path leads nowhere.
 func Trail(path string) (stops []string, links []Link) {
 	if runtime.GOOS == "windows" {
-		// There, nobody needs to be shown a link.
+		// On Windows, no run needs to be shown a link.
 		resolved, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return nil, nil
@@ -64,9 +64,8 @@ func Trail(path string) (stops []string, links []Link) {
 	return stops, links
 }
 
-// Places returns the places that the system comes by on the way to what is at an
-// absolute path: its links, and at the end what is no link. There are none when
-// the path leads nowhere.
+// Places returns the links that the system follows from an absolute path, and finally
+// the target, which is no link. It returns none if the path leads nowhere.
 func Places(path string) []string {
 	stops, links := Trail(path)
 	for _, l := range links {

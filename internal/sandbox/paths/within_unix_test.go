@@ -48,7 +48,7 @@ func TestWithin(t *testing.T) {
 		{"gone", "site", false},
 		{"dangling", "site", false},
 		{"file/x", "site", false},
-		{"loop", "site", true}, // nobody can tell
+		{"loop", "site", true}, // cannot be determined
 		{"site", "loop", true},
 	} {
 		if got := Within(at(tt.folder), at(tt.dir)); got != tt.want {

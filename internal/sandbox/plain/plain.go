@@ -1,7 +1,7 @@
 // Package plain starts programs at [sandbox.LevelNone], which every system has: in a
 // session and process group of their own, and otherwise as the user would.
 //
-// It confines nothing. What leaves the process group outlives the run.
+// It confines nothing. A process that leaves the process group outlives the run.
 package plain
 
 import (
@@ -62,15 +62,15 @@ func (p *process) Reap() level.Ending {
 	// Kill what the program left running before reaping the program, while its pid
 	// is certainly still ours.
 	killGroup(p.cmd)
-	_ = p.cmd.Wait() // its answer is in ProcessState
+	_ = p.cmd.Wait() // the result is in ProcessState
 	awaitGroup(p.cmd)
 	return endOf(p.cmd.ProcessState)
 }
 
-// start starts the program; the channel is closed when it has ended, and not
-// yet been reaped where [awaitExit] says so.
+// start starts the program. It closes the channel when the program has ended, on some
+// systems before it is reaped; see [awaitExit].
 //
-// The thread that starts the program stays until then: to Linux, a parent dies with
+// The thread that starts the program lives until then: to Linux, a parent dies with
 // the thread that forked (see sysProcAttr), and Go ends threads.
 func start(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
 	ended := make(chan struct{})

@@ -34,8 +34,8 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// groupRuns reports whether the process group has a member that is not a
-// zombie, or cannot tell.
+// groupRuns reports whether the process group has a member that is not a zombie. If
+// it cannot tell, it returns true.
 func groupRuns(pgid int) bool {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range stats {

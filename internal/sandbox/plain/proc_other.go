@@ -16,5 +16,5 @@ func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tr
 // in theory before its group is killed a moment later.
 func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
 
-// groupRuns is not known here: a member that nobody has reaped counts.
+// groupRuns returns true: zombies cannot be told apart here.
 func groupRuns(int) bool { return true }

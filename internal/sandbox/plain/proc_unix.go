@@ -41,7 +41,7 @@ func awaitGroup(cmd *exec.Cmd) {
 		if unix.Kill(-pid, 0) != nil {
 			return
 		}
-		// In a container the server may be process 1, to whom orphans fall.
+		// In a container, the server may be process 1, which adopts orphans.
 		if n, err := unix.Wait4(-pid, nil, unix.WNOHANG, nil); err == nil && n > 0 {
 			continue
 		}
@@ -67,7 +67,7 @@ func endOf(state *os.ProcessState) level.Ending {
 	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
 		e.Usage.MaxRSS = int64(ru.Maxrss)
 		if runtime.GOOS != "darwin" {
-			e.Usage.MaxRSS <<= 10 // KiB everywhere else
+			e.Usage.MaxRSS <<= 10 // KiB on every other system
 		}
 	}
 	return e

@@ -20,7 +20,7 @@ func sysProcAttr() *syscall.SysProcAttr {
 // terminateGroup kills at once: Windows has no signal that asks.
 func terminateGroup(cmd *exec.Cmd) { killGroup(cmd) }
 
-// killGroup kills the program only; its children need a job object, which
+// killGroup kills only the program; killing its children takes a job object, which
 // comes with confinement.
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// §9.7: whatever a run does to hide how much it writes to its workspace, it is
-// ended, and says why.
+// §9.7: a run that writes too much to its workspace is ended, however it hides that,
+// and the result says why.
 func TestWorkspaceBound(t *testing.T) {
 	const most = 20 << 20
 	for name, script := range map[string]string{
@@ -56,7 +56,8 @@ func TestWorkspaceBound(t *testing.T) {
 	}
 }
 
-// opened opens the folders in dir for the end of the test, which removes them.
+// opened makes the folders in dir accessible at the end of the test, so that they can
+// be removed.
 func opened(t *testing.T, dir string) {
 	t.Cleanup(func() {
 		_ = os.Chmod(dir, 0o700)
@@ -120,7 +121,7 @@ func TestOverBoundsEndsAtOnce(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			eachLevel(t, func(t *testing.T, r *Runner) {
-				r.o.Grace = time.Minute // which a program that ignores SIGTERM would have
+				r.o.Grace = time.Minute // for a program that ignores SIGTERM
 				p, c := cached(t, cacheFolder(t), fmt.Sprintf(fill, test.dir))
 				p.Limits = sandbox.Limits{Workspace: most, Cache: most, Timeout: 50 * time.Second}
 				res, err := r.Run(t.Context(), p, c)
@@ -135,8 +136,8 @@ func TestOverBoundsEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A run within its bounds is let alone, also when the workspace was too full
-// before, and it only looks around.
+// A run within its bounds is not ended, even if the workspace was too full before and
+// the run only reads.
 func TestWorkspaceWithinBounds(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		dir := plantTree(t, nil)
@@ -152,7 +153,7 @@ func TestWorkspaceWithinBounds(t *testing.T) {
 	})
 }
 
-// A disk that has no more than the log's reserve starts nothing.
+// Nothing is started while the disk has no more than the log's reserve.
 func TestReserve(t *testing.T) {
 	dir := plantTree(t, nil)
 	p, c := inProject(t, dir, "true")

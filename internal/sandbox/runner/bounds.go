@@ -7,11 +7,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// reserve is what stays free on the disk of the audit log.
+// reserve returns what must stay free on the disk of the audit log.
 func (r *Runner) reserve() disk.Reserve { return disk.Reserve{Dir: r.o.ReserveDir, Bytes: r.o.Reserve} }
 
-// bounds are the folders on disk that the run fills, for disk.Watch; close them.
-// A folder that cannot be looked at is an error: nothing would bound it.
+// bounds returns the folders on disk that the run fills, for disk.Watch; the caller
+// closes them. A folder that cannot be examined is an error, since nothing would
+// bound it.
 func (t *task) bounds() (all []*disk.Bound, err error) {
 	limits := t.Policy.Limits
 	add := func(root *os.Root, err error, bytes int64, added bool) error {

@@ -67,8 +67,7 @@ func (c *cache) identity() os.FileInfo {
 	return c.info
 }
 
-// withCache returns p with its Cache among the folders of ours that the run may
-// change.
+// withCache returns p with its Cache added to Writable and Private.
 func withCache(p sandbox.Policy) sandbox.Policy {
 	if p.Cache != "" {
 		p.Writable = append(slices.Clone(p.Writable), p.Cache)

@@ -13,7 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// cacheFolder is an empty folder for runs to keep things in.
+// cacheFolder returns an empty folder for a cache.
 func cacheFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -27,7 +27,7 @@ func cacheFolder(t *testing.T) string {
 	return dir
 }
 
-// cached is a command of sh with a cache.
+// cached returns an sh command with a cache.
 func cached(t *testing.T, cache, script string) (sandbox.Policy, sandbox.Command) {
 	t.Helper()
 	p, c := inProject(t, "", script)
@@ -37,8 +37,8 @@ func cached(t *testing.T, cache, script string) (sandbox.Policy, sandbox.Command
 	return p, c
 }
 
-// What one run writes into its cache, the next reads, at every level; a run without
-// it does not.
+// At every level, a run reads what an earlier run wrote to its cache; a run without
+// the cache does not.
 func TestCache(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		cache := cacheFolder(t)
@@ -68,8 +68,8 @@ func TestCache(t *testing.T) {
 	})
 }
 
-// A run that fills its cache is ended, while it goes on, in whatever way it hides
-// that. What is more than is kept between runs is said.
+// A run that overfills its cache is ended, however it hides that. The result says if
+// the cache holds more than is kept between runs.
 func TestCacheBound(t *testing.T) {
 	const most = 10 << 20
 	for name, tt := range map[string]struct {
@@ -104,8 +104,8 @@ func TestCacheBound(t *testing.T) {
 	}
 }
 
-// Whatever a run leaves in its cache, the next run goes on, with no more rights, and
-// nothing outside is reached.
+// Whatever a run leaves in its cache, the next run works, has no more rights, and
+// reaches nothing outside.
 func TestCacheHostile(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		if r.Probe(t.Context()).Level == sandbox.LevelNone {
@@ -140,8 +140,8 @@ func TestCacheHostile(t *testing.T) {
 	})
 }
 
-// A link in the place of the cache is never followed, also when it comes while the
-// run is prepared.
+// A link in place of the cache is never followed, even one that appears while the run
+// is prepared.
 func TestCacheReplaced(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		elsewhere := t.TempDir()

@@ -11,9 +11,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// maxString is the size of one argument or environment entry, in bytes, that
-// every Linux passes on (MAX_ARG_STRLEN without the final NUL); other systems
-// are held to it as well, so that a pack behaves the same on all.
+// maxString is the size of one argument or environment entry, in bytes, that every
+// Linux passes on (MAX_ARG_STRLEN without the final NUL); it applies to other
+// systems, too, so that a pack behaves the same on all.
 const maxString = 128<<10 - 1
 
 // checkPolicy returns a [*sandbox.CommandError] for a Policy that no run can have.
@@ -93,8 +93,8 @@ func checkCommand(c *sandbox.Command) error {
 			return &sandbox.CommandError{Problem: fmt.Sprintf("%s %q is not a folder", f.what, f.path)}
 		}
 	}
-	// The system would follow links on the way to the working folder, and nobody
-	// approved where they lead.
+	// The system would follow links on the way to the working folder, to a place that
+	// nobody approved.
 	if resolved, err := filepath.EvalSymlinks(c.Dir); err != nil {
 		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
 	} else if !paths.Same(resolved, c.Dir) {
@@ -123,7 +123,8 @@ func checkCommand(c *sandbox.Command) error {
 	return nil
 }
 
-// checkDirID returns an error if the folder at Dir is not the one of DirID.
+// checkDirID returns an error if the folder at Dir is not the one that DirID
+// identifies.
 func checkDirID(c *sandbox.Command) error {
 	if c.DirID == nil {
 		return nil

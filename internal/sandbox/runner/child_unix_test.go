@@ -21,7 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// systemChild are the behaviours that need Unix.
+// systemChild has the behaviours that need Unix.
 func systemChild(mode string, args []string) int {
 	switch mode {
 	case "ready": // FIFO: say so there, then stay
@@ -129,7 +129,7 @@ func systemChild(mode string, args []string) int {
 	return 0
 }
 
-// again is this program with another behaviour and the same streams.
+// again returns this program with another behaviour and the same streams.
 func again(mode string, attr *syscall.SysProcAttr) *exec.Cmd {
 	exe, err := os.Executable()
 	return &exec.Cmd{
@@ -165,8 +165,8 @@ func isRuntimes(fd int) bool {
 	return strings.HasPrefix(link, "anon_inode:") || strings.HasPrefix(link, "/sys/fs/cgroup/")
 }
 
-// oddFiles makes one of everything that may be in a workspace; outside is a
-// file elsewhere.
+// oddFiles makes a file of every kind that a workspace may hold; outside is a file
+// elsewhere.
 func oddFiles(outside string) int {
 	var failed int
 	must := func(err error) {

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// systemChild is what only Windows' tests need of the program under test.
+// systemChild has the behaviours that only tests on Windows need.
 func systemChild(mode string, args []string) int {
 	switch mode {
 	case "spawn": // COUNT HOW: starts sleepers, prints how many, and sleeps or, with HOW "leave", ends

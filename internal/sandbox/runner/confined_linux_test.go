@@ -19,7 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// shell is a command of sh in dir, which is its workspace too.
+// shell returns an sh command in dir, which is also its workspace.
 func shell(t *testing.T, dir, script string) sandbox.Command {
 	t.Helper()
 	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
@@ -30,9 +30,8 @@ func shell(t *testing.T, dir, script string) sandbox.Command {
 	return sandbox.Command{Program: sh, Args: []string{"-c", script}, Dir: dir, Workspace: dir, Env: env}
 }
 
-// The new file tree has links of its own, /var/tmp among them. What is given to
-// a run may be below one of these, and nothing of making the tree may happen on
-// the host.
+// The new file tree has its own links, such as /var/tmp. Folders given to a run may
+// be below one of these, and making the tree must change nothing on the host.
 func TestRunBelowALinkOfTheTree(t *testing.T) {
 	for _, parent := range []string{"/var/tmp", "/dev/shm", "/tmp"} {
 		t.Run(parent, func(t *testing.T) {
@@ -60,8 +59,8 @@ func TestRunBelowALinkOfTheTree(t *testing.T) {
 	}
 }
 
-// Killing the supervisor does not set free what it watched over: that falls
-// to the server.
+// Killing the supervisor does not free the processes that it supervised: the server
+// adopts them.
 func TestRunWithoutItsSupervisor(t *testing.T) {
 	r := New(Options{Skip: []sandbox.Level{sandbox.LevelFull}, TempDir: t.TempDir()})
 	defer r.Close()
@@ -178,7 +177,7 @@ func TestRunKeepsTheHelpersTableSmall(t *testing.T) {
 		working, waiting = nil, nil
 		for _, pid := range processes.Children(os.Getpid()) {
 			switch size := tableSize(pid); {
-			case size == 0: // it ended just now, and has no table
+			case size == 0: // it has just ended, and has no table
 			case len(processes.Children(pid)) > 0:
 				working = append(working, size)
 			default:
@@ -195,7 +194,7 @@ func TestRunKeepsTheHelpersTableSmall(t *testing.T) {
 	}
 }
 
-// A run in a project sees nothing of the file system that holds its layers.
+// A run in a project cannot see the file system that holds its layers.
 func TestLayersAreOutOfSight(t *testing.T) {
 	r := New(Options{TempDir: t.TempDir(), Changes: keptChanges(t)})
 	t.Cleanup(r.Close)

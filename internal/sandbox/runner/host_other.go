@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 )
 
-// host is a system without confinement that we know how to use.
+// host is a system for which no confinement is implemented.
 type host struct{}
 
 func (host) Candidates(*slog.Logger) []level.Candidate { return nil }

@@ -22,13 +22,14 @@ func (t *task) serveHosts(listener *os.File) {
 }
 
 // proxyEnv are the variables by which programs find the proxy. Each is read by some
-// programs and not by others. What a program serves to itself does not take that way.
+// programs and not by others. Connections of a program to itself do not use the
+// proxy.
 func proxyEnv() []string {
 	proxy := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(level.ListenPort))
 	own := "localhost,127.0.0.1,::1"
 	return []string{
 		"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "ALL_PROXY=" + proxy, "NO_PROXY=" + own,
 		"http_proxy=" + proxy, "https_proxy=" + proxy, "all_proxy=" + proxy, "no_proxy=" + own,
-		"NODE_USE_ENV_PROXY=1", // Node.js 22.21 and 24 take the others only with it
+		"NODE_USE_ENV_PROXY=1", // Node.js 22.21 and 24 read the others only with this
 	}
 }

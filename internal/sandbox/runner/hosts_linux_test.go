@@ -28,7 +28,7 @@ func TestHosts(t *testing.T) {
 	})
 }
 
-// Where a run has the machine's network, nothing keeps it to its hosts.
+// If a run has the machine's network, nothing restricts it to its hosts.
 func TestHostsWithoutOwnNetwork(t *testing.T) {
 	r := New(Options{Skip: []sandbox.Level{sandbox.LevelFull}, TempDir: t.TempDir()})
 	defer r.Close()

@@ -16,8 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A packWorld is a pack of which there is a private copy, and which somebody has
-// changed since.
+// A packWorld is a pack with a private copy. Somebody has changed the pack since.
 type packWorld struct {
 	project, pack, from, ws string
 }
@@ -62,7 +61,8 @@ func (w *packWorld) spoil(t *testing.T) {
 	}
 }
 
-// command is a command in the working folder dir that says where the pack is.
+// command returns a command in the working folder dir, with the pack's path in its
+// environment.
 func (w *packWorld) command(t *testing.T, name, dir string, args ...string) sandbox.Command {
 	t.Helper()
 	p, err := program.Lookup(name, program.LookupOptions{PackDir: w.pack, Exclude: []string{w.pack, w.ws}, Path: os.Getenv("PATH"), Environ: os.Environ()})
@@ -77,7 +77,7 @@ func (w *packWorld) policy() sandbox.Policy {
 	return sandbox.Policy{ReadOnly: []string{w.pack}, Writable: []string{w.ws}, Images: []sandbox.Image{{At: w.pack, From: w.from}}}
 }
 
-// What is in the place of a pack is its copy, however a program comes to it.
+// A program finds the copy in place of the pack, whatever path it takes.
 func TestRunImage(t *testing.T) {
 	const script = `#!/bin/sh
 . "$(dirname "$0")/lib/lib.sh"
@@ -153,8 +153,8 @@ cat "$PACKS_PACK_DIR/data" "$1" "${2#--file=}" && cat | xargs cat
 	}
 }
 
-// What is at a pack's own place is out of reach where the level can see to it:
-// also by way of a folder that it is in, or a link.
+// The original pack is out of reach where the level can ensure that, even through a
+// link or a folder that contains it.
 func TestRunImageHides(t *testing.T) {
 	w := newPackWorld(t, map[string]string{"data": "good", "sub/data": "good"})
 	if err := os.WriteFile(filepath.Join(w.pack, "key"), []byte("evil"), 0o600); err != nil {
@@ -187,7 +187,7 @@ func TestRunImageHides(t *testing.T) {
 					t.Skip("a level without mounts cannot hide a part of what may be read")
 				}
 			}
-			// The path is put together by the program, so that nobody can see it.
+			// The program builds the path itself, so that it cannot be found in the command.
 			c := w.command(t, "/bin/sh", w.ws, "-c", `d=$(echo "$1" | tr X /); cat $d/key $d/sub/data $d/data "$2" 2>&1`, "sh",
 				strings.ReplaceAll(w.pack, "/", "X"), filepath.Join(w.ws, "..", "into", "data"))
 			res, err := r.Run(t.Context(), p, c)
@@ -235,14 +235,14 @@ func TestRunImageFile(t *testing.T) {
 	res, err := r.Run(t.Context(), p, c)
 	want := "good\n"
 	if r.Probe(t.Context()).Level == sandbox.LevelNone {
-		want = "good\ngood\n" // of what is beside the copy
+		want = "good\ngood\n" // of the files beside the copy
 	}
 	if err != nil || string(res.Stdout.Bytes()) != want {
 		t.Errorf("Run = %+v, %v, want it to print %q", res, err, want)
 	}
 }
 
-// A copy that is not what was approved is not started.
+// A copy that differs from the approved pack is not started.
 func TestRunImageVerified(t *testing.T) {
 	w := newPackWorld(t, map[string]string{"run.sh": "#!/bin/sh\necho good\n"})
 	c := w.command(t, "./run.sh", w.ws)
@@ -256,8 +256,8 @@ func TestRunImageVerified(t *testing.T) {
 	}
 }
 
-// A script's first line may name an interpreter in the pack. Only a level with a
-// file tree of its own can see to it that it is the copied one.
+// A script's first line may name an interpreter in the pack. Only a level with its
+// own file tree can ensure that it is the copied one.
 func TestRunImageInterpreter(t *testing.T) {
 	sh, err := os.ReadFile("/bin/sh")
 	if err != nil {
@@ -285,7 +285,7 @@ func TestRunImageInterpreter(t *testing.T) {
 	}
 }
 
-// A swapper exchanges files when everything was checked, before the start.
+// A swapper exchanges files after all checks and before the start.
 type swapper struct {
 	level.Starter
 	swap func()
@@ -296,8 +296,8 @@ func (s swapper) Start(l *level.Launch) (level.Process, error) {
 	return s.Starter.Start(l)
 }
 
-// RP-04: a program outside of the pack, or the interpreter of a script, that is
-// exchanged, or written to, after it was checked is not started.
+// RP-04: a program outside the pack, or a script's interpreter, is not started if it
+// is exchanged or written to after it was checked.
 func TestRunProgramExchanged(t *testing.T) {
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
@@ -333,7 +333,7 @@ func TestRunProgramExchanged(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		file    string // that is exchanged
+		file    string // the one to exchange
 		program string
 		how     func(path string) func() error
 	}{

@@ -17,8 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
-// jobRunner is a Runner whose runs are in a job, whatever a probe would say: a
-// job and its kill do not depend on integrity labels.
+// jobRunner returns a Runner whose runs are in a job, whatever a probe would find:
+// jobs do not depend on integrity labels.
 func jobRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := New(Options{Grace: 100 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
@@ -80,7 +80,7 @@ func TestJobKillsEverything(t *testing.T) {
 			if how == "stay" && (res.ExitCode != -1 || res.Signal != "SIGKILL" || res.Cause != sandbox.CauseTimeout) {
 				t.Errorf("code %d, signal %q, cause %q, want -1, SIGKILL and timeout", res.ExitCode, res.Signal, res.Cause)
 			}
-			// The sleepers hold standard output: Run came back because nothing of
+			// The sleepers hold standard output open, so Run returned because no process of
 			// the job is left.
 			if took := time.Since(begin); took > 30*time.Second {
 				t.Errorf("Run took %v", took)

@@ -17,12 +17,12 @@ const (
 	maxCopied      = 5_000 // names
 	maxCopiedBytes = 64 << 20
 
-	maxCloned = 20_000 // names, where files share their blocks
+	maxCloned = 20_000 // names, if files share their blocks
 )
 
 var errTooMuch = errors.New("too much")
 
-// copyable returns how dir can be copied for a run, and why there is no better way.
+// copyable returns how dir can be copied for a run, and why there is no better layer.
 func (r *Runner) copyable(dir string) (sandbox.LayerKind, string) {
 	names, bytes, err := measure(dir, maxCloned)
 	switch {
@@ -48,7 +48,7 @@ func (r *Runner) copyable(dir string) (sandbox.LayerKind, string) {
 func measure(dir string, most int) (names int, bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && name != dir {
-			return nil // gone while we looked, or left out of the copy
+			return nil // gone meanwhile, or left out of the copy
 		}
 		if err != nil {
 			return err

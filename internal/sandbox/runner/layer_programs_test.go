@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Ordinary programs work in a layered project, and what they did is there when
-// they have ended.
+// Ordinary programs work in a layered project, and their changes are there when they
+// have ended.
 func TestLayerPrograms(t *testing.T) {
 	for _, p := range []struct {
 		name   string
@@ -53,7 +53,7 @@ func TestLayerPrograms(t *testing.T) {
 			script: `GOCACHE="$HOME/cache" GOPATH="$HOME/go" GOFLAGS=-mod=mod GOTOOLCHAIN=local CGO_ENABLED=0 go build -o app .`, after: "./app",
 		},
 		{
-			// What packages bring is applied, but for what acts without a build.
+			// Files of installed packages are applied, except those that act without a build.
 			name: "npm install", needs: []string{"npm", "node"}, files: map[string]string{
 				"package.json": `{"name": "x", "version": "1.0.0"}`, "p/package.json": `{"name": "p", "version": "1.0.0", "bin": "p.js"}`, "p/p.js": "#!/usr/bin/env node\nconsole.log(1)\n",
 				"p/.eslintrc": "{}", "p/eslint.config.js": "", "p/.editorconfig": "", "p/.github/workflows/ci.yml": "", "p/.vscode/settings.json": "{}", "p/.travis.yml": "", "p/Makefile": "",

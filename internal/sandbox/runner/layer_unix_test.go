@@ -38,8 +38,8 @@ func eachLevel(t *testing.T, test func(t *testing.T, r *Runner)) {
 	}
 }
 
-// contents is a folder as a map of paths to contents; a folder has "/" at its end,
-// and a link its target behind "-> ".
+// contents returns a folder as a map of paths to contents. Paths of folders end in
+// "/"; a link's content is "-> " and its target.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -84,7 +84,7 @@ func plantTree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// inProject is a command of sh in the project dir, whose workspace is elsewhere.
+// inProject returns an sh command in the project dir, with a workspace elsewhere.
 func inProject(t *testing.T, dir, script string) (sandbox.Policy, sandbox.Command) {
 	t.Helper()
 	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
@@ -101,7 +101,7 @@ func inProject(t *testing.T, dir, script string) (sandbox.Policy, sandbox.Comman
 	}
 }
 
-// states are the paths of all changes of a result, with what became of them.
+// states returns the path and state of every change of a result.
 func states(res *sandbox.Result) []string {
 	var all []string
 	for _, set := range res.Changes {
@@ -113,8 +113,8 @@ func states(res *sandbox.Result) []string {
 	return all
 }
 
-// A run changes a project, and the project has the changes when it has ended, but
-// for those with protected names.
+// When a run has ended, the project has its changes, except those with protected
+// names.
 func TestLayerIsApplied(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		before := map[string]string{"file": "old\n", "gone": "x", "kept": "same", "sub/deep/file": "deep", "sub/gone": "y"}
@@ -152,7 +152,8 @@ func TestLayerIsApplied(t *testing.T) {
 	})
 }
 
-// While a run goes on, nothing of it is in the project; what was ended is held.
+// During a run, the project has none of its changes; the changes of a run that was
+// ended are held.
 func TestLayerOfAnEndedRun(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		before := map[string]string{"file": "old\n"}
@@ -191,7 +192,7 @@ func TestLayerOfAnEndedRun(t *testing.T) {
 	})
 }
 
-// Runs in the same folder take turns: none loses what another did.
+// Runs in the same folder take turns: no run's changes are lost.
 func TestLayersTakeTurns(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		dir := plantTree(t, map[string]string{"n": "0"})
@@ -219,11 +220,11 @@ func TestLayersTakeTurns(t *testing.T) {
 	})
 }
 
-// Where a folder can have no layer, it is read-only, and git is told.
+// A folder that can have no layer is read-only, and git is told.
 func TestLayerReadOnly(t *testing.T) {
 	for level := sandbox.LevelPartial; level <= sandbox.LevelFull; level++ {
 		t.Run(level.String(), func(t *testing.T) {
-			o := Options{TempDir: t.TempDir()} // and no place to keep changes in
+			o := Options{TempDir: t.TempDir()} // and no store for changes
 			for l := level + 1; l <= sandbox.LevelFull; l++ {
 				o.Skip = append(o.Skip, l)
 			}
@@ -246,8 +247,8 @@ func TestLayerReadOnly(t *testing.T) {
 	}
 }
 
-// What was approved is a kind of layer. When the folder can only have another
-// one, nothing is started.
+// A person approved one kind of layer. If the folder can only have another kind,
+// nothing is started.
 func TestLayerThatIsAnotherNow(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		dir := plantTree(t, map[string]string{"file": "old"})
@@ -277,8 +278,8 @@ func TestLayersOutermost(t *testing.T) {
 	}
 }
 
-// What one run closes, or the user, does not keep the next run from changing
-// the rest. This says something where others than root run it.
+// Files that one run or the user made inaccessible do not keep the next run from
+// changing the rest. Run as root, this tests nothing.
 func TestLayerWithClosedNames(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		if r.Probe(t.Context()).Level == sandbox.LevelNone {

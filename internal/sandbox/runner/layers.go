@@ -17,8 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
-// Layers returns the layers that a run would get of these absolute folders. A folder
-// inside another one is left out. Nothing is made yet.
+// Layers returns the layers that a run would get for these absolute folders. A folder
+// inside another is left out. Nothing is made yet.
 func (r *Runner) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 	if len(folders) == 0 {
 		return nil
@@ -31,8 +31,8 @@ func (r *Runner) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 	return all
 }
 
-// layer returns the best layer that a folder can have. A folder that is unchanged
-// since was need not be examined again for an overlay.
+// layer returns the best layer that a folder can have. If the folder still matches
+// was, it need not be examined again for an overlay.
 func (r *Runner) layer(s level.Starter, dir string, was sandbox.Look) sandbox.Layer {
 	l := sandbox.Layer{Folder: dir}
 	if r.o.Changes == nil {
@@ -51,7 +51,7 @@ func (r *Runner) layer(s level.Starter, dir string, was sandbox.Look) sandbox.La
 	return l
 }
 
-// outermost returns the folders that no other one contains, sorted.
+// outermost returns, sorted, the folders that are in no other.
 func outermost(folders []string) []string {
 	var out []string
 	for _, dir := range slices.Sorted(slices.Values(folders)) {
@@ -63,7 +63,7 @@ func outermost(folders []string) []string {
 	return out
 }
 
-// errNoFolder reports something else where a folder should be.
+// errNoFolder reports that a path leads to something other than a folder.
 var errNoFolder = errors.New("is not a folder")
 
 // layers are the layers of one run; nil: it has none.
@@ -78,8 +78,8 @@ type layer struct {
 	index int         // of the folder in the turn; -1: read-only
 	info  os.FileInfo // of the folder, when it was opened
 
-	dir  *os.File      // what the run changed: with LayerOverlay, once it was started
-	copy *changes.Copy // with LayerClone and LayerCopy: what was copied
+	dir  *os.File      // the run's changes; with LayerOverlay, set after the start
+	copy *changes.Copy // with LayerClone and LayerCopy: the state that was copied
 	from string        // and where to, without symbolic links
 	temp *temp.Folder  // the same folder
 }
@@ -270,7 +270,7 @@ func (l *layers) finish(ctx context.Context, p *sandbox.Policy, res *sandbox.Res
 	case lost:
 		end.Killed = "what watched over it was killed"
 	}
-	// A cancelled call must not lose what the run did. But a hostile layer can take
+	// A cancelled call must not lose the run's changes. But a hostile layer can take
 	// hours to read, and other runs wait for the turn.
 	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), finishTime, errFinishTime)
 	defer done()
@@ -329,7 +329,7 @@ var errFinishTime = fmt.Errorf("reading them took more than %v", finishTime)
 var errLostLayer = errors.New("what the run changed is lost: the sandbox helper did not hand it over")
 
 // closeLayers releases everything that the layers hold. Changes that finish did not
-// take are lost.
+// process are lost.
 func (r *Runner) closeLayers(l *layers) {
 	if l == nil {
 		return

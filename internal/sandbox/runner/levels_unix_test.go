@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// progressLine says nothing of what failed.
+// progressLine matches lines that do not concern a failure.
 var progressLine = regexp.MustCompile(`(?m)^\s*(=== |--- PASS).*\n`)
 
-// What this package promises of a run it promises at every level: the tests of
-// runs are run again with the best levels left out.
+// The package's promises about runs hold at every level, so the tests are repeated
+// without the best levels.
 func TestEveryLevel(t *testing.T) {
 	if os.Getenv(skipVar) != "" {
 		t.Skip("this is the run with a level left out")

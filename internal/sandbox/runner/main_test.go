@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/internet"
 )
 
-// childVar makes the test binary behave as a program under test: its value is
-// the behaviour, the arguments belong to it.
+// childVar makes the test binary behave as a program under test: its value names the
+// behaviour, which takes the arguments.
 const childVar = "SANDBOX_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -106,7 +106,7 @@ func child(mode string, args []string) int {
 	return 0
 }
 
-// keptChanges is a place for what runs change in their layers.
+// keptChanges returns a store for the changes in runs' layers.
 func keptChanges(t *testing.T) *changes.Store {
 	t.Helper()
 	s, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
@@ -130,7 +130,7 @@ func printJSON(v any) int {
 	return 0
 }
 
-// self is the test binary as a program.
+// self returns the test binary as a program.
 func self(t *testing.T) program.Program {
 	t.Helper()
 	exe, err := os.Executable()
@@ -144,7 +144,7 @@ func self(t *testing.T) program.Program {
 	return p
 }
 
-// behave is a command of the test binary that behaves as mode says, in a
+// behave returns a command that runs the test binary with the behaviour mode, in a
 // workspace of its own.
 func behave(t *testing.T, mode string, args ...string) sandbox.Command {
 	t.Helper()
@@ -166,7 +166,7 @@ func behave(t *testing.T, mode string, args ...string) sandbox.Command {
 // skipVar holds the names of the levels that the tests leave out.
 const skipVar = "SANDBOX_TEST_SKIP"
 
-// skipped are the levels that are not to be used.
+// skipped returns the levels that the tests leave out.
 func skipped() []sandbox.Level {
 	var levels []sandbox.Level
 	for name := range strings.FieldsSeq(os.Getenv(skipVar)) {
@@ -199,8 +199,8 @@ func run(t *testing.T, limits sandbox.Limits, c sandbox.Command) *sandbox.Result
 	return runIn(t, 500*time.Millisecond, limits, c)
 }
 
-// patience is the grace of a program of which is to be seen that it ends on SIGTERM,
-// however long that takes on a busy machine.
+// patience is the grace in tests of programs that end on SIGTERM; it is long enough
+// for a busy machine.
 const patience = 20 * time.Second
 
 // runIn is run with a grace.

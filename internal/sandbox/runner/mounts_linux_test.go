@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// What is mounted in a project is noticed although the list of mounts is kept: when
-// the next layer is planned, and when a run begins whose layer was planned before.
+// A new mount in a project is noticed although the list of mounts is cached: when the
+// next layer is planned, and when a run begins whose layer was planned before.
 func TestMountInProject(t *testing.T) {
 	r := New(Options{TempDir: t.TempDir(), Changes: keptChanges(t)})
 	t.Cleanup(r.Close)
@@ -61,8 +61,8 @@ func isFolderError(err error) bool {
 	return ok && e.Folder
 }
 
-// A plan counts for a folder as it was: a name of another owner that came since is
-// noticed, and makes the folder none for an overlay.
+// A plan is valid only for the folder as it was: a new name with another owner is
+// noticed, and rules out an overlay.
 func TestStrangerInProject(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root has every owner's id")

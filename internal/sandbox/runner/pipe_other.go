@@ -4,6 +4,6 @@ package runner
 
 import "os"
 
-// holds reports whether there is something in a pipe that nobody read yet. This
-// system's poller reads ahead.
+// holds reports whether a pipe has unread data. On this system it returns false,
+// since the poller reads ahead.
 func holds(*os.File) bool { return false }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holds reports whether there is something in a pipe that nobody read yet.
+// holds reports whether a pipe has unread data.
 func holds(f *os.File) bool {
 	conn, err := f.SyscallConn()
 	if err != nil {

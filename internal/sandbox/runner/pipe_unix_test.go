@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What a program printed is read, however late somebody comes to do it; what a
-// child of it holds open is not waited for.
+// A program's output is read, however late the reader runs. A pipe that only a child
+// holds open is not waited for.
 func TestDrained(t *testing.T) {
 	open := func() (*pipes, *os.File) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestDrained(t *testing.T) {
 	go func() {
 		defer close(late)
 		for range 3 {
-			time.Sleep(5 * time.Millisecond) // three times as long as it is waited for
+			time.Sleep(5 * time.Millisecond) // three times the wait
 		}
 		var b [5]byte
 		if _, err := p.stdout.Read(b[:]); err != nil || string(b[:]) != "hello" {

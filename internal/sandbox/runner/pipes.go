@@ -46,8 +46,8 @@ func openPipes(l *level.Launch) (_ *pipes, err error) {
 	return p, nil
 }
 
-// read copies the program's output to out; the channel is closed when no
-// goroutine reads any more.
+// read copies the program's output to out. It closes the channel when no goroutine
+// reads any more.
 func (p *pipes) read(out *capture.Output) <-chan struct{} {
 	var wg sync.WaitGroup
 	wg.Go(func() { out.ReadStdout(p.stdout) })
@@ -55,12 +55,12 @@ func (p *pipes) read(out *capture.Output) <-chan struct{} {
 	return waiting(&wg)
 }
 
-// feed writes the program's input; the channel is closed when that is over.
+// feed writes the program's input. It closes the channel when done.
 func (p *pipes) feed(input []byte) <-chan struct{} {
 	var wg sync.WaitGroup
 	if p.stdin != nil {
 		wg.Go(func() {
-			// A program need not read what it is given.
+			// A program need not read its input.
 			_, _ = p.stdin.Write(input)
 			p.closeFeed()
 		})

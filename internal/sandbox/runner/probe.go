@@ -114,7 +114,8 @@ func (r *Runner) probe(ctx context.Context) (*sandbox.Report, level.Starter) {
 	return report, plain.Starter{}
 }
 
-// A refusing starter starts nothing: without a level, a run elsewhere is not one here.
+// A refusing starter starts nothing: if no level works elsewhere, the run must not
+// happen on this machine instead.
 type refusing struct{ report *sandbox.Report }
 
 func (refusing) TempDir() string { return "/tmp" }

@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A program cannot have more processes than it may: the kernel refuses them, or
-// the run is ended, where only we can count.
+// A program cannot exceed its limit of processes: the kernel refuses more, or, where
+// only we count, the run is ended.
 func TestRunProcesses(t *testing.T) { // PK-10
 	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
@@ -28,9 +28,9 @@ func TestRunProcesses(t *testing.T) { // PK-10
 				t.Skip("no confinement here")
 			}
 			for _, tc := range []struct{ about, script string }{
-				// At most 300, should nothing hold it back.
+				// At most 300, if nothing stops it.
 				{"waits", `i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); echo $i; done; wait`},
-				// Over before anybody has counted.
+				// Ends before anyone has counted.
 				{"ends at once", `i=0; while [ $i -lt 30 ]; do sleep 20 & i=$((i+1)); echo $i; done`},
 			} {
 				ws := behave(t, "").Dir
@@ -57,15 +57,15 @@ func TestRunProcesses(t *testing.T) { // PK-10
 	}
 }
 
-// Devices are the host's own: a program that root's server runs owns them, and
-// must not change who may use them.
+// Devices are the host's own. A program run by root's server owns them, and must not
+// change who may use them.
 func TestRunDevices(t *testing.T) {
 	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
 		t.Skipf("no shell: %v", err)
 	}
 	ws := behave(t, "").Dir
-	// What is tried would change nothing.
+	// The attempts would change nothing even if they succeeded.
 	const script = `
 for d in / /dev /dev/null /dev/tty /proc /etc /usr; do
 	chmod "$(stat -c %a "$d")" "$d" 2>/dev/null && echo "changed the mode of $d"

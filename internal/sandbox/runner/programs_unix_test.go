@@ -13,9 +13,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// plant makes files under a new folder, which it returns. A path that ends in "*"
-// is executable, a value that begins with "-> " is a link's target, and ROOT/ in
-// a value is the folder.
+// plant makes files under a new folder, which it returns. A path that ends in "*" is
+// executable, a value that begins with "-> " is a link's target, and ROOT/ in a value
+// stands for the folder.
 func plant(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -44,9 +44,8 @@ func plant(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// What was looked up is there in a run, at the level that this machine has: the
-// program of a shim, its installation, the links to it, and the interpreter that
-// env(1) looks for.
+// A run at this machine's level finds what was looked up: the program behind a shim,
+// its installation, the links to it, and the interpreter that env(1) looks for.
 func TestRunWhatShimsStandFor(t *testing.T) {
 	const pyenvShim = "#!/usr/bin/env bash\nprogram=\"${0##*/}\"\nexport PYENV_ROOT=\"ROOT/home/.pyenv\"\n" +
 		"exec \"ROOT/home/.pyenv/libexec/pyenv\" exec \"$program\" \"$@\"\n"
@@ -88,8 +87,7 @@ func TestRunWhatShimsStandFor(t *testing.T) {
 	}
 }
 
-// A run whose PATH has another program under the name that env(1) looks for is
-// not started.
+// A run is not started if env(1) would find a different program in its PATH.
 func TestRunOnAnotherPath(t *testing.T) {
 	dir := plant(t, map[string]string{
 		"bin/lang*": "#!/bin/sh\n", "first/lang*": "#!/bin/sh\necho wrong >wrong\n", "script*": "#!/usr/bin/env lang\n",

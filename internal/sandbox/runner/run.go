@@ -17,21 +17,21 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
-// Run starts c under p and returns when the program has ended and nothing that it
-// started is left as far as the level can tell. A helper that confined it ends a
-// moment later; [Runner.Close] waits for that.
+// Run starts c under p. It returns when the program has ended and, as far as the level can tell,
+// nothing that it started is left. A helper that confined it ends a moment later; [Runner.Close]
+// waits for that.
 //
-// A program that was started gives a Result and no error, however it ended.
-// Any error means that nothing was started: a [*sandbox.CommandError], a
-// [*program.NotFoundError], a [*sandbox.TooLargeError], a [*program.ChangedError], a [*sandbox.StartError], a [*sandbox.ConfineError],
-// a [*sandbox.BusyError], ctx's own error when it was done before, or one of preparing the run.
+// A program that was started gives a Result and no error, however it ended. Any error means that
+// nothing was started: a [*sandbox.CommandError], a [*program.NotFoundError], a
+// [*sandbox.TooLargeError], a [*program.ChangedError], a [*sandbox.StartError], a
+// [*sandbox.ConfineError], a [*sandbox.BusyError], ctx's own error if it was done before, or an
+// error from preparing the run.
 //
-// When ctx is done, the timeout passes or the output is too much, everything
-// that the run started gets SIGTERM, and SIGKILL after [Options.Grace], or after
-// [Options.ShutdownGrace] when the server ends. When there is too much on disk,
-// SIGKILL follows SIGTERM at once, and when the program itself ends, the rest
-// gets SIGKILL at once. What "everything" is, and what becomes of it
-// when the server itself is killed, depends on the [sandbox.Level].
+// When ctx is done, the timeout passes or the output is too much, everything that the run
+// started gets SIGTERM, and SIGKILL after [Options.Grace], or after [Options.ShutdownGrace] when
+// the server ends. If there is too much on disk, SIGKILL follows SIGTERM at once, and when the
+// program itself ends, the rest gets SIGKILL at once. The [sandbox.Level] determines what
+// "everything" covers, and what happens to it when the server itself is killed.
 //
 // The program finds a private folder for temporary files in TMPDIR (TMP and
 // TEMP on Windows), which is gone afterwards.
@@ -63,11 +63,11 @@ type task struct {
 	cache  *cache        // nil: none
 	proxy  *egress.Proxy // to the Policy's Hosts; nil: none
 	ws     *workspace    // nil: none
-	temp   *temp.Folder  // what Tmp is, if nothing but we bounds it; nil: the level makes it
+	temp   *temp.Folder  // the folder of Tmp, if only we bound it; nil: the level makes it
 	layers *layers       // nil: none
 }
 
-// close gives back what prepare opened, the last first.
+// close releases what prepare opened, in reverse order.
 func (t *task) close() {
 	t.r.closeLayers(t.layers)
 	if t.temp != nil {
@@ -81,10 +81,9 @@ func (t *task) close() {
 	t.cache.close()
 }
 
-// prepare checks p and c, chooses the level, and opens and makes what the run takes.
-// The order matters: what is checked is what the level is given, folders are looked
-// at before the run waits for its turn in them, and nothing is made for what is
-// refused.
+// prepare checks p and c, chooses the level, and opens and makes what the run needs.
+// The order matters: the level gets what was checked, folders are examined before the
+// run waits for its turn in them, and nothing is made for a refused run.
 func (t *task) prepare(ctx context.Context, p sandbox.Policy, c sandbox.Command) error {
 	t.Policy, t.Command = p, &c
 	for _, step := range []func(context.Context) error{
@@ -111,8 +110,8 @@ func (t *task) openPolicy(context.Context) (err error) {
 	return err
 }
 
-// chooseLevel takes the best level. Where that does not show the run its images in
-// their places, the run is one with other paths from here on.
+// chooseLevel takes the best level. If that cannot mount images at their places, the
+// run's paths change from here on.
 func (t *task) chooseLevel(ctx context.Context) (err error) {
 	t.level, t.starter = t.r.best(ctx)
 	if t.Images != nil && (!t.starter.Places() || t.Images.Live(&t.Policy, t.Command)) {
@@ -142,7 +141,7 @@ func (t *task) check(ctx context.Context) error {
 	return nil
 }
 
-// openWorkspace opens the workspace, and looks at what is in it.
+// openWorkspace opens the workspace, and takes a snapshot of it.
 func (t *task) openWorkspace(context.Context) error {
 	if t.Command.Workspace == "" {
 		return nil
@@ -178,8 +177,8 @@ func (t *task) openLayers(ctx context.Context) (err error) {
 	return err
 }
 
-// carryOut starts the program and returns when nothing of it is left. lost: nobody
-// knows whether it ended by itself. An error means that it was not started.
+// carryOut starts the program and returns when nothing of it is left. lost says that
+// it is unknown whether it ended by itself. An error means that it was not started.
 func (t *task) carryOut(ctx context.Context) (_ *sandbox.Result, lost bool, _ error) {
 	if err := t.setArguments(); err != nil {
 		return nil, false, err
@@ -205,7 +204,7 @@ func (t *task) carryOut(ctx context.Context) (_ *sandbox.Result, lost bool, _ er
 	}
 	pipes.closeChildEnds()
 	if t.r.elsewhere {
-		res.Started = time.Now() // making a container is no part of the program's time
+		res.Started = time.Now() // the program's time excludes making a container
 	}
 
 	out := capture.New(t.Command, t.Policy.Limits, t.ws.folder())
@@ -227,7 +226,7 @@ func (t *task) carryOut(ctx context.Context) (_ *sandbox.Result, lost bool, _ er
 	return res, ended.Lost, nil
 }
 
-// setArguments makes what the program is started with, and checks that it fits.
+// setArguments sets the arguments and environment, and checks their size.
 func (t *task) setArguments() error {
 	c := t.Command
 	tempNames := []string{"TMPDIR=" + t.Tmp}
@@ -242,7 +241,8 @@ func (t *task) setArguments() error {
 	return level.CheckSpace(t.Argv, t.Env)
 }
 
-// verify looks for the last time at what was approved, and at the log's disk.
+// verify checks for the last time that what was approved is unchanged, and checks the
+// log's disk.
 func (t *task) verify(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("starting program %q: %w", t.Command.Program.Name, err)
@@ -253,7 +253,7 @@ func (t *task) verify(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := checkDirID(here); err != nil { // looking at the workspace may have taken its time
+	if err := checkDirID(here); err != nil { // examining the workspace may have taken a while
 		return err
 	}
 	if !t.r.reserve().Left() {
@@ -263,9 +263,9 @@ func (t *task) verify(ctx context.Context) (err error) {
 	return nil
 }
 
-// attend returns when the program has ended, by itself or because attend ended it
-// for the cause that it returns. The bounds are watched until stopWatching, which is
-// to be called before anything in them is gone.
+// attend returns when the program has ended, by itself or because attend ended it for
+// the cause that it returns. The bounds are watched until stopWatching; call that
+// before removing anything in them.
 func (t *task) attend(ctx context.Context, proc level.Process, out *capture.Output, pipes *pipes, bounds []*disk.Bound) (_ sandbox.Cause, stopWatching func()) {
 	limits := t.Policy.Limits
 	timeout := time.NewTimer(limits.Timeout)
@@ -277,7 +277,7 @@ func (t *task) attend(ctx context.Context, proc level.Process, out *capture.Outp
 	watched := disk.Watch(stop, t.r.reserve(), bounds, proc.Hidden)
 	stopWatching = func() {
 		close(stop)
-		for range watched { // until nobody looks
+		for range watched { // until the watcher has ended
 		}
 	}
 	e := ender{proc: proc}
@@ -290,7 +290,7 @@ func (t *task) attend(ctx context.Context, proc level.Process, out *capture.Outp
 			e.end(sandbox.CauseTimeout, t.r.o.Grace)
 		case why, ok := <-full:
 			if full = nil; ok {
-				e.end(why, 0) // with time to end, it would write on
+				e.end(why, 0) // with time to end, it would go on writing
 			}
 		case <-done:
 			done = nil
@@ -302,8 +302,8 @@ func (t *task) attend(ctx context.Context, proc level.Process, out *capture.Outp
 		case <-over:
 			over = nil
 			e.end(sandbox.CauseOutputLimit, t.r.o.Grace)
-			// Nothing is read any more; a program that prints on its way out
-			// gets EPIPE rather than waiting for SIGKILL.
+			// Nothing is read any more. A program that still prints gets EPIPE instead of
+			// blocking until SIGKILL.
 			pipes.closeReaders()
 		case <-e.grace:
 			proc.Kill()
@@ -311,11 +311,11 @@ func (t *task) attend(ctx context.Context, proc level.Process, out *capture.Outp
 	}
 }
 
-// An ender ends a process: it asks first, and kills when grace is over.
+// An ender ends a process: it asks first, and kills after the grace period.
 type ender struct {
 	proc  level.Process
 	cause sandbox.Cause    // the first of them
-	grace <-chan time.Time // nil: nothing was asked for
+	grace <-chan time.Time // nil: end was not called
 	until time.Time        // when grace is over
 }
 
@@ -331,8 +331,8 @@ func (e *ender) end(why sandbox.Cause, d time.Duration) {
 	}
 }
 
-// conclude adds to res how the program ended and what it printed. What attend ended
-// it for is the cause; otherwise what the level, or a last look, found.
+// conclude adds to res how the program ended and what it printed. The cause is the
+// one for which attend ended it, or else one that the level or a last check found.
 func (t *task) conclude(res *sandbox.Result, ended level.Ending, out *capture.Output, bounds []*disk.Bound) {
 	if out.Exceeded() && res.Cause == sandbox.CauseExit {
 		res.Cause = sandbox.CauseOutputLimit

@@ -59,7 +59,7 @@ func TestRunJoin(t *testing.T) {
 	c := behave(t, "print", "out", "a", "err", "b", "out", "c", "err", "d")
 	c.Join = true
 	res := run(t, sandbox.Limits{}, c)
-	// Each stream in its own order; between the two pipes, the order is about.
+	// Each stream is in order; between the two pipes, the order is approximate.
 	merged := string(res.Merged.Bytes())
 	if strings.Index(merged, "a") > strings.Index(merged, "c") || strings.Index(merged, "b") > strings.Index(merged, "d") || len(merged) != 4 {
 		t.Errorf("Merged = %q, want a before c and b before d", merged)
@@ -79,7 +79,7 @@ func TestRunJoin(t *testing.T) {
 	}
 }
 
-// What is shown is cut; what is parsed is not, up to 1 MiB.
+// Output that is shown is cut; output that is parsed is not, up to 1 MiB.
 func TestRunWhole(t *testing.T) {
 	for _, tt := range []struct {
 		lines int // of ten bytes
@@ -220,7 +220,7 @@ func TestRunStdin(t *testing.T) { // PK-15
 		}
 	}
 
-	// A program that reads nothing of it.
+	// A program that reads none of it.
 	c := behave(t, "exit", "3")
 	c.Stdin = make([]byte, 8<<20)
 	if res := run(t, sandbox.Limits{}, c); res.ExitCode != 3 {
@@ -355,7 +355,7 @@ func TestRunTempDir(t *testing.T) {
 		t.Skip("modes are those of Unix")
 	}
 	c := behave(t, "tempdir")
-	c.Env = append(c.Env, "TMPDIR=/nowhere") // a pack has no say in it
+	c.Env = append(c.Env, "TMPDIR=/nowhere") // a pack cannot choose it
 	res := run(t, sandbox.Limits{}, c)
 	dir := string(res.Stdout.Bytes())
 	if res.ExitCode != 0 || dir == "" || strings.HasPrefix(dir, c.Workspace) {

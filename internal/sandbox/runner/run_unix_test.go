@@ -28,8 +28,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// alive reports whether pid is a process that runs; one that nobody has reaped
-// does not.
+// alive reports whether pid is a running process; a zombie is not.
 func alive(pid int) bool {
 	if unix.Kill(pid, 0) != nil {
 		return false
@@ -66,7 +65,7 @@ func TestRunKills(t *testing.T) { // PK-12, PK-14
 	for _, tt := range tests {
 		t.Run(tt.mode, func(t *testing.T) {
 			grace := patience
-			if tt.signal == "SIGKILL" { // for who does not heed SIGTERM
+			if tt.signal == "SIGKILL" { // for programs that ignore SIGTERM
 				grace = 500 * time.Millisecond
 			}
 			res := runIn(t, grace, tt.limits, behave(t, tt.mode, tt.args...))
@@ -126,8 +125,8 @@ func TestRunStrays(t *testing.T) { // PK-01, PK-11
 	}{
 		{"main ends", []string{"plain"}, sandbox.Limits{}, sandbox.CauseExit, true},
 		{"main is killed", []string{"plain", "stay"}, sandbox.Limits{OutputTotal: 100_000}, sandbox.CauseOutputLimit, true},
-		// Without confinement a child that leaves the group is not killed; what
-		// counts there is that nobody waits for it.
+		// Without confinement, a child that leaves the group is not killed, but nobody must
+		// wait for it.
 		{"own group", []string{"setpgid"}, sandbox.Limits{}, sandbox.CauseExit, false},
 		{"own session", []string{"setsid"}, sandbox.Limits{}, sandbox.CauseExit, false},
 		{"own session, main is killed", []string{"setsid", "stay"}, sandbox.Limits{OutputTotal: 100_000}, sandbox.CauseOutputLimit, false},
@@ -165,7 +164,7 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	// A goroutine that has done its last act may still be on its way out.
+	// A goroutine may take a moment to exit after its last statement.
 	var stacks strings.Builder
 	for range 1000 {
 		stacks.Reset()
@@ -190,8 +189,7 @@ func TestRunDescriptors(t *testing.T) { // PK-20
 	if runtime.GOOS != "linux" {
 		t.Skip("which descriptors are Go's own is known on Linux only")
 	}
-	// One that a program would inherit, as this process may have got from its
-	// own parent.
+	// An inheritable descriptor, such as this process may have got from its own parent.
 	f, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +244,7 @@ func TestRunEnvironment(t *testing.T) { // EN-01
 		}
 	}
 
-	// No environment is not the server's.
+	// A nil environment does not mean the server's.
 	c.Env = nil
 	c.Program, c.Args = lookupShell(t), []string{"-c", `echo "[$GITHUB_TOKEN][$HOME]"`}
 	if got := string(run(t, sandbox.Limits{}, c).Stdout.Bytes()); got != "[][]\n" {
@@ -272,7 +270,7 @@ func TestRunStartErrors(t *testing.T) {
 		}
 		return path
 	}
-	// What Lookup refuses is made by hand here: it may change in between.
+	// Programs that Lookup refuses are made by hand: a file may change after Lookup.
 	made := func(path string) program.Program {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -309,8 +307,8 @@ func TestRunTooLargeByTheKernel(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the limits are those of Linux")
 	}
-	// Just below what we predict; the kernel counts a little more. Either way
-	// the answer is the same.
+	// Just below our predicted limit; the kernel counts a little more. Either way the
+	// answer is the same.
 	c := behave(t, "exit", "0")
 	const much = 64 << 20
 	env := sandbox.MergeEnv(c.Env, []string{"TMPDIR=" + t.TempDir()})
@@ -373,7 +371,7 @@ func TestRunOddArtifacts(t *testing.T) { // FS-04, FS-05
 		t.Errorf("MoreArtifacts, Incomplete, Cause = %d, %v, %q", res.MoreArtifacts, res.Incomplete, res.Cause)
 	}
 
-	// A second run that touches nothing has none of them.
+	// A second run that touches nothing has no artifacts.
 	c.Env = sandbox.MergeEnv(c.Env, []string{childVar + "=exit"})
 	c.Args = []string{"0"}
 	res = run(t, sandbox.Limits{Workspace: 1}, c)

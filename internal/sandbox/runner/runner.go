@@ -4,9 +4,9 @@
 // A program is looked up first ([program.Lookup]), which fixes its path and the
 // digest of its bytes; [Runner.Run] refuses to start anything else under that name.
 // It is started without a shell, in a session of its own without a controlling
-// terminal, with exactly the environment that it is given and no descriptors but
-// its three standard ones. Time and output are bounded. When the program ends, or
-// is made to, what is left of the run is killed.
+// terminal, with exactly the environment that it is given and only its three standard
+// descriptors. Time and output are bounded. When the program ends or is ended, what
+// is left of the run is killed.
 //
 // How far the operating system confines a run is its [sandbox.Level], which
 // [Runner.Probe] finds out by trying. At [sandbox.LevelNone], the limits on time,
@@ -31,7 +31,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
-// Options are those of a [Runner]. The zero value is ready.
+// Options configure a [Runner]. The zero value is ready.
 type Options struct {
 	// Grace is the time between SIGTERM and SIGKILL for a program that must end; 0
 	// stands for 5 seconds. Windows kills at once.
@@ -68,10 +68,10 @@ type Options struct {
 	Lookuper *program.Lookuper // shares its digests, so that a check before a start is quick; nil: one of its own
 	Logger   *slog.Logger      // gets problems that end no run; nil: they are dropped
 
-	// System is what confines; nil: this machine's operating system. With another one,
-	// programs are not on this machine: the System's starters, and not the Runner,
-	// check that they are what was approved, and nothing is kept of a probe that
-	// found no level.
+	// System confines runs; nil: this machine's operating system. With another one,
+	// programs are not on this machine: the System's starters, not the Runner, check
+	// that they are what was approved, and a probe that found no level is not
+	// remembered.
 	System level.System
 
 	// Skip lists levels that are not tried, as if this machine lacked them.

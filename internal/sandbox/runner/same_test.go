@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// idOf describes the folder at path, as the person who approved it saw it.
+// idOf returns the identity of the folder at path when a person approved it.
 func idOf(t *testing.T, path string) os.FileInfo {
 	t.Helper()
 	f, err := os.Open(path)
@@ -25,8 +25,7 @@ func idOf(t *testing.T, path string) os.FileInfo {
 	return info
 }
 
-// The folders of a run are those that were approved, not what is at their
-// paths later.
+// A run uses the approved folders, not others that are at their paths later.
 func TestRunReplacedFolder(t *testing.T) {
 	link := func(t *testing.T, path, target string) {
 		t.Helper()

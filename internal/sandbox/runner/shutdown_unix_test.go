@@ -31,8 +31,8 @@ func fifoIn(t *testing.T, dir string) string {
 	return name
 }
 
-// A program that does not end when it is asked to is not waited for while the
-// server ends, also when it was asked for another reason before.
+// A program that does not end when asked does not delay the server's shutdown, even
+// if it was asked before for another reason.
 func TestRunShutdown(t *testing.T) {
 	for _, tt := range []struct {
 		mode   string
@@ -56,7 +56,7 @@ func TestRunShutdown(t *testing.T) {
 					_ = f.Close()
 				}
 			}()
-			// The test's own limit tells when an hour is waited for.
+			// If this waits for an hour, the test's own limit fails it.
 			r := New(Options{Skip: skipped(), Grace: time.Hour, ShutdownGrace: time.Millisecond, TempDir: t.TempDir()})
 			tt.limits.Timeout = time.Hour
 			res, err := r.Run(ctx, allow(tt.limits, c), c)
@@ -82,7 +82,7 @@ func TestShutdownGrace(t *testing.T) {
 	}
 }
 
-// A server that is killed can end nothing itself.
+// A killed server cannot end its runs itself.
 func TestServerKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a program together with the process that started it")
@@ -101,8 +101,8 @@ func TestServerKilled(t *testing.T) {
 	defer func() { _ = server.Wait() }()
 	defer func() { _ = server.Process.Kill() }()
 
-	// Open for both, so that this does not wait; then nobody is left but the
-	// program to keep it open for writing.
+	// Opened for both, so that this does not block; after that, only the program keeps
+	// it open for writing.
 	both, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

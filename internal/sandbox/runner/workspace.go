@@ -24,7 +24,7 @@ const (
 // clockStep is how much a file's time may lag behind the clock.
 const clockStep = 20 * time.Millisecond
 
-// A workspace finds what a run did to its folder.
+// A workspace finds a run's changes in its folder.
 type workspace struct {
 	root   *os.Root
 	before snapshot
@@ -38,9 +38,9 @@ func (w *workspace) folder() *os.Root {
 	return w.root
 }
 
-// A snapshot is what was in a workspace at one time.
+// A snapshot is the state of a workspace at one time.
 type snapshot struct {
-	entries  map[string]paths.Stamp // slash path → what was there; folders only when they could not be read
+	entries  map[string]paths.Stamp // slash path → its stamp; has a folder only if it could not be read
 	complete bool                   // nothing was left out
 }
 
@@ -122,8 +122,8 @@ func (w *workspace) report(res *sandbox.Result, limits sandbox.Limits) {
 	}
 }
 
-// artifact returns the size of the regular file at name, or why it is not
-// offered as an artifact.
+// artifact returns the size of the regular file at name, or the reason why it is no
+// artifact.
 func (w *workspace) artifact(name string, st paths.Stamp, limits sandbox.Limits) (size int64, reason string) {
 	if reason := unfit(st, limits); reason != "" {
 		return 0, reason

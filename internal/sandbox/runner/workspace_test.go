@@ -43,14 +43,14 @@ func TestArtifactsAreBounded(t *testing.T) {
 	if len(res.Artifacts) != 200 || res.MoreArtifacts != 50 || res.Incomplete {
 		t.Errorf("250 files: %d artifacts, %d more, incomplete %v, want 200, 50, false", len(res.Artifacts), res.MoreArtifacts, res.Incomplete)
 	}
-	// Names of one file are made faster than files.
+	// Making links to one file is faster than making files.
 	res = run(t, sandbox.Limits{}, behave(t, "many", "10001", "link"))
 	if listed := len(res.Artifacts) + len(res.Skipped); listed < 200 || listed+res.MoreArtifacts != 10_000 || !res.Incomplete {
 		t.Errorf("10,001 files: %d listed, %d more, incomplete %v, want 10,000 in all, true", listed, res.MoreArtifacts, res.Incomplete)
 	}
 }
 
-// With more files than are looked at, old ones must not look new.
+// With more files than are examined, old ones must not look new.
 func TestArtifactsOfALargeWorkspace(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		t.Skip("the time of change is not known here")
@@ -87,7 +87,7 @@ func TestWorkspaceLimit(t *testing.T) { // PK-13
 			t.Errorf("%d bytes: Artifacts = %v, want the file", tt.size, res.Artifacts)
 		}
 	}
-	// What was there before is not the run's.
+	// Files from before are not the run's.
 	c := behave(t, "exit", "0")
 	if err := os.WriteFile(filepath.Join(c.Workspace, "big"), make([]byte, 200), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func New(parent string) (*Folder, error) {
 // Remove removes the folder with everything in it.
 func (t *Folder) Remove() error { return removeFolder(t.Path) }
 
-// Sweep does nothing: nothing tells a folder in use from one that was left.
+// Sweep does nothing: a folder in use looks like a leftover here.
 func Sweep(string) error { return nil }
 
 // InUse reports true: nothing tells.

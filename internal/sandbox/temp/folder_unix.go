@@ -14,9 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Folder is a folder for temporary files. It is locked as long as it is in
-// use, which ends with this process at the latest, so that another server can
-// tell it from one that was left behind.
+// A Folder is a folder for temporary files. It is locked while it is in use, at most
+// until this process ends, so that another server can tell it from a leftover.
 type Folder struct {
 	Path string
 	lock *os.File
@@ -34,7 +33,7 @@ func New(parent string) (*Folder, error) {
 		if err == nil {
 			return &Folder{path, lock}, nil
 		}
-		// A server that is just starting took it for a leftover.
+		// A starting server took it for a leftover.
 		_ = os.Remove(path)
 		if !errors.Is(err, errInUse) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -100,8 +99,8 @@ func Sweep(parent string) error {
 	return err
 }
 
-// InUse reports whether the server that made the folder at path is still there. It is
-// true in doubt.
+// InUse reports whether the server that made the folder at path is still running. In
+// doubt, it returns true.
 func InUse(path string) bool {
 	lock, err := lockFolder(path)
 	if err == nil {
@@ -118,7 +117,7 @@ func sweepFolder(path string) error {
 	}
 	lock, err := lockFolder(path)
 	if errors.Is(err, fs.ErrPermission) {
-		_ = os.Chmod(path, 0o700) // its program took the right away
+		_ = os.Chmod(path, 0o700) // its program may have removed the right
 		lock, err = lockFolder(path)
 	}
 	if errors.Is(err, errInUse) || errors.Is(err, fs.ErrNotExist) {

@@ -1,8 +1,8 @@
-// Package temp makes folders for temporary files that the next start of a server
-// removes when the one that made them was killed, and removes folders that a
-// program tried to keep.
+// Package temp makes folders for temporary files. If the server that made them is
+// killed, the next start of a server removes them. It also removes folders that a
+// program made hard to remove.
 //
-// It does not bound what is put in them.
+// It does not bound their contents.
 package temp
 
 import (
@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// prefix is how the names of the folders begin. Digits follow.
+// prefix begins the names of the folders. Digits follow.
 const prefix = "packs-run-"
 
 // removeFolder removes a folder, even if a program removed our rights to parts of it.

@@ -5,8 +5,8 @@
 // never replaces a file that it does not expect: the op becomes held, and the user's file
 // stays. Replaced files stay in the stage until the caller stores them.
 //
-// It does not decide what is applied (see package layer), and it does not store how far
-// a set has come (see package journal).
+// It does not decide what is applied (see package layer), and does not store a set's
+// progress (see package journal).
 package apply
 
 import (
@@ -29,7 +29,7 @@ type Work struct {
 	stage   *tree.Dir // nil: nothing was staged
 	record  *record.Record
 	touched map[string]bool       // folders whose names changed
-	makes   map[string]*record.Op // :: path → the op that makes something new there; nil: not looked yet
+	makes   map[string]*record.Op // :: path → the op that makes something new there; nil: not computed yet
 }
 
 // Prepare makes the stage if the set needs one, and takes git's locks. If git is running,
@@ -51,8 +51,8 @@ func Prepare(folder *tree.Dir, r *record.Record) (*Work, error) {
 	return w, nil
 }
 
-// Resume returns the work on a set that was staged. If the stage is gone, there was
-// nothing to stage, or everything is done.
+// Resume returns the work on a set that was staged. A missing stage means that there
+// was nothing to stage, or that everything is done.
 func Resume(folder *tree.Dir, r *record.Record) (*Work, error) {
 	stage, err := folder.Walk(r.Stage)
 	if errors.Is(err, fs.ErrNotExist) {

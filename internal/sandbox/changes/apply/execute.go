@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// Run carries out the ops, and records in each what became of it. It can continue an
+// Run carries out the ops, and records the outcome in each. It can continue an
 // interrupted set, since the stage shows what each op did: the slot of a new file holds
 // that file until it is in place, and then the file that was replaced; the slot of a
 // removed file is empty until the file is in it.
@@ -23,8 +23,8 @@ func (w *Work) Run() {
 		}
 	}
 	for _, o := range slices.Backward(w.record.Ops) {
-		// What is put into a folder changes its time, and may need a mode that it is
-		// not to keep.
+		// Adding files changes a folder's time, and may need a mode that the folder must
+		// not keep.
 		if o.State == record.Applied && o.Kind == record.KindMkdir {
 			_ = w.meta(&o, true)
 		}
@@ -36,18 +36,18 @@ func (w *Work) Run() {
 	}
 	for dir := range w.touched {
 		if d, err := w.folder.Walk(dir); err == nil {
-			_ = d.Sync() // what it is needed for is that the order on disk is that of the ops
+			_ = d.Sync() // only the order on disk matters, which must be that of the ops
 			_ = d.Close()
 		}
 	}
 }
 
-// A conflictError says that the user's folder is not as it was expected.
+// A conflictError says that the user's folder is not as expected.
 type conflictError string
 
 func (e conflictError) Error() string { return string(e) }
 
-// result notes what became of an op.
+// result records the outcome of an op.
 func (w *Work) result(o *record.Op, err error) {
 	if err == nil {
 		dir, _ := tree.Split(o.Path)
@@ -58,7 +58,7 @@ func (w *Work) result(o *record.Op, err error) {
 	if c, ok := errors.AsType[conflictError](err); ok {
 		o.Why, o.Reason = record.WhyConflict, string(c)
 	}
-	if w.record.From != "" { // it stays held in the set that it is from
+	if w.record.From != "" { // it stays held in its original set
 		o.State = record.Refused
 	}
 }
@@ -71,8 +71,8 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// now notes what the path has after the op, so that undoing it can tell whether
-// it is still that.
+// now records the path's state after the op, so that undo can tell whether it is
+// unchanged.
 func (w *Work) now(o *record.Op) {
 	dir, name := tree.Split(o.Path)
 	d, err := w.folder.Walk(dir)
@@ -93,7 +93,7 @@ func (w *Work) now(o *record.Op) {
 	}
 }
 
-// do carries out one op, unless that was done before.
+// do carries out one op, unless it was done before.
 func (w *Work) do(o *record.Op) error {
 	dir, name := tree.Split(o.Path)
 	d, err := w.folder.Walk(dir)
@@ -119,9 +119,9 @@ func (w *Work) do(o *record.Op) error {
 	return w.replace(d, name, o)
 }
 
-// overtaken reports whether a later op gave the name of what o removes, or of a
-// folder that it is in, to something new. It could not have before o was carried
-// out, so o was, and then the program was killed.
+// overtaken reports whether a later op put something new at the path that o removes,
+// or at a folder above. That op runs only after o, so o was carried out before the
+// program was killed.
 func (w *Work) overtaken(o *record.Op) bool {
 	if w.makes == nil {
 		w.makes = map[string]*record.Op{}
@@ -141,7 +141,7 @@ func (w *Work) overtaken(o *record.Op) bool {
 	return false
 }
 
-// staged returns what lies in the op's slot; nil: nothing.
+// staged describes the file in the op's slot, or returns nil.
 func (w *Work) staged(slot string) (*tree.Meta, error) {
 	if w.stage == nil {
 		return nil, nil
@@ -156,11 +156,11 @@ func (w *Work) staged(slot string) (*tree.Meta, error) {
 func (w *Work) create(d *tree.Dir, name string, o *record.Op) error {
 	m, err := w.staged(o.Slot)
 	if err != nil || m == nil {
-		return err // it has its name already
+		return err // it is already in place
 	}
 	if o.Git {
-		// An object is named by its content, and a folder of git's is for all: one that
-		// is there already is the same.
+		// An object is named by its content, and git's folders are shared: an existing one
+		// is the same.
 		if there, err := d.Lstat(name); err == nil && o.Internal && there.Type == o.Meta.Type {
 			return nil
 		}
@@ -175,8 +175,8 @@ func (w *Work) create(d *tree.Dir, name string, o *record.Op) error {
 	return err
 }
 
-// replace exchanges the new content with the old, and looks at what it got: if
-// that is not what was there when the run ended, it is put back.
+// replace exchanges the new content with the old and then checks what it got: if that
+// is not the expected file, it puts it back.
 func (w *Work) replace(d *tree.Dir, name string, o *record.Op) error {
 	m, err := w.staged(o.Slot)
 	if err != nil || m == nil {
@@ -214,8 +214,8 @@ func (w *Work) replace(d *tree.Dir, name string, o *record.Op) error {
 	return w.putBack(d, name, o)
 }
 
-// putBack gives the user's own file its name again. What the user gave the name
-// to in the meantime is newer, and stays.
+// putBack gives the user's own file its name again. If the user put another file
+// there meanwhile, that is newer and stays.
 func (w *Work) putBack(d *tree.Dir, name string, o *record.Op) error {
 	now, err := d.Lstat(name)
 	switch {
@@ -238,8 +238,7 @@ func (w *Work) putBack(d *tree.Dir, name string, o *record.Op) error {
 	return conflictError(record.ChangedMeanwhile)
 }
 
-// aside is the slot of what a name had before, where two names cannot be
-// exchanged.
+// aside returns the slot for the old file where two names cannot be exchanged.
 func aside(o *record.Op) string { return o.Slot + ".old" }
 
 // moved reports whether replaceInSteps took its first step.
@@ -248,8 +247,8 @@ func (w *Work) moved(o *record.Op) bool {
 	return err != nil || m != nil
 }
 
-// replaceInSteps takes the old content away and then gives the new one its
-// name. In between there is nothing with that name.
+// replaceInSteps moves the old content away and then gives the new content its name.
+// In between, nothing has the name.
 func (w *Work) replaceInSteps(d *tree.Dir, name string, o *record.Op) error {
 	if !w.moved(o) {
 		if err := d.Move(name, w.stage, aside(o)); err != nil {
@@ -278,7 +277,7 @@ func (w *Work) replaceInSteps(d *tree.Dir, name string, o *record.Op) error {
 	return conflictError(why)
 }
 
-// remove takes a name away, and looks at what it got.
+// remove moves a file away and then checks what it got.
 func (w *Work) remove(d *tree.Dir, name string, o *record.Op) error {
 	m, err := w.staged(o.Slot)
 	if err != nil {
@@ -339,8 +338,8 @@ func namesIn(d *tree.Dir, name string) ([]string, error) {
 	return sub.Names()
 }
 
-// meta sets permissions, time and attributes. It can be repeated. made is set
-// for a folder that the set itself made.
+// meta sets permissions, time and attributes. It can be repeated. made says that the
+// set itself made the folder.
 func (w *Work) meta(o *record.Op, made bool) (err error) {
 	dir, name := tree.Split(o.Path)
 	if o.Path == "." {
@@ -374,7 +373,7 @@ func (w *Work) meta(o *record.Op, made bool) (err error) {
 		f = sub.File()
 	} else {
 		f, err = d.Read(name)
-		if errors.Is(err, fs.ErrPermission) { // the mode may be what the op is about
+		if errors.Is(err, fs.ErrPermission) { // the op may be about the mode
 			if err = d.Chmod(name, now.Perm|0o400); err == nil {
 				f, err = d.Read(name)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// takeLocks takes git's own locks for the ops on git's data. Where git is at
-// work, these ops are held.
+// takeLocks takes git's own locks for the ops on git's data. If git is at work, these
+// ops are held.
 func (w *Work) takeLocks() error {
 	r := w.record
 	if !slices.ContainsFunc(r.Ops, func(o record.Op) bool { return o.Git && o.State == record.Applied }) {
@@ -30,15 +30,15 @@ func (w *Work) takeLocks() error {
 			r.HoldGit(record.WhyConflict, "git is at work in this folder, or left the lock "+at)
 			return nil
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder that is only made now has no locks
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder that is yet to be made has no locks
 			return err
 		}
 	}
 	return nil
 }
 
-// takeLock makes a lock file that says whose it is from the first moment, so
-// that one of a killed program is told from one of git's.
+// takeLock makes a lock file that names its owner from the first moment, so that a
+// killed program's lock can be told from git's.
 func (w *Work) takeLock(at, slot string) error {
 	dir, name := tree.Split(at)
 	d, err := w.folder.Walk(dir)
@@ -57,8 +57,8 @@ func (w *Work) takeLock(at, slot string) error {
 	return w.stage.Move(slot, d, name)
 }
 
-// group carries out the ops on git's data, all or none. Objects that came to
-// be stay: nothing names them.
+// group carries out the ops on git's data, all or none. Objects that were already
+// written stay: nothing refers to them.
 func (w *Work) group() {
 	for i := range w.record.Ops {
 		o := &w.record.Ops[i]
@@ -81,8 +81,7 @@ func (w *Work) group() {
 	}
 }
 
-// revert takes an op back that was carried out. What is not the set's any more
-// stays.
+// revert undoes an op that was carried out. A file that is no longer the set's stays.
 func (w *Work) revert(o *record.Op) error {
 	if o.Kind == record.KindMkdir || o.Internal && o.Kind == record.KindCreate {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// New returns where in the stage the content is that an op did not put in place.
+// New returns the name in the stage of the content that an op did not put in place.
 func (w *Work) New(o *record.Op) (name string, m tree.Meta, ok bool) {
 	if w.stage == nil {
 		return "", tree.Meta{}, false
@@ -17,7 +17,7 @@ func (w *Work) New(o *record.Op) (name string, m tree.Meta, ok bool) {
 	return o.Slot, m, err == nil && m.Ino == o.Staged && m.IsFile()
 }
 
-// Old returns where in the stage the file is that an op replaced.
+// Old returns the name in the stage of the file that an op replaced.
 func (w *Work) Old(o *record.Op) (name string, m tree.Meta, ok bool) {
 	if w.stage == nil {
 		return "", tree.Meta{}, false
@@ -33,7 +33,7 @@ func (w *Work) Old(o *record.Op) (name string, m tree.Meta, ok bool) {
 // Keep moves a file from the stage into another folder, as slot. If it has to copy the
 // content, durable makes it wait for the disk. It can be repeated.
 func (w *Work) Keep(name string, m *tree.Meta, to *tree.Dir, slot string, durable bool) error {
-	if m.Nlink == 1 { // what has another name could still be changed through that
+	if m.Nlink == 1 { // a file with another name could still be changed through that
 		err := w.stage.Move(name, to, slot)
 		if err == nil || errors.Is(err, fs.ErrExist) {
 			return nil

@@ -90,8 +90,8 @@ func look(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// A program that is killed after any of the ops is followed by one that ends in
-// the same state, and still has what was there before.
+// If a program is killed after any of the ops, the next one reaches the same final
+// state, and still has the old files.
 func TestResume(t *testing.T) {
 	for _, tc := range []struct{ name, before, run string }{
 		{"files", "echo 1 >a; echo 1 >b; chmod 644 a", "echo 2 >a; rm b; echo 2 >c; chmod 755 a"},
@@ -124,7 +124,7 @@ func TestResume(t *testing.T) {
 					do(t, first.do(&r.Ops[i]))
 				}
 				do(t, first.Close())
-				again, err := record.Decode(data) // what is on disk
+				again, err := record.Decode(data) // as it is on disk
 				do(t, err)
 				second, err := Resume(folder, again)
 				do(t, err)

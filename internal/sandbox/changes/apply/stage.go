@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// workers is how many files are staged at a time. The file system can then make
-// several durable at once.
+// workers is how many files are staged at a time, so that the file system can sync
+// several at once.
 const workers = 8
 
 // Stage writes the content of all ops to disk: that of applied ops to the stage, and that
@@ -51,8 +51,8 @@ func (w *Work) Stage(ctx context.Context, kept *tree.Dir) error {
 	return kept.Sync()
 }
 
-// parallel calls do for 0 to n-1, some at a time, and returns the first error.
-// It waits for all that were begun.
+// parallel calls do for 0 to n-1, several at a time, and returns the first error. It
+// waits for all calls that began.
 func parallel(n int, do func(i int) error) error {
 	var mu sync.Mutex
 	var next int
@@ -83,7 +83,7 @@ func parallel(n int, do func(i int) error) error {
 	return first
 }
 
-// stageOp makes what the op is to give a name to, and notes its inode.
+// stageOp makes the op's new file in the stage, and records its inode.
 func stageOp(o *record.Op, stage *tree.Dir) error {
 	var err error
 	switch {
@@ -106,9 +106,9 @@ func stageOp(o *record.Op, stage *tree.Dir) error {
 	return err
 }
 
-// copyTo writes the op's content to a new file called by its slot, with what
-// belongs to it, and waits for the disk. keep is not nil for a file that is to
-// take the place of another, whose owner it keeps.
+// copyTo writes the op's content and metadata to a new file named by its slot, and
+// syncs it. If the file will replace another, keep describes that one, whose owner it
+// gets.
 func copyTo(o *record.Op, to *tree.Dir, keep *tree.Meta) (err error) {
 	out, err := to.Create(o.Slot)
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 	modeOld     = 0o100664 // of very old repositories
 )
 
-// parseTree reads a tree and refuses what git would not make: a checkout of it
-// could write elsewhere.
+// parseTree reads a tree and refuses one that git would not make: its checkout could
+// write elsewhere.
 func parseTree(content []byte, size int) ([]treeEntry, error) {
 	var entries []treeEntry
 	last := ""
@@ -91,7 +91,7 @@ func children(kind string, content []byte, size int) (ids []string, err error) {
 	return h.needs, err
 }
 
-// headers are those of a commit or a tag.
+// headers are the headers of a commit or a tag.
 type headers struct {
 	tree  string // of a commit
 	needs []string
@@ -133,8 +133,8 @@ func isID(s string, size int) bool {
 }
 
 // RefName reports whether a branch or tag may be imported under the name, which
-// begins with "refs/heads/" or "refs/tags/". It is what git check-ref-format
-// says, and no names that a person cannot see.
+// begins with "refs/heads/" or "refs/tags/". It follows git check-ref-format, and
+// also refuses names with invisible characters.
 func RefName(name string) bool {
 	rest, head := strings.CutPrefix(name, "refs/heads/")
 	if !head {

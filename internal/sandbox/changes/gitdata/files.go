@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// maxFiles is how many files of a reference are named, and maxListed how many bytes
-// the names of all references' files may take.
+// maxFiles bounds how many files of a reference are listed, and maxListed the bytes
+// of all references' file names.
 const (
 	maxFiles  = 200
 	maxListed = 256 << 10
 )
 
-// list notes which files differ between two trees, of which one may be "".
+// list records which files differ between two trees, one of which may be "".
 func (r *reader) list(ref *Ref, from, to, dir string, depth int) error {
 	if from == to {
 		return nil

@@ -1,11 +1,11 @@
-// Package gitdata reads what a run committed in its layer of a git folder, and
-// says which objects, references and index bring that to the user's git folder.
+// Package gitdata reads a run's commits in its layer of a git folder, and returns the
+// objects, references and index that bring them to the user's git folder.
 //
-// Nothing but data comes back: objects whose names were computed from their
-// content, branches and tags, and the index. It writes nothing and starts no
-// program. It does not import from repositories with reftables, split or sparse
-// indexes, alternates that the commits need, or missing objects: what it does
-// not understand is an error, and then nothing is imported.
+// It returns only data: objects whose names were computed from their content,
+// branches and tags, and the index. It writes nothing and starts no program. It does
+// not import from repositories with reftables, split or sparse indexes, alternates
+// that the commits need, or missing objects. Anything that it does not understand is
+// an error, and then nothing is imported.
 package gitdata
 
 import (
@@ -28,18 +28,18 @@ import (
 type Source struct {
 	Base, After View
 	Dir         string // with HEAD and index: ".git"
-	Common      string // with objects and refs: ".git", and elsewhere for a worktree
+	Common      string // with objects and refs: ".git", or elsewhere for a worktree
 	// Protected returns why no commit may change the file at path, or "".
 	Protected func(path string) string
-	// Link returns why no commit may have a link at path to target, or ""; nil: any
-	// may.
+	// Link returns why no commit may have a link at path to target, or ""; nil: all
+	// links are allowed.
 	Link func(path, target string) string
-	// File opens a file of the user's at a path of the repository, so that a commit
-	// may hold a protected file as the user has it; nil: none may.
+	// File opens the user's file at a path of the repository, so that a commit may hold
+	// a protected file unchanged; nil: commits may hold none.
 	File func(path string) (*os.File, error)
 }
 
-// An Import is what brings commits to the user's git folder.
+// An Import has the data that brings commits to the user's git folder.
 type Import struct {
 	Objects map[string][]byte // :: path of a loose object that the user's folder lacks → its content
 	Refs    []Ref
@@ -53,13 +53,14 @@ type Ref struct {
 	Name     string // "refs/heads/main"
 	Path     string // of its file
 	Old, New string // names of objects; Old is empty for a new one
-	// Files are those that differ between the two, or, for a new one, from the branch
-	// that is checked out: "A ", "M " or "D " and a path. More is how many others do.
+	// Files lists the files that differ between the two or, for a new one, from the
+	// branch that is checked out: "A ", "M " or "D " and a path. More is the number of
+	// others.
 	Files []string
 	More  int
 }
 
-// Read returns what the run committed; nil if no branch or tag is new or moved.
+// Read returns the run's commits, or nil if no branch or tag is new or moved.
 func Read(ctx context.Context, s *Source) (*Import, error) {
 	if _, err := s.Base.Names(path.Join(s.Common, "reftable")); err == nil {
 		return nil, errors.New("its references are in a reftable")
@@ -180,7 +181,7 @@ func readFile(v View, name string, limit int64) ([]byte, error) {
 
 // A reader reads one import.
 type reader struct {
-	ctx         context.Context // of the one call of Read
+	ctx         context.Context // of one call of Read
 	source      *Source
 	size        int
 	imp         *Import
@@ -220,8 +221,8 @@ func (r *reader) read() error {
 			return fmt.Errorf("%s: %w", ref.Name, err)
 		}
 	}
-	// Each new commit for itself: what one adds and the next removes is written by
-	// a checkout, a rebase or a revert.
+	// Check each new commit by itself: a checkout, a rebase or a revert writes even
+	// files that one commit adds and the next removes.
 	for _, id := range r.commits {
 		if err := r.checkCommit(id); err != nil {
 			return fmt.Errorf("commit %s: %w", id, err)
@@ -245,7 +246,7 @@ func (r *reader) head() (string, error) {
 	return strings.TrimSpace(name), nil
 }
 
-// object reads an object of the user's, or a new one.
+// object reads one of the user's objects or a new one.
 func (r *reader) object(id string) (kind string, content []byte, err error) {
 	kind, content, err = r.base.read(id)
 	if errors.Is(err, errMissing) {
@@ -254,8 +255,8 @@ func (r *reader) object(id string) (kind string, content []byte, err error) {
 	return kind, content, err
 }
 
-// need collects an object with everything that it needs, where the user's
-// folder does not have it.
+// need collects an object and everything that it refers to, unless the user's folder
+// has it.
 func (r *reader) need(id string) error {
 	todo := []string{id}
 	for len(todo) > 0 {
@@ -291,7 +292,7 @@ func (r *reader) need(id string) error {
 	return nil
 }
 
-// tree returns the tree of a commit, or of what a tag names; empty: it has none.
+// tree returns the tree of a commit or of a tag's target; empty: it has none.
 func (r *reader) tree(id string) (string, error) {
 	for range 10 {
 		kind, content, err := r.object(id)
@@ -335,8 +336,8 @@ func (r *reader) checkNames(ref *Ref, old string) error {
 	return r.list(ref, from, to, "", 0)
 }
 
-// checkCommit refuses a commit with a protected file that none of its parents
-// has in this way.
+// checkCommit refuses a commit with a protected file that differs from all its
+// parents'.
 func (r *reader) checkCommit(id string) error {
 	_, content, err := r.object(id)
 	if err != nil {
@@ -382,8 +383,8 @@ func (r *reader) entries(tree string) (map[string]treeEntry, error) {
 	return entries, err
 }
 
-// diff refuses a tree with a protected file that is in none of the other trees
-// in this way.
+// diff refuses a tree with a protected file that differs from that in all the other
+// trees.
 func (r *reader) diff(from []string, to, dir string, depth int) error {
 	if slices.Contains(from, to) {
 		return nil
@@ -465,7 +466,7 @@ func (r *reader) diffName(old []map[string]treeEntry, is treeEntry, name, at str
 	return nil
 }
 
-// users reports whether the user's own file has what the entry says.
+// users reports whether the user's own file matches the entry.
 func (r *reader) users(at string, e treeEntry) bool {
 	if r.source.File == nil || e.mode != modeFile && e.mode != modeExec {
 		return false
@@ -486,7 +487,7 @@ func (r *reader) follow(ref Ref) error {
 	if err == nil {
 		x, err = parseIndex(data, r.size)
 	} else if errors.Is(err, fs.ErrNotExist) && ref.Old == "" {
-		err = nil // before the first commit there need be none
+		err = nil // there may be none before the first commit
 	}
 	if err != nil {
 		return err
@@ -508,7 +509,7 @@ func (r *reader) follow(ref Ref) error {
 	if err != nil {
 		return err
 	}
-	if ref.Old == "" { // what is staged for the first commit equals that commit
+	if ref.Old == "" { // the staged files equal the first commit
 		for _, e := range x.entries {
 			if is, ok := now[e.path]; ok && is.id == e.id {
 				old[e.path] = is
@@ -522,7 +523,7 @@ func (r *reader) follow(ref Ref) error {
 	return nil
 }
 
-// flatten adds the files of a tree under their whole paths.
+// flatten adds the files of a tree under their full paths.
 func (r *reader) flatten(tree, dir string, all map[string]treeEntry, depth int) error {
 	if depth > maxTreeDepth {
 		return errors.New("its folders are too deep")

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// An index is git's list of what the next commit holds.
+// An index is git's list of the files in the next commit.
 type index struct {
 	size    int // bytes of an id
 	entries []indexEntry
@@ -134,8 +134,7 @@ func readEntry(b []byte, size int, version uint32, last string) (e indexEntry, r
 	return e, b[total:], nil
 }
 
-// encode returns the bytes of the index, without extensions: git makes them
-// anew.
+// encode returns the bytes of the index without extensions, which git recreates.
 func (x *index) encode() []byte {
 	slices.SortStableFunc(x.entries, func(a, b indexEntry) int {
 		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.flags&flagStage, b.flags&flagStage))
@@ -171,11 +170,11 @@ func (x *index) encode() []byte {
 	return h.Sum(b)
 }
 
-// MaxIndex is how long an index may be that is compared with another.
+// MaxIndex bounds the size of an index that is compared with another.
 const MaxIndex = 64 << 20
 
-// SameIndex reports whether two index files say the same of every path, so that
-// one is at most a refresh of the other.
+// SameIndex reports whether two index files agree about every path, so that one is at
+// most a refresh of the other.
 func SameIndex(a, b []byte) bool {
 	for _, size := range []int{sha1.Size, sha256.Size} {
 		x, err1 := parseIndex(a, size)
@@ -190,8 +189,8 @@ func SameIndex(a, b []byte) bool {
 	return false
 }
 
-// follow makes the entries that equal the old tree those of the new one. The
-// trees are flat.
+// follow updates the entries that equal the old tree to the new one. The trees are
+// flat.
 func (x *index) follow(old, new map[string]treeEntry) error {
 	var kept []indexEntry
 	have := map[string]bool{}
@@ -204,7 +203,7 @@ func (x *index) follow(old, new map[string]treeEntry) error {
 				continue
 			}
 			if is.id != e.id || is.mode != e.mode {
-				e = indexEntry{id: is.id, mode: is.mode, path: e.path} // git looks at the file again
+				e = indexEntry{id: is.id, mode: is.mode, path: e.path} // git will examine the file again
 			}
 		}
 		have[e.path] = true

@@ -20,8 +20,8 @@ import (
 	"strings"
 )
 
-// A View reads the files below a folder. Paths have slashes. It follows no
-// links. Errors of what is not there match [fs.ErrNotExist].
+// A View reads the files below a folder. Paths have slashes. It follows no links.
+// Errors for missing files match [fs.ErrNotExist].
 type View interface {
 	// Open opens a regular file.
 	Open(path string) (*os.File, error)
@@ -35,13 +35,13 @@ type Entry struct {
 	Type fs.FileMode // type bits
 }
 
-// Bounds of what is read. Beyond them a repository is not understood, and
-// nothing of it is imported.
+// Bounds for reading. A repository that exceeds them is not understood, and nothing
+// is imported.
 const (
 	maxObject    = 128 << 20
 	maxObjects   = 100_000
 	maxImported  = 512 << 20 // bytes of all new objects
-	maxDelta     = 200       // deltas on each other; git makes 50, or 250 when told to
+	maxDelta     = 200       // length of a chain of deltas; git makes 50, or 250 with --aggressive
 	maxRefs      = 100_000
 	maxRefFile   = 64 << 20 // of packed-refs and of an index
 	maxTreeDepth = 256
@@ -169,7 +169,7 @@ func (p *pack) find(id []byte) (at int64, ok bool) {
 
 func (o *objects) loose(id string) string { return path.Join(o.dir, id[:2], id[2:]) }
 
-// has reports whether the object is there. It does not read it.
+// has reports whether the object exists. It does not read it.
 func (o *objects) has(id string) bool {
 	if f, err := o.view.Open(o.loose(id)); err == nil {
 		_ = f.Close()
@@ -220,7 +220,7 @@ func (o *objects) find(id string, raw []byte) (kind string, content []byte, err 
 	return "", nil, errMissing
 }
 
-// name is an object's name: the hash of its kind, size and content.
+// name returns an object's name: the hash of its kind, size and content.
 func name(size int, kind string, content []byte) string {
 	var h hash.Hash
 	if size == sha256.Size {
@@ -266,8 +266,8 @@ func known(kind string) bool {
 	return kind == "commit" || kind == "tree" || kind == "blob" || kind == "tag"
 }
 
-// exactly reads size bytes, after which r must end. It takes memory for what
-// there is, not for what a header promises.
+// exactly reads size bytes, after which r must end. It allocates for the actual
+// bytes, not for what a header promises.
 func exactly(r io.Reader, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(r, size+1))

@@ -39,7 +39,7 @@ func (j *Journal) Commit(ctx context.Context, folder *tree.Dir, r *record.Record
 	return nil
 }
 
-// begun is the record before anything is staged.
+// begun returns the record before anything is staged.
 func begun(r *record.Record) *record.Record {
 	b := *r
 	b.Ops = nil
@@ -67,11 +67,11 @@ func (j *Journal) Finish(folder *tree.Dir, r *record.Record) error {
 	if err := j.save(r); err != nil {
 		return err
 	}
-	// Another process may have seen already that the set is settled; see Unfinished.
+	// Another process may already have noticed that the set is settled; see Unfinished.
 	return tree.IgnoreMissing(os.Remove(filepath.Join(j.open, r.ID)))
 }
 
-// drop removes what a set that does not count left.
+// drop removes everything that an uncommitted set left.
 func (j *Journal) drop(folder *tree.Dir, r *record.Record) error {
 	if err := apply.Clear(folder, r); err != nil {
 		return err // the next start tries again
@@ -79,8 +79,8 @@ func (j *Journal) drop(folder *tree.Dir, r *record.Record) error {
 	return errors.Join(os.RemoveAll(j.dir(r.ID)), tree.IgnoreMissing(os.Remove(filepath.Join(j.open, r.ID))))
 }
 
-// stage puts everything that the ops need on disk: content to be applied beside
-// the folder's files, and content that is held in the store.
+// stage writes everything that the ops need to disk: content to apply, beside the
+// folder's files, and held content, in the store.
 func (j *Journal) stage(ctx context.Context, folder *tree.Dir, r *record.Record) error {
 	keep := filepath.Join(j.dir(r.ID), newName)
 	if err := os.Mkdir(keep, 0o700); err != nil {
@@ -106,9 +106,8 @@ func (j *Journal) stage(ctx context.Context, folder *tree.Dir, r *record.Record)
 	return nil
 }
 
-// collect moves what is left in the stage to the store: old content, so that
-// the set can be undone, and new content that is held after all. It can be
-// repeated.
+// collect moves the rest of the stage to the store: old content, so that the set can
+// be undone, and new content that ended up held. It can be repeated.
 func (j *Journal) collect(folder *tree.Dir, w *apply.Work, r *record.Record) error {
 	used := j.used()
 	person := r.From != "" || r.Undoes != "" // for a run's set, makeRoom made room
@@ -148,8 +147,8 @@ func (j *Journal) collect(folder *tree.Dir, w *apply.Work, r *record.Record) err
 	return j.tell(r)
 }
 
-// has reports whether the content was moved to the store before a program was
-// killed that did not come to note it, and counts it.
+// has reports whether a program moved the content to the store and was killed before
+// recording that. If so, it counts the content.
 func (j *Journal) has(r *record.Record, kind string, o *record.Op) bool {
 	if kind == newName && o.HasNew {
 		return true

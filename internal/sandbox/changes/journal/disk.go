@@ -13,7 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// What is in a set's folder: the record, and folders of new and of old content.
+// Contents of a set's folder: the record, and folders of new and old content.
 const (
 	recordName = "set.json"
 	newName    = "new"
@@ -23,7 +23,7 @@ const (
 
 func (j *Journal) dir(id string) string { return filepath.Join(j.sets, id) }
 
-// save puts the record on disk, whole or not at all.
+// save writes the record to disk atomically.
 func (j *Journal) save(r *record.Record) error {
 	data, err := r.Encode()
 	if err != nil {
@@ -36,7 +36,7 @@ func (j *Journal) save(r *record.Record) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err == nil && r.Phase != record.Settled { // of a settled one, nothing more is to be done
+	if err == nil && r.Phase != record.Settled { // a settled set needs nothing more
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -89,7 +89,7 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// NewContent opens the file that the op puts at its path.
+// NewContent opens the content that the op puts at its path.
 func (j *Journal) NewContent(r *record.Record, o *record.Op) (*os.File, error) {
 	return j.content(r, newName, o)
 }
@@ -107,7 +107,7 @@ func (j *Journal) content(r *record.Record, kind string, o *record.Op) (*os.File
 	}
 	defer d.Close()
 	f, err := d.Read(o.Slot)
-	if errors.Is(err, fs.ErrPermission) { // it has the mode of the user's file
+	if errors.Is(err, fs.ErrPermission) { // it has the user's file's mode
 		if err := d.Chmod(o.Slot, 0o600); err != nil {
 			return nil, err
 		}

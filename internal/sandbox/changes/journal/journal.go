@@ -29,7 +29,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/turns"
 )
 
-// Options are where a journal is and how much it keeps.
+// Options say where a journal is and how much it keeps.
 type Options struct {
 	Dir      string // private; Open makes it
 	Turns    *turns.Turns
@@ -51,8 +51,8 @@ type Journal struct {
 	now      func() time.Time
 }
 
-// records is the name of the lock under which settled records are changed, and
-// recordsWait bounds the wait for it: the process that has it can be stopped.
+// records names the lock for changing settled records. recordsWait bounds the wait
+// for it, since the process that has it may be stopped.
 const (
 	records     = "records"
 	recordsWait = 10 * time.Second
@@ -60,7 +60,7 @@ const (
 
 var errRecordsWait = fmt.Errorf("it has held the records of change sets for more than %v; if it is stopped, continue or end it", recordsWait)
 
-// alone calls do while no other process changes settled records.
+// alone calls do under the lock on settled records.
 func (j *Journal) alone(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, recordsWait, errRecordsWait)
 	defer cancel()
@@ -91,7 +91,7 @@ func (j *Journal) New(run record.Run, path string, m tree.Meta) *record.Record {
 	}
 }
 
-// newID returns a name for a set that sorts by its time.
+// newID returns a name for a set; names sort by time.
 func newID(now time.Time) string {
 	var b [3]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -101,7 +101,7 @@ func newID(now time.Time) string {
 // Unfinished returns the sets that are not yet settled.
 func (j *Journal) Unfinished() []*record.Record {
 	var list []*record.Record
-	entries, _ := os.ReadDir(j.open) // what cannot be read now is finished by a later start
+	entries, _ := os.ReadDir(j.open) // a later start finishes what cannot be read now
 	for _, e := range entries {
 		r, err := j.load(e.Name())
 		switch {
@@ -139,7 +139,7 @@ func (j *Journal) Recover(unfinished []*record.Record, path string, folder *tree
 }
 
 // Forget drops an unfinished set whose folder was not available for as long as sets are
-// kept. The folder is taken to be gone for good.
+// kept. The folder is presumed gone for good.
 func (j *Journal) Forget(r *record.Record) {
 	if j.now().After(r.Expires.Add(j.maxAge)) {
 		_ = os.RemoveAll(j.dir(r.ID))
@@ -149,8 +149,8 @@ func (j *Journal) Forget(r *record.Record) {
 // Records returns all settled sets that can be read, newest first.
 func (j *Journal) Records() []*record.Record { return j.read(j.load) }
 
-// heads returns them without their ops: what a run left in one set does not make
-// each later call slower.
+// heads returns them without their ops, so that a large set does not slow down each
+// later call.
 func (j *Journal) heads() []*record.Record { return j.read(j.loadHead) }
 
 // Find returns the settled set with the ID or, if there is none, all sets whose IDs begin
@@ -197,8 +197,8 @@ func (j *Journal) used() (n int64) {
 	return n
 }
 
-// Expire removes what is too old: the content first, and the set later. If another
-// process is changing records, it leaves that to a later call.
+// Expire removes old sets: the content first, the set later. If another process is
+// changing records, it leaves that to a later call.
 func (j *Journal) Expire() {
 	now := j.now()
 	_ = j.turns.Alone(context.Background(), records, false, func() error {
@@ -209,7 +209,7 @@ func (j *Journal) Expire() {
 			case now.After(r.Expires) && !r.Expired:
 				r, err := j.load(r.ID)
 				if err != nil {
-					continue // it is told of where it is listed
+					continue // the list reports it
 				}
 				r.Expired = true
 				r.UndoLost = "it has expired"
@@ -218,8 +218,7 @@ func (j *Journal) Expire() {
 		}
 		return nil
 	})
-	// A program that was killed before it noted that a set is open had staged
-	// nothing of it.
+	// A program that was killed before it recorded a set as open had staged none of it.
 	entries, _ := os.ReadDir(j.sets)
 	for _, e := range entries {
 		info, err := e.Info()
@@ -253,9 +252,10 @@ func (j *Journal) empty(r *record.Record, kinds ...string) error {
 	return j.save(r)
 }
 
-// makeRoom drops the undo data of the oldest sets for what r holds, and for what a
-// run's set replaces or removes. What could not be undone is held, and held content
-// that still does not fit is refused. A person's own set may be without undo data.
+// makeRoom drops the oldest sets' undo data to make room for the content that r
+// holds, and for what a run's set replaces or removes. Changes that could not be
+// undone are held, and held content that still does not fit is refused. A person's
+// own set may go without undo data.
 func (j *Journal) makeRoom(ctx context.Context, r *record.Record) error {
 	run := r.From == "" && r.Undoes == ""
 	need := heldBytes(r)
@@ -268,7 +268,7 @@ func (j *Journal) makeRoom(ctx context.Context, r *record.Record) error {
 	used := j.used()
 	if used+need > j.maxBytes {
 		alone := j.alone
-		if run { // whose changes would be lost: only the caller's context ends the wait
+		if run { // its changes would be lost, so only the caller's context ends the wait
 			alone = func(ctx context.Context, do func() error) error { return j.turns.Alone(ctx, records, true, do) }
 		}
 		err := alone(ctx, func() error {
@@ -325,20 +325,18 @@ func (j *Journal) makeRoom(ctx context.Context, r *record.Record) error {
 	return nil
 }
 
-// share is how much of the store the content may take that one pack's runs left
-// for a person to see. With all of it, one run could keep every later one from
-// replacing files.
+// share returns how much of the store one pack's held content may take. With all of
+// it, one run could keep every later run from replacing files.
 func (j *Journal) share() int64 { return j.maxBytes / 2 }
 
-// waits returns about how much the content takes that waits of other sets of r's
-// pack. It reads only as many sets whole as it takes to know that it is less than
-// the share.
+// waits returns about how many bytes of held content the other sets of r's pack have.
+// It reads whole sets only until it knows whether they exceed the share.
 func (j *Journal) waits(r *record.Record) (n int64) {
 	var own []*record.Record
 	for _, head := range j.heads() {
 		if head.Run.Pack == r.Run.Pack {
 			own = append(own, head)
-			n += head.Bytes // with undo data, which makes room
+			n += head.Bytes // includes undo data, which can be dropped
 		}
 	}
 	for _, head := range own {
@@ -352,8 +350,8 @@ func (j *Journal) waits(r *record.Record) (n int64) {
 	return n
 }
 
-// hold holds all of a run's set, of which a part could not be undone: half of it
-// would be neither what was there before nor what the run left.
+// hold holds all of a run's set if a part could not be undone: half of it would be
+// neither the old state nor the run's.
 func (j *Journal) hold(r *record.Record) {
 	reason := fmt.Sprintf("it could not be undone: what the run replaces and removes takes %d MiB, for which limits.held (%d MiB) has no room beside what waits", undoBytes(r)>>20, j.maxBytes>>20)
 	for i := range r.Ops {
@@ -363,7 +361,7 @@ func (j *Journal) hold(r *record.Record) {
 	}
 }
 
-// heldBytes returns what the set's held content takes.
+// heldBytes returns the size of the set's held content.
 func heldBytes(r *record.Record) (n int64) {
 	for i := range r.Ops {
 		if o := &r.Ops[i]; o.State == record.Held && o.Regular() {
@@ -373,7 +371,7 @@ func heldBytes(r *record.Record) (n int64) {
 	return n
 }
 
-// undoBytes returns what has to be kept so that the set can be undone.
+// undoBytes returns the size of the content that must be kept to undo the set.
 func undoBytes(r *record.Record) (n int64) {
 	for i := range r.Ops {
 		if o := &r.Ops[i]; o.Replaces() {
@@ -383,7 +381,7 @@ func undoBytes(r *record.Record) (n int64) {
 	return n
 }
 
-// newBytes returns what a set keeps beside undo data.
+// newBytes returns the size of what a set keeps besides undo data.
 func newBytes(r *record.Record) (n int64) {
 	for i := range r.Ops {
 		if o := &r.Ops[i]; o.HasNew {
@@ -393,7 +391,7 @@ func newBytes(r *record.Record) (n int64) {
 	return n
 }
 
-// tell notes in the set that r applied or took back what became of its changes.
+// tell records the states of the changes in the set that r applied or undid.
 func (j *Journal) tell(r *record.Record) error {
 	id, state := r.From, record.Applied
 	if r.Undoes != "" {
@@ -402,7 +400,7 @@ func (j *Journal) tell(r *record.Record) error {
 	if id == "" {
 		return nil
 	}
-	// The set counts already, so there is no context that could end this earlier.
+	// The set counts already, so no context may end this earlier.
 	return j.alone(context.Background(), func() error {
 		of, err := j.load(id)
 		if err != nil {

@@ -28,7 +28,7 @@ func open(t *testing.T) *Journal {
 	return j
 }
 
-// settled puts a set with the ops on disk.
+// settled writes a settled set with the ops to disk.
 func settled(t *testing.T, j *Journal, id string, bytes int64, ops ...record.Op) *record.Record {
 	t.Helper()
 	r := j.New(record.Run{ID: "run"}, "/x", tree.Meta{Dev: 1, Ino: 2})
@@ -43,8 +43,8 @@ func settled(t *testing.T, j *Journal, id string, bytes int64, ops ...record.Op)
 	return r
 }
 
-// What a run left in one set does not make the next one slower: the bytes of all
-// sets are known without reading their changes.
+// A large set does not slow down the next run: the bytes of all sets are known
+// without reading their changes.
 func TestHeads(t *testing.T) {
 	j := open(t)
 	r := settled(t, j, "a", 7, record.Op{Slot: "0", Change: record.Change{Path: "CLAUDE.md"}}, record.Op{Slot: "1", Change: record.Change{Path: "\xff"}})
@@ -76,7 +76,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// An ID may be shortened, and its own set is meant where others begin with it.
+// An ID may be shortened. A full ID means its own set, even if others begin with it.
 func TestFind(t *testing.T) {
 	j := open(t)
 	for _, id := range []string{"ab", "abc", "b"} {

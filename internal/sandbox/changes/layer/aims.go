@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// Bounds of what is read of git's settings.
+// Bounds for reading git's settings.
 const (
 	maxGitConfig = 1 << 20
 	maxIncludes  = 10
@@ -27,15 +27,15 @@ const (
 	maxSiblings = 100   // of one folder
 )
 
-// An aim is a path in the folder that something protected leads to: what is
-// there is protected as well.
+// An aim is a path in the folder that something protected leads to. The file there is
+// protected as well.
 type aim struct {
 	at  string // folded
 	why string
 }
 
-// aimed returns why a path is protected by what leads to it, or "". A link in
-// the place of a folder above would put something else there.
+// aimed returns why a path is protected as an aim, or "". It covers links that
+// replace a folder above an aim, since they would put other files there.
 func (c *classifier) aimed(at string, link bool) string {
 	folded := foldPath(at)
 	for _, a := range c.aims {
@@ -46,9 +46,9 @@ func (c *classifier) aimed(at string, link bool) string {
 	return ""
 }
 
-// findAims collects where the user's own links with protected names directly in
-// the folder lead, and what git's settings name in it: hooks, included settings
-// and programs.
+// findAims collects the targets of the user's own links with protected names directly
+// in the folder, and the files in it that git's settings name: hooks, included
+// settings and programs.
 func (c *classifier) findAims() {
 	names, _ := c.folder.Dir.Names()
 	for _, name := range names {
@@ -77,11 +77,10 @@ func (c *classifier) findAims() {
 	}
 }
 
-// near returns the folders in which a repository can be whose settings name what
-// the ops change: those that the ops are in, those directly in the folder, whose
-// names are given, and what is found below them within bounds, the nearest first.
-// A repository beyond them is not noticed: to find all would be a walk through all
-// of the folder after each run.
+// near returns the folders that may hold a repository whose settings name what the
+// ops change: the ops' own folders, those directly in the folder, whose names are
+// given, and those found below within bounds, nearest first. A repository beyond
+// these is missed: finding all would mean walking the whole folder after each run.
 func (c *classifier) near(names []string) []string {
 	dirs := map[string]bool{}
 	var queue []string
@@ -107,8 +106,8 @@ func (c *classifier) near(names []string) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// foldersIn returns the first folders in a folder of the user's that is no git
-// folder.
+// foldersIn returns the first folders in one of the user's folders, or none if that
+// is a git folder.
 func (c *classifier) foldersIn(dir string) []string {
 	if protect.IsDotGit(path.Base(dir)) {
 		return nil
@@ -119,7 +118,7 @@ func (c *classifier) foldersIn(dir string) []string {
 	}
 	defer d.Close()
 	if m, err := d.Stat(); err != nil || m.Nlink == 2 {
-		return nil // where folders count their names, it has those of its own alone
+		return nil // by its link count, it has no subfolders
 	}
 	names, _ := d.Names()
 	var below []string
@@ -134,8 +133,8 @@ func (c *classifier) foldersIn(dir string) []string {
 	return below
 }
 
-// repository adds what the settings of the repository in top name, with the user's
-// own.
+// repository adds the paths named by the settings of the repository in top and by the
+// user's own.
 func (c *classifier) repository(top, dir string) {
 	files := append([]string{filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree")}, c.folder.GitConfig...)
 	if common, ok := firstLine(filepath.Join(dir, "commondir"), ""); ok {
@@ -146,8 +145,8 @@ func (c *classifier) repository(top, dir string) {
 	}
 }
 
-// aim adds what a path that is relative to base names in the folder, with and
-// without links on the way.
+// aim adds the target in the folder of a path relative to base, with and without
+// links resolved.
 func (c *classifier) aim(base, named, why string) {
 	named = c.from(base, named)
 	for _, p := range []string{named, paths.WithoutLinks(named)} {
@@ -157,8 +156,8 @@ func (c *classifier) aim(base, named, why string) {
 	}
 }
 
-// from returns a path that is relative to base, or to the user's home folder with
-// "~/", as an absolute one.
+// from makes a path absolute that is relative to base or, with "~/", to the user's
+// home folder.
 func (c *classifier) from(base, named string) string {
 	if rest, ok := strings.CutPrefix(named, "~/"); ok && c.folder.Home != "" {
 		return filepath.Join(c.folder.Home, rest)
@@ -166,7 +165,7 @@ func (c *classifier) from(base, named string) string {
 	return below(base, named)
 }
 
-// below returns a path that is relative to base as an absolute one.
+// below makes a path absolute that is relative to base.
 func below(base, named string) string {
 	if filepath.IsAbs(named) {
 		return filepath.Clean(named)
@@ -206,9 +205,9 @@ func readConfig(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxGitConfig))
 }
 
-// gitSettings adds what a file of git's settings names. It does not know every
-// key that names a program: each word with a slash that is the path of a file
-// counts. Conditions of includes count as fulfilled.
+// gitSettings adds the paths that a file of git settings names. It does not know
+// every key that names a program: each word with a slash that is a file's path
+// counts. Conditions of includes count as met.
 func (c *classifier) gitSettings(top, file string, depth int) {
 	data, err := readConfig(file)
 	if err != nil || depth > maxIncludes {
@@ -248,7 +247,7 @@ func (c *classifier) gitSetting(top, file, section, key, value string, depth int
 	switch {
 	case key == "url" || whole == "":
 		return
-	case key == "hookspath" || key == "templatedir": // which need not be there yet
+	case key == "hookspath" || key == "templatedir": // which need not exist yet
 		c.aim(top, whole, why)
 		return
 	}

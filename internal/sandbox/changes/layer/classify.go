@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// classify decides what becomes of each op, and drops what nobody needs to hear
-// of: git's refreshed indexes, and files that the commits explain.
+// classify decides the state of each op, and drops those that need no mention: git's
+// refreshed indexes, and files that the commits explain.
 func (r *reading) classify() {
 	c := newClassifier(r)
 	c.gitFolders()
@@ -53,12 +53,12 @@ func newClassifier(r *reading) *classifier {
 
 type classifier struct {
 	*reading
-	git map[string]bool // :: folder → it is a git folder by what is in it, or would be
-	// newGit are those of git that are none yet.
+	git map[string]bool // :: folder → by its content, it is or would be a git folder
+	// newGit lists the folders of git that are not git folders yet.
 	newGit map[string]bool
-	open   map[string]bool // :: folder → it is not made, or not the run's
-	stays  map[string]bool // :: folder → something in it is not removed
-	taken  map[string]bool // :: path → what is there is not removed
+	open   map[string]bool // :: folder → it will not be made, or is not the run's
+	stays  map[string]bool // :: folder → something in it stays
+	taken  map[string]bool // :: path → its file stays
 	aims   []aim
 }
 
@@ -93,7 +93,8 @@ func (c *classifier) decide(o *record.Op) (drop bool) {
 	return false
 }
 
-// held holds an op for what is so of the whole run, and for what it needs.
+// held holds an op for reasons that concern the whole run, or because an op that it
+// needs is held.
 func (c *classifier) held(o *record.Op) {
 	switch {
 	case c.end.Killed != "":
@@ -112,7 +113,7 @@ func (c *classifier) held(o *record.Op) {
 	}
 }
 
-// blocks notes what cannot be done since o is not.
+// blocks records what is impossible because o is not applied.
 func (c *classifier) blocks(o *record.Op) {
 	switch o.Kind {
 	case record.KindMkdir:
@@ -125,7 +126,7 @@ func (c *classifier) blocks(o *record.Op) {
 	}
 }
 
-// refused says what is never applied.
+// refused returns why an op is never applied, if so.
 func (c *classifier) refused(o *record.Op) (record.Why, string) {
 	if r := safetext.Inspect([]byte(o.Path)); r.Control+r.Bidi > 0 || strings.ContainsAny(o.Path, "\n\t\r") {
 		return record.WhyName, "its name has control characters"
@@ -138,8 +139,8 @@ func (c *classifier) refused(o *record.Op) (record.Why, string) {
 	return "", ""
 }
 
-// leads returns the path in the folder where a new link leads, or why it may
-// not.
+// leads returns the path in the folder to which a new link leads, or why the link is
+// not allowed.
 func (c *classifier) leads(o *record.Op) (to, why string) {
 	const out = "its link leads out of the folder"
 	target := strings.ReplaceAll(o.Link, `\`, "/") // on another system a separator
@@ -159,7 +160,7 @@ func (c *classifier) leads(o *record.Op) (to, why string) {
 		switch part {
 		case "", ".":
 		case "..":
-			// After a name that may be a link, nobody can say where this leads.
+			// After a name that may be a link, the target is unknown.
 			if !up || at == "." {
 				return "", out
 			}
@@ -175,13 +176,13 @@ func (c *classifier) leads(o *record.Op) (to, why string) {
 	return at, ""
 }
 
-// throughLink reports whether the user has a link at the path that may lead out
-// of the folder, by itself or through others.
+// throughLink reports whether the user has a link at the path that may lead out of
+// the folder, directly or through others.
 func (c *classifier) throughLink(at string, depth int) bool {
 	dir, name := tree.Split(at)
 	d, err := c.folder.Dir.Walk(dir)
 	if err != nil {
-		return false // nothing is there, and what the run puts there is checked itself
+		return false // nothing is there; a link that the run puts there is checked itself
 	}
 	defer d.Close()
 	if m, err := d.Lstat(name); err != nil || !m.IsLink() {
@@ -199,7 +200,7 @@ func (c *classifier) throughLink(at string, depth int) bool {
 	return false
 }
 
-// protected says why a person has to see the op, or "".
+// protected returns why a person must see the op, or "".
 func (c *classifier) protected(o *record.Op) string {
 	if why := c.guarded(o.Path); why != "" {
 		return "its name is protected: " + why
@@ -218,7 +219,7 @@ func (c *classifier) protected(o *record.Op) string {
 	return ""
 }
 
-// guarded says why the name is protected, or "".
+// guarded returns why the name is protected, or "".
 func (c *classifier) guarded(at string) string {
 	if c.folder.Whole {
 		return "the folder is a pack's, or of packs-mcp itself"
@@ -240,8 +241,8 @@ func foldPath(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// inGit reports whether the path is in a git folder: by its name, or by what is
-// in the folder, or will be.
+// inGit reports whether the path is in a git folder, judged by names or by the
+// folder's present or future content.
 func (c *classifier) inGit(at string) bool {
 	if c.folder.Git != nil || c.folder.InGit || c.git["."] {
 		return true
@@ -254,13 +255,13 @@ func (c *classifier) inGit(at string) bool {
 	return false
 }
 
-// Marks of a git folder. A folder with the first three, or with the last alone,
-// is taken for one. What the run removes counts as there: what it removes may
-// be held.
+// gitMarks returns names that mark a git folder: one with the first three, or with
+// the last alone, counts. Names that the run removes count, too, since the removal
+// may be held.
 func gitMarks() []string { return []string{"head", "objects", "refs", "commondir"} }
 
-// gitFolders finds the folders on the way to every op that are git folders, or
-// would be with all ops carried out.
+// gitFolders finds the folders above the ops that are git folders, or would be if all
+// ops were carried out.
 func (c *classifier) gitFolders() {
 	there, after := map[string]marks{}, map[string]marks{}
 	for i := range c.ops {
@@ -331,8 +332,8 @@ func (f *Folder) RefuseNewGit(ops []record.Op, seen map[string]bool) {
 	}
 }
 
-// refreshed reports whether an op in a git folder is of no account: git writes
-// the index anew when it looks at files, and times change with it.
+// refreshed reports whether an op in a git folder is irrelevant: git rewrites the
+// index when it examines files, which changes times.
 func (c *classifier) refreshed(o *record.Op) bool {
 	switch {
 	case o.Kind == record.KindMeta && o.Was != nil && o.Was.Perm == o.Meta.Perm && o.WasAttrs.Equal(o.Attrs):

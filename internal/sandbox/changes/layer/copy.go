@@ -17,10 +17,10 @@ type Copy struct {
 	kids    map[string][]string
 }
 
-// A copied is one name of a copy.
+// A copied describes one name of a copy.
 type copied struct {
 	user, copy tree.Meta
-	digest     string // of a regular file, where the system has no time of change
+	digest     string // of a regular file, if the system has no time of change
 }
 
 // Default limits of a copy.
@@ -29,10 +29,10 @@ const (
 	defaultCopyNames = 5_000
 )
 
-// Copy copies the folder into the empty folder to, with clones where the file
-// system has them: regular files, links, folders, modes, times, attributes and
-// holes. Other things are left out, and so is what may not be read. On failure,
-// what was copied stays in to for the caller to remove.
+// Copy copies the folder into the empty folder to, with clones where the file system
+// has them: regular files, links, folders, modes, times, attributes and holes. Other
+// things, and files that may not be read, are left out. On failure, the partial copy
+// stays in to for the caller to remove.
 func (f *Folder) Copy(ctx context.Context, to *os.File, limits CopyLimits) (*Copy, error) {
 	if limits.Bytes == 0 {
 		limits.Bytes = defaultCopyBytes
@@ -49,18 +49,18 @@ func (f *Folder) Copy(ctx context.Context, to *os.File, limits CopyLimits) (*Cop
 	if err := c.folder(f.Dir, target, "", 0); err != nil {
 		return nil, fmt.Errorf("copying %q: %w", f.Path, err)
 	}
-	// A change that the run makes within the clock's step would not show.
+	// Otherwise a change that the run makes within the same clock step would not show.
 	if _, err := target.Moment(); err != nil {
 		return nil, err
 	}
 	return c.made, nil
 }
 
-// errClosed says that we have no right to read something of the user's.
+// errClosed says that we have no right to read one of the user's files.
 var errClosed = errors.New("it may not be read")
 
 type copier struct {
-	ctx    context.Context // of the one call of Copy
+	ctx    context.Context // of one call of Copy
 	limits CopyLimits
 	made   *Copy
 	noted  int
@@ -145,7 +145,7 @@ func (c *copier) sub(from, to *tree.Dir, at, name string, m *tree.Meta, depth in
 	return finishFile(made.File(), below.File(), to, name, m)
 }
 
-// finishFile gives a copy the attributes, mode and time of what it is of.
+// finishFile gives a copy the original's attributes, mode and time.
 func finishFile(to, from *os.File, dir *tree.Dir, name string, m *tree.Meta) error {
 	attrs, err := tree.ReadAttrs(from)
 	if err == nil {
@@ -194,7 +194,7 @@ func (c *copier) file(from, to *tree.Dir, name string, m *tree.Meta) (digest str
 		}
 	}
 	if m.Ctime != 0 {
-		digest = "" // the time of change tells
+		digest = "" // the time of change suffices
 	}
 	return digest, finishFile(out, in, to, name, m)
 }

@@ -49,11 +49,11 @@ func (v view) Names(at string) ([]gitdata.Entry, error) {
 	return entries, err
 }
 
-// A merged reads what an overlay shows: the upper folder over the lower one.
+// A merged reads an overlay's merged view: the upper folder over the lower one.
 type merged struct{ up, low view }
 
-// shows reports whether the lower folder's path shows, and whether the upper
-// one has something at the path.
+// shows reports whether the lower folder's path is visible, and whether the upper
+// folder has the path.
 func (m merged) shows(at string) (low, up bool) {
 	d, err := m.up.dir.Sub(".")
 	if err != nil {
@@ -136,9 +136,9 @@ func (m merged) Names(at string) ([]gitdata.Entry, error) {
 	return list, err
 }
 
-// commits turns what the run committed into ops on git's data, and drops the
-// files that these ops account for. What it does not understand stays as files,
-// which are held with the reason.
+// commits turns the run's commits into ops on git's data, and drops the files that
+// these ops account for. Files that it does not understand stay, and are held with
+// the reason.
 func (r *reading) commits() {
 	g := r.folder.Git
 	if g == nil {
@@ -182,7 +182,7 @@ func (r *reading) commits() {
 	r.ops = append(r.ops, ops...)
 }
 
-// committedLink returns why a commit may not have a link, which a checkout would
+// committedLink returns why a commit may not contain a link, which a checkout would
 // make, or "".
 func (c *classifier) committedLink(at, target string) string {
 	o := &record.Op{Change: record.Change{Path: at, Kind: record.KindSymlink, Link: target}}
@@ -193,8 +193,8 @@ func (c *classifier) committedLink(at, target string) string {
 	return cmp.Or(c.folder.Names.Above(at), c.folder.Names.Reason(to))
 }
 
-// accounted reports whether the import brings what the op would, or git writes
-// it by the way at each commit.
+// accounted reports whether the import has the op's effect, or git writes the file at
+// each commit anyway.
 func accounted(imp *gitdata.Import, g *GitFolder, o *record.Op) bool {
 	makes := o.Kind == record.KindCreate || o.Kind == record.KindMkdir
 	common := func(dir string) bool { return strings.HasPrefix(o.Path, path.Join(g.Common, dir)+"/") }
@@ -213,8 +213,8 @@ func accounted(imp *gitdata.Import, g *GitFolder, o *record.Op) bool {
 	return o.Path == imp.IndexPath && imp.Index != nil && (makes || o.Kind == record.KindReplace)
 }
 
-// gitOps returns the ops of an import: objects, then references, then the
-// index. why says that the user moved a reference meanwhile.
+// gitOps returns the ops of an import: objects, then references, then the index. why
+// is not empty if the user moved a reference meanwhile.
 func (r *reading) gitOps(imp *gitdata.Import, g *GitFolder) (ops []record.Op, why string) {
 	now := time.Now().UnixNano()
 	made := map[string]bool{}

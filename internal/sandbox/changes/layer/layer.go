@@ -1,4 +1,4 @@
-// Package layer reads what a run left in its layer over a folder of the user's, and
+// Package layer reads a run's changes from its layer over one of the user's folders, and
 // decides whether each change may be applied, is held for a person, or is refused.
 //
 // It also makes the copies of folders that serve as layers. It does not change the user's
@@ -18,21 +18,21 @@ import (
 type Folder struct {
 	Path string // with links resolved
 	Dir  *tree.Dir
-	// Marker is later than what was changed before the turn, and not later than
-	// what is changed after; 0 where the system has no times of change.
+	// Marker is later than all changes before the turn, and not later than any change
+	// after it; 0 if the system has no times of change.
 	Marker int64
-	// Clockless says that the system's clock was set since: no time of change tells
-	// what is later than Marker, so everything that is there is in conflict.
+	// Clockless says that the system's clock was set since: times of change cannot be
+	// compared with Marker, so changes of all existing files are in conflict.
 	Clockless bool
 	Git       *GitFolder     // as in the turn's Folder
 	Names     *protect.Names // protected
 	Own       []string       // more protected paths, below the folder, with slashes
 	Whole     bool           // all of the folder is protected
-	InGit     bool           // the folder is in a git folder: every name in it is git's
-	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
-	// they and a repository's settings name in the folder is protected.
+	InGit     bool           // the folder is in a git folder: every name in it belongs to git
+	// GitConfig lists the user's own files with git settings, such as ~/.gitconfig.
+	// Files in the folder that these or a repository's settings name are protected.
 	GitConfig []string
-	Home      string // the user's home folder, which ~/ stands for in these; empty: not known
+	Home      string // the user's home folder, for ~/ in these; empty: not known
 }
 
 // A GitFolder says where git's files are below a Folder, with slashes; "." is
@@ -42,11 +42,11 @@ type GitFolder struct {
 	Common string // with objects and refs: "."
 }
 
-// An Ending says how a run ended, and what the user allowed it.
+// An Ending says how a run ended, and what the user allowed it to do.
 type Ending struct {
 	Killed   string // why it did not end by itself: "the time limit"; empty: it did
 	Review   bool   // hold every change
-	GitWrite bool   // commits come back as git's data
+	GitWrite bool   // apply commits as git's data
 }
 
 // CopyLimits bound a copy. Zero means 64 MiB and 5,000 names.
@@ -57,7 +57,7 @@ type CopyLimits struct {
 	CloneOnly bool
 }
 
-// Why a copy ends early. The caller then chooses another layer.
+// Errors that end a copy early. The caller then chooses another layer.
 var (
 	errTooLarge = errors.New("the folder is too large to be copied")
 	errNoClone  = errors.New("the file system does not clone files")

@@ -14,20 +14,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// Bounds of one layer. What is deeper is refused; more changes are an error.
+// Bounds of one layer. Deeper changes are refused; too many changes are an error.
 const (
 	maxDepth   = 200
-	maxPath    = 4095 // bytes; the system opens no longer ones
+	maxPath    = 4095 // bytes; the system opens no longer paths
 	maxChanges = 250_000
 	// maxText is how many bytes the paths, links and attributes of all changes may
 	// take in the journal: a layer of 100,000 names could hold gigabytes of them.
 	maxText = 64 << 20
-	// maxHoles is how much larger than their content all new files together may
-	// look. Holes take no room in a layer, and are read and hashed all the same.
+	// maxHoles bounds the total size of holes in all new files. Holes take no space in a
+	// layer, but are read and hashed like data.
 	maxHoles = 1 << 30
 )
 
-// Reasons of conflicts, beside those of package record.
+// Reasons for conflicts, besides those of package record.
 const (
 	madeMeanwhile  = "you made it while the run was going on"
 	movedMeanwhile = "the folder it is in was moved while the run was going on"
@@ -37,7 +37,7 @@ const (
 // A reading compares a layer with the folder and collects the differences, in
 // an order in which they can be carried out.
 type reading struct {
-	ctx    context.Context // of the one call of Finish
+	ctx    context.Context // of one call of Finish
 	folder *Folder
 	up     *tree.Dir
 	copy   *Copy // nil: up is an overlay's upper folder
@@ -45,20 +45,20 @@ type reading struct {
 	ops    []record.Op
 	gitWhy string      // why commits were not taken over
 	locks  []string    // lock files of git's that the ops need
-	dirs   []record.Op // permissions of folders, which follow what is in them
+	dirs   []record.Op // permissions of folders, set after their contents
 	text   int64       // see maxText
 	holes  int64       // see maxHoles
 }
 
-// A place is one folder in the layer and what is below the same path in the
-// user's folder.
+// A place is one folder in the layer, with the folder at the same path in the user's
+// folder.
 type place struct {
 	path  string
 	up    *tree.Dir
 	low   *tree.Dir // nil: the user has no such folder
 	meta  tree.Meta // of low
-	alone bool      // nothing of low shows through up
-	moved bool      // low is not the folder that the run found
+	alone bool      // up hides low completely
+	moved bool      // low is not the folder that the run saw
 	depth int
 }
 
@@ -79,7 +79,7 @@ func (r *reading) read() error {
 	return nil
 }
 
-// below reads what is in one folder.
+// below reads the contents of one folder.
 func (r *reading) below(p *place) error {
 	names, err := p.up.Names()
 	if err != nil {
@@ -113,7 +113,7 @@ type pair struct {
 	*place
 	name, at string
 	up, low  *tree.Meta // nil: not there
-	base     *copied    // what a copy had; nil: nothing, or no copy
+	base     *copied    // the copy's original state; nil: nothing, or no copy
 }
 
 func (r *reading) name(p *place, name string) error {
@@ -133,7 +133,7 @@ func (r *reading) name(p *place, name string) error {
 	if r.copy != nil {
 		n.base = r.copy.entries[n.at]
 		if n.up == nil && n.base == nil {
-			return nil // it came to be in the user's folder
+			return nil // it is new in the user's folder
 		}
 		if n.up != nil && n.base != nil && !n.up.IsDir() && n.base.copy.Ctime != 0 && n.up.Same(&n.base.copy) {
 			return nil
@@ -171,8 +171,7 @@ func (r *reading) add(n *pair, o record.Op) error {
 	return r.count(&o)
 }
 
-// count reports an error when the changes with this one are too many, or too
-// long.
+// count returns an error if this change makes the changes too many or too long.
 func (r *reading) count(o *record.Op) error {
 	r.text += int64(jsonSize(o.Path) + jsonSize(o.Link) + jsonSize(o.WasLink))
 	for _, attrs := range []tree.Attrs{o.Attrs, o.WasAttrs} {
@@ -192,7 +191,7 @@ func (r *reading) count(o *record.Op) error {
 // jsonSize returns about how many bytes a string takes in a record.
 func jsonSize(s string) int {
 	if !utf8.ValidString(s) {
-		return 8 * len(s) // escaped, and once more in base64
+		return 8 * len(s) // escaped, and again in base64
 	}
 	n := len(s)
 	for i := range len(s) {
@@ -209,8 +208,8 @@ func (r *reading) since(m *tree.Meta) bool {
 	return r.folder.Marker != 0 && (r.folder.Clockless || m.Ctime >= r.folder.Marker)
 }
 
-// conflict says how the user's folder differs at the name from what the run
-// found, or "".
+// conflict says how the user's folder differs at the name from what the run saw, or
+// "".
 func (r *reading) conflict(n *pair) string {
 	switch {
 	case n.moved:
@@ -285,8 +284,8 @@ func (r *reading) dir(n *pair) error {
 	if r.copy != nil {
 		next.moved = next.moved || n.base == nil || n.base.user.Ino != n.low.Ino
 	} else if r.since(n.low) && r.since(&n.place.meta) {
-		// Both it and the folder it is in changed. It may have been moved here, with
-		// files that are older than the run.
+		// Both the folder and its parent changed. It may have been moved here, with files
+		// that are older than the run.
 		next.moved = true
 	}
 	was, err := tree.ReadAttrs(low.File())
@@ -305,7 +304,7 @@ func (r *reading) dir(n *pair) error {
 	} else if r.since(n.low) && n.low.Ctime != n.low.Mtime {
 		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
-	if n.low.Perm&write == 0 && o.Meta.Perm&write != 0 { // what is done in it needs that
+	if n.low.Perm&write == 0 && o.Meta.Perm&write != 0 { // needed to change files in it
 		r.ops = append(r.ops, o)
 	} else {
 		r.dirs = append(r.dirs, o)
@@ -316,9 +315,9 @@ func (r *reading) dir(n *pair) error {
 	return r.below(next)
 }
 
-// usable returns the mode that a folder is to have. A run does not take the
-// owner's rights to read and enter it: without them nothing can be undone,
-// and no later run could change it.
+// usable returns the mode for a folder. A run cannot remove the owner's rights to
+// read and enter it: without them nothing can be undone, and no later run could
+// change it.
 func usable(n *pair) uint32 {
 	need := uint32(0o500)
 	if n.low != nil && n.low.IsDir() {
@@ -327,10 +326,10 @@ func usable(n *pair) uint32 {
 	return n.up.Perm | need
 }
 
-// closedFolder is why nothing in a folder is changed.
+// closedFolder is the reason why nothing in a folder is changed.
 const closedFolder = "you have no right to read or enter this folder"
 
-// enter opens a folder of the user's in which names can be looked at.
+// enter opens one of the user's folders if its names can be looked up.
 func enter(d *tree.Dir, name string) (*tree.Dir, error) {
 	sub, err := d.Sub(name)
 	if err != nil {
@@ -342,7 +341,7 @@ func enter(d *tree.Dir, name string) (*tree.Dir, error) {
 	return sub, nil
 }
 
-// baseIfGone keeps what a copy had at the name when the user has nothing there.
+// baseIfGone returns the copy's original state if the user no longer has the name.
 func baseIfGone(n *pair) *copied {
 	if n.low == nil {
 		return n.base
@@ -350,14 +349,14 @@ func baseIfGone(n *pair) *copied {
 	return nil
 }
 
-// gone reports whether the user removed, during the run, what the overlay had
-// copied up. Nothing tells what the run made anew in its place.
+// gone reports whether the user removed a file during the run that the overlay had
+// copied up. It cannot recognize a file that the run made again in its place.
 func (r *reading) gone(n *pair, overlay map[string]string) bool {
 	_, copiedUp := overlay["origin"]
 	return r.copy == nil && copiedUp && n.place.low != nil && r.since(&n.place.meta)
 }
 
-// sub opens a folder of the layer, which is ours, whatever its mode.
+// sub opens a folder of the layer, which we own, whatever its mode.
 func (r *reading) sub(n *pair) (*tree.Dir, error) {
 	d, err := n.place.up.Sub(n.name)
 	if errors.Is(err, fs.ErrPermission) || err == nil && n.up.Perm&0o700 != 0o700 {
@@ -386,14 +385,14 @@ func (r *reading) open(n *pair) (*os.File, error) {
 
 func (r *reading) attrs(f *os.File) (attrs tree.Attrs, overlay map[string]string, err error) {
 	attrs, err = tree.ReadAttrs(f)
-	overlay = attrs.Split() // in a copy, the run made them: they mean nothing, and are not applied
+	overlay = attrs.Split() // in a copy, the run set them: they mean nothing and are not applied
 	if r.copy != nil {
 		overlay = nil
 	}
 	return attrs, overlay, err
 }
 
-// odd says what an overlay as it is mounted here never notes, or "".
+// odd returns an attribute that an overlay with our mount options never sets, or "".
 func (r *reading) odd(overlay map[string]string) string {
 	for _, name := range []string{"redirect", "metacopy"} {
 		if _, ok := overlay[name]; ok {
@@ -447,8 +446,8 @@ func (r *reading) file(n *pair) error {
 		if n.low.Perm == n.up.Perm && n.low.Mtime == n.up.Mtime && o.WasAttrs.Equal(attrs) {
 			return nil
 		}
-		// With another name, perhaps a protected one, the file would change under that
-		// as well. Then it is replaced.
+		// If the file has another name, perhaps a protected one, it would change under that
+		// name, too. Then it is replaced instead.
 		if n.low.Nlink <= 1 {
 			o.Kind, o.Note = record.KindMeta, ""
 		}
@@ -476,7 +475,7 @@ func (r *reading) file(n *pair) error {
 	return r.add(n, o)
 }
 
-// opener returns how the content at a path of the layer is read again.
+// opener returns a function that opens the content at a path of the layer again.
 func (r *reading) opener(at string) func() (*os.File, error) {
 	return func() (*os.File, error) {
 		dir, name := tree.Split(at)
@@ -489,7 +488,7 @@ func (r *reading) opener(at string) func() (*os.File, error) {
 	}
 }
 
-// old notes what the user has at the name.
+// old records the user's file at the name.
 func (r *reading) old(n *pair, o *record.Op) error {
 	if n.low == nil {
 		return nil
@@ -524,8 +523,7 @@ func (r *reading) link(n *pair) error {
 	return r.add(n, o)
 }
 
-// removed adds the removal of what the user has at the name, with everything
-// below.
+// removed adds the removal of the user's file at the name, and of everything below.
 func (r *reading) removed(n *pair) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -580,7 +578,7 @@ func (r *reading) removed(n *pair) error {
 	}
 	attrs.Split()
 	o := record.Op{Change: record.Change{Kind: record.KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs}
-	if r.since(n.low) { // its mode, attributes, or what is in it
+	if r.since(n.low) { // its mode, attributes or contents
 		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
 	return r.add(n, o)

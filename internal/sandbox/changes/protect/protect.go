@@ -1,5 +1,5 @@
-// Package protect knows the names of files that other programs run, read settings from
-// or trust in any folder. A run may not change these unseen.
+// Package protect knows the names of files that other programs, in any folder, run,
+// trust or read settings from. A run may not change these unseen.
 //
 // It looks at names only. It does not recognize a git folder by its content.
 package protect
@@ -27,7 +27,7 @@ var table string
 // A Names matches paths with the table and with the user's own patterns.
 type Names struct {
 	exact    map[string][]pattern // :: folded last part → the patterns that end in it
-	globs    []pattern            // whose last part has a "*"
+	globs    []pattern            // with a "*" in the last part
 	deep     []pattern            // of several parts
 	patterns int
 }
@@ -39,8 +39,8 @@ type pattern struct {
 	own    bool // it does not count in folders of dependencies
 }
 
-// dependencies reports whether package managers install the code of others in a
-// folder with the name. Another spelling is not theirs.
+// dependencies reports whether package managers install other people's code in a
+// folder with exactly this name.
 func dependencies(name string) bool {
 	return name == "node_modules" || name == "vendor" || name == "bower_components"
 }
@@ -151,7 +151,7 @@ func (n *Names) Above(path string) string {
 	return ""
 }
 
-// match returns a pattern that the last of the folded parts end, or nil. installed
+// match returns a pattern that matches the end of the folded parts, or nil. installed
 // says that they are in a folder of dependencies.
 func (n *Names) match(parts []string, installed bool) *pattern {
 	for _, list := range [][]pattern{n.exact[parts[len(parts)-1]], n.globs} {
@@ -183,7 +183,7 @@ func (p *pattern) ends(parts []string) bool {
 // at the end.
 func Fold(name string) string {
 	if ascii(name) {
-		name = strings.ToLower(name) // it has one form, and nothing in it is ignored
+		name = strings.ToLower(name) // it has only one form, and no ignored characters
 	} else {
 		name = foldUnicode(name)
 	}
@@ -204,8 +204,7 @@ func foldUnicode(name string) string {
 		return r
 	}, name)
 	name = strings.ToLower(norm.NFKC.String(name))
-	// Once more: lower case of one form can be another, and a fold must be one of
-	// itself.
+	// Once more: lowering can change the form, and folding twice must give the same.
 	name = norm.NFKC.String(strings.ToLower(strings.ToUpper(name)))
 	return strings.ReplaceAll(name, "ß", "ss")
 }
@@ -236,12 +235,12 @@ func IsDotGit(name string) bool {
 	return false
 }
 
-// shortNames is a name as Windows makes them for programs that know eight letters.
+// shortNames matches the short names (8.3) that Windows makes for old programs.
 var shortNames = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[^~.]{1,6}~[0-9]{1,6}(\.[^.]{0,3})?$`)
 })
 
-// gitShort are the short names, without their last digit, of files that git reads
+// gitShort lists the short names, without their last digit, of files that git reads
 // in a project.
 var gitShort = []string{"gitmod~", "gi7eba~", "gitatt~", "gi7d29~", "gitign~", "gi250a~"}
 

@@ -33,9 +33,9 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// What tools obey because it is there is protected at any depth and in any letter
-// case, and what runs only when a person builds, tests or starts the project is
-// not.
+// Files that tools obey merely because they exist are protected at any depth and in
+// any letter case. Files that act only when a person builds, tests or starts the
+// project are not.
 func TestReasonOfTools(t *testing.T) {
 	n, err := New(nil, nil)
 	if err != nil {
@@ -98,8 +98,9 @@ func TestReasonOfTools(t *testing.T) {
 	}
 }
 
-// In folders of dependencies, what is read only from a project's own root does not
-// count. What acts without a build does, and so does what the user protects.
+// In folders of dependencies, files that are read only in a project's own root are
+// not protected. Files that act without a build are, and so are the user's own
+// patterns.
 func TestReasonInDependencies(t *testing.T) {
 	n, err := New([]string{"deploy/**"}, nil)
 	if err != nil {
@@ -157,7 +158,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// What is folded is a fold of itself, so that comparing folds is enough.
+// Folding twice changes nothing, so comparing folds is enough.
 func FuzzFold(f *testing.F) {
 	for _, s := range []string{".git", "．ＧＩＴ", "a\u0301", "İ", "ß", "ǅ", ".git::$DATA", "Kelvin \u212a"} {
 		f.Add(s)

@@ -1,5 +1,5 @@
-// Package record defines change sets: the changes, what is needed to carry each out, show
-// it and undo it, and how a set is encoded on disk.
+// Package record defines change sets: the changes, the data to carry out, show and undo
+// each, and how a set is encoded on disk.
 //
 // It does not find changes (see package layer), carry them out (apply) or keep
 // them (journal).

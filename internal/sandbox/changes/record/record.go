@@ -24,37 +24,36 @@ const (
 	Staging Phase = "staging"
 	// Committed: everything that the set needs is on disk. Recovery carries it out.
 	Committed Phase = "committed"
-	// Decided: it was carried out, and what became of each change is known.
-	// Recovery clears up.
+	// Decided: it was carried out, and the outcome of each change is known. Recovery
+	// cleans up.
 	Decided Phase = "decided"
-	// Settled: nothing more is to be done.
+	// Settled: there is nothing more to do.
 	Settled Phase = "settled"
 )
 
-// An Op is a change with what is needed to carry it out, show it and undo it.
+// An Op is a change with the data to carry it out, show it and undo it.
 type Op struct {
 	Change
 	// Slot names its content in the stage, in the set's folder of new content, and
 	// in that of old content.
 	Slot string `json:"slot"`
-	// Was is what the folder has at the path; nil: nothing.
+	// Was describes the existing file at the path; nil: none.
 	Was      *tree.Meta `json:"was,omitempty"`
 	WasLink  string     `json:"was_link,omitempty"`
 	WasAttrs tree.Attrs `json:"was_attrs,omitempty"`
-	// Meta and Attrs are what the path is to have: permissions, time and attributes
-	// count.
+	// Meta and Attrs describe the new file: its permissions, time and attributes.
 	Meta  tree.Meta  `json:"meta"`
 	Attrs tree.Attrs `json:"attrs,omitempty"`
-	// Staged is the inode of what lies in the stage.
+	// Staged is the inode of the file in the stage.
 	Staged uint64 `json:"staged,omitempty"`
-	// Now is what the path had when the op was carried out; nil: unknown.
+	// Now describes the file at the path after the op was carried out; nil: unknown.
 	Now *tree.Meta `json:"now,omitempty"`
-	// Git is set for what is carried out all or not at all, and Internal for what
-	// is in no list: the objects and the index behind a KindGit.
+	// Git is set for ops that are carried out all together or not at all, and Internal
+	// for ops that are not listed: the objects and the index behind a KindGit.
 	Git      bool `json:"git,omitempty"`
 	Internal bool `json:"internal,omitempty"`
-	// Files are what a KindGit changes, as "A ", "M " or "D " and a path, and
-	// MoreFiles how many others.
+	// Files lists what a KindGit changes, as "A ", "M " or "D " and a path. MoreFiles is
+	// the number of others.
 	Files     []string `json:"files,omitempty"`
 	MoreFiles int      `json:"more_files,omitempty"`
 	// HasNew and HasOld say that the store keeps content under Slot.
@@ -65,13 +64,13 @@ type Op struct {
 	RawLink []byte `json:"raw_link,omitempty"`
 	RawWas  []byte `json:"raw_was,omitempty"`
 
-	// Open opens the content of a regular file that is not staged yet. Where the
-	// content was made and not read, Open is nil and Data has it.
+	// Open opens the content of a regular file that is not staged yet. For generated
+	// content, Open is nil and Data has it.
 	Open func() (*os.File, error) `json:"-"`
 	Data []byte                   `json:"-"`
 }
 
-// maxHashed is the largest file of the user's that is hashed.
+// maxHashed is the largest user file that is hashed.
 const maxHashed = 4 << 30
 
 // Regular reports whether the op has the content of a regular file.
@@ -140,7 +139,7 @@ type Record struct {
 
 const endMark = "\nend sha256:"
 
-// List returns the set with the changes that are shown.
+// List returns the set with the changes that are listed.
 func (r *Record) List() *Set {
 	set := r.Set
 	set.Changes = nil
@@ -162,7 +161,8 @@ func (r *Record) HoldGit(why Why, reason string) {
 	}
 }
 
-// Encode returns the bytes of a record. They end with a mark that has their digest.
+// Encode returns the bytes of a record, which end with a mark that holds their
+// digest.
 func (r *Record) Encode() ([]byte, error) {
 	for i := range r.Ops {
 		o := &r.Ops[i]

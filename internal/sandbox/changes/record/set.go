@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// A Set is what one run did to one folder, or what a person did by applying or undoing
-// another set.
+// A Set has the changes of one run to one folder, or those of a person who applied or
+// undid another set.
 type Set struct {
 	ID     string `json:"id"`
 	Run    Run    `json:"run"`
 	Folder string `json:"folder"` // absolute
-	// From is the set whose held changes a person applied with this one, and
-	// Undoes the one that this one took back. Both are empty for a run's set.
+	// From is the set whose held changes a person applied with this set, and Undoes is
+	// the set that this set undid. Both are empty for a run's set.
 	From   string    `json:"from,omitempty"`
 	Undoes string    `json:"undoes,omitempty"`
 	Made   time.Time `json:"made"`
-	// Expires is when held content and undo data go. After that the set is listed
-	// as Expired for as long again.
+	// Expires is when held content and undo data are removed. After that, the set is
+	// listed as Expired for as long again.
 	Expires time.Time `json:"expires"`
 	Expired bool      `json:"expired,omitempty"`
 	// Changes are in the order in which they are carried out.
 	Changes []Change `json:"changes"`
-	// UndoLost says why the set cannot be undone, or not wholly; empty: it can,
-	// if anything was applied.
+	// UndoLost says why the set cannot be undone completely; empty: it can, if anything
+	// was applied.
 	UndoLost string `json:"undo_lost,omitempty"`
-	// MadeRoom are the sets that cannot be undone any more, because this one needed
-	// the room.
+	// MadeRoom lists the sets that can no longer be undone because this set needed the
+	// space.
 	MadeRoom []string `json:"made_room,omitempty"`
-	// Bytes is what the set takes in the state folder.
+	// Bytes is the size of the set in the state folder.
 	Bytes int64 `json:"bytes"`
 }
 
@@ -42,22 +42,21 @@ type Run struct {
 // A Kind says what a change does.
 type Kind string
 
-// The kinds of changes. KindGit is a reference that moves, with the objects
-// that it needs and the index that follows; its path is the reference's file.
-// KindSpecial is a device, FIFO or socket.
+// The kinds of changes. KindGit is a reference that moves, with its new objects and
+// index; its path is the reference's file. KindSpecial is a device, FIFO or socket.
 const (
-	KindCreate  Kind = "create"  // a regular file that was not there
+	KindCreate  Kind = "create"  // a new regular file
 	KindReplace Kind = "replace" // a regular file or link, by a regular file
 	KindRemove  Kind = "remove"  // a regular file or link
 	KindMkdir   Kind = "mkdir"
 	KindRmdir   Kind = "rmdir"
-	KindSymlink Kind = "symlink" // new, or in the place of a file or link
+	KindSymlink Kind = "symlink" // new, or in place of a file or link
 	KindMeta    Kind = "meta"    // mode, time or attributes alone
 	KindGit     Kind = "git"
 	KindSpecial Kind = "special"
 )
 
-// A State says what became of a change. The zero value is not a state.
+// A State says what happened to a change. The zero value is not a state.
 type State string
 
 // The states of a change.
@@ -65,14 +64,14 @@ const (
 	Applied   State = "applied"
 	Held      State = "held"      // waits for a person
 	Refused   State = "refused"   // never applied, and its content is not kept
-	Discarded State = "discarded" // a person did not want it
-	Undone    State = "undone"    // was applied, and then taken back
+	Discarded State = "discarded" // rejected by a person
+	Undone    State = "undone"    // was applied, then undone
 )
 
-// A Why is the reason for a state, for programs. Change.Reason has it in words.
+// A Why is the reason for a state, for programs. Change.Reason says it in words.
 type Why string
 
-// Why a change is held or refused. An applied one has none.
+// Reasons why a change is held or refused. An applied change has none.
 const (
 	WhyProtected Why = "protected" // its name, or where its link leads
 	WhyGit       Why = "git"       // in a git folder, or would make one
@@ -80,13 +79,13 @@ const (
 	WhyKilled    Why = "killed"    // the run did not end by itself
 	WhyReview    Why = "review"    // a person wants to see every change
 	WhyParent    Why = "parent"    // it needs another change that is not applied
-	WhyFailed    Why = "failed"    // the system did not let it be applied
+	WhyFailed    Why = "failed"    // a system call failed
 	WhySpecial   Why = "special"   // a device, FIFO or socket
 	WhySetID     Why = "set-id"
 	WhyLinkOut   Why = "link-out" // a link that leads out of the folder
 	WhyName      Why = "name"     // control characters, or too deep
-	WhyRoom      Why = "room"     // the store has no room for its content, or for what undoing the set takes
-	WhyLayer     Why = "layer"    // the layer says of it what is never so
+	WhyRoom      Why = "room"     // the store has no room for its content, or for the set's undo data
+	WhyLayer     Why = "layer"    // the layer has an attribute for it that overlays never set here
 )
 
 // Reasons of conflicts that more than one package finds.
@@ -97,9 +96,9 @@ const (
 
 // A Change is one difference between a folder before a run and after.
 type Change struct {
-	Path string `json:"path"` // below the folder, with slashes, as it is: escape it to show it
+	Path string `json:"path"` // below the folder, with slashes, not escaped: escape it to show it
 	Kind Kind   `json:"kind"`
-	// Size, Mode and New are of what the run left: New is "sha256:" and 64
+	// Size, Mode, New and Link describe what the run left: New is "sha256:" and 64
 	// hexadecimal digits for a regular file, Link the target of a symbolic link.
 	Size int64       `json:"size,omitempty"`
 	Mode fs.FileMode `json:"mode,omitempty"` // permissions only
@@ -111,11 +110,11 @@ type Change struct {
 
 	State  State  `json:"state"`
 	Why    Why    `json:"why,omitempty"`
-	Reason string `json:"reason,omitempty"` // a person may read it: "its name is protected: …"
-	// Note is what a person should know of an applied change, such as that a hard
+	Reason string `json:"reason,omitempty"` // for people: "its name is protected: …"
+	// Note is what a person should know about an applied change, such as that a hard
 	// link became a file.
 	Note string `json:"note,omitempty"`
-	// By is the set with which a person applied or took back the change; empty: none.
+	// By is the set with which a person applied or undid the change; empty: none.
 	By string `json:"by,omitempty"`
 }
 

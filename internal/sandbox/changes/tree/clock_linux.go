@@ -7,7 +7,7 @@ import (
 )
 
 // A Clock watches whether somebody sets the system's clock. Times of change from
-// before and after that cannot be compared.
+// before and after cannot be compared.
 type Clock struct {
 	fd  int // of a timer that the kernel cancels when the clock is set; -1: none
 	set bool
@@ -16,7 +16,7 @@ type Clock struct {
 // farAway is when the timer would ring, in seconds: in the year 2242.
 const farAway = 1 << 33
 
-// WatchClock begins to watch. Where that cannot be done, the clock counts as set.
+// WatchClock begins to watch. If it cannot, the clock counts as set.
 func WatchClock() *Clock {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -28,8 +28,8 @@ func WatchClock() *Clock {
 	return c
 }
 
-// WasSet reports whether the clock was set since WatchClock. Waking up from sleep
-// sets it, and following a time server at a bounded rate does not.
+// WasSet reports whether the clock was set since WatchClock. Waking from sleep sets
+// it; slewing by a time server does not.
 func (c *Clock) WasSet() bool {
 	if !c.set {
 		// timerfd_create(2): a read fails with ECANCELED when the clock was set, and

@@ -2,8 +2,8 @@
 
 package tree
 
-// A Clock would watch whether somebody sets the system's clock. Without overlays,
-// what a folder had before a run is known of each name, and decides.
+// A Clock does nothing here. Without overlays, each name's state before the run is
+// known, and is compared instead of times.
 type Clock struct{}
 
 // WatchClock returns a Clock that reports nothing.

@@ -43,7 +43,7 @@ func ReadAll(limit int64, open func() (*os.File, error)) ([]byte, error) {
 	return data, err
 }
 
-// IgnoreMissing returns err, or nil if it says that a name is not there.
+// IgnoreMissing returns err, or nil if it says that a name does not exist.
 func IgnoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

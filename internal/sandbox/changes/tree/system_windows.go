@@ -4,6 +4,5 @@ import "io/fs"
 
 const nonblock = 0
 
-// system adds nothing: what a file's content is decides here whether it
-// changed.
+// system adds nothing: here a file's content decides whether it changed.
 func system(*Meta, fs.FileInfo) {}

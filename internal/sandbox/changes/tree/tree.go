@@ -15,17 +15,17 @@ import (
 	"strings"
 )
 
-// Errors that callers tell apart, beside those of package fs.
+// Errors that callers distinguish, besides those of package fs.
 var (
-	// ErrNoSwap is for a file system that cannot exchange two names.
+	// ErrNoSwap says that the file system cannot exchange two names.
 	ErrNoSwap = errors.New("the file system cannot exchange two names")
-	// ErrNoClone is for a file system that does not share blocks between files.
+	// ErrNoClone says that the file system cannot share blocks between files.
 	ErrNoClone = errors.New("the file system does not clone files")
-	// ErrNotFile is for something else where a regular file was expected.
+	// ErrNotFile says that a name is not a regular file.
 	ErrNotFile = errors.New("not a regular file")
 )
 
-// A Meta is what the system says of one name.
+// A Meta is what the system reports about one name.
 type Meta struct {
 	Type  fs.FileMode `json:"type"` // type bits only: 0 is a regular file
 	Perm  uint32      `json:"perm"` // permissions, set-ID bits and sticky bit
@@ -38,7 +38,7 @@ type Meta struct {
 	UID   uint32      `json:"uid"`
 	GID   uint32      `json:"gid"`
 	Rdev  uint64      `json:"rdev,omitempty"`
-	// Blocks is the space that the content takes, in bytes.
+	// Blocks is the disk space of the content, in bytes.
 	Blocks int64 `json:"blocks"`
 }
 
@@ -48,39 +48,37 @@ const (
 	SetGID = 0o2000
 )
 
-// IsDir, IsFile and IsLink report the type of what has the name.
+// IsDir, IsFile and IsLink report the type.
 func (m *Meta) IsDir() bool  { return m.Type == fs.ModeDir }
 func (m *Meta) IsFile() bool { return m.Type == 0 }
 func (m *Meta) IsLink() bool { return m.Type == fs.ModeSymlink }
 
-// IsWhiteout reports whether m is what an overlay puts in the place of a
-// removed name.
+// IsWhiteout reports whether m is an overlay's mark for a removed name.
 func (m *Meta) IsWhiteout() bool {
 	return m.Type == fs.ModeDevice|fs.ModeCharDevice && m.Rdev == 0
 }
 
-// Same reports whether m and o are of the same thing, unchanged. The time of
-// change does not count for a file with several names, since it changes with
-// each of them.
+// Same reports whether m and o describe the same file, unchanged. The time of change
+// is ignored for a file with several names, since each of them changes it.
 func (m *Meta) Same(o *Meta) bool {
 	return m.Moved(o) && (m.Ctime == o.Ctime || m.Nlink > 1 || o.Nlink > 1)
 }
 
-// Moved reports whether m and o are of the same thing, unchanged but perhaps
-// for its name.
+// Moved reports whether m and o describe the same file, unchanged except perhaps in
+// its name.
 func (m *Meta) Moved(o *Meta) bool {
 	return m.Type == o.Type && m.Dev == o.Dev && m.Ino == o.Ino && m.Perm == o.Perm &&
 		(m.IsDir() || m.Size == o.Size && m.Mtime == o.Mtime)
 }
 
-// SameAs reports whether m is of what [os.Stat] described. Where the system has
-// no inodes it reports true.
+// SameAs reports whether m describes the same file as info. Where the system has no
+// inodes, it returns true.
 func (m *Meta) SameAs(info fs.FileInfo) bool {
 	o := MetaOf(info)
 	return m.Dev == o.Dev && m.Ino == o.Ino
 }
 
-// Valid reports whether path is one below a folder: names between slashes, or
+// Valid reports whether path is a path below a folder: names separated by slashes, or
 // "." alone. The names need not be UTF-8.
 func Valid(path string) bool {
 	for name := range strings.SplitSeq(path, "/") {
@@ -108,11 +106,11 @@ func (a Attrs) Equal(b Attrs) bool {
 	return true
 }
 
-// overlayAttr is what the names of an overlay's own attributes begin with.
+// overlayAttr begins the names of an overlay's own attributes.
 const overlayAttr = "user.overlay."
 
-// Split takes an overlay's own attributes out of a, and returns them without
-// their common beginning.
+// Split removes an overlay's own attributes from a, and returns them without their
+// prefix.
 func (a Attrs) Split() (overlay map[string]string) {
 	for k, v := range a {
 		if rest, ok := strings.CutPrefix(k, overlayAttr); ok {
@@ -154,8 +152,8 @@ func CopyContent(to, from *os.File, size int64) (digest string, err error) {
 // Digest returns the digest of a regular file's content.
 func Digest(f *os.File, size int64) (string, error) { return CopyContent(nil, f, size) }
 
-// eachPart calls part for the data of a file, in order, and writes zeros to
-// holes for what has none.
+// eachPart calls part for each piece of a file's data, in order, and writes zeros to
+// holes for its holes.
 func eachPart(f *os.File, size int64, part func(data []byte, at int64) error, holes io.Writer) error {
 	buf := make([]byte, min(bufferSize, max(size, 1)))
 	zeros := []byte(nil)

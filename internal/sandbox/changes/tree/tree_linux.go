@@ -27,7 +27,7 @@ func Open(path string) (*Dir, error) {
 	return &Dir{f}, nil
 }
 
-// From returns the folder that f has open. It has a handle of its own.
+// From returns the folder that f has open, with a handle of its own.
 func From(f *os.File) (*Dir, error) { return (&Dir{f}).Sub(".") }
 
 // File returns the handle, which the Dir owns.
@@ -37,7 +37,7 @@ func (d *Dir) Close() error { return d.f.Close() }
 
 func (d *Dir) fd() int { return int(d.f.Fd()) }
 
-// again calls do until a signal does not interrupt it.
+// again repeats do while signals interrupt it.
 func again(op, name string, do func() error) error {
 	for {
 		err := do()
@@ -63,7 +63,7 @@ func (d *Dir) openat(name string, flags int, mode uint32) (f *os.File, err error
 
 // Names returns all names in the folder, sorted by their bytes.
 func (d *Dir) Names() ([]string, error) {
-	f, err := d.openat(".", openDir, 0) // a position of its own
+	f, err := d.openat(".", openDir, 0) // with its own position
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func StatFile(f *os.File) (Meta, error) {
 	return meta(&st), err
 }
 
-// Lstat describes what has the name.
+// Lstat describes the file with the name.
 func (d *Dir) Lstat(name string) (Meta, error) {
 	var st unix.Stat_t
 	err := again("lstat", name, func() error { return unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
@@ -145,7 +145,7 @@ func (d *Dir) Walk(path string) (*Dir, error) {
 		switch {
 		case err == nil:
 			return &Dir{os.NewFile(uintptr(fd), path)}, nil
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN) && tries < 100: // a name moved meanwhile
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN) && tries < 100: // a name was moved meanwhile
 		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // an old kernel, or a container's filter
 			return d.walkEach(path)
 		default:
@@ -188,7 +188,7 @@ func (d *Dir) Read(name string) (*os.File, error) {
 	return f, nil
 }
 
-// Create makes the file name, which nothing may have, with mode 0600.
+// Create makes the file name with mode 0600. The name must be free.
 func (d *Dir) Create(name string) (*os.File, error) {
 	return d.openat(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
 }
@@ -215,7 +215,7 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Remove removes a name that is not a folder's.
+// Remove removes a name that is not a folder.
 func (d *Dir) Remove(name string) error {
 	return again("remove", name, func() error { return unix.Unlinkat(d.fd(), name, 0) })
 }
@@ -225,7 +225,7 @@ func (d *Dir) Rmdir(name string) error {
 	return again("rmdir", name, func() error { return unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR) })
 }
 
-// Move gives what has the name another, and never replaces what has that.
+// Move renames a file and never replaces another.
 func (d *Dir) Move(name string, to *Dir, as string) error {
 	err := again("rename", name, func() error {
 		return unix.Renameat2(d.fd(), name, to.fd(), as, unix.RENAME_NOREPLACE)
@@ -233,8 +233,8 @@ func (d *Dir) Move(name string, to *Dir, as string) error {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
-	// A file system without the flag. A second name is never put in the place of
-	// another either; a folder has no second name.
+	// The file system lacks the flag. Linking does not replace a name either, but
+	// folders cannot be linked.
 	if err := again("link", name, func() error { return unix.Linkat(d.fd(), name, to.fd(), as, 0) }); err == nil {
 		return d.Remove(name)
 	} else if errors.Is(err, unix.EEXIST) {
@@ -246,8 +246,8 @@ func (d *Dir) Move(name string, to *Dir, as string) error {
 	return again("rename", name, func() error { return unix.Renameat(d.fd(), name, to.fd(), as) })
 }
 
-// Swap exchanges two names in one step. Its error matches [ErrNoSwap] where
-// that cannot be done.
+// Swap exchanges two names in one step. Its error matches [ErrNoSwap] if that is not
+// supported.
 func (d *Dir) Swap(name string, other *Dir, otherName string) error {
 	err := again("exchange", name, func() error {
 		return unix.Renameat2(d.fd(), name, other.fd(), otherName, unix.RENAME_EXCHANGE)
@@ -258,12 +258,12 @@ func (d *Dir) Swap(name string, other *Dir, otherName string) error {
 	return err
 }
 
-// Chmod changes the mode of what has the name, which must not be a link.
+// Chmod changes the mode of the file with the name, which must not be a link.
 func (d *Dir) Chmod(name string, perm uint32) error {
 	return again("chmod", name, func() error { return unix.Fchmodat(d.fd(), name, perm, 0) })
 }
 
-// SetMtime sets the time of last change of what has the name, also of a link.
+// SetMtime sets the modification time of the file with the name, even of a link.
 func (d *Dir) SetMtime(name string, mtime int64) error {
 	ts := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(mtime)}
 	return again("utimes", name, func() error { return unix.UtimesNanoAt(d.fd(), name, ts, unix.AT_SYMLINK_NOFOLLOW) })
@@ -272,13 +272,13 @@ func (d *Dir) SetMtime(name string, mtime int64) error {
 // Sync makes the folder's names survive a power failure.
 func (d *Dir) Sync() error {
 	err := d.f.Sync()
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EROFS) { // not of this file system
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EROFS) { // not supported by this file system
 		return nil
 	}
 	return err
 }
 
-// KeepOwner gives f the owner and group of m as far as the system lets it.
+// KeepOwner gives f the owner and group of m, as far as the system allows.
 func KeepOwner(f *os.File, m *Meta) {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil || st.Uid == m.UID && st.Gid == m.GID {
@@ -306,12 +306,12 @@ func (d *Dir) Moment() (int64, error) {
 	return Moment(f)
 }
 
-// Moment returns what [Dir.Moment] does for the file system that f is on, and
-// changes the time of change of f, which is the caller's own.
+// Moment does the same as [Dir.Moment] for the file system of f, by changing the time
+// of change of f, which the caller owns.
 func Moment(f *os.File) (int64, error) {
-	// Where times of change are those of the kernel's last tick, that tick may
-	// have seen changes already: the next one is waited for. Newer kernels give a
-	// finer time to a file whose time was looked at, at once.
+	// If times of change are those of the kernel's last tick, there may be changes with
+	// that time already, so wait for the next tick. Newer kernels give a finer time at
+	// once to a file whose time was read.
 	err := f.Chmod(0o600)
 	if err != nil {
 		return 0, err
@@ -331,8 +331,8 @@ func Moment(f *os.File) (int64, error) {
 	return 0, err
 }
 
-// ReadAttrs returns the attributes of the user's and the access control lists
-// of an open file or folder; nil where there are none.
+// ReadAttrs returns the user attributes and access control lists of an open file or
+// folder; nil if there are none.
 func ReadAttrs(f *os.File) (Attrs, error) {
 	fd := int(f.Fd())
 	var names []byte
@@ -359,7 +359,7 @@ func ReadAttrs(f *os.File) (Attrs, error) {
 		if !keptAttr(name) {
 			continue
 		}
-		value := make([]byte, 64<<10) // the most there may be
+		value := make([]byte, 64<<10) // the kernel's limit
 		n := 0
 		err := again("getxattr", f.Name(), func() (err error) {
 			n, err = unix.Fgetxattr(fd, name, value)
@@ -384,8 +384,8 @@ func keptAttr(name string) bool {
 }
 
 // WriteAttrs gives an open file or folder exactly these attributes, except an
-// overlay's own, which are neither written nor removed. lost
-// reports whether the file system does not take some of them.
+// overlay's own, which are neither written nor removed. lost reports whether the file
+// system rejects some of them.
 func WriteAttrs(f *os.File, want Attrs) (lost bool, err error) {
 	have, err := ReadAttrs(f)
 	if err != nil {
@@ -414,8 +414,8 @@ func WriteAttrs(f *os.File, want Attrs) (lost bool, err error) {
 	return lost, nil
 }
 
-// SetPerm sets permissions and the sticky bit of an open file or folder. The
-// set-group-ID bit of a folder, with which it hands its group down, stays.
+// SetPerm sets permissions and the sticky bit of an open file or folder. A folder's
+// set-group-ID bit, which makes files inherit its group, stays.
 func SetPerm(f *os.File, perm uint32) error {
 	m, err := StatFile(f)
 	if err != nil {
@@ -428,9 +428,8 @@ func SetPerm(f *os.File, perm uint32) error {
 	return again("chmod", f.Name(), func() error { return unix.Fchmod(int(f.Fd()), perm) })
 }
 
-// Inherit gives what has the name what it would have had it been made in the
-// folder: its group, and for a folder the set-group-ID bit, if the folder has
-// that bit.
+// Inherit gives the named file what it would have got if it had been made in folder:
+// if folder has the set-group-ID bit, its group and, for a folder, that bit.
 func (d *Dir) Inherit(name string, folder *Dir) error {
 	parent, err := folder.Stat()
 	if err != nil || parent.Perm&SetGID == 0 {
@@ -444,7 +443,7 @@ func (d *Dir) Inherit(name string, folder *Dir) error {
 		err := again("chown", name, func() error {
 			return unix.Fchownat(d.fd(), name, -1, int(parent.GID), unix.AT_SYMLINK_NOFOLLOW)
 		})
-		if errors.Is(err, unix.EPERM) { // it is not a group of ours
+		if errors.Is(err, unix.EPERM) { // we are not in that group
 			return nil
 		}
 		if err != nil {
@@ -458,7 +457,7 @@ func (d *Dir) Inherit(name string, folder *Dir) error {
 }
 
 // Clone makes the empty file to share the blocks of from. Its error matches
-// [ErrNoClone] where that cannot be done.
+// [ErrNoClone] if that is not supported.
 func Clone(to, from *os.File) error {
 	err := again("clone", from.Name(), func() error { return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) })
 	for _, no := range []error{unix.ENOTSUP, unix.ENOTTY, unix.EINVAL, unix.EXDEV, unix.ENOSYS, unix.EPERM} {
@@ -485,7 +484,7 @@ func nextData(f *os.File, at, size int64) (start, end int64) {
 	return min(start, size), min(end, size)
 }
 
-// MetaOf returns what info, which [os.Stat] made, says.
+// MetaOf returns the Meta of info, which must come from [os.Stat].
 func MetaOf(info fs.FileInfo) Meta {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// No way of walking goes through a link or out of the folder.
+// Neither way of walking goes through a link or out of the folder.
 func TestWalk(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"in/a/b", "out"} {

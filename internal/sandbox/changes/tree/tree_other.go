@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// A Dir is an open folder. Names given to its methods are single names. Here
-// it is a path below an [os.Root], which never leaves the folder that was
-// opened; a link that takes a folder's place in the moment between a look and
-// its use leads elsewhere in that folder at most.
+// A Dir is an open folder. Names given to its methods are single names. Here it is a
+// path below an [os.Root], which never leaves the folder that was opened. A link that
+// takes a folder's place between a check and its use can only lead elsewhere in that
+// folder.
 type Dir struct {
 	base *os.Root
 	at   string   // slash path below base; "." is base itself
@@ -39,8 +39,7 @@ func Open(path string) (*Dir, error) {
 	return &Dir{base: base, at: ".", f: f, top: true}, nil
 }
 
-// From returns the folder that f has open, by its name. It has a handle of its
-// own.
+// From returns the folder that f has open, by its name, with a handle of its own.
 func From(f *os.File) (*Dir, error) {
 	d, err := Open(f.Name())
 	if err != nil {
@@ -111,7 +110,7 @@ func StatFile(f *os.File) (Meta, error) {
 	return meta(info), nil
 }
 
-// Lstat describes what has the name.
+// Lstat describes the file with the name.
 func (d *Dir) Lstat(name string) (Meta, error) {
 	info, err := d.base.Lstat(d.name(name))
 	if err != nil {
@@ -181,7 +180,7 @@ func (d *Dir) Read(name string) (*os.File, error) {
 	return f, nil
 }
 
-// Create makes the file name, which nothing may have, with mode 0600.
+// Create makes the file name with mode 0600. The name must be free.
 func (d *Dir) Create(name string) (*os.File, error) {
 	return d.base.OpenFile(d.name(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
@@ -192,7 +191,7 @@ func (d *Dir) Mkdir(name string) error { return d.base.Mkdir(d.name(name), 0o700
 func (d *Dir) Symlink(target, name string) error    { return d.base.Symlink(target, d.name(name)) }
 func (d *Dir) Readlink(name string) (string, error) { return d.base.Readlink(d.name(name)) }
 
-// Remove removes a name that is not a folder's.
+// Remove removes a name that is not a folder.
 func (d *Dir) Remove(name string) error {
 	if info, err := d.base.Lstat(d.name(name)); err == nil && info.IsDir() {
 		return &fs.PathError{Op: "remove", Path: name, Err: syscall.EISDIR}
@@ -208,9 +207,8 @@ func (d *Dir) Rmdir(name string) error {
 	return d.base.Remove(d.name(name))
 }
 
-// Move gives what has the name another, and never replaces what has that; for
-// folders, and where files have one name only, it looks first. Both folders
-// must have been opened from the same one.
+// Move renames a file and never replaces another; for folders, and where hard links
+// do not work, it checks first. Both folders must have been opened from the same one.
 func (d *Dir) Move(name string, to *Dir, as string) error {
 	from, target := d.name(name), to.name(as)
 	if d.base != to.base {
@@ -235,16 +233,16 @@ func (d *Dir) Move(name string, to *Dir, as string) error {
 	return d.base.Rename(from, target)
 }
 
-// Swap cannot be done here.
+// Swap is not supported here.
 func (d *Dir) Swap(string, *Dir, string) error { return ErrNoSwap }
 
-// Chmod changes the mode of what has the name, which must not be a link.
+// Chmod changes the mode of the file with the name, which must not be a link.
 func (d *Dir) Chmod(name string, perm uint32) error {
 	return d.base.Chmod(d.name(name), fs.FileMode(perm&0o777))
 }
 
-// SetMtime sets the time of last change of what has the name; that of a link
-// stays as it is.
+// SetMtime sets the modification time of the file with the name; that of a link
+// stays.
 func (d *Dir) SetMtime(name string, mtime int64) error {
 	if info, err := d.base.Lstat(d.name(name)); err != nil || info.Mode()&fs.ModeSymlink != 0 {
 		return err
@@ -291,7 +289,7 @@ func Moment(f *os.File) (int64, error) {
 // ReadAttrs returns nothing: attributes are kept on Linux only.
 func ReadAttrs(*os.File) (Attrs, error) { return nil, nil }
 
-// WriteAttrs writes nothing. lost reports whether that loses some.
+// WriteAttrs writes nothing. lost reports whether want has any.
 func WriteAttrs(_ *os.File, want Attrs) (lost bool, err error) { return len(want) > 0, nil }
 
 // SetPerm sets permissions and the sticky bit of an open file or folder.
@@ -306,15 +304,15 @@ func SetPerm(f *os.File, perm uint32) error {
 	return f.Chmod(mode)
 }
 
-// Inherit does nothing here: folders hand their group down by themselves, or
-// there are none.
+// Inherit does nothing here: files inherit a folder's group anyway, or there are no
+// groups.
 func (d *Dir) Inherit(string, *Dir) error { return nil }
 
-// Clone cannot be done here.
+// Clone is not supported here.
 func Clone(_, _ *os.File) error { return ErrNoClone }
 
 // nextData returns all of the file: holes are kept on Linux only.
 func nextData(_ *os.File, at, size int64) (start, end int64) { return at, size }
 
-// MetaOf returns what info, which [os.Stat] made, says.
+// MetaOf returns the Meta of info, which must come from [os.Stat].
 func MetaOf(info fs.FileInfo) Meta { return meta(info) }

@@ -27,15 +27,15 @@ import (
 
 // Turns has the locks of one user's runs.
 type Turns struct {
-	dir string // one file for each folder, by its inode
+	dir string // one file for each folder, named by its inode
 }
 
 // Open returns the turns whose locks are in the private folder dir. It makes the folder
 // if needed.
 func Open(dir string) (*Turns, error) { return &Turns{dir}, tree.Private(dir) }
 
-// A Holder is a run that has the turn in a folder, or will have it next. It may be a run
-// of another server. The zero Holder is unknown.
+// A Holder is a run that has the turn in a folder, or gets it next. It may belong to
+// another server. The zero Holder is unknown.
 type Holder struct {
 	Run    record.Run `json:"run"`
 	PID    int        `json:"pid"`
@@ -48,7 +48,7 @@ func (h Holder) String() string {
 	switch {
 	case h.PID == 0:
 		return "another run"
-	case h.Run.ID == "" && h.Folder == "": // it holds records, and no folder
+	case h.Run.ID == "" && h.Folder == "": // it holds the lock on records, not a folder
 		return fmt.Sprintf("process %d", h.PID)
 	}
 	return fmt.Sprintf("run %q in %q (process %d)", h.Run.ID, h.Folder, h.PID)
@@ -91,16 +91,16 @@ func (t *Turns) Alone(ctx context.Context, name string, wait bool, do func() err
 	return do()
 }
 
-// A want is a lock that a turn needs: exclusive on its own folders, shared on
-// every folder above, so that turns in folders above and below exclude each
-// other and turns side by side do not.
+// A want is a lock that a turn needs: exclusive on its own folders and shared on
+// every folder above. So turns in nested folders exclude each other, and turns side
+// by side do not.
 type want struct {
 	Key       string `json:"key"` // device and inode
 	Exclusive bool   `json:"exclusive"`
 }
 
-// wants returns the locks for the folders, in the one order in which everybody
-// takes them.
+// wants returns the locks for the folders, in the fixed order in which everyone takes
+// them.
 func wants(paths []string) ([]want, error) {
 	all := map[string]bool{} // :: key → exclusive
 	for _, p := range paths {
@@ -129,7 +129,7 @@ func keyOf(dir string) (string, error) {
 		return "", err
 	}
 	m := tree.MetaOf(info)
-	if m.Ino == 0 { // the system has none, so the path has to do
+	if m.Ino == 0 { // no inodes on this system, so use the path
 		return fmt.Sprintf("%x", strings.ToLower(dir)), nil
 	}
 	return fmt.Sprintf("%x-%x", m.Dev, m.Ino), nil
@@ -138,15 +138,15 @@ func keyOf(dir string) (string, error) {
 // A Lock is the lock of a turn. The system frees it when the process dies.
 type Lock struct{ held []*flock.Flock }
 
-// A card is what a turn writes into the files that it has locked
-// exclusively, for those who wait. It means nothing once the lock is free.
+// A card is written by a turn into its exclusively locked files, for those who wait.
+// It means nothing once the lock is free.
 type card struct {
 	Holder
 	Wants []want `json:"wants"`
 }
 
-// acquire takes the locks in order, and waits for each in the kernel, which is
-// fair. wait is false: [ErrTaken] says that one is not free.
+// acquire takes the locks in order, and waits for each in the kernel, which is fair.
+// If wait is false and one is not free, it returns [ErrTaken].
 func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Holder)) (*Lock, error) {
 	l := &Lock{}
 	for _, w := range c.Wants {
@@ -165,8 +165,8 @@ func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Hol
 		}
 		l.held = append(l.held, f)
 		if w.Exclusive {
-			// At once, and not when it has all of them: until then the card in the file
-			// would be of an earlier turn.
+			// Now, and not only with all locks: until then, the file would have an earlier
+			// turn's card.
 			t.sign(c, w)
 		}
 	}
@@ -176,8 +176,8 @@ func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Hol
 // ErrTaken says that another run has the turn.
 var ErrTaken = errors.New("another run has the turn")
 
-// lockFile returns the lock of that name. flag is [os.O_CREATE] where its file may
-// have to be made, and otherwise 0.
+// lockFile returns the lock of that name. flag is [os.O_CREATE] if its file may have
+// to be made, otherwise 0.
 func (t *Turns) lockFile(name string, flag int) *flock.Flock {
 	return flock.New(filepath.Join(t.dir, name), flock.SetPermissions(0o600), flock.SetFlag(os.O_RDWR|flag))
 }
@@ -203,8 +203,8 @@ func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 		return nil, ErrTaken
 	}
 	busy()
-	// The file is there by now. A wait that nobody needs any more must not make it
-	// again after its folder was removed.
+	// The file exists by now. An abandoned wait must not make it again after its folder
+	// was removed.
 	f = t.lockFile(w.Key, 0)
 	block := f.RLock
 	if w.Exclusive {
@@ -222,8 +222,8 @@ func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 	case err := <-done:
 		return f, err
 	case <-ctx.Done():
-		// A wait in the kernel cannot be called off. What comes of it is given back
-		// at once.
+		// A wait in the kernel cannot be cancelled. If it gets the lock, the lock is
+		// released at once.
 		go func() {
 			<-done
 			_ = f.Close()
@@ -232,16 +232,16 @@ func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 	}
 }
 
-// sign writes the card into the file of a lock. It only informs: where locks
-// keep others from reading, nobody is told.
+// sign writes the card into the file of a lock. It is only informative: where a lock
+// keeps others from reading, they cannot see it.
 func (t *Turns) sign(c card, w want) {
 	c.Since = time.Now()
 	data, err := json.Marshal(c)
 	if err != nil {
 		return
 	}
-	// Over the old card, since emptying the file first takes milliseconds. What is
-	// left of a longer one comes after the first JSON value, and is not read.
+	// Overwrite the old card, since truncating the file first takes milliseconds. The
+	// rest of a longer card comes after the first JSON value, and is not read.
 	if f, err := os.OpenFile(filepath.Join(t.dir, w.Key), os.O_WRONLY, 0); err == nil {
 		_, _ = f.Write(append(data, '\n'))
 		_ = f.Close()
@@ -266,15 +266,15 @@ func (l *Lock) Release() {
 	l.held = nil
 }
 
-// holder returns who has one of the locks that own needs, as far as that can be
-// told.
+// holder returns a run that has one of the locks that own needs, as far as can be
+// determined.
 func (t *Turns) holder(own card) Holder {
 	entries, _ := os.ReadDir(t.dir)
 	for _, e := range entries {
 		f := t.lockFile(e.Name(), 0)
 		free, err := f.TryRLock()
 		_ = f.Close()
-		if free || err != nil { // nobody has it exclusively
+		if free || err != nil { // no run has it exclusively
 			continue
 		}
 		file, err := os.Open(filepath.Join(t.dir, e.Name()))
@@ -284,7 +284,7 @@ func (t *Turns) holder(own card) Holder {
 		var c card
 		err = json.NewDecoder(io.LimitReader(file, 1<<20)).Decode(&c)
 		_ = file.Close()
-		itself := c.PID == own.PID && c.Run == own.Run // which has some of them, and waits for the others
+		itself := c.PID == own.PID && c.Run == own.Run // own has some of the locks and waits for others
 		if err == nil && !itself && c.blocks(own.Wants) {
 			return c.Holder
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 )
 
-// A run that has one of its locks and waits for another has signed the one that
-// it has, so nobody is told of a run that ended long ago.
+// A run signs each lock when it gets it, even while it waits for another, so that
+// nobody is told of a run that ended long ago.
 func TestHolderIsNotAnEarlierRun(t *testing.T) {
 	turns, err := Open(filepath.Join(t.TempDir(), "turns"))
 	do(t, err)
