@@ -116,6 +116,13 @@ func TestReplicas(t *testing.T) {
 			wants("after it was revoked", r, "", "asks")
 		}
 
+		wants("an answer for the chat", b, "chat", "allowed")
+		wants("in the chat", b, "", "allowed")
+		if out, err := c.command("approvals", "revoke", "--person", "ada"); err != nil || !strings.Contains(out, "on every server") {
+			t.Fatalf("approvals revoke --person = %s, %v", out, err)
+		}
+		wants("in the chat of another server, when the person's answers have ended", b, "", "asks")
+
 		wants("the answer again", c, "always", "allowed")
 		proxy.Cut()
 		wants("without the store", b, "", "store_unavailable")

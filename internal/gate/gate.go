@@ -152,6 +152,9 @@ type Options struct {
 	Prompts string
 	// Grants keeps the answers that hold in every chat. If nil, no answer does.
 	Grants grants.Store
+	// Ended reports whether somebody has taken a chat's answer back on another server.
+	// It is called after Load of Grants. If nil, nobody can.
+	Ended func(grants.Grant) bool
 	// Runs claims runs before they start. If nil, this server is alone.
 	Runs Claims
 	// Copies makes the private copies of packs that programs start from. If nil,
@@ -199,9 +202,10 @@ type Gate struct {
 	giver   func(approvers.Person) (approvers.Person, bool) // nil: everybody is who they were
 	users   []approvers.Who
 	remote  bool
-	store   grants.Store // nil: no grant holds in every chat
-	runs    Claims       // nil: this server is alone
-	copies  Copier       // nil: packs are not copied
+	ended   func(grants.Grant) bool // see Options.Ended
+	store   grants.Store            // nil: no grant holds in every chat
+	runs    Claims                  // nil: this server is alone
+	copies  Copier                  // nil: packs are not copied
 	caches  *caches.Store
 	scan    func(*call.Pack) prompt.Scan // nil: there is no scan
 	ask     []string                     // the channels
@@ -251,6 +255,9 @@ func New(o Options) (*Gate, error) {
 	default:
 		return nil, fmt.Errorf("gate: the word %q for prompts is unknown", o.Prompts)
 	}
+	if o.Ended == nil {
+		o.Ended = func(grants.Grant) bool { return false }
+	}
 	people := max(1, o.People)
 	questions, err := queue.New(queue.Options{Now: o.Now, People: people})
 	if err != nil {
@@ -258,7 +265,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
 		queue:    questions, chats: grants.NewChats(people), wrong: make(map[string]int),

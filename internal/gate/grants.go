@@ -65,7 +65,7 @@ func (c *check) find(would *grants.Grant, stored []grants.Grant) (d queue.Decisi
 		return c.authorised(g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
 	}
 	chat := c.chats.Of(c.call.Caller.Chat)
-	if i := slices.IndexFunc(chat, holds); i >= 0 {
+	if i := slices.IndexFunc(chat, func(g grants.Grant) bool { return holds(g) && !c.ended(g) }); i >= 0 {
 		return queue.Chat, chat[i], true
 	}
 	if i := slices.IndexFunc(stored, func(g grants.Grant) bool { return holds(g) && c.counts(g) }); i >= 0 {

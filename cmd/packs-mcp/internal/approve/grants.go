@@ -223,31 +223,34 @@ func (a *app) revokeCommand() *cobra.Command {
 	var which selection
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "revoke ID... | --pack ID | --by PERSON | --all",
+		Use:   "revoke ID... | --person NAME | --by PERSON | --pack ID | --all",
 		Short: `Take answers of "always", and for a chat, back`,
 		Long: `Take answers of "always", and for a chat, back: running servers ask again at once. An ID may
 be shortened as long as it means one grant. Caches that tools kept under these answers are
 emptied; with --all, every tool's. --by takes back what a person answered, of their own calls
-and of others', as when they leave or their token leaks. With --all, a file of grants that is refused is moved aside,
-so that new answers can be kept.`,
+and of others', as when they leave or their token leaks; --person also what others answered for
+them. With --all, a file of grants that is refused is moved aside, so that new answers can be
+kept. With --person, --by, --pack and --all, servers that share a store end such answers in all
+of their chats, too.`,
 		Example: `  packs-mcp approvals revoke 732ad01b
   packs-mcp approvals revoke --pack incident-triage
   packs-mcp approvals revoke --by "grace@example.com 3f9a1c2d5b60e4a781c0ffd2"
+  packs-mcp approvals revoke --person grace@example.com
   packs-mcp approvals revoke --all`,
 		Args:              cli.Misuse(cobra.ArbitraryArgs),
 		ValidArgsFunction: a.completeGrants,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			which.ids = ids
 			ways := 0
-			for _, given := range []bool{len(ids) > 0, cmd.Flags().Changed("pack"), cmd.Flags().Changed("by"), which.all} {
+			for _, given := range []bool{len(ids) > 0, cmd.Flags().Changed("pack"), cmd.Flags().Changed("by"), cmd.Flags().Changed("person"), which.all} {
 				if given {
 					ways++
 				}
 			}
 			switch {
 			case ways != 1:
-				return &cli.UsageError{Err: errors.New("revoke takes IDs, or --pack ID, or --by PERSON, or --all"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
-			case !which.all && which.pack == "" && which.by == "" && (len(ids) == 0 || slices.Contains(ids, "")):
+				return &cli.UsageError{Err: errors.New("revoke takes IDs, or --person NAME, or --by PERSON, or --pack ID, or --all"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
+			case !which.all && which.pack == "" && which.by == "" && which.person == "" && (len(ids) == 0 || slices.Contains(ids, "")):
 				return &cli.UsageError{Err: errors.New("an ID or a name is empty"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
 			}
 			return a.revoke(cmd.Context(), which, asJSON)
@@ -255,6 +258,7 @@ so that new answers can be kept.`,
 	}
 	a.grantFlags(cmd, &which.pack)
 	cmd.Flags().StringVar(&which.by, "by", "", "only the grants that `PERSON` gave, whose name is written as grants lists it")
+	cmd.Flags().StringVar(&which.person, "person", "", "all grants of `NAME`: for their calls, and those that they gave; an address means the person of an identity provider who has it")
 	cmd.Flags().BoolVar(&which.all, "all", false, "all grants, also those of a file that is refused")
 	cli.JSONFlag[revoked](a.Env, cmd, &asJSON)
 	return cmd
@@ -262,9 +266,9 @@ so that new answers can be kept.`,
 
 // A selection says which grants to take back.
 type selection struct {
-	ids      []string
-	pack, by string
-	all      bool
+	ids              []string
+	pack, by, person string
+	all              bool
 }
 
 // revoked is what approvals revoke --json prints.
@@ -338,10 +342,17 @@ func (r *revocation) carryOut(ctx context.Context, which selection) (err error) 
 	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(cli.GrantStore(cfg).Path()) {
 		return errors.Join(r.startOver(cfg, log, e), r.revokeInChats(ctx, inChats, s), r.emptyCaches(ctx, cfg, func(string) bool { return true }))
 	}
+	shared, err := r.everywhere(store, log, which)
+	if err != nil {
+		return err
+	}
 	var gone []grants.Grant
 	var goneInChats []chatGrant
 	err = store.Update(func(given []grants.Grant) ([]grants.Grant, error) {
 		chosen, err := which.of(slices.Concat(given, grantsOf(inChats)))
+		if err != nil && shared {
+			return given, nil // chats of other servers may have had some
+		}
 		if err != nil {
 			if s.silent > 0 {
 				err = errors.Join(err, s.mayHold())
@@ -376,7 +387,7 @@ func (r *revocation) carryOut(ctx context.Context, which selection) (err error) 
 	for _, g := range gone {
 		r.took(g, false)
 	}
-	if len(gone)+len(goneInChats) == 0 && s.silent == 0 {
+	if len(gone)+len(goneInChats) == 0 && s.silent == 0 && !shared {
 		fmt.Fprintln(r.Screen(r.Stderr), "No grants: there was nothing to revoke.")
 	}
 	if len(which.ids) > 0 {
@@ -424,23 +435,46 @@ func (r *revocation) startOver(cfg *config.Config, log audit.Writer, refused *pr
 	return nil
 }
 
-// gave reports whether a person gave a grant: a grant that names nobody was given by the
-// person whose calls it allows.
-func gave(person string, g grants.Grant) bool {
-	if by := g.Giver(); by != "" {
-		return by == person
+// ended says what the selection is about, when it is not about single grants.
+func (which selection) ended() grants.Ended {
+	return grants.Ended{Person: which.person, By: which.by, Pack: which.pack, At: time.Now().UTC()}
+}
+
+// everywhere ends what is selected in the chats of all servers that share the store, and
+// reports whether there is one. The log has it first.
+func (r *revocation) everywhere(held grants.Store, log audit.Writer, which selection) (shared bool, err error) {
+	all, shared := held.(interface{ End(e grants.Ended) error })
+	if !shared || len(which.ids) > 0 {
+		return false, nil
 	}
-	return g.Person == person
+	e := which.ended()
+	of := "all answers in chats"
+	for _, part := range [][2]string{{" of ", e.Person}, {" that were given by ", e.By}, {" of the pack ", e.Pack}} {
+		if part[1] != "" {
+			of += part[0] + part[1]
+		}
+	}
+	if err := log.Append(audit.Entry{Event: audit.EventRevoke, Pack: e.Pack, Channel: "command", Reason: of + ", on every server"}); err != nil {
+		return false, err
+	}
+	if err := all.End(e); err != nil {
+		return false, err
+	}
+	r.say("ended %s, on every server\n", safetext.Line(of))
+	return true, nil
 }
 
 // of returns the selected grants.
 func (which selection) of(given []grants.Grant) ([]grants.Grant, error) {
 	const hint = "packs-mcp approvals grants lists the grants and their IDs"
 	switch {
-	case which.by != "":
-		found := slices.DeleteFunc(slices.Clone(given), func(g grants.Grant) bool { return !gave(which.by, g) })
-		if len(found) == 0 {
+	case which.by != "" || which.person != "":
+		found := slices.DeleteFunc(slices.Clone(given), func(g grants.Grant) bool { return !which.ended().Concerns(g) })
+		if len(found) == 0 && which.by != "" {
 			return nil, cli.WithHint(fmt.Errorf("no grants that %q gave", which.by), hint)
+		}
+		if len(found) == 0 {
+			return nil, cli.WithHint(fmt.Errorf("no grants of %q", which.person), hint)
 		}
 		return found, nil
 	case len(which.ids) == 0:

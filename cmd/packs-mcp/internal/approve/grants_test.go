@@ -257,9 +257,9 @@ func TestRevoke(t *testing.T) {
 		{[]string{"AAAA1111", "x"}, 1, "packs-mcp: error: no grant \"x\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"AAAA11111"}, 1, "packs-mcp: error: no grant \"AAAA11111\"\npacks-mcp: hint: did you mean AAAA1111? packs-mcp approvals grants lists the grants and their IDs\n", "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"--pack", "tri"}, 1, "packs-mcp: error: no grants of the pack \"tri\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{nil, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --by PERSON, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{[]string{"a", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --by PERSON, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
-		{[]string{"--pack", "triage", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --pack ID, or --by PERSON, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{nil, 2, "packs-mcp: error: revoke takes IDs, or --person NAME, or --by PERSON, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{[]string{"a", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --person NAME, or --by PERSON, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
+		{[]string{"--pack", "triage", "--all"}, 2, "packs-mcp: error: revoke takes IDs, or --person NAME, or --by PERSON, or --pack ID, or --all\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"AAAA1111", ""}, 2, "packs-mcp: error: an ID or a name is empty\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"--pack", ""}, 2, "packs-mcp: error: an ID or a name is empty\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},
 	}

@@ -141,4 +141,4 @@ func Grants(ctx context.Context, cfg *config.Config, people int, logger *slog.Lo
 }
 
 // SharedGrants returns the "always" answers that replicas share.
-func SharedGrants(m *store.Mirror, people int) grants.Store { return grantshared.New(m, people) }
+func SharedGrants(m *store.Mirror, people int) *grantshared.Store { return grantshared.New(m, people) }

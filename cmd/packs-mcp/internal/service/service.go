@@ -192,7 +192,8 @@ func (s *Service) share(ctx context.Context, cfg *config.Config, asking *gate.Op
 		asking.Grants = cli.GrantStore(cfg).Among(asking.People)
 		return nil
 	}
-	asking.Grants = cli.SharedGrants(s.shared, asking.People)
+	shared := cli.SharedGrants(s.shared, asking.People)
+	asking.Grants, asking.Ended = shared, shared.Ended
 	s.runs, err = runs.Open(ctx, s.shared, runs.Options{Logger: asking.Logger, Keep: 2 * cfg.Approval.Pending})
 	if err == nil {
 		asking.Runs = s.runs
