@@ -20,8 +20,8 @@ func serverOrder() []string {
 	return []string{
 		"doc", "reply", "host", "front", "complete", "directory_read", "skills", "resource_read", "cards",
 		"resources", "skill_tools", "listing", "prompts", "front_request", "tool_exec", "tool_call", "tool_read_file", "tool_enable",
-		"tool_open_docs", "tool_list", "run", "run_changes", "ask", "answer", "refusals", "same", "secrets", "call", "traces",
-		"clients", "chat_views", "call_workspace", "server", "options",
+		"tool_open_docs", "tool_list", "run", "run_changes", "secrets", "call", "traces",
+		"clients", "chat_views", "server", "options",
 	}
 }
 

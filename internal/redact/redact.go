@@ -53,6 +53,9 @@ func (s *Secrets) With(values ...string) *Secrets {
 	return New(slices.Concat(values, s.values)...)
 }
 
+// IsEmpty reports whether there are no secrets.
+func (s *Secrets) IsEmpty() bool { return len(s.values) == 0 }
+
 // Equal reports whether s and other take out the same values.
 func (s *Secrets) Equal(other *Secrets) bool { return slices.Equal(s.values, other.values) }
 

@@ -96,7 +96,6 @@ func TestCancelEveryLane(t *testing.T) {
 	}{{"heeds", 0}, {"ignores", grace}} {
 		t.Run(c.program, func(t *testing.T) {
 			onEveryLane(t, ends, func(t *testing.T, l *lane) {
-				l.w.srv.progress = time.Millisecond
 				l.initialize(`{}`)
 				l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"ends","command":"./` + c.program + `.sh"},` +
 					l.tokenZero() + `}}`)
@@ -126,7 +125,7 @@ func TestCancelEveryLane(t *testing.T) {
 				if got := len(l.w.entries()); got != 3 {
 					t.Errorf("the log has %d lines, want a decision, a start and an end", got)
 				}
-			}, unasked(c.grace))
+			}, unasked(c.grace), tellOften)
 		})
 	}
 }
@@ -141,7 +140,6 @@ func TestCancelQuestionEveryLane(t *testing.T) {
 				if l.modern && elicits {
 					return // here the question is the answer, and nothing waits
 				}
-				l.w.srv.progress = time.Millisecond
 				l.initialize(capabilities)
 				l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_open_docs","arguments":{"pack_id":"triage"},` +
 					l.tokenZero() + `}}`)
@@ -181,7 +179,7 @@ func TestCancelQuestionEveryLane(t *testing.T) {
 				if e := l.w.entries(); len(e) != 1 || e[0].Decision != "deny" {
 					t.Errorf("the log has %+v, want one denial", e)
 				}
-			}, everywhere(20*time.Second))
+			}, everywhere(20*time.Second), tellOften)
 		})
 	}
 }
@@ -280,7 +278,6 @@ func TestLeaveWhileAnswered(t *testing.T) {
 func TestProgressEveryLane(t *testing.T) {
 	needShell(t)
 	onEveryLane(t, hold, func(t *testing.T, l *lane) {
-		l.w.srv.progress = time.Millisecond
 		l.initialize(`{}`)
 		l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"hold","command":"./hold.sh"},` +
 			l.tokenZero() + `}}`)
@@ -303,5 +300,5 @@ func TestProgressEveryLane(t *testing.T) {
 			break
 		}
 		l.serves("the answer")
-	}, unasked(0))
+	}, unasked(0), tellOften)
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
-	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -20,45 +20,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-const (
-	// cardURI is the resource of the card. It is in no list of resources, and it
-	// holds nothing about any question.
-	cardURI = "ui://packs-mcp/approval"
-	// cardKey is where a card finds its question, in _meta, which models do not see.
-	cardKey = "packs-mcp/approval"
-)
-
 // appsSettings returns what the server declares about MCP Apps.
 func appsSettings() map[string]any {
 	return map[string]any{"mimeTypes": []string{wire.AppsMIME}, "elicitation": map[string]any{}}
 }
 
-// cardMeta returns the metadata of an elicitation: which card shows it, and the facts
-// for the card. It is nil for a client that shows its own form.
-func cardMeta(ctx context.Context, q *gate.Question) *mcp.Meta {
-	if _, sess, ok := chats.Of(ctx); !ok || !sess.RendersForms() {
-		return nil
-	}
-	return mcp.NewMetaFromMap(map[string]any{
-		"ui": map[string]any{"resourceUri": cardURI},
-		cardKey: card.Question{
-			Kind: q.Kind, Card: q.Card, Choices: card.Choices(q.Choices), Fields: card.Fields(q.Fields), See: q.See, Expires: q.Expires,
-		},
-	})
-}
-
-// formChannel returns how a client shows a question, for the log.
-func formChannel(ctx context.Context) string {
-	if _, sess, ok := chats.Of(ctx); ok && sess.RendersForms() {
-		return queue.ChannelCard
-	}
-	return queue.ChannelElicitation
-}
-
 // readCard returns the document of the card.
 func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata, error) {
-	method := metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
-	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, nil)
+	method := s.metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
+	out, question, err := s.road.Pass(ctx, method, p.tree(), p.RoundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
@@ -75,7 +45,7 @@ func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata
 // showsCards reports whether the client of a request has the tools for cards.
 func (s *Server) showsCards(ctx context.Context) bool {
 	ch, sess, ok := chats.Of(ctx)
-	return ok && s.opts.Cards && s.opts.Gate.ShowsInChat(s.caller(ctx, "", ch, sess))
+	return ok && s.opts.Cards && s.opts.Gate.ShowsInChat(s.road.Caller(ctx, "", ch, sess))
 }
 
 func approvalsTool() *baseTool {
@@ -87,7 +57,7 @@ func approvalsTool() *baseTool {
 		input:       `{"type":"object","properties":{},"additionalProperties":false}`,
 		output:      `{"type":"object","properties":{"waiting":{"type":"integer"},"hint":{"type":"string"},` + toolerr.Property + `}}`,
 		annotations: readOnly("Show what waits for approval"),
-		meta:        map[string]any{"anthropic/alwaysLoad": true, "ui": map[string]any{"resourceUri": cardURI, "visibility": []string{"model"}}},
+		meta:        map[string]any{"anthropic/alwaysLoad": true, "ui": map[string]any{"resourceUri": calls.CardURI, "visibility": []string{"model"}}},
 		cards:       true,
 		prepare:     (*Server).prepareApprovals,
 	}
@@ -117,27 +87,29 @@ type waitingResult struct {
 	card map[string]any
 }
 
-func (*waitingResult) Failed() bool      { return false }
-func (r *waitingResult) Meta() *mcp.Meta { return mcp.NewMetaFromMap(map[string]any{cardKey: r.card}) }
+func (*waitingResult) Failed() bool { return false }
+func (r *waitingResult) Meta() *mcp.Meta {
+	return mcp.NewMetaFromMap(map[string]any{calls.CardKey: r.card})
+}
 
 // errNoCards returns the error of a card tool if the client shows no cards.
 func errNoCards() error {
 	return toolerr.New(toolerr.CodeNotFound, "Tell the user which call waits, and its approval_code if it has one.", "this client shows no approval cards, or gave wrong answers on them")
 }
 
-func (s *Server) prepareApprovals(_ context.Context, c *call) (*action, error) {
+func (s *Server) prepareApprovals(_ context.Context, c *calls.Call) (*calls.Action, error) {
 	var none struct{}
-	if err := c.decode(&none); err != nil {
+	if err := c.Decode(&none); err != nil {
 		return nil, err
 	}
-	if !s.opts.Gate.ShowsInChat(c.caller) {
+	if !s.opts.Gate.ShowsInChat(c.Caller) {
 		return nil, errNoCards()
 	}
-	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
-		perform: func(context.Context, *gate.Permit) (any, error) {
+	return &calls.Action{
+		Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: c.Method.Name, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets)},
+		Perform: func(context.Context, *gate.Permit) (any, error) {
 			questions := []card.Question{}
-			for _, q := range s.opts.Gate.InChat(c.caller) {
+			for _, q := range s.opts.Gate.InChat(c.Caller) {
 				questions = append(questions, card.Question{
 					Kind: string(q.Kind), Card: q.Card, Choices: card.Choices(q.Choices), See: q.See, Limit: q.Limit, Secret: q.Secret, Expires: q.Expires,
 				})
@@ -153,8 +125,8 @@ func (s *Server) prepareApprovals(_ context.Context, c *call) (*action, error) {
 }
 
 // prepareDecide accepts an answer from the card. The secret is not logged.
-func (s *Server) prepareDecide(_ context.Context, c *call) (*action, error) {
-	if !s.opts.Gate.ShowsInChat(c.caller) {
+func (s *Server) prepareDecide(_ context.Context, c *calls.Call) (*calls.Action, error) {
+	if !s.opts.Gate.ShowsInChat(c.Caller) {
 		return nil, errNoCards()
 	}
 	// What cannot be read counts as a wrong answer: it did not come from the card.
@@ -162,12 +134,12 @@ func (s *Server) prepareDecide(_ context.Context, c *call) (*action, error) {
 		Secret   string `json:"secret"`
 		Decision string `json:"decision"`
 	}
-	_ = c.decode(&p)
+	_ = c.Decode(&p)
 	said := gate.NewArguments(strictjson.NewObject(callargs.Text("decision", safetext.Shorten(p.Decision, toolerr.MaxQuoted))))
-	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: said, Logged: said.Compact()},
-		perform: func(context.Context, *gate.Permit) (any, error) {
-			return map[string]bool{"recorded": s.opts.Gate.DecideInChat(c.caller, p.Secret, p.Decision)}, nil
+	return &calls.Action{
+		Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: c.Method.Name, Arguments: said, Logged: said.Compact()},
+		Perform: func(context.Context, *gate.Permit) (any, error) {
+			return map[string]bool{"recorded": s.opts.Gate.DecideInChat(c.Caller, p.Secret, p.Decision)}, nil
 		},
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 )
 
 // cards makes a server offer the tools for cards, and ask over these channels.
@@ -148,11 +149,11 @@ func TestElicitationCard(t *testing.T) {
 			}
 			if c.want {
 				channel = queue.ChannelCard
-				if diff := cmp.Diff(map[string]any{"resourceUri": cardURI}, meta["ui"]); diff != "" {
+				if diff := cmp.Diff(map[string]any{"resourceUri": calls.CardURI}, meta["ui"]); diff != "" {
 					t.Errorf("%s: _meta.ui (-want +got):\n%s", name, diff)
 				}
 				var q card.Question
-				raw, _ := json.Marshal(meta[cardKey])
+				raw, _ := json.Marshal(meta[calls.CardKey])
 				if err := json.Unmarshal(raw, &q); err != nil || q.Card.Title != "Open the documents of pack triage?" || len(q.Choices) < 2 || q.Secret != "" || q.Limit != "" {
 					t.Errorf("%s: the card gets %s, %v", name, raw, err)
 				}
@@ -187,9 +188,9 @@ func TestReadCard(t *testing.T) {
 	eras(t, func(t *testing.T, modern bool) {
 		w := newWorld(t, triage)
 		c := declares(t, w, modern, showsApps)
-		got := objects(result(t, c.ask("resources/read", map[string]any{"uri": cardURI}))["contents"])
+		got := objects(result(t, c.ask("resources/read", map[string]any{"uri": calls.CardURI}))["contents"])
 		want := []map[string]any{{
-			"uri": cardURI, "mimeType": "text/html;profile=mcp-app", "text": card.Chat(),
+			"uri": calls.CardURI, "mimeType": "text/html;profile=mcp-app", "text": card.Chat(),
 			"_meta": map[string]any{"ui": map[string]any{"prefersBorder": false}},
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -238,7 +239,7 @@ func TestCardTools(t *testing.T) {
 			}
 			want := map[string]any{}
 			if c.want {
-				want[approvalsName] = map[string]any{"resourceUri": cardURI, "visibility": []any{"model"}}
+				want[approvalsName] = map[string]any{"resourceUri": calls.CardURI, "visibility": []any{"model"}}
 				want[decideName] = map[string]any{"visibility": []any{"app"}}
 			}
 			if diff := cmp.Diff(want, ui); diff != "" {
@@ -270,7 +271,7 @@ func TestCardRoad(t *testing.T) {
 				t.Fatalf("the call = %s, want it pending, and which tool shows it", raw)
 			}
 			shown := c.call(approvalsName, map[string]any{})
-			about := shown["_meta"].(map[string]any)[cardKey].(map[string]any)
+			about := shown["_meta"].(map[string]any)[calls.CardKey].(map[string]any)
 			questions := objects(about["questions"])
 			if len(questions) != 1 || about["decide"] != decideName || shown["isError"] == true {
 				t.Fatalf("%s = %v, want one question", approvalsName, shown)

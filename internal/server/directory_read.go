@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -24,16 +25,7 @@ const methodDirectoryRead = "resources/directory/read"
 type directoryParams struct {
 	uriParams
 	Cursor string `json:"cursor"`
-	roundTrip
-}
-
-// directoryMethod returns the baseTool for resources/directory/read.
-func directoryMethod() *baseTool {
-	return &baseTool{
-		name:    methodDirectoryRead,
-		input:   uriInput,
-		prepare: (*Server).prepareDirectory,
-	}
+	calls.RoundTrip
 }
 
 // readDirectory answers resources/directory/read: it returns the direct children of a
@@ -52,7 +44,7 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	}
 	// Only the protocol's own methods can return a result that asks for input, so the
 	// caller of this one is asked elsewhere.
-	out, _, err := s.pass(ctx, directoryMethod(), p.tree(), p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
+	out, _, err := s.road.Pass(ctx, &calls.Method{Name: methodDirectoryRead, Input: uriInput, Prepare: s.prepareDirectory}, p.tree(), p.RoundTrip, func(c *calls.Call) { c.Caller.CanAsk = c.Caller.CanAsk && !r.modern })
 	switch {
 	case errors.Is(err, address.ErrNoResource) || toolerr.IsMissing(err):
 		return nil, notFound(r, p.URI)
@@ -66,16 +58,16 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: page}, nil
 }
 
-func (s *Server) prepareDirectory(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareDirectory(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	_, f, err := s.asked(ctx, c, true)
 	if err != nil {
 		return nil, err
 	}
-	return &action{request: s.readRequest(c, f), perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+	return &calls.Action{Request: s.readRequest(c, f), Perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 		if f.pack == nil {
-			return c.workspaceChildren(f.path)
+			return workspaceChildren(c, f.path)
 		}
-		if err := s.sameAs(ctx, c, f.pack, permit, false); err != nil {
+		if err := s.road.SameAs(ctx, c, f.pack, permit, false); err != nil {
 			return nil, err
 		}
 		return s.packChildren(f), nil
@@ -121,8 +113,8 @@ func folderResource(uri, name string) mcp.Resource {
 
 // workspaceChildren returns the regular files and folders in a folder of the
 // workspace, up to the bound for one listing.
-func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
-	d, err := c.currentWorkspace().Open()
+func workspaceChildren(c *calls.Call, dir string) ([]mcp.Resource, error) {
+	d, err := c.Workspace().Open()
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +125,7 @@ func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
 	}
 	var all []mcp.Resource
 	for _, e := range entries {
-		uri := c.currentWorkspace().URI(path.Join(dir, e.Name))
+		uri := c.Workspace().URI(path.Join(dir, e.Name))
 		switch e.Type {
 		case packfs.TypeDir:
 			all = append(all, folderResource(uri, e.Name))

@@ -8,11 +8,10 @@
 // frames, keep sessions, bound what clients send or ask who they are; the transports
 // do.
 //
-// Every tool call goes through [Server.call]: the arguments are decoded, the tool
-// prepares a request made of facts, the gate decides, a person is asked in the way
-// that the client's protocol era provides, and only with a permit does the tool do
+// Every tool call goes through [calls.Road.Decide]: the tool prepares a request made of
+// facts, the gate decides, a person is asked, and only with a permit does the tool do
 // its work. There is no other way to reach a tool. Any other request that returns
-// contents, or changes a chat, goes through [Server.decide] too.
+// contents, or changes a chat, goes there too.
 //
 // A chat owns what was enabled and allowed in it, and its workspaces. Nothing of one
 // chat is visible in another. Pack tools are not registered with the library, which

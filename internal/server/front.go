@@ -10,6 +10,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -49,16 +50,16 @@ func frontMethod(method string) func(*Server, context.Context, *frontRequest) (m
 // request of an era that it refuses.
 func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMessage, ok bool) {
 	answer := frontMethod(m.Method)
-	if answer == nil && !answerable(m.Method) || m.ID == nil {
+	if answer == nil && !calls.Answerable(m.Method) || m.ID == nil {
 		return nil, false
 	}
 	ch, sess, known := chats.Of(ctx)
 	if !known {
 		return nil, false
 	}
-	if answerable(m.Method) {
-		carried := carriedAnswer{state: m.Params.Get("requestState"), responses: m.Params.Get("inputResponses")}
-		if text := carried.problem(); text != "" {
+	if calls.Answerable(m.Method) {
+		carried := calls.CarriedAnswer{State: m.Params.Get("requestState"), Responses: m.Params.Get("inputResponses")}
+		if text := carried.Problem(); text != "" {
 			answer = func(s *Server, ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 				return nil, s.refuseAnswer(ctx, r, text)
 			}
@@ -99,7 +100,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 // metaOf returns the request's _meta, or nil if there is none. It reports false if
 // _meta or the parameters cannot be read.
 func metaOf(params wire.Params) (meta *mcp.Meta, ok bool) {
-	if raw := params.Raw(); len(raw) > 0 && !params.IsObject() && !isNull(raw) {
+	if raw := params.Raw(); len(raw) > 0 && !params.IsObject() && string(raw) != "null" {
 		return nil, false
 	}
 	raw := params.Get("_meta")
@@ -127,7 +128,7 @@ func (s *Server) refusal(method string, err error) *toolerr.RPCError {
 	if e, ok := errors.AsType[*toolerr.RPCError](err); ok {
 		return e
 	}
-	e := s.explain(err, wire.NewReference())
+	e := s.road.Explain(err, wire.NewReference())
 	if method == string(mcp.MethodResourcesRead) || method == methodDirectoryRead {
 		e.Hint = strings.TrimSpace(e.Hint + s.orReadFile(err))
 	}

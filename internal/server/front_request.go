@@ -7,11 +7,12 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
-	"github.com/packs-mcp/packs-mcp/internal/server/wire"
-	"github.com/packs-mcp/packs-mcp/internal/strictjson"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
 
 // A frontRequest is a request that is answered before the library sees it: the
@@ -25,12 +26,6 @@ type frontRequest struct {
 	catalog *packs.Catalog // as it was at first; a call that the gate decides about looks again
 }
 
-// An inputResult asks a client of 2026-07-28 or later for a person's answer.
-type inputResult struct {
-	mcp.Result
-	mcp.MultiRoundTripResult
-}
-
 // decode decodes the parameters of a request into v.
 func (r *frontRequest) decode(v any) error {
 	if len(r.params) == 0 {
@@ -42,30 +37,27 @@ func (r *frontRequest) decode(v any) error {
 	return nil
 }
 
-// A roundTrip holds the parameters with which a client carries an answer.
-type roundTrip struct {
-	Meta *mcp.Meta `json:"_meta"`
-	mcp.MultiRoundTripParams
+// refusedRequest records that a request answered before the library was refused, with
+// one of the tools' error codes, and returns its error.
+func (s *Server) refusedRequest(ctx context.Context, r *frontRequest, code, what string, err *toolerr.RPCError) error {
+	s.road.RefusedEarly(ctx, r.method, callargs.Read(r.params), toolerr.New(code, "", "%s: %s", err.Message, safetext.Quote(safetext.Shorten(what, toolerr.MaxQuoted))))
+	return err
 }
 
-// pass handles a request that the gate decides about in the same way as a tool call.
-// args are the arguments as they are shown and logged, an object.
-func (s *Server) pass(ctx context.Context, method *baseTool, args *strictjson.Node, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
-	read := callargs.Of(args)
-	c, err := s.newCall(ctx, wire.NewReference(), method, read, trip.Meta)
-	if err != nil {
-		s.refusedEarly(ctx, method.name, read, err)
-		return nil, nil, err
+// refuseAnswer records that a request carries something that is not an answer, and
+// returns that as an error.
+func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem string) error {
+	var p struct {
+		Name         string
+		Arguments    json.RawMessage
+		RequestState any
 	}
-	if adapt != nil {
-		adapt(c)
+	// What cannot be decoded is not recorded.
+	_ = json.Unmarshal(r.params, &p)
+	method := &calls.Method{Name: r.method}
+	if t := s.base[toolname.Plain(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
+		method = s.method(t)
 	}
-	out, q, err := s.decide(ctx, c, unaskedAnswer(ctx, trip.MultiRoundTripParams))
-	if q == nil {
-		return out, nil, err
-	}
-	question = new(inputResult)
-	question.ResultType = mcp.ResultTypeInputRequired
-	question.MultiRoundTripResult = inputRequired(ctx, q).ResourceResult().MultiRoundTripResult
-	return nil, question, nil
+	state, _ := p.RequestState.(string)
+	return s.road.RefuseAnswer(ctx, method, callargs.Read(p.Arguments), state, problem)
 }

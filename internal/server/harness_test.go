@@ -161,6 +161,10 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 // space is the folder of the workspace of the world's only chat.
 func (w *world) space() string { return w.srv.chats.All()[0].Workspaces.First().Dir }
 
+// tellOften makes the server tell clients so often what a call waits for that a test
+// need not wait.
+func tellOften(s *setup) { s.server.progress = time.Millisecond }
+
 // confined makes programs run at a level, and skips the test if this machine does not
 // have it.
 func confined(t *testing.T, level sandbox.Level) option {

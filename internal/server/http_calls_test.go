@@ -18,8 +18,7 @@ import (
 func TestHTTPProgress(t *testing.T) {
 	needShell(t)
 	for _, modern := range []bool{false, true} {
-		w := newWorld(t, hold, everywhere(20*time.Second))
-		w.srv.progress = time.Millisecond
+		w := newWorld(t, hold, everywhere(20*time.Second), tellOften)
 		s := newSite(t, w)
 		c := s.Newer(tokenAda, nil)
 		if !modern {

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
@@ -237,7 +238,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			}
 			if ref.Pack, ref.Tool, ok = s.guess(ctx, name); !ok {
 				// The library answers that there is no such tool.
-				s.refusedEarly(ctx, string(mcp.MethodToolsCall), callargs.Read(req.Params.RawArguments), toolerr.New(toolerr.CodeNotFound, "", "there is no tool %q", safetext.Shorten(name, toolerr.MaxQuoted)))
+				s.road.RefusedEarly(ctx, string(mcp.MethodToolsCall), callargs.Read(req.Params.RawArguments), toolerr.New(toolerr.CodeNotFound, "", "there is no tool %q", safetext.Shorten(name, toolerr.MaxQuoted)))
 				return
 			}
 		case 1:
@@ -248,7 +249,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	}
 	to := renamed{pack: ref.Pack, tool: ref.Tool}
 	if m := req.Params.Meta; m != nil {
-		to.workspace, _ = m.AdditionalFields[workspaceKey].(string)
+		to.workspace, _ = m.AdditionalFields[calls.WorkspaceKey].(string)
 	}
 	req.Params.Name, req.Params.Arguments = s.exposed(toolname.Call), to
 	spans.From(ctx).Tool(spoken)

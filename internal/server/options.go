@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -71,14 +72,7 @@ type Library interface {
 // answers to calls that cannot be made, records calls that were refused before they
 // reached it, says what lists need not offer, and is told when chats end.
 type Decider interface {
-	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
-	Refuse(gate.Request, *gate.Answer, string) error
-	Refused(gate.Refusal)
-	// Answered returns what was decided about a question on another channel than the
-	// client, or nil if nothing was yet.
-	Answered(*gate.Question) *gate.Answer
-	// Postpone leaves the question of a call that has waited long enough open.
-	Postpone(*gate.Question) (*gate.Answer, error)
+	calls.Gate
 	// Abandon says that the client of a chat is gone, and EndChat that its calls
 	// have ended as well.
 	Abandon(chat string)
@@ -159,5 +153,6 @@ type Options struct {
 	Spans  *spans.Tracer
 	Limits Limits
 
+	progress  time.Duration // how often a client that asked for progress is told what its call waits for; 0: progressEvery
 	lookEvery time.Duration // how often the resources that clients subscribe to are looked at; 0: [subscriptions.Every]
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
@@ -30,7 +31,7 @@ func countPreparations(w *world, tool string) *atomic.Int32 {
 	n := new(atomic.Int32)
 	base := w.srv.base[tool]
 	prepare := base.prepare
-	base.prepare = func(s *Server, ctx context.Context, c *call) (*action, error) {
+	base.prepare = func(s *Server, ctx context.Context, c *calls.Call) (*calls.Action, error) {
 		n.Add(1)
 		return prepare(s, ctx, c)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
@@ -64,7 +65,7 @@ func (p *getPromptParams) tree() *strictjson.Node {
 
 type getPromptRequest struct {
 	getPromptParams
-	roundTrip
+	calls.RoundTrip
 }
 
 // getPrompt answers prompts/get, which by the protocol is a person's own act. It is
@@ -75,14 +76,14 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	method := &baseTool{name: string(mcp.MethodPromptsGet)}
+	method := &calls.Method{Name: string(mcp.MethodPromptsGet)}
 	known := offer.ArgPack
 	switch p.Name {
 	case offer.PromptAttach, offer.PromptDetach:
-		method.prepare = (*Server).prepareAttach
+		method.Prepare = s.prepareAttach
 	default:
 		known = offer.ArgWords
-		method.prepare = (*Server).prepareInvocation
+		method.Prepare = s.prepareInvocation
 		if offer.PromptOf(r.catalog, p.Name) == nil {
 			return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.Name, noPrompt(p.Name))
 		}
@@ -96,7 +97,7 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 	if _, sess, ok := chats.Of(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
 		return s.template(r.catalog, p.Name), nil
 	}
-	out, question, err := s.pass(ctx, method, p.tree(), p.roundTrip, func(c *call) { c.caller.Act = true })
+	out, question, err := s.road.Pass(ctx, method, p.tree(), p.RoundTrip, func(c *calls.Call) { c.Caller.Act = true })
 	switch {
 	case err != nil:
 		return nil, err
@@ -131,12 +132,12 @@ func noPrompt(name string) *toolerr.RPCError {
 }
 
 // prepareInvocation finds out what a pack's prompt says.
-func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareInvocation(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p getPromptParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	pack := offer.PromptOf(c.catalog, p.Name)
+	pack := offer.PromptOf(c.Catalog, p.Name)
 	if pack == nil {
 		return nil, noPrompt(p.Name)
 	}
@@ -152,16 +153,16 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	if n := given.FilledSize(body, words); int64(n) > s.limits.ReadPageMax {
 		return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 	}
-	return &action{
-		request: gate.Request{
-			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args.Whole(), Logged: c.logged(s.secrets), Hidden: given.Hidden([]byte(body)),
+	return &calls.Action{
+		Request: gate.Request{
+			Caller: c.Caller, Kind: gate.KindOpen, Method: c.Method.Name, Pack: facts,
+			Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets), Hidden: given.Hidden([]byte(body)),
 		},
-		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
+		Perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+			if err := s.road.SameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
-			c.opens = true
+			c.Opens = true
 			return userMessage(s.offer.Describe(pack.Description), given.Part{}.Fill(pack.Folder(), body, words)+s.toolsSentence(pack, false)), nil
 		},
 	}, nil
@@ -195,24 +196,24 @@ func userMessage(description, text string) *mcp.GetPromptResult {
 
 // prepareAttach finds out which pack a person attaches to this chat, or detaches from
 // it.
-func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareAttach(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p getPromptParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	on := p.Name == offer.PromptAttach
-	pack, err := c.catalog.Lookup(p.Arguments[offer.ArgPack])
+	pack, err := c.Catalog.Lookup(p.Arguments[offer.ArgPack])
 	if err != nil {
-		e := s.explain(toolerr.NamingOnly(err, func(id string) bool {
-			near, err := c.catalog.Lookup(id)
+		e := s.road.Explain(toolerr.NamingOnly(err, func(id string) bool {
+			near, err := c.Catalog.Lookup(id)
 			return err == nil && s.offer.MayChoose(p.Name, near)
-		}), c.id)
+		}), c.ID)
 		e.Hint = "packs-mcp list --all says which packs there are."
 		return nil, e
 	}
 	req := gate.Request{
-		Caller: c.caller, Kind: gate.KindDetach, Method: c.tool.name, Pack: gate.Pack{ID: pack.ID, Dir: "", Trust: gate.Trust(pack.Trust)},
-		Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
+		Caller: c.Caller, Kind: gate.KindDetach, Method: c.Method.Name, Pack: gate.Pack{ID: pack.ID, Dir: "", Trust: gate.Trust(pack.Trust)},
+		Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets),
 	}
 	if on {
 		req.Kind = gate.KindAttach
@@ -223,8 +224,8 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 			return nil, err
 		}
 	}
-	return &action{request: req, perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
-		if err := s.SetAttached(ctx, c.chat.ID(), pack.ID, on); err != nil {
+	return &calls.Action{Request: req, Perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
+		if err := s.SetAttached(ctx, c.Chat.ID(), pack.ID, on); err != nil {
 			return nil, err
 		}
 		if !on {

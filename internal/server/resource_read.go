@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -32,20 +33,11 @@ func (p *uriParams) tree() *strictjson.Node { return strictjson.NewObject(callar
 
 type uriRequest struct {
 	uriParams
-	roundTrip
+	calls.RoundTrip
 }
 
 // uriInput is the schema of uriParams.
 const uriInput = `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`
-
-// readMethod returns the baseTool for resources/read.
-func readMethod() *baseTool {
-	return &baseTool{
-		name:    string(mcp.MethodResourcesRead),
-		input:   uriInput,
-		prepare: (*Server).prepareRead,
-	}
-}
 
 // readResource answers resources/read.
 func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
@@ -53,7 +45,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	if p.URI == cardURI {
+	if p.URI == calls.CardURI {
 		return s.readCard(ctx, p)
 	}
 	u, ok := address.Parse(p.URI)
@@ -67,7 +59,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	if u.Scheme != address.SchemeWorkspace && len(address.Places(r.catalog, u)) == 0 {
 		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
-	out, question, err := s.pass(ctx, readMethod(), p.tree(), p.roundTrip, nil)
+	out, question, err := s.road.Pass(ctx, &calls.Method{Name: string(mcp.MethodResourcesRead), Input: uriInput, Prepare: s.prepareRead}, p.tree(), p.RoundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
@@ -80,9 +72,9 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 }
 
 // asked finds the file or folder that a request names.
-func (s *Server) asked(ctx context.Context, c *call, isDir bool) (uri string, _ *found, err error) {
+func (s *Server) asked(ctx context.Context, c *calls.Call, isDir bool) (uri string, _ *found, err error) {
 	var p uriParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return "", nil, err
 	}
 	u, ok := address.Parse(p.URI)
@@ -100,7 +92,7 @@ func (s *Server) asked(ctx context.Context, c *call, isDir bool) (uri string, _ 
 }
 
 // prepareRead finds out which file would be given.
-func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareRead(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	uri, f, err := s.asked(ctx, c, false)
 	if err != nil {
 		return nil, err
@@ -115,13 +107,13 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 	if page.UTF8 {
 		req.Hidden = given.Hidden(page.Data)
 	}
-	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+	return &calls.Action{Request: req, Perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 		page, err := s.whole(c, f)
 		if err != nil {
 			return nil, err
 		}
 		if f.pack != nil {
-			if err := s.sameAs(ctx, c, f.pack, permit, false); err != nil {
+			if err := s.road.SameAs(ctx, c, f.pack, permit, false); err != nil {
 				return nil, err
 			}
 		}
@@ -130,14 +122,14 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 }
 
 // readRequest returns the request about a file or a folder for the gate.
-func (s *Server) readRequest(c *call, f *found) gate.Request {
+func (s *Server) readRequest(c *calls.Call, f *found) gate.Request {
 	req := gate.Request{
-		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name, Pack: f.facts, Path: f.path,
-		Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
+		Caller: c.Caller, Kind: gate.KindRead, Method: c.Method.Name, Pack: f.facts, Path: f.path,
+		Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets),
 	}
 	switch {
 	case f.pack == nil:
-		req.Workspace, req.Scratch = c.currentWorkspace().Dir, c.currentWorkspace().IsOwn
+		req.Workspace, req.Scratch = c.Workspace().Dir, c.Workspace().IsOwn
 	case f.path == f.pack.Entry:
 		req.Kind, req.Path = gate.KindOpen, ""
 	}
@@ -145,11 +137,11 @@ func (s *Server) readRequest(c *call, f *found) gate.Request {
 }
 
 // whole reads a file, exactly the bytes that the pack's digest covers.
-func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
+func (s *Server) whole(c *calls.Call, f *found) (*packfs.Page, error) {
 	limits := packfs.Limits{Page: maxResource, PageMax: maxResource, File: min(maxResource, s.limits.ReadFile)}
 	var page *packfs.Page
 	if f.pack == nil {
-		dir, err := c.currentWorkspace().Open()
+		dir, err := c.Workspace().Open()
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +183,7 @@ type generated func(context.Context) (any, error)
 
 // readGenerated returns a generated resource. It is recorded, and nobody is asked.
 func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriRequest, made generated) (mcp.ResultMetadata, error) {
-	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.roundTrip, nil)
+	out, _, err := s.road.Pass(ctx, s.metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.RoundTrip, nil)
 	if skills.IsNone(err) {
 		return nil, notFound(r, p.URI)
 	}
@@ -207,12 +199,12 @@ func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriReques
 	}}, nil
 }
 
-// metadataMethod returns the baseTool for a method that shows metadata.
-func metadataMethod(name string, give func(context.Context) (any, error)) *baseTool {
-	return &baseTool{name: name, prepare: func(s *Server, _ context.Context, c *call) (*action, error) {
-		return &action{
-			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
-			perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
+// metadataMethod returns a method that shows metadata.
+func (s *Server) metadataMethod(name string, give func(context.Context) (any, error)) *calls.Method {
+	return &calls.Method{Name: name, Prepare: func(_ context.Context, c *calls.Call) (*calls.Action, error) {
+		return &calls.Action{
+			Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: name, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets)},
+			Perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
 		}, nil
 	}}
 }

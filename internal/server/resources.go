@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
@@ -114,14 +115,14 @@ type found struct {
 
 // find finds what a URI names. In a pack, that is only what its digest covers: no
 // links.
-func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, error) {
+func (s *Server) find(ctx context.Context, c *calls.Call, u address.URI) (*found, error) {
 	if u.Scheme == address.SchemeWorkspace {
 		handle, inside, ok := chats.CutHandle(u.Path)
-		if !ok || c.inWorkspace(handle) != nil {
+		if !ok || c.InWorkspace(handle) != nil {
 			return nil, address.ErrNoResource
 		}
 		f := &found{facts: gate.Pack{ID: offer.WorkspaceID, Trust: gate.TrustUser}, path: inside}
-		dir, err := c.currentWorkspace().Open()
+		dir, err := c.Workspace().Open()
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +130,7 @@ func (s *Server) find(ctx context.Context, c *call, u address.URI) (*found, erro
 		f.isDir, err = dir.IsDir(f.path)
 		return f, err
 	}
-	for _, at := range address.Places(c.catalog, u) {
+	for _, at := range address.Places(c.Catalog, u) {
 		facts, tree, err := s.given.Facts(ctx, at.Pack)
 		if err != nil {
 			return nil, err

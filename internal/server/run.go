@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -20,7 +21,7 @@ import (
 // A run is one program of a call, from the permit to the result.
 type run struct {
 	server  *Server
-	call    *call
+	call    *calls.Call
 	pack    *packs.Pack
 	plan    *plan.Plan
 	output  tools.Output
@@ -29,14 +30,14 @@ type run struct {
 	waited  bool            // the run waited for its turn in a folder
 }
 
-func (r *run) action(req gate.Request) *action {
-	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
+func (r *run) action(req gate.Request) *calls.Action {
+	return &calls.Action{Request: req, Perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
 		step := spans.From(ctx).Run(permit.RunID())
 		defer func() { step.End(err != nil) }()
 		var release func()
-		progress := r.server.telling(ctx, r.call, "waiting for other programs to end")
+		progress := r.server.road.Telling(ctx, r.call, "waiting for other programs to end")
 		wire.Aside(ctx, func() { release, err = r.place(ctx, claims.Of(permit, req.Run)) })
-		progress.stop()
+		progress.Stop()
 		if err != nil {
 			return nil, err
 		}
@@ -45,21 +46,21 @@ func (r *run) action(req gate.Request) *action {
 		if err := r.confirm(ctx, permit); err != nil {
 			return nil, err
 		}
-		if err := r.call.chat.Workspaces.CheckQuota(r.call.currentWorkspace(), r.server.limits.Run.Workspace); err != nil {
+		if err := r.call.Chat.Workspaces.CheckQuota(r.call.Workspace(), r.server.limits.Run.Workspace); err != nil {
 			return nil, errors.Join(err, permit.Withhold("the workspaces of the chat hold as much as they may", "Call again when there is room."))
 		}
-		done, ok := r.call.chat.Workspaces.Begin(r.call.currentWorkspace())
+		done, ok := r.call.Chat.Workspaces.Begin(r.call.Workspace())
 		if !ok {
-			return nil, changed(permit, r.pack.ID)
+			return nil, calls.Changed(permit, r.pack.ID)
 		}
 		defer done()
-		progress = r.server.telling(ctx, r.call, running)
+		progress = r.server.road.Telling(ctx, r.call, running)
 		permit.Hide(r.secrets.Logged)
 		permit.Waiting(func(h changes.Holder) (over func()) { return r.waits(progress, permit, h) })
 		permit.Ready(func() error { return r.confirm(ctx, permit) })
 		result, err := permit.Run(ctx)
 		r.server.claims.Touch()
-		progress.stop()
+		progress.Stop()
 		if err != nil {
 			return nil, r.busy(err)
 		}
@@ -75,15 +76,15 @@ func (r *run) action(req gate.Request) *action {
 
 // envelope turns the run's result into what the model gets.
 func (r *run) envelope(id string, result *sandbox.Result, limits sandbox.Limits) *envelope.Envelope {
-	of := envelope.Run{Output: r.output, Allows: r.allows, Secrets: r.secrets, Workspace: r.call.currentWorkspace()}
-	of.Local = r.call.chat.Origin == gate.OriginClient || r.call.chat.Origin == gate.OriginMachine
+	of := envelope.Run{Output: r.output, Allows: r.allows, Secrets: r.secrets, Workspace: r.call.Workspace()}
+	of.Local = r.call.Chat.Origin == gate.OriginClient || r.call.Chat.Origin == gate.OriginMachine
 	return of.Envelope(id, result, limits)
 }
 
 // place waits until the run may go on: until its chat has a free place, and until no
 // other run can change what this run's answer is bound to, or the reverse.
 func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err error) {
-	leave, err := r.call.chat.TakeRun(ctx)
+	leave, err := r.call.Chat.TakeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +108,11 @@ func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err
 // the runner compares the program, its interpreters and the folders.
 func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 	s, c := r.server, r.call
-	if r.waited || !permit.Copies() || s.claims.Count() != c.ended || c.chat.Catalog(ctx) != c.catalog {
+	if r.waited || !permit.Copies() || s.claims.Count() != c.Ended || c.Chat.Catalog(ctx) != c.Catalog {
 		return r.again(ctx, permit)
 	}
 	if !r.plan.Unchanged(permit.ByGrant()) {
-		return changed(permit, r.pack.ID)
+		return calls.Changed(permit, r.pack.ID)
 	}
 	return nil
 }
@@ -119,10 +120,10 @@ func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 // again prepares the call once more and makes sure that it still is what was allowed:
 // a pack may have been detached, or a folder replaced.
 func (r *run) again(ctx context.Context, permit *gate.Permit) error {
-	r.call.catalog = r.call.chat.Catalog(ctx)
-	now, err := r.server.prepareNow(ctx, r.call)
-	if err != nil || !permit.Covers(now.request) {
-		return changed(permit, r.pack.ID)
+	r.call.Catalog = r.call.Chat.Catalog(ctx)
+	now, err := r.server.road.PrepareNow(ctx, r.call)
+	if err != nil || !permit.Covers(now.Request) {
+		return calls.Changed(permit, r.pack.ID)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
@@ -20,15 +21,15 @@ const running = "the program has been running"
 
 // waits tells the client and the log that the run waits for its turn, which h has
 // now.
-func (r *run) waits(progress *teller, permit *gate.Permit, h changes.Holder) (over func()) {
+func (r *run) waits(progress *calls.Teller, permit *gate.Permit, h changes.Holder) (over func()) {
 	r.waited = true
 	began := time.Now()
 	log := r.server.logger.With("run", permit.RunID(), "pack", r.pack.ID, "dir", h.Folder)
 	log.Info("a run waits for its turn in a folder", "holder", h.Run.ID, "holder_pack", h.Run.Pack, "holder_tool", h.Run.Tool, "holder_pid", h.PID)
-	progress.turnNow("waiting for " + r.turnOf(h))
+	progress.TurnNow("waiting for " + r.turnOf(h))
 	return func() {
 		log.Debug("a run waited for its turn in a folder", "took", time.Since(began).Round(time.Millisecond))
-		progress.turn(running)
+		progress.Turn(running)
 	}
 }
 
@@ -50,7 +51,7 @@ func (r *run) turnOf(h changes.Holder) string {
 		return "its turn in a folder that another run may change"
 	}
 	of := ""
-	if slices.ContainsFunc(r.server.offer.Packs(r.call.catalog), func(p *packs.Pack) bool { return p.ID == h.Run.Pack }) {
+	if slices.ContainsFunc(r.server.offer.Packs(r.call.Catalog), func(p *packs.Pack) bool { return p.ID == h.Run.Pack }) {
 		of = fmt.Sprintf("%s of %s, ", cmp.Or(h.Run.Tool, "a command"), h.Run.Pack)
 	}
 	return safetext.Line(fmt.Sprintf("its turn in %q, where %s (%sprocess %d) is at work", h.Folder, cmp.Or(h.Run.ID, "a run"), of, h.PID))

@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
@@ -35,19 +36,17 @@ import (
 // A Server serves MCP clients. Make one with [New]; it is safe for concurrent
 // use.
 type Server struct {
-	mcp     *mcpserver.MCPServer
-	opts    Options
-	limits  Limits
-	logger  *slog.Logger
-	base    map[string]*baseTool // :: plain name → tool; never modified after New
-	given   *given.Giver
-	files   *toolfiles.Files
-	planner *plan.Planner
-	tokens  *redact.Secrets
-	secrets *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
-	// progress is how often a client that asked for progress is told what its call
-	// waits for.
-	progress time.Duration
+	mcp      *mcpserver.MCPServer
+	opts     Options
+	limits   Limits
+	logger   *slog.Logger
+	base     map[string]*baseTool // :: plain name → tool; never modified after New
+	given    *given.Giver
+	files    *toolfiles.Files
+	planner  *plan.Planner
+	tokens   *redact.Secrets
+	secrets  *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
+	road     *calls.Road     // which every call takes
 	draining <-chan struct{} // closed when the server is to end
 	drain    func()          // closes it
 	info     mcp.Implementation
@@ -89,12 +88,11 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, limits: limits, logger: o.Logger, planner: planner,
-		base:     make(map[string]*baseTool),
-		files:    o.Tools,
-		tokens:   redact.New(o.Tokens...),
-		secrets:  secrets,
-		progress: progressEvery,
-		info:     implementation(o.Version),
+		base:    make(map[string]*baseTool),
+		files:   o.Tools,
+		tokens:  redact.New(o.Tokens...),
+		secrets: secrets,
+		info:    implementation(o.Version),
 	}
 
 	ending, drain := context.WithCancel(context.Background())
@@ -120,6 +118,14 @@ func New(o Options) (*Server, error) {
 			Differ: s.offer.ListsDiffer,
 		}),
 		Tools: s.tools, Other: s.files.Forget,
+	})
+
+	s.road = calls.NewRoad(calls.Options{
+		Gate: o.Gate, Given: s.given, Logger: o.Logger, Tokens: s.tokens, Secrets: secrets, Asking: o.Asking,
+		Elicit: func(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+			return s.mcp.RequestElicitation(ctx, r)
+		},
+		LookAt: s.lookAt, Draining: s.draining, Ended: s.claims.Count, Progress: cmp.Or(o.progress, progressEvery),
 	})
 
 	hooks := &mcpserver.Hooks{}
@@ -175,3 +181,15 @@ func icons() []mcp.Icon {
 // icon is a parcel, in a colour that is visible on light and dark backgrounds.
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#c2762e" stroke-width="2" stroke-linejoin="round">` +
 	`<path d="M12 2 21 7v10l-9 5-9-5V7z"/><path d="M3 7l9 5 9-5M12 12v10M7.5 4.5l9 5"/></svg>`
+
+// lookAt looks at the packs in dirs again now, or at all packs if dirs is empty.
+func (s *Server) lookAt(ctx context.Context, dirs []string) {
+	if _, err := s.opts.Library.Refresh(ctx, dirs); err != nil {
+		s.logger.Debug("the packs were not scanned again", "err", err)
+	}
+	s.Refresh(ctx)
+}
+
+// progressEvery is how often a client that asked for progress is told what its call
+// waits for.
+const progressEvery = 5 * time.Second

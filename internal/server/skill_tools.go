@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -76,19 +77,19 @@ func (s *Server) asSkill(ctx context.Context, c *chats.Chat, name string, req *m
 // Errors about these arguments refer to that tool's schema.
 func openSkillTool(packID string, args *callargs.Arguments) *baseTool {
 	t := &baseTool{name: toolname.OpenDocs, input: skillInput}
-	t.prepare = func(s *Server, ctx context.Context, c *call) (*action, error) {
+	t.prepare = func(s *Server, ctx context.Context, c *calls.Call) (*calls.Action, error) {
 		var p struct {
 			Arguments string `json:"arguments"`
 		}
-		if err := (&call{tool: t, args: args}).decode(&p); err != nil {
+		if err := (&calls.Call{Method: s.method(t), Args: args}).Decode(&p); err != nil {
 			return nil, err
 		}
 		act, err := s.openDocs(ctx, c, &openDocsParams{PackID: packID, Arguments: &p.Arguments})
 		if err != nil {
 			return nil, err
 		}
-		open := act.perform
-		act.perform = func(ctx context.Context, permit *gate.Permit) (any, error) {
+		open := act.Perform
+		act.Perform = func(ctx context.Context, permit *gate.Permit) (any, error) {
 			out, err := open(ctx, permit)
 			if docs, ok := out.(openDocsResult); ok && docs.EntryDoc.Truncated {
 				more := fmt.Sprintf("For the rest, call %s with pack_id %q, the same arguments, and next_offset as offset.", s.exposed(toolname.OpenDocs), packID)

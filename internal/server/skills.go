@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
@@ -38,7 +39,7 @@ type skillResult struct {
 
 type listSkillsParams struct {
 	cursorParams
-	roundTrip
+	calls.RoundTrip
 }
 
 // listSkills answers skills/list.
@@ -51,9 +52,9 @@ func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMet
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := s.pass(ctx, metadataMethod(methodSkillsList, func(ctx context.Context) (any, error) {
+	out, _, err := s.road.Pass(ctx, s.metadataMethod(methodSkillsList, func(ctx context.Context) (any, error) {
 		return s.skillsAfter(ctx, r.catalog, after)
-	}), p.tree(), p.roundTrip, nil)
+	}), p.tree(), p.RoundTrip, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +83,9 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	if pack == nil || !s.offer.ShowsFiles(pack) {
 		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
-	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
+	out, _, err := s.road.Pass(ctx, s.metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
 		return s.skills.Entry(ctx, pack)
-	}), p.tree(), p.roundTrip, nil)
+	}), p.tree(), p.RoundTrip, nil)
 	if skills.IsNone(err) {
 		s.skills.LeftOut(pack, err)
 		return nil, notFound(r, p.URI)

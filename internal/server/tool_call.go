@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -40,25 +41,25 @@ func callTool() *baseTool {
 	}
 }
 
-func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareCallTool(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p callToolParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	if err := c.requireText("tool", p.Tool); err != nil {
+	if err := c.Require("tool", p.Tool); err != nil {
 		return nil, err
 	}
 	if p.PackID == "" {
-		ref, err := enabled.One(p.Tool, s.resolver.Named(c.catalog, &c.chat.Enabled, p.Tool))
+		ref, err := enabled.One(p.Tool, s.resolver.Named(c.Catalog, &c.Chat.Enabled, p.Tool))
 		if err != nil {
 			return nil, err
 		}
 		p.PackID, p.Tool = ref.Pack, ref.Tool
 	}
-	if err := c.runsIn(p.Workspace); err != nil {
+	if err := c.RunsIn(p.Workspace); err != nil {
 		return nil, err
 	}
-	pack, err := s.offer.Pack(c.catalog, p.PackID)
+	pack, err := s.offer.Pack(c.Catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}
@@ -66,17 +67,17 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	values, err := c.check(tool, p.Arguments)
+	values, err := c.Check(tool, p.Arguments)
 	if err != nil {
 		return nil, err
 	}
 	of := s.planned(c, pack)
-	filled, err := s.expand(c, of, tool, values)
+	filled, err := c.Expand(s.planner, of, tool, values)
 	if err != nil {
 		return nil, err
 	}
 	if filled.Missing != nil {
-		c.missing = filled.Missing
+		c.Missing = filled.Missing
 	}
 	facts, tree, err := s.given.Facts(ctx, pack)
 	if err != nil {
@@ -89,20 +90,20 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	}
 	r := &run{server: s, call: c, pack: pack, plan: planned, output: tool.Output, allows: tool.Policy.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
-		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: c.args.Canonical(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
-		Workspace: c.currentWorkspace().Dir, Scratch: c.currentWorkspace().IsOwn, Run: &planned.Run,
+		Caller: c.Caller, Kind: gate.KindRun, Method: c.Method.Name, Pack: facts,
+		Arguments: c.Args.Canonical(p.Arguments), Logged: c.Logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
+		Workspace: c.Workspace().Dir, Scratch: c.Workspace().IsOwn, Run: &planned.Run,
 	}), nil
 }
 
 // enabledTool finds a tool by its declared or its listed name.
-func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Tool, error) {
+func (s *Server) enabledTool(c *calls.Call, pack *packs.Pack, name string) (*tools.Tool, error) {
 	set, err := s.toolSet(pack)
 	if err != nil {
 		return nil, err
 	}
 	tool := set.Lookup(name)
-	if ref, ok := c.chat.Enabled.Listed(name); ok && ref.Pack == pack.ID {
+	if ref, ok := c.Chat.Enabled.Listed(name); ok && ref.Pack == pack.ID {
 		listed := set.Lookup(ref.Tool)
 		if tool != nil && tool != listed {
 			return nil, toolerr.New(toolerr.CodeInvalidArguments, "Give the name of the one as it is declared, or of the other as it is listed.",
@@ -111,7 +112,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 		tool = listed
 	}
 	if tool == nil {
-		meant := slices.DeleteFunc(s.resolver.Named(c.catalog, &c.chat.Enabled, name), func(ref enabled.Ref) bool { return ref.Pack != pack.ID })
+		meant := slices.DeleteFunc(s.resolver.Named(c.Catalog, &c.Chat.Enabled, name), func(ref enabled.Ref) bool { return ref.Pack != pack.ID })
 		if len(meant) == 1 {
 			tool = set.Lookup(meant[0].Tool)
 		}
@@ -124,23 +125,23 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	if tool.Command == nil {
 		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
 	}
-	if !s.resolver.IsOn(c.catalog, &c.chat.Enabled, pack.ID, tool.Name) {
+	if !s.resolver.IsOn(c.Catalog, &c.Chat.Enabled, pack.ID, tool.Name) {
 		return nil, toolerr.New(toolerr.CodeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
 	}
 	return tool, nil
 }
 
 // planned returns what the planner needs to know about a call.
-func (s *Server) planned(c *call, pack *packs.Pack) *plan.Call {
+func (s *Server) planned(c *calls.Call, pack *packs.Pack) *plan.Call {
 	p := &plan.Call{
-		Pack: pack, Hides: s.offer.Hides, Workspace: c.currentWorkspace().Dir, Folder: c.currentWorkspace().Folder, OwnFolder: c.currentWorkspace().IsOwn,
-		Context: make(map[string]string), Filled: c.filled,
+		Pack: pack, Hides: s.offer.Hides, Workspace: c.Workspace().Dir, Folder: c.Workspace().Folder, OwnFolder: c.Workspace().IsOwn,
+		Context: make(map[string]string), Filled: c.Filled,
 	}
-	if c.catalog != nil {
-		p.All = c.catalog.All()
+	if c.Catalog != nil {
+		p.All = c.Catalog.All()
 	}
-	if c.meta != nil {
-		if said, ok := c.meta.AdditionalFields[contextKey].(map[string]any); ok {
+	if c.Meta != nil {
+		if said, ok := c.Meta.AdditionalFields[calls.ContextKey].(map[string]any); ok {
 			for k, v := range said {
 				if text, ok := v.(string); ok && text != "" {
 					p.Context[k] = text

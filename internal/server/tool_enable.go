@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -70,12 +71,12 @@ func enableTool() *baseTool {
 	}
 }
 
-func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareEnable(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p enableParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	if err := c.requireText("pack_id", p.PackID); err != nil {
+	if err := c.Require("pack_id", p.PackID); err != nil {
 		return nil, err
 	}
 	if p.Tools != nil && len(*p.Tools) == 0 {
@@ -88,7 +89,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if len(named) > maxNamed {
 		return nil, toolerr.New(toolerr.CodeInvalidArguments, "Name fewer, or leave tools out for all.", "%d tools are named, and a pack has at most %d", len(named), maxNamed)
 	}
-	pack, err := s.offer.Pack(c.catalog, p.PackID)
+	pack, err := s.offer.Pack(c.Catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}
@@ -120,16 +121,16 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 		return nil, toolerr.New(toolerr.CodeNotExecutable, "Read the pack's documents for how its tools are meant to be used.",
 			"pack %q only declares these tools; none has a command", pack.ID)
 	}
-	if err := s.resolver.RoomFor(c.catalog, &c.chat.Enabled, pack.ID, names); err != nil {
+	if err := s.resolver.RoomFor(c.Catalog, &c.Chat.Enabled, pack.ID, names); err != nil {
 		return nil, err
 	}
-	return &action{
-		request: gate.Request{
-			Caller: c.caller, Kind: gate.KindEnable, Method: c.tool.name, Pack: facts,
-			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
+	return &calls.Action{
+		Request: gate.Request{
+			Caller: c.Caller, Kind: gate.KindEnable, Method: c.Method.Name, Pack: facts,
+			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets),
 		},
-		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
+		Perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+			if err := s.road.SameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
 			return s.enable(c, pack, chosen), nil
@@ -207,20 +208,20 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 
 // prepareDisable takes a pack's tools away from the chat. Nobody is asked: it shows
 // nothing and starts nothing.
-func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
+func (s *Server) prepareDisable(c *calls.Call, packID string) (*calls.Action, error) {
 	id := packID
-	if !c.chat.Enabled.Knows(id) { // for a pack that was detached or has gone since, the id is enough
-		pack, err := s.offer.Pack(c.catalog, packID)
+	if !c.Chat.Enabled.Knows(id) { // for a pack that was detached or has gone since, the id is enough
+		pack, err := s.offer.Pack(c.Catalog, packID)
 		if err != nil {
 			return nil, err
 		}
 		id = pack.ID
 	}
-	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
-		perform: func(context.Context, *gate.Permit) (any, error) {
-			if c.chat.Enabled.Disable(id) {
-				c.chat.Lists.TellTools(c.catalog)
+	return &calls.Action{
+		Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: c.Method.Name, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets)},
+		Perform: func(context.Context, *gate.Permit) (any, error) {
+			if c.Chat.Enabled.Disable(id) {
+				c.Chat.Lists.TellTools(c.Catalog)
 			}
 			return &enableResult{Tools: []enabledTool{}}, nil
 		},
@@ -228,12 +229,12 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 }
 
 // enable gives the chat the chosen tools, and tells its client if its list changes.
-func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
+func (s *Server) enable(cl *calls.Call, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
 	skills := make(map[string]bool)
-	for _, t := range s.skillTools(cl.catalog, cl.chat) {
+	for _, t := range s.skillTools(cl.Catalog, cl.Chat) {
 		skills[toolname.Fold(t.name)] = true
 	}
-	listed, changed := cl.chat.Enabled.Enable(pack.ID, chosen, s.resolver.InUseNow(cl.catalog, &cl.chat.Enabled)[pack.ID],
+	listed, changed := cl.Chat.Enabled.Enable(pack.ID, chosen, s.resolver.InUseNow(cl.Catalog, &cl.Chat.Enabled)[pack.ID],
 		func(folded string) bool { return skills[folded] })
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	for _, t := range chosen {
@@ -248,7 +249,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		})
 	}
 	if changed {
-		cl.chat.Lists.TellTools(cl.catalog)
+		cl.Chat.Lists.TellTools(cl.Catalog)
 	}
 	return out
 }

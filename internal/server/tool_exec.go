@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/meant"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -41,32 +42,32 @@ func execTool() *baseTool {
 	}
 }
 
-func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareExec(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p execParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	if err := c.requireText("pack_id", p.PackID, "command", p.Command); err != nil {
+	if err := c.Require("pack_id", p.PackID, "command", p.Command); err != nil {
 		return nil, err
 	}
-	if err := c.runsIn(p.Workspace); err != nil {
+	if err := c.RunsIn(p.Workspace); err != nil {
 		return nil, err
 	}
 	switch p.CwdPolicy {
 	case "", tools.CwdWorkspace, tools.CwdPackRoot:
 	default:
 		e := toolerr.New(toolerr.CodeInvalidArguments, "Correct the arguments and call again.", "cwd_policy is %q; it must be workspace or pack_root", p.CwdPolicy)
-		e.Schema = json.RawMessage(c.tool.input)
+		e.Schema = json.RawMessage(c.Method.Input)
 		return nil, e
 	}
 	for i, arg := range p.Args {
 		if strings.ContainsRune(arg, 0) {
 			e := toolerr.New(toolerr.CodeInvalidArguments, "Correct the arguments and call again.", "args[%d] has a NUL byte, which no program can be given", i)
-			e.Schema = json.RawMessage(c.tool.input)
+			e.Schema = json.RawMessage(c.Method.Input)
 			return nil, e
 		}
 	}
-	pack, err := s.offer.Pack(c.catalog, p.PackID)
+	pack, err := s.offer.Pack(c.Catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	of := s.planned(c, pack)
 	of.Tree = tree
 	planned, err := s.planner.Program(ctx, of, p.Command, p.Args, p.CwdPolicy)
-	if hint := (meant.Command{Pack: pack, Workspace: c.currentWorkspace(), Command: p.Command, Args: p.Args}).Explain(err); hint != nil {
+	if hint := (meant.Command{Pack: pack, Workspace: c.Workspace(), Command: p.Command, Args: p.Args}).Explain(err); hint != nil {
 		return nil, hint
 	}
 	if err != nil {
@@ -85,8 +86,8 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	}
 	r := &run{server: s, call: c, pack: pack, plan: planned, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
-		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
-		Arguments: c.args.Whole(), Logged: c.logged(planned.Unlogged),
-		Workspace: c.currentWorkspace().Dir, Scratch: c.currentWorkspace().IsOwn, Run: &planned.Run,
+		Caller: c.Caller, Kind: gate.KindExec, Method: c.Method.Name, Pack: facts,
+		Arguments: c.Args.Whole(), Logged: c.Logged(planned.Unlogged),
+		Workspace: c.Workspace().Dir, Scratch: c.Workspace().IsOwn, Run: &planned.Run,
 	}), nil
 }

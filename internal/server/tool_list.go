@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
@@ -97,9 +98,9 @@ func listTool() *baseTool {
 	}
 }
 
-func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
+func (s *Server) prepareList(_ context.Context, c *calls.Call) (*calls.Action, error) {
 	var p listParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	query := strings.TrimSpace(p.Query)
@@ -110,9 +111,9 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.Whole(), Logged: c.logged(s.secrets)},
-		perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
+	return &calls.Action{
+		Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: c.Method.Name, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets)},
+		Perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
 			var out listResult
 			if query != "" {
 				out = s.matching(ctx, c, query)
@@ -121,7 +122,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 			}
 			if p.Cursor == "" {
 				out.NotValid = s.notValid(c, query)
-				out.Hint = strings.TrimSpace(out.Hint + " " + unreadHint(c.catalog))
+				out.Hint = strings.TrimSpace(out.Hint + " " + unreadHint(c.Catalog))
 			}
 			return out, nil
 		},
@@ -129,10 +130,10 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 }
 
 // matching lists the packs that match a query, best first.
-func (s *Server) matching(ctx context.Context, c *call, query string) listResult {
+func (s *Server) matching(ctx context.Context, c *calls.Call, query string) listResult {
 	out := listResult{Packs: []listedPack{}}
 	shown := func(id string) *packs.Pack {
-		if p := c.catalog.ByID(id); p != nil && s.offer.IsForModels(p) {
+		if p := c.Catalog.ByID(id); p != nil && s.offer.IsForModels(p) {
 			return p
 		}
 		return nil
@@ -169,9 +170,9 @@ func unreadHint(catalog *packs.Catalog) string {
 }
 
 // list lists all packs by id, starting after the id after.
-func (s *Server) list(c *call, after string) listResult {
+func (s *Server) list(c *calls.Call, after string) listResult {
 	out := listResult{Packs: []listedPack{}}
-	for _, p := range s.offer.Packs(c.catalog) {
+	for _, p := range s.offer.Packs(c.Catalog) {
 		if p.ID <= after {
 			continue
 		}
@@ -188,17 +189,17 @@ func (s *Server) list(c *call, after string) listResult {
 // used one a moment ago looks for it here. With a query, it returns only those that
 // the query names. A pack that cannot be read may be for persons only, so it is
 // returned only if the chat already has tools of it.
-func (s *Server) notValid(c *call, query string) []notValidPack {
+func (s *Server) notValid(c *calls.Call, query string) []notValidPack {
 	var all []notValidPack
 	names := search.Names(query)
-	for _, p := range c.catalog.All() {
+	for _, p := range c.Catalog.All() {
 		if len(all) == maxNotValid {
 			break
 		}
 		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !address.IsOffered(p) || s.offer.Hides(p) {
 			continue
 		}
-		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.Enabled.Knows(p.ID) {
+		if p.Frontmatter.IsZero() && !p.Loose && !c.Chat.Enabled.Knows(p.ID) {
 			continue
 		}
 		if query != "" && !names(p.ID+" "+p.Name) {
@@ -209,11 +210,11 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 	return all
 }
 
-func (s *Server) listed(c *call, p *packs.Pack) listedPack {
+func (s *Server) listed(c *calls.Call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
 		PackID: p.ID, Name: safetext.Shorten(safetext.Line(p.Name), maxListLine), Description: s.offer.Describe(p.Description),
-		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.resolver.Names(c.catalog, &c.chat.Enabled, p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.resolver.Names(c.Catalog, &c.Chat.Enabled, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
 	from := s.offer.Origin(p)

@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -32,7 +33,7 @@ type openDocsResult struct {
 
 	part     given.Part
 	hidden   string // how many invisible characters they have, in words; empty for none
-	compared bool   // all of it was compared with what was digested; see [Server.sameAs]
+	compared bool   // all of it was compared with what was digested; see [calls.Road.SameAs]
 }
 
 type document struct {
@@ -63,20 +64,20 @@ func openDocsTool() *baseTool {
 const documentSchema = `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},` +
 	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},"note":{"type":"string"}},"required":["path","content"]}`
 
-func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareOpenDocs(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p openDocsParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	if err := c.requireText("pack_id", p.PackID); err != nil {
+	if err := c.Require("pack_id", p.PackID); err != nil {
 		return nil, err
 	}
 	return s.openDocs(ctx, c, &p)
 }
 
 // openDocs finds out what a call would open.
-func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*action, error) {
-	pack, err := s.offer.Pack(c.catalog, p.PackID)
+func (s *Server) openDocs(ctx context.Context, c *calls.Call, p *openDocsParams) (*calls.Action, error) {
+	pack, err := s.offer.Pack(c.Catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}
@@ -95,19 +96,19 @@ func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*act
 			return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments, or open the document without any.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
 		}
 	}
-	return &action{
-		request: gate.Request{
-			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args.Whole(), Logged: c.logged(s.secrets), Hidden: docs.hidden,
+	return &calls.Action{
+		Request: gate.Request{
+			Caller: c.Caller, Kind: gate.KindOpen, Method: c.Method.Name, Pack: facts,
+			Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets), Hidden: docs.hidden,
 		},
-		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.sameAs(ctx, c, pack, permit, docs.compared); err != nil {
+		Perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+			if err := s.road.SameAs(ctx, c, pack, permit, docs.compared); err != nil {
 				return nil, err
 			}
 			if p.Arguments != nil {
 				docs.EntryDoc.Content = docs.part.Fill(pack.Folder(), docs.EntryDoc.Content, *p.Arguments) + s.toolsSentence(pack, docs.EntryDoc.Truncated)
 			}
-			c.opens = p.Offset == 0
+			c.Opens = p.Offset == 0
 			return docs, nil
 		},
 	}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -35,7 +36,7 @@ type readFileResult struct {
 	Note       string  `json:"note,omitempty"` // what is unusual about the file
 	Entries    []entry `json:"entries,omitempty"`
 
-	compared bool // the content was compared with what was digested; see [Server.sameAs]
+	compared bool // the content was compared with what was digested; see [calls.Road.SameAs]
 }
 
 type entry struct {
@@ -65,26 +66,26 @@ func readFileTool() *baseTool {
 	}
 }
 
-func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) {
+func (s *Server) prepareReadFile(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p readFileParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	if err := c.requireText("pack_id", p.PackID, "path", p.Path); err != nil {
+	if err := c.Require("pack_id", p.PackID, "path", p.Path); err != nil {
 		return nil, err
 	}
 	req := gate.Request{
-		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name,
-		Path: p.Path, Arguments: c.args.Whole(), Logged: c.logged(s.secrets),
+		Caller: c.Caller, Kind: gate.KindRead, Method: c.Method.Name,
+		Path: p.Path, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets),
 	}
 	if p.PackID == offer.WorkspaceID {
-		if err := c.inWorkspace(p.Workspace); err != nil {
+		if err := c.InWorkspace(p.Workspace); err != nil {
 			return nil, err
 		}
 		req.Pack = gate.Pack{ID: offer.WorkspaceID, Trust: gate.TrustUser}
-		req.Workspace, req.Scratch = c.currentWorkspace().Dir, c.currentWorkspace().IsOwn
-		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
-			dir, err := c.currentWorkspace().Open()
+		req.Workspace, req.Scratch = c.Workspace().Dir, c.Workspace().IsOwn
+		return &calls.Action{Request: req, Perform: func(context.Context, *gate.Permit) (any, error) {
+			dir, err := c.Workspace().Open()
 			if err != nil {
 				return nil, err
 			}
@@ -92,7 +93,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 			return s.read(dir, &packfs.Tree{}, p)
 		}}, nil
 	}
-	pack, err := s.offer.Pack(c.catalog, p.PackID)
+	pack, err := s.offer.Pack(c.Catalog, p.PackID)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +107,8 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 		return nil, err // do not ask a person about what cannot be read
 	}
 	req.Hidden = hidden
-	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-		return out, s.sameAs(ctx, c, pack, permit, out.compared)
+	return &calls.Action{Request: req, Perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+		return out, s.road.SameAs(ctx, c, pack, permit, out.compared)
 	}}, nil
 }
 

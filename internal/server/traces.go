@@ -8,7 +8,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -66,17 +65,4 @@ func codeOf(v any) string {
 		}
 	}
 	return ""
-}
-
-// inform adds to the span what the call turned out to be.
-func inform(ctx context.Context, req gate.Request) {
-	span := spans.From(ctx)
-	if span == nil {
-		return
-	}
-	tool := ""
-	if req.Run != nil {
-		tool = req.Run.Tool
-	}
-	span.About(string(req.Kind), req.Pack.ID, tool)
 }

@@ -478,7 +478,7 @@ func TestNoSpansCostNothing(t *testing.T) {
 		span := spans.From(ctx)
 		span.Tool("x")
 		span.Call("x")
-		inform(ctx, gate.Request{})
+		span.About("run", "triage", "greet")
 		deciding := span.Gate()
 		span.Waiting()()
 		deciding.End(false)

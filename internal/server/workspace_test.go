@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
@@ -160,11 +161,11 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	ch := w.srv.chats.All()[0]
 	in := func(args string) *workspace.Workspace {
 		t.Helper()
-		c := &call{chat: ch, tool: callTool(), args: callargs.Read(json.RawMessage(args))}
-		if err := c.runsIn(workspace.New); err != nil {
+		c := &calls.Call{Chat: ch, Method: w.srv.method(callTool()), Args: callargs.Read(json.RawMessage(args))}
+		if err := c.RunsIn(workspace.New); err != nil {
 			t.Fatal(err)
 		}
-		return c.currentWorkspace()
+		return c.Workspace()
 	}
 	a := in(`{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`)
 	if again := in(`{ "arguments": {"n": 1.0, "note": "\u0061"}, "pack_id": "notes" }`); again != a {
@@ -174,11 +175,11 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 		t.Error("another call means the same workspace")
 	}
 	const same = `{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`
-	c := &call{chat: ch, tool: callTool(), args: callargs.Read(json.RawMessage(same))}
-	if err := c.runsIn(workspace.New); err != nil {
+	c := &calls.Call{Chat: ch, Method: w.srv.method(callTool()), Args: callargs.Read(json.RawMessage(same))}
+	if err := c.RunsIn(workspace.New); err != nil {
 		t.Fatal(err)
 	}
-	done, ok := ch.Workspaces.Begin(c.currentWorkspace())
+	done, ok := ch.Workspaces.Begin(c.Workspace())
 	if !ok {
 		t.Fatal("the program cannot have its workspace")
 	}

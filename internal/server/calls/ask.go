@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -50,29 +50,25 @@ func form(ctx context.Context, q *gate.Question) mcp.ElicitationParams {
 	}
 }
 
-// inputRequired asks a client of 2026-07-28 or later to call again with the answer
+// InputRequired asks a client of 2026-07-28 or later to call again with the answer
 // and our state.
-func inputRequired(ctx context.Context, q *gate.Question) *mcpserver.InputRequestBuilder {
+func InputRequired(ctx context.Context, q *gate.Question) *mcpserver.InputRequestBuilder {
 	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(ctx, q))
 }
-
-// progressEvery is how often a client that asked for progress is told what its call
-// waits for.
-const progressEvery = 5 * time.Second
 
 // ask waits until a person has answered, in the client's form or elsewhere, or the
 // call has waited long enough. The first answer counts. If it came from elsewhere,
 // the form is withdrawn. An error ends the call.
-func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *gate.Answer, err error) {
+func (r *Road) ask(ctx context.Context, c *Call, q *gate.Question) (answer *gate.Answer, err error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, q.Wait, errNoAnswer)
 	defer cancel()
 	var form chan *gate.Answer // nil if the client does not ask
 	if q.Elicit {
 		form = make(chan *gate.Answer, 1)
-		go func() { form <- s.elicit(waiting, q) }()
+		go func() { form <- r.elicit(waiting, q) }()
 	}
 	wire.Aside(ctx, func() {
-		beat := time.NewTicker(s.progress)
+		beat := time.NewTicker(r.opts.Progress)
 		defer beat.Stop()
 		for {
 			select {
@@ -82,17 +78,17 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 					return // a person answered, or a client that could not ask
 				}
 			case <-q.Decided:
-				answer = s.opts.Gate.Answered(q)
+				answer = r.opts.Gate.Answered(q)
 			case <-q.Taken:
 			case <-waiting.Done():
-			case <-s.draining:
+			case <-r.opts.Draining:
 				q.Cut = "the server is ending"
 			case <-beat.C:
-				s.tell(ctx, c, q.Waiting)
+				r.tell(ctx, c, q.Waiting)
 				continue
 			}
 			if answer == nil {
-				answer, err = s.gaveUp(ctx, q)
+				answer, err = r.gaveUp(ctx, q)
 			}
 			return
 		}
@@ -106,30 +102,30 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 
 // gaveUp ends the wait of a call that nobody answered in time, that its client
 // cancelled, or that was made again.
-func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, error) {
+func (r *Road) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, error) {
 	if ctx.Err() != nil {
 		return &gate.Answer{State: q.State, Reason: "the call was cancelled while the question was open"}, nil
 	}
-	return s.opts.Gate.Postpone(q)
+	return r.opts.Gate.Postpone(q)
 }
 
 // tell sends progress to a client that asked for it.
-func (s *Server) tell(ctx context.Context, c *call, message string) {
+func (r *Road) tell(ctx context.Context, c *Call, message string) {
 	_, sess, ok := chats.Of(ctx)
-	if !ok || c.meta == nil || c.meta.ProgressToken == nil {
+	if !ok || c.Meta == nil || c.Meta.ProgressToken == nil {
 		return
 	}
 	c.telling.Lock() // until it is sent, so that they go out in order
 	defer c.telling.Unlock()
 	c.told++ // "The progress value MUST increase with each notification"
 	sess.Notify("notifications/progress", map[string]any{
-		"progressToken": c.meta.ProgressToken, "progress": c.told, "message": message,
+		"progressToken": c.Meta.ProgressToken, "progress": c.told, "message": message,
 	})
 }
 
-// A teller tells a call's client now and then what the call waits for. A nil teller
+// A Teller tells a call's client now and then what the call waits for. A nil Teller
 // does nothing.
-type teller struct {
+type Teller struct {
 	tell       func(message string)
 	quit, done chan struct{}
 
@@ -138,17 +134,17 @@ type teller struct {
 	since time.Time // guarded by mu
 }
 
-// telling starts a teller, or returns nil if the client does not want progress. The
-// caller stops it.
-func (s *Server) telling(ctx context.Context, c *call, what string) *teller {
-	if c.meta == nil || c.meta.ProgressToken == nil {
+// Telling starts a Teller, or returns nil if the client does not want progress. The
+// Caller stops it.
+func (r *Road) Telling(ctx context.Context, c *Call, what string) *Teller {
+	if c.Meta == nil || c.Meta.ProgressToken == nil {
 		return nil
 	}
-	t := &teller{tell: func(message string) { s.tell(ctx, c, message) }, quit: make(chan struct{}), done: make(chan struct{})}
-	t.turn(what)
+	t := &Teller{tell: func(message string) { r.tell(ctx, c, message) }, quit: make(chan struct{}), done: make(chan struct{})}
+	t.Turn(what)
 	go func() {
 		defer close(t.done)
-		beat := time.NewTicker(s.progress)
+		beat := time.NewTicker(r.opts.Progress)
 		defer beat.Stop()
 		for {
 			select {
@@ -162,8 +158,8 @@ func (s *Server) telling(ctx context.Context, c *call, what string) *teller {
 	return t
 }
 
-// turn changes what the teller tells from now on.
-func (t *teller) turn(what string) {
+// Turn changes what the teller tells from now on.
+func (t *Teller) Turn(what string) {
 	if t == nil {
 		return
 	}
@@ -172,22 +168,22 @@ func (t *teller) turn(what string) {
 	t.what, t.since = what, time.Now()
 }
 
-// turnNow is turn, and tells the client at once.
-func (t *teller) turnNow(what string) {
+// TurnNow is Turn, and tells the client at once.
+func (t *Teller) TurnNow(what string) {
 	if t != nil {
-		t.turn(what)
+		t.Turn(what)
 		t.tell(what)
 	}
 }
 
-func (t *teller) message() string {
+func (t *Teller) message() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("%s for %s", t.what, time.Since(t.since).Round(time.Second))
 }
 
-// stop stops the teller. Nothing is told after stop returns.
-func (t *teller) stop() {
+// Stop stops the teller. Nothing is told after Stop returns.
+func (t *Teller) Stop() {
 	if t != nil {
 		close(t.quit)
 		<-t.done
@@ -197,8 +193,8 @@ func (t *teller) stop() {
 // elicit asks the user of an older client and waits for the answer. It returns nil if
 // ctx is done first. If anything else goes wrong, it returns an answer that allows
 // nothing.
-func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
-	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
+func (r *Road) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
+	result, err := r.opts.Elicit(ctx, mcp.ElicitationRequest{
 		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
 		Params:  form(ctx, q),
 	})
@@ -208,7 +204,7 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 	case ctx.Err() != nil:
 		return nil
 	default:
-		s.logger.Warn("the client could not ask", "err", err)
+		r.opts.Logger.Warn("the client could not ask", "err", err)
 		return &gate.Answer{
 			State: q.State, Channel: formChannel(ctx), Reason: "the client could not show the question",
 			Failed: !errors.Is(err, wire.ErrClosed), // if the client is gone, nobody else needs to be asked

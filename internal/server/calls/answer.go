@@ -1,4 +1,4 @@
-package server
+package calls
 
 import (
 	"context"
@@ -14,14 +14,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
-	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// unaskedAnswer returns the answer that a call brought with it, or nil. In both eras
+// UnaskedAnswer returns the answer that a call brought with it, or nil. In both eras
 // it goes to the gate unchanged. The gate believes it only if its state is one that
 // the gate made.
-func unaskedAnswer(ctx context.Context, p mcp.MultiRoundTripParams) *gate.Answer {
+func UnaskedAnswer(ctx context.Context, p mcp.MultiRoundTripParams) *gate.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
 	}
@@ -37,8 +36,8 @@ func readForm(ctx context.Context, state string, result *mcp.ElicitationResult) 
 	return gate.ReadForm(state, string(result.Action), result.Content).Over(formChannel(ctx))
 }
 
-// answerable reports whether a request with this method may carry an answer.
-func answerable(method string) bool {
+// Answerable reports whether a request with this method may carry an answer.
+func Answerable(method string) bool {
 	switch method {
 	case string(mcp.MethodToolsCall), string(mcp.MethodPromptsGet), string(mcp.MethodResourcesRead):
 		return true
@@ -46,25 +45,25 @@ func answerable(method string) bool {
 	return false
 }
 
-// A carriedAnswer is the part of a request that says what its client's user answered,
+// A CarriedAnswer is the part of a request that says what its client's user answered,
 // as it was written. nil: the request says nothing.
-type carriedAnswer struct {
-	state     json.RawMessage
-	responses json.RawMessage
+type CarriedAnswer struct {
+	State     json.RawMessage
+	Responses json.RawMessage
 }
 
-// problem says why what a request carries is not an answer. It is empty if the
+// Problem says why what a request carries is not an answer. It is empty if the
 // request carries an answer or nothing. The gate judges what the answer says.
-func (a *carriedAnswer) problem() string {
+func (a *CarriedAnswer) Problem() string {
 	var state string
-	if a.state != nil && (isNull(a.state) || json.Unmarshal(a.state, &state) != nil) {
+	if a.State != nil && (isNull(a.State) || json.Unmarshal(a.State, &state) != nil) {
 		return "requestState must be a text"
 	}
-	if a.responses == nil {
+	if a.Responses == nil {
 		return ""
 	}
 	var all map[string]json.RawMessage
-	if isNull(a.responses) || json.Unmarshal(a.responses, &all) != nil {
+	if isNull(a.Responses) || json.Unmarshal(a.Responses, &all) != nil {
 		return "inputResponses must be an object"
 	}
 	for id, raw := range all {
@@ -87,27 +86,15 @@ func (a *carriedAnswer) problem() string {
 
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
-// refuseAnswer records that a request carries something that is not an answer, and
+// RefuseAnswer records that a request carries something that is not an answer, and
 // returns that as an error. If the state is one of ours, it allows nothing
 // afterwards.
-func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem string) error {
-	var p struct {
-		Name         string
-		Arguments    json.RawMessage
-		RequestState any
-	}
-	// What cannot be decoded is not recorded.
-	_ = json.Unmarshal(r.params, &p)
-	method := &baseTool{name: r.method}
-	if t := s.base[toolname.Plain(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
-		method = t
-	}
-	c, err := s.newCall(ctx, wire.NewReference(), method, callargs.Read(p.Arguments), nil)
+func (r *Road) RefuseAnswer(ctx context.Context, method *Method, args *callargs.Arguments, state, problem string) error {
+	c, err := r.New(ctx, wire.NewReference(), method, args, nil)
 	if err != nil {
 		return err
 	}
-	state, _ := p.RequestState.(string)
-	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args.Whole()},
+	err = r.opts.Gate.Refuse(gate.Request{Caller: c.Caller, Method: method.Name, Arguments: c.Args.Whole()},
 		&gate.Answer{State: state, Channel: formChannel(ctx)}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true
