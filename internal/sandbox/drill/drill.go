@@ -1,16 +1,14 @@
-// Package drill shows on any machine what its sandbox refuses: a confined program
-// tries what a hostile one would try, and the outcome of each try is compared with
-// what the level promises.
+// Package drill shows what a machine's sandbox refuses: a confined program tries what a
+// hostile one would try, and each outcome is compared with the level's promise.
 //
-// The list is in one place, [Rows], for two readers: [Run] goes through it for
-// "packs-mcp doctor --attack", and the tests of test/attack, which know many more
-// operations of Linux, check it to the last error number and show it in
-// docs/reference/sandbox.md.
+// The list, [Rows], has two readers. [Run] goes through it for "packs-mcp doctor
+// --attack". The tests of test/attack, which have many more operations for Linux, check
+// it down to the error numbers and show it in docs/reference/sandbox.md.
 //
-// The tries are harmless even where nothing refuses them: they act on folders, sockets
-// and a process that Run makes for them in a temporary home, write a few MiB there, and
-// end after seconds. They send processes only signal 0, and do not touch the memory
-// that they allocate.
+// The tries are harmless even if nothing refuses them: they act on folders, sockets and
+// a process that Run makes for them in a temporary home, write a few MiB there, and end
+// within seconds. They send processes only signal 0, and do not touch the memory that
+// they allocate.
 //
 // The package does not decide how a program is confined; package sandbox does. It
 // proves nothing about operations that are not on its list.
@@ -23,25 +21,25 @@ type Row struct {
 	Case string   // the id of the case that it belongs to
 	Part string   // what it is about: "Files"
 	Does string   // for people, and unique in its part: "list the home folder"
-	Op   []string // the operation and its arguments, with names in braces for what is made for it
+	Op   []string // the operation and its arguments; names in braces stand for things made for the try
 
 	Linux          Want
-	MacOS, Windows Expect // at the one level that confines there
+	MacOS, Windows Expect // at the only level that confines there
 
-	// Changes reports whether the operation, if nothing stops it, changes something
-	// of the user's.
+	// Changes reports whether the operation, if nothing stops it, changes the user's
+	// data.
 	Changes bool
 
 	Limits sandbox.Limits // of its run
 }
 
-// Want are the outcomes that an operation may have on Linux: "ok", names of
-// errors or signals, or what the operation documents, with "|" between them.
+// Want holds the outcomes that an operation may have on Linux: "ok", names of errors
+// or signals, or outcomes that the operation documents, separated by "|".
 type Want struct {
 	Full       string // all there is
-	Landlock   string // partial where namespaces are not to be had
-	Namespaces string // partial where Landlock is not to be had
-	None       string // what shows that the operation works when nothing confines it
+	Landlock   string // partial, without namespaces
+	Namespaces string // partial, without Landlock
+	None       string // shows that the operation works unconfined
 }
 
 // An Expect says what the outcome of a try must be.
@@ -49,16 +47,16 @@ type Expect string
 
 const (
 	Absent  Expect = ""        // the system has no such thing
-	Refused Expect = "refused" // whatever the error
+	Refused Expect = "refused" // with any error
 	Open    Expect = "open"    // the level does not promise to refuse it
-	Works   Expect = "works"   // on purpose: a program that can do nothing shows nothing
+	Works   Expect = "works"   // by design: a program that can do nothing proves nothing
 )
 
-// everywhere is refused in the same way by every level.
+// everywhere expects the same refusal from every level.
 func everywhere(outcome string) Want { return Want{outcome, outcome, outcome, ok} }
 
-// hidden expects that a file does not exist where the program has a file tree of its
-// own, and that it cannot be opened elsewhere.
+// hidden expects that a file does not exist if the program has its own file tree, and
+// otherwise that it cannot be opened.
 func hidden() Want { return Want{"ENOENT", "EACCES", "ENOENT", ok} }
 
 // ok is the outcome of an operation that succeeded.

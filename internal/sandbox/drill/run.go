@@ -21,13 +21,13 @@ import (
 
 // Options are for [Run].
 type Options struct {
-	Environ []string        // the server's, as of os.Environ
+	Environ []string        // the server's, as from os.Environ
 	Skip    []sandbox.Level // not tried
 	Logger  *slog.Logger
 }
 
-// A Drill is the outcome of all tries. Its first level is none: what the tries do
-// when nothing refuses them.
+// A Drill is the outcome of all tries. Its first level is none, at which nothing
+// refuses the tries.
 type Drill struct {
 	Levels  []Level
 	Lacking []Lacking
@@ -52,7 +52,7 @@ type Attempt struct {
 	Expect   Expect // Absent: this system has no such thing, and nothing was tried
 	Outcome  string // "ok", or what refused it
 	Detail   string
-	Untested bool // nor does it work unconfined here, so that a refusal shows nothing
+	Untested bool // it does not work unconfined here either, so a refusal proves nothing
 }
 
 // Did reports whether the operation succeeded.
@@ -148,8 +148,7 @@ func problem(r *sandbox.Report, level sandbox.Level) string {
 	return "this system has no such level"
 }
 
-// columnOf returns which column of the rows is about a level on Linux; there are two
-// for partial.
+// columnOf returns the column of the rows for a level on Linux; partial has two.
 func columnOf(level sandbox.Level, means []string) func(Want) string {
 	switch {
 	case level == sandbox.LevelFull:
@@ -173,7 +172,7 @@ func expect(row Row, level sandbox.Level, column func(Want) string) Expect {
 			e = Open
 		}
 	}
-	// An unconfined program is denied nothing but the environment.
+	// An unconfined program is denied only the environment.
 	if level == sandbox.LevelNone && e == Refused && row.Linux.None == ok {
 		return Open
 	}

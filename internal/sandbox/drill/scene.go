@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// keyVariable is in the environment of the server that the drill stands for, as
-// clients put keys there.
+// keyVariable is in the environment of the simulated server, where clients put keys.
 const keyVariable = "PACKS_MCP_ATTACK_KEY"
 
 // A stage is what all tries share: a folder, programs that listen, and another process
@@ -49,7 +48,7 @@ func newStage(dir, self string) (_ *stage, err error) {
 			return nil, fmt.Errorf("listening for the tries: %w", err)
 		}
 		s.closes = append(s.closes, func() { _ = l.Close() })
-		go func() { // a connection is made, and that is all
+		go func() { // accepts connections and does nothing else
 			for {
 				conn, err := l.Accept()
 				if err != nil {
@@ -103,8 +102,8 @@ func (s *stage) close() {
 	}
 }
 
-// A scene is what one try finds: the stage, and folders of its own, since earlier tries
-// may have changed theirs.
+// A scene is the surroundings of one try: the stage, and folders of its own, since
+// earlier tries may have changed theirs.
 type scene struct {
 	home, outside, pack, workspace string
 	names                          map[string]string

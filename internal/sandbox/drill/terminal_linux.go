@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a terminal of the user's, and returns its name and a function that
-// closes it. The name is empty if it cannot.
+// openTerminal makes a terminal that belongs to the user, and returns its name and a
+// function that closes it. The name is empty if it cannot.
 func openTerminal() (name string, done func()) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {

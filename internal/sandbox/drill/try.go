@@ -24,13 +24,13 @@ type report struct {
 }
 
 // Main tries the operation that args name, prints a report, and returns an exit
-// status. Some operations are for what others start, and print nothing.
+// status. Some operations are started by others, and print nothing.
 func Main(in io.Reader, out io.Writer, args []string) int {
 	if len(args) == 0 {
 		return 2
 	}
 	switch args[0] {
-	case opWait: // to be one process more, until the other end of the pipe is closed
+	case opWait: // stays until the other end of the pipe is closed
 		_, _ = in.Read(make([]byte, 1))
 		return 0
 	case opLinger:
@@ -65,7 +65,7 @@ func (a answer) Error() string { return string(a) }
 
 const (
 	notThere = "not there"
-	endedToo = "ended with the run" // no operation says so: Run finds it out when the run is over
+	endedToo = "ended with the run" // set by Run after the run, not by an operation
 )
 
 // Outcome returns the word for the result of [Try].
@@ -172,7 +172,7 @@ func processes(n int) error {
 	return nil
 }
 
-// counted is how long too many processes stay: some levels count them from time to
+// counted is how long excess processes stay: some levels count only from time to
 // time, and end the run.
 const counted = time.Second
 
@@ -211,7 +211,7 @@ func leave(file string) error {
 }
 
 // linger writes how often it woke to a file, for some seconds. It ends when the file is
-// gone: made again, it would be left in a folder that somebody removes.
+// gone: creating it again would leave it in a folder that is being removed.
 func linger(args []string) int {
 	if len(args) != 1 {
 		return 2

@@ -19,7 +19,7 @@ func tryOwn(op []string, pid int) error {
 	case "read-environment":
 		_, err := os.ReadFile(proc + "/environ")
 		return err
-	case "trace": // the end of this process lets go again
+	case "trace": // released when this process ends
 		runtime.LockOSThread()
 		if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0); errno != 0 {
 			return errno

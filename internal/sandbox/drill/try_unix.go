@@ -36,7 +36,7 @@ func trySystem(op []string) error {
 		return unix.Close(fd)
 	case "setuid-file":
 		return os.Chmod(op[1], fs.ModeSetuid|0o755)
-	case "signal": // 0 asks for the right to send one, and sends none
+	case "signal": // signal 0 checks the permission and sends nothing
 		pid, err := strconv.Atoi(op[1])
 		if err != nil {
 			return err

@@ -14,36 +14,35 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/shim"
 )
 
-// A script is run by another program: the kernel starts the one that the
-// script's first line names, which may be a script itself, and env(1) starts the
-// one that its arguments name. The chain of these programs is followed here
-// before anything runs, so that a person is shown each of them and each is
-// compared before the start.
+// A script is run by another program: the kernel starts the one that the script's
+// first line names, which may be a script itself, and env(1) starts the one that its
+// arguments name. This file follows the chain of these programs before anything runs,
+// so that a person is shown each of them, and each is compared before the start.
 //
-// What is followed is a small part of what the kernel and env(1) take, the part
-// that all systems read alike. Everything else is refused with a reason: a guess
-// would show a person one program and run another.
+// Only a small part of what the kernel and env(1) accept is followed: the part that
+// all systems read alike. Everything else is refused with a reason, since a guess
+// could show a person one program and run another.
 
-// An Interpreter is one program that is started so that a script runs.
+// An Interpreter is one program that is started to run a script.
 type Interpreter struct {
-	Name     string // as the first line, or env(1)'s argument, has it
-	Path     string // absolute, as found: what is started
+	Name     string // as in the first line or env(1)'s argument
+	Path     string // absolute, as found; this is started
 	Resolved string // Path with every symbolic link followed
 	Digest   string // SHA-256 of the bytes of Resolved, in hex
 
-	// Args are what it is given before the script's path.
+	// Args are its arguments before the script's path.
 	Args []string
 
 	// Env are the variables, NAME=value, that env(1) sets for it and for
 	// everything that follows.
 	Env []string
 
-	IsEnv  bool // it is the system's env(1), which starts the next one
+	IsEnv  bool // it is the system's env(1), which starts the next interpreter
 	OnPath bool // env(1) looks for Name in the run's PATH
 }
 
 // maxInterpreters is how long a chain may be. The kernel gives up after fewer
-// scripts, but env(1) makes it count anew.
+// scripts, but starts counting again after env(1).
 const maxInterpreters = 8
 
 // chain completes p with the programs that run it, if it is a script. head are
@@ -78,7 +77,7 @@ func (l *Lookuper) chain(p *Program, head []byte, in *installation, o LookupOpti
 			}
 		}
 		if s := shim.At(i.Path, o.shims()); s != nil && !i.OnPath {
-			// It is the kernel, or env(1), that starts the very path.
+			// The kernel or env(1) starts exactly this path.
 			return &NotFoundError{Name: i.Name, NeededBy: script, Problem: fmt.Sprintf(
 				"it is a shim of %s; name the interpreter itself in the first line of the script, or \"#!/usr/bin/env %s\"", s.Manager, s.Name)}
 		}
@@ -87,9 +86,9 @@ func (l *Lookuper) chain(p *Program, head []byte, in *installation, o LookupOpti
 	}
 }
 
-// firstLine returns the first line of a script without its "#!", without the
-// blanks at both of its ends. It is of a script only with ok; problem says why
-// the kernel would not take it, or why it cannot be shown.
+// firstLine returns the first line of a script without "#!" and surrounding blanks.
+// ok reports whether it is a script; problem says why the kernel would refuse the
+// line, or why it cannot be shown.
 func firstLine(head []byte) (line string, ok bool, problem string) {
 	text, ok := strings.CutPrefix(string(head), "#!")
 	if !ok {
@@ -108,8 +107,8 @@ func firstLine(head []byte) (line string, ok bool, problem string) {
 	return line, true, ""
 }
 
-// isBinary reports whether head begins what the kernel starts without another
-// program's help.
+// isBinary reports whether head begins a file that the kernel starts without another
+// program.
 func isBinary(head []byte) bool {
 	magic := []string{"\x7fELF"}
 	if runtime.GOOS == "darwin" {
@@ -156,8 +155,8 @@ func (l *Lookuper) byEnv(script string, i Interpreter, in *installation, o Looku
 	return i, head, err
 }
 
-// interpreter completes i, which is at path, or else at the path that its name
-// is. It returns the first bytes of the file.
+// interpreter completes i, which is at path or, if path is empty, at its name. It
+// returns the first bytes of the file.
 func (l *Lookuper) interpreter(i *Interpreter, script, path string, in *installation) (head []byte, err error) {
 	notFound := func(problem string) ([]byte, error) {
 		return nil, &NotFoundError{Name: i.Name, NeededBy: script, Problem: problem}
@@ -190,9 +189,9 @@ func (l *Lookuper) interpreter(i *Interpreter, script, path string, in *installa
 	in.add(path)
 	std, err := l.systemEnv()
 	if err != nil {
-		return head, nil // no env(1) here: this is a program as any other
+		return head, nil // no env(1) here: an ordinary program
 	}
-	// One binary can be many programs, by the name that it is started under.
+	// One binary can be many programs, depending on the name that it is started under.
 	env := filepath.Base(path) == "env" || filepath.Base(std.Resolved) == "env"
 	switch {
 	case env && i.Resolved == std.Resolved:
@@ -203,8 +202,8 @@ func (l *Lookuper) interpreter(i *Interpreter, script, path string, in *installa
 	return head, nil
 }
 
-// shifting says why the path of a program means another file to another
-// process; empty when it does not.
+// shifting says why the path of a program means a different file to another process,
+// or returns "".
 func shifting(path string) string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -218,8 +217,8 @@ func shifting(path string) string {
 // An envProgram is the system's env(1).
 type envProgram struct{ Resolved, Digest string }
 
-// systemEnv returns the env(1) that is the system's own, in a folder where the
-// user changes nothing.
+// systemEnv returns the system's own env(1), in a folder where the user can change
+// nothing.
 func (l *Lookuper) systemEnv() (envProgram, error) {
 	for _, path := range []string{"/usr/bin/env", "/bin/env", "/run/current-system/sw/bin/env"} {
 		resolved, err := filepath.EvalSymlinks(path)
@@ -232,9 +231,9 @@ func (l *Lookuper) systemEnv() (envProgram, error) {
 	return envProgram{}, fs.ErrNotExist
 }
 
-// envStarts returns the program that env(1) starts when the kernel gives it args
-// and then a script's path: NAME alone, or -S with words that have nothing in
-// them that any env(1) reads as more than itself.
+// envStarts returns the program that env(1) starts when the kernel gives it args and
+// then a script's path: NAME alone, or -S with words in which no env(1) gives a
+// character a special meaning.
 func envStarts(script string, args []string) (next Interpreter, err error) {
 	refuse := func(format string, a ...any) (Interpreter, error) {
 		return Interpreter{}, &NotFoundError{Name: "env", NeededBy: script, Problem: fmt.Sprintf(format, a...) +
@@ -280,13 +279,13 @@ func envStarts(script string, args []string) (next Interpreter, err error) {
 	return refuse("the first line does not say what env(1) is to start")
 }
 
-// plainWord reports whether env(1) reads a word of -S as it stands.
+// plainWord reports whether env(1) takes a word of -S literally.
 func plainWord(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\\\"'$#`", r) })
 }
 
-// harmless reports whether a variable with this value is known to choose neither
-// a program nor a file. There are too many that do to list these instead.
+// harmless reports whether a variable with this value is known to choose neither a
+// program nor a file. Those that do are too many to list.
 func harmless(name, value string) bool {
 	known := slices.Contains([]string{
 		"LANG", "LANGUAGE", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "DEBUG", "NODE_ENV", "RUST_BACKTRACE",
@@ -295,8 +294,8 @@ func harmless(name, value string) bool {
 	return known && !strings.ContainsRune(value, '/')
 }
 
-// LocaleNames are the categories of locale(7). Any other name that begins like
-// them is somebody's own, and may hold anything.
+// LocaleNames are the categories of locale(7). Any other name that begins like them
+// is not the system's, and may hold anything.
 func LocaleNames() []string {
 	return []string{
 		"LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
@@ -325,8 +324,8 @@ func (p Program) CheckSearch(env []string) error {
 	return nil
 }
 
-// search returns the path at which execvp(3) finds name, or "" when it finds none
-// or would look in a folder that is another one for the run.
+// search returns the path at which execvp(3) finds name, or "" when it finds none or
+// would look in a folder that is a different one for the run.
 func search(path, name string) string {
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) || shifting(dir) != "" || paths.Inside([]string{"/proc"}, filepath.Clean(dir)) {

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A chainWorld has programs that say how they were started, so that what is
-// looked up can be compared with what the kernel and env(1) really do.
+// A chainWorld has programs that report how they were started, so that a look-up can
+// be compared with what the kernel and env(1) really do.
 type chainWorld struct {
 	dir string
 	o   LookupOptions
@@ -91,13 +91,13 @@ func (w *chainWorld) script(t *testing.T, text string) string {
 	return path
 }
 
-// foretold is how the last program of p's chain is started, as the chain has it.
+// foretold returns how the last program of p's chain should be started.
 func foretold(p Program, args ...string) started {
 	argv, at := append([]string{p.Path}, args...), p.Path
 	s := started{Exe: p.Resolved}
 	for _, i := range p.Interpreters {
 		if byEnv := len(argv) > 1 && s.Exe == "env"; byEnv {
-			// argv is env(1)'s: its own name, the text of the first line, the script.
+			// The argv of env(1): its own name, the text of the first line, the script.
 			argv = slices.Concat([]string{i.Name}, i.Args, argv[2:])
 		} else {
 			argv = slices.Concat([]string{i.Name}, i.Args, []string{at}, argv[1:])
@@ -111,8 +111,8 @@ func foretold(p Program, args ...string) started {
 	return s
 }
 
-// real starts the script. It returns nothing when that did not come to a program
-// that says how it was started.
+// real starts the script. It returns nothing if no program reported how it was
+// started.
 func (w *chainWorld) real(t *testing.T, path string, args ...string) (s started, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -161,8 +161,8 @@ func (w *chainWorld) compare(t *testing.T, text string) bool {
 	return true
 }
 
-// What is followed is what the kernel and the env(1) of this machine do, and the
-// rest is refused.
+// Look-up follows scripts as this machine's kernel and env(1) do, and refuses the
+// rest.
 func TestChainIsReal(t *testing.T) {
 	w := newChainWorld(t)
 	pad := func(n int) string { return strings.Repeat("x", n-len(w.fill("#!DIR/bin/lang "))) }
@@ -276,7 +276,7 @@ func TestChainIsReal(t *testing.T) {
 	}
 }
 
-// Lines put together at random are refused, or do what was foretold.
+// Random lines are refused, or do what was foretold.
 func TestChainOfRandomLines(t *testing.T) {
 	w := newChainWorld(t)
 	seed := uint64(time.Now().UnixNano())
@@ -331,7 +331,7 @@ func TestChainOnAnotherPath(t *testing.T) {
 	for path, ok := range map[string]bool{
 		at("bin"):                         true,
 		"/usr/bin:" + at("bin"):           true,
-		at("data") + ":" + at("bin"):      true, // env(1) passes over what it cannot start
+		at("data") + ":" + at("bin"):      true, // env(1) skips files that it cannot start
 		at("gone") + ":" + at("bin"):      true,
 		at("first") + ":" + at("bin"):     false,
 		at("link") + ":" + at("bin"):      false,

@@ -14,33 +14,32 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/file"
 )
 
-// headSize is how much of a program is looked at for its first line; the
-// kernel reads 256 bytes.
+// headSize is how much of a program is read for its first line; the kernel reads 256
+// bytes.
 const headSize = 256
 
-// alwaysRead is the size of the largest file whose bytes are read each time unless
-// it is the system's own. A stamp does not show what is written to a file through
-// a mapping that was made, and written to, before. Nearly all programs and
-// interpreters are smaller; the largest take about as long as their own start.
+// alwaysRead is the size of the largest file whose bytes are read each time, unless
+// it is the system's own. A stamp does not show writes through a mapping that was
+// written to before. Nearly all programs and interpreters are smaller; the largest
+// take about as long as their own start.
 const alwaysRead = 64 << 20 // 64 MiB
 
 // maxDigests bounds the memory of a digestCache: far more than the programs
 // that one server starts.
 const maxDigests = 512
 
-// settled is how long ago a file must have changed for its digest to be
-// remembered. A change that follows within the clock's step would otherwise
-// leave the same stamp behind; some file systems count in steps of two seconds.
+// settled is how long ago a file must have changed for its digest to be remembered.
+// Otherwise a change within the same clock step would leave the same stamp; some file
+// systems have steps of two seconds.
 const settled = 3 * time.Second
 
 var errChanging = errors.New("its bytes changed while they were read")
 
-// A digestCache computes digests of files, and remembers those of files above
-// 64 MiB, and of files that only root can change (see [systemOwned]), as long as
-// their stamp is the same. Of these, it does not see what is written
-// through a shared mapping that was written to before the digest, or after the
-// system's clock was set back. The zero value is ready. Safe for concurrent
-// use.
+// A digestCache computes digests of files, and remembers those of files above 64 MiB,
+// and of files that only root can change (see [systemOwned]), as long as their stamp
+// is the same. For these, it misses writes through a shared mapping that was written
+// to before the digest, and writes after the system's clock was set back. The zero
+// value is ready. Safe for concurrent use.
 type digestCache struct {
 	mu    sync.Mutex
 	known map[string]digestEntry // path → digest of the file with that stamp; guarded by mu
@@ -59,10 +58,10 @@ func (c *digestCache) file(path string) (digest string, head []byte, err error) 
 	return e.digest, e.head, err
 }
 
-// entry is file with the stamp that the file had when it was read.
+// entry does the same as file, and adds the stamp that the file had when it was read.
 func (c *digestCache) entry(path string) (digestEntry, error) {
 	none := digestEntry{}
-	f, err := os.OpenFile(path, os.O_RDONLY|paths.Nonblock, 0) // a FIFO would keep us waiting
+	f, err := os.OpenFile(path, os.O_RDONLY|paths.Nonblock, 0) // opening a FIFO would block
 	if err != nil {
 		return none, err
 	}

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// A NotFoundError says that a name leads to no program. It is
-// [fs.ErrNotExist].
+// A NotFoundError says that no program was found for a name. It is [fs.ErrNotExist].
 type NotFoundError struct {
 	Name     string
 	NeededBy string   // the script whose first line names the program, when it is an interpreter
-	Problem  string   // where it was looked for, or why it cannot be looked for
-	Near     []string // names on PATH that look like it, at most three
+	Problem  string   // where it was looked for, or why it cannot be
+	Near     []string // similar names on PATH, at most three
 }
 
 func (e *NotFoundError) Error() string {
@@ -29,7 +28,7 @@ func (e *NotFoundError) Error() string {
 
 func (e *NotFoundError) Unwrap() error { return fs.ErrNotExist }
 
-// A NotExecutableError says that something is there, and cannot be run. It is
+// A NotExecutableError says that a file exists but cannot be run. It is
 // [fs.ErrPermission].
 type NotExecutableError struct {
 	Name    string
@@ -43,13 +42,12 @@ func (e *NotExecutableError) Error() string {
 
 func (e *NotExecutableError) Unwrap() error { return fs.ErrPermission }
 
-// A ChangedError says that a program is no longer what it was when it was
-// looked up, so it was not started. It is about the program's interpreter when
-// Path is the interpreter's.
+// A ChangedError says that a program changed since it was looked up, so it was not
+// started. It is about the program's interpreter when Path is the interpreter's.
 type ChangedError struct {
 	Name string // of the program
 	Path string // of the file that changed
-	Err  error  // why it cannot be compared, or nil when its bytes or its place differ
+	Err  error  // why it cannot be compared; nil if its bytes or its place differ
 }
 
 func (e *ChangedError) Error() string {

@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/shim"
 )
 
-// maxShims is how many shims may follow each other: one manager may leave a program to
-// the next.
+// maxShims is how many shims may follow each other: one manager may pass a program on
+// to the next.
 const maxShims = 8
 
 // shims returns the options for reading shims.

@@ -25,7 +25,7 @@ import (
 
 const elf = "\x7fELF"
 
-// files joins file trees; later ones replace what earlier ones have.
+// files joins file trees; later ones win.
 func files(trees ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, tree := range trees {
@@ -34,13 +34,12 @@ func files(trees ...map[string]string) map[string]string {
 	return all
 }
 
-// A shimCase looks up a program in a tree in which ROOT stands for its path.
-// HOME is home, the folder of the project is home/proj, PATH are the folders
-// that bins names.
+// A shimCase looks up a program in a tree in which ROOT stands for its path. HOME is
+// home, the project's folder is home/proj, and PATH has the folders in bins.
 type shimCase struct {
 	about string
 	files map[string]string
-	more  func(dir string) error // what else is done to the tree
+	more  func(dir string) error // makes other changes to the tree
 	env   []string
 	name  string
 	want  string // below the root
@@ -196,7 +195,7 @@ func TestPyenv(t *testing.T) {
 	})
 }
 
-// What is in the pack or the workspace chooses nothing, however it is reached.
+// Files in the pack or the workspace choose no version, however they are reached.
 func TestPackChoosesNoVersion(t *testing.T) {
 	dir := plantShims(t, map[string]string{
 		"home/.pyenv/shims/python3*":              pyenvShim,
@@ -512,7 +511,7 @@ func TestPathDirs(t *testing.T) {
 	}
 }
 
-// The pyenv of this machine says the same as we do.
+// This machine's pyenv agrees with us.
 func TestRealPyenv(t *testing.T) {
 	home, err := os.UserHomeDir()
 	if err != nil {

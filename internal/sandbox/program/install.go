@@ -12,12 +12,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program/shim"
 )
 
-// An installation collects what programs need that the system's own folders do
-// not have.
+// An installation collects what programs need outside the system's own folders.
 type installation struct {
 	home   []string // the user's, in both spellings; empty: not known
 	system []string // systemDirs
-	given  []string // the pack and the workspace, which a run can read anyhow
+	given  []string // the pack and the workspace, which a run can read anyway
 	env    func(string) string
 
 	needs []string
@@ -34,8 +33,8 @@ func newInstallation(o LookupOptions) *installation {
 	}
 }
 
-// add adds what the program at the absolute path needs: of each place that its
-// links lead to, the installation that holds it, or else the file alone.
+// add adds what the program at the absolute path needs: for each place that its links
+// lead to, the installation around it, or else only the file.
 func (in *installation) add(path string) {
 	if slices.Contains(in.seen, path) {
 		return
@@ -72,8 +71,8 @@ func (in *installation) grant(dir string) {
 	}
 }
 
-// addBase adds the Python that a virtual environment says it was made with.
-// That is only what a file says, so the folder has to look like one.
+// addBase adds the Python that a virtual environment names as its base. Only a file
+// says so, so the folder must look like an installation.
 func (in *installation) addBase(bin string) {
 	prefix := filepath.Dir(bin)
 	if lib, _ := filepath.Glob(filepath.Join(prefix, "lib", "python*")); len(lib) == 0 || !isBin(filepath.Base(bin)) {
@@ -90,20 +89,19 @@ func (in *installation) addBase(bin string) {
 	}
 }
 
-// shown reports whether every run sees path without our doing.
+// shown reports whether every run sees path anyway.
 func (in *installation) shown(path string) bool {
 	return paths.Inside(in.system, path) || paths.Inside(in.given, path)
 }
 
-// around returns the folders that belong to the program or link at path, as
-// far as they are known by their layout. Some may turn out to be private.
+// around returns the folders that belong to the program or link at path, recognized
+// by their layout. Some may turn out to be private.
 func (in *installation) around(path string) []string {
 	dir := filepath.Dir(path)
 	parent := filepath.Dir(dir)
 	for _, home := range in.home {
 		if dir == filepath.Join(home, ".local", "bin") {
-			// What pip installs for the user; the rest of ~/.local is
-			// everything else's.
+			// pip installs here for the user; the rest of ~/.local belongs to others.
 			return []string{dir, filepath.Join(home, ".local", "lib")}
 		}
 	}
@@ -120,9 +118,8 @@ func (in *installation) around(path string) []string {
 	if isBin(filepath.Base(dir)) && looksInstalled(parent) {
 		dirs = append(dirs, parent)
 	}
-	// The outermost of these is the one that has everything that belongs
-	// together: the libraries that a package is linked with, the packages that
-	// a JavaScript program depends on.
+	// The outermost of these has everything that belongs together: the libraries of a
+	// package, the dependencies of a JavaScript program.
 	for at := dir; ; at = filepath.Dir(at) {
 		switch base := filepath.Base(at); {
 		case base == "node_modules", runtime.GOOS == "darwin" && strings.HasSuffix(base, ".app"):
@@ -141,9 +138,9 @@ func isBin(name string) bool {
 		runtime.GOOS == "windows" && strings.EqualFold(name, "scripts")
 }
 
-// looksInstalled reports whether dir has what installations have beside their
-// folder of programs, and is nobody's working copy, with whatever secrets may
-// lie around there. The checkout of a version manager is one that has shims.
+// looksInstalled reports whether dir has the usual folders of an installation and is
+// no working copy, which might hold secrets. A checkout with shims is a version
+// manager's, and counts as installed.
 func looksInstalled(dir string) bool {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
@@ -158,14 +155,14 @@ func looksInstalled(dir string) bool {
 }
 
 // private reports whether dir is, or contains, something that does not belong to a
-// program. If the home folder is not known, every folder may.
+// program. If the home folder is not known, it returns true for every folder.
 func (in *installation) private(dir string) bool {
 	above := filepath.Dir(dir)
 	switch {
 	case len(in.home) == 0:
 		return true
 	case above == dir || filepath.Dir(above) == above && runtime.GOOS != "windows":
-		return true // the root, or one of its own folders
+		return true // the root or a folder directly in it
 	case slices.Contains([]string{"/home", "/Users", "/var/home", "/export/home"}, above):
 		return true // somebody's home
 	}
@@ -178,8 +175,7 @@ func (in *installation) private(dir string) bool {
 				return true
 			}
 		}
-		// Programs may well lie in a folder of settings; it is the one below it
-		// that is theirs.
+		// Programs may be in a folder of settings; only a folder below that is theirs.
 		rel, ok := paths.Below(home, dir)
 		if !ok {
 			continue
@@ -216,8 +212,8 @@ func secretNames() []string {
 	}
 }
 
-// LooksSecret reports whether a path is, or is in, what has the name of a folder or
-// file with keys, tokens or passwords. ".config" alone is no such name: it holds
+// LooksSecret reports whether a path has, anywhere in it, a usual name of files or
+// folders with keys, tokens or passwords. ".config" alone is no such name: it holds
 // settings of all kinds.
 func LooksSecret(path string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(name string) bool {
@@ -243,8 +239,8 @@ func (in *installation) found() (needs []string, links []paths.Link) {
 	return needs, links
 }
 
-// venvHome returns the folder of the Python that the virtual environment at
-// dir, if it is one, was made with.
+// venvHome returns the folder of the Python from which the virtual environment at dir
+// was made, if dir is one.
 func venvHome(dir string) (string, bool) {
 	text, err := file.Text(filepath.Join(dir, "pyvenv.cfg"))
 	if err != nil {

@@ -235,7 +235,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// What a run sees anyhow is needed by nobody.
+// Files that every run sees anyway are not needed.
 func TestNeedsNothing(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"home/pack/bin/tool*": "#!/bin/sh\n", "home/pack/lib/x": "", "home/pack/link": "-> bin/tool",
@@ -293,7 +293,7 @@ func TestNeedsOfInterpreters(t *testing.T) {
 	}
 	for name, tt := range map[string]struct{ needs, dirs []string }{
 		"home/bin/tool":       {[]string{"home/bin/tool", "home/lang", "vm/it"}, []string{"home/lang/bin"}},
-		"home/bin/own":        {[]string{"home/bin/own", "env/bin/env"}, []string{"env/bin"}}, // no env(1) of the system's
+		"home/bin/own":        {[]string{"home/bin/own", "env/bin/env"}, []string{"env/bin"}}, // not the system's env(1)
 		"home/.nvm/n/bin/npm": {[]string{"home/.nvm/n"}, []string{"home/.nvm/n/bin"}},
 	} {
 		p, err := Lookup(filepath.Join(dir, name), o)

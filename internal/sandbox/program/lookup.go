@@ -1,7 +1,7 @@
-// Package program finds out which program a name means: on the user's PATH, in a
-// pack, behind the shim of a version manager, with the interpreters of a script
-// and the installation that it needs. [Lookup] fixes its path and the digest of
-// its bytes, and [Lookuper.Verify] tells later whether it is still the same.
+// Package program finds the program that a name means: on the user's PATH, in a pack
+// or behind a version manager's shim. It also finds a script's interpreters and the
+// installation that a program needs. [Lookup] fixes its path and the digest of its
+// bytes, and [Lookuper.Verify] checks later that it is unchanged.
 //
 // It starts nothing, and does not decide whether a program may run.
 package program
@@ -23,38 +23,36 @@ import (
 // run is refused if they no longer match.
 type Program struct {
 	Name     string // as it was asked for
-	Path     string // absolute, as found, and no shim: what a person is shown and what is started
+	Path     string // absolute, as found, not a shim; it is shown to a person and started
 	Resolved string // Path with every symbolic link followed
 	Digest   string // SHA-256 of the bytes of Resolved, in hex
 
-	// Interpreters are the programs that run a script, in the order in which they
-	// are started: what its first line names, what that one's first line names,
-	// and what env(1) starts. The last is a binary. Empty for a binary.
+	// Interpreters are the programs that run a script, in the order in which they are
+	// started: the one in its first line, the one in that program's first line, and the
+	// one that env(1) starts. The last is a binary. Empty for a binary.
 	Interpreters []Interpreter
 
-	// Shim is the absolute path of the shim of a version manager (pyenv, asdf,
-	// mise, Volta, rustup) that was found under Name and stands for Path; it is
-	// not started. Empty: there was none.
+	// Shim is the absolute path of the version manager's shim (pyenv, asdf, mise, Volta,
+	// rustup) that was found under Name and leads to Path; it is not started. Empty:
+	// there was none.
 	Shim string
 
-	// Needs are absolute folders and files outside of the system's own that the
-	// program and its interpreter cannot run without: the installation in the
-	// user's home that holds them, or else their files alone. A run may read
-	// them. No link leads to any of them, and none is inside of another. What is
-	// in the pack or the workspace is not among them.
+	// Needs lists absolute folders and files outside the system's that the program and
+	// its interpreter need: the installation in the user's home that holds them, or else
+	// only their files. A run may read them. No link leads to any of them, none is
+	// inside another, and none is in the pack or the workspace.
 	Needs []string
 
-	// Links are the symbolic links, outside of the system's folders and of Needs,
-	// by which the program's and the interpreter's paths lead there.
+	// Links are the symbolic links, outside the system's folders and Needs, through
+	// which the program's and the interpreter's paths lead there.
 	Links []paths.Link
 }
 
-// PathDirs returns the folders to be put before a run's PATH, so that what was
-// approved is what the run itself finds: those of the interpreters that env(1)
-// looks for, and that of a program which a shim stands for, whose shim may not
-// be there or may not work in the run. Folders of the system are left where
-// PATH has them, unless something would come before them. A folder that PATH
-// cannot express is left out.
+// PathDirs returns the folders to put before a run's PATH, so that the run itself
+// finds what was approved: the folders of the interpreters that env(1) looks for, and
+// of the program behind a shim, since the shim may be missing or may not work in the
+// run. System folders stay where PATH has them, unless something would come before
+// them. A folder that PATH cannot express is left out.
 func (p Program) PathDirs() []string {
 	system := paths.SystemDirs()
 	var dirs []string
@@ -74,8 +72,8 @@ func (p Program) PathDirs() []string {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return strings.ContainsRune(dir, filepath.ListSeparator) })
 }
 
-// Files are the paths that are started for p, in the order in which Verify
-// checks them.
+// Files returns the paths that are started for p, in the order in which Verify checks
+// them.
 func (p *Program) Files() []string {
 	paths := []string{p.Path}
 	for _, i := range p.Interpreters {
@@ -87,38 +85,37 @@ func (p *Program) Files() []string {
 // LookupOptions says where programs are.
 type LookupOptions struct {
 	Path    string   // the user's PATH
-	Exclude []string // absolute folders whose programs are not found by a bare name: the pack and the workspace
+	Exclude []string // absolute folders where a bare name finds no programs: the pack and the workspace
 	PackDir string   // absolute folder that ./NAME is relative to; empty: such names are not found
 
-	// Environ is the user's environment (KEY=value, as from os.Environ): where
-	// the home is, and what version managers go by. Without a home, no folder
-	// counts as an installation.
+	// Environ is the user's environment (KEY=value, as from os.Environ). It tells where
+	// the home is, and version managers use it. Without a home, no folder counts as an
+	// installation.
 	Environ []string
 
-	// Dir is the absolute folder for which version managers choose versions, by
-	// files there and above: the project, or where the server was started. It
-	// is never a pack's to choose, and what is in Exclude does not count. Empty:
-	// no folder's files count.
+	// Dir is the absolute folder for which version managers choose versions, by files
+	// there and above: the project, or where the server was started. A pack never
+	// chooses it, and files in Exclude do not count. Empty: no files count.
 	Dir string
 }
 
-// Lookup is [Lookuper.Lookup] without a memory of digests.
+// Lookup is [Lookuper.Lookup] without remembered digests.
 func Lookup(name string, o LookupOptions) (Program, error) {
 	return new(Lookuper).Lookup(name, o)
 }
 
-// A Lookuper finds programs, and remembers the digests of files above 64 MiB, and
-// of those that only root can change, that have not changed since. The zero value
-// is ready. Safe for concurrent use.
+// A Lookuper finds programs. It remembers the digests of unchanged files above 64
+// MiB, and of those that only root can change. The zero value is ready. Safe for
+// concurrent use.
 type Lookuper struct {
 	digests digestCache
 }
 
-// Lookup finds the program that name means: an absolute path, ./PATH inside
-// the pack, or a bare name on the user's PATH. On PATH, only folders count
-// that [FilterPath] keeps.
+// Lookup finds the program that name means: an absolute path, ./PATH inside the pack,
+// or a bare name on the user's PATH. Only folders of PATH that [FilterPath] keeps
+// count.
 //
-// The error is a [*NotFoundError], a [*NotExecutableError], or one of reading
+// The error is a [*NotFoundError], a [*NotExecutableError], or an error from reading
 // the file.
 func (l *Lookuper) Lookup(name string, o LookupOptions) (Program, error) {
 	if problem := nameProblem(name); problem != "" {
@@ -139,7 +136,7 @@ func (l *Lookuper) Lookup(name string, o LookupOptions) (Program, error) {
 	return l.program(name, path, o)
 }
 
-// nameProblem says why name can be no program on any system or on this one.
+// nameProblem says why name cannot name a program, on any system or on this one.
 func nameProblem(name string) string {
 	switch {
 	case name == "":
@@ -244,7 +241,7 @@ func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) 
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Program{}, unreadable(name, path, err) // it was there a moment ago
+		return Program{}, unreadable(name, path, err) // it existed a moment ago
 	}
 	if err != nil {
 		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: "is a link that cannot be followed"}
@@ -268,11 +265,11 @@ func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) 
 	return p, nil
 }
 
-// unreadable returns the error for a program that exists but could not be read. Without
-// its bytes nobody can approve it.
+// unreadable returns the error for a program that exists but could not be read. It
+// cannot be approved without its bytes.
 func unreadable(name, path string, err error) error {
 	if errors.Is(err, errChanging) || errors.Is(err, fs.ErrNotExist) {
-		return &ChangedError{Name: name, Path: path, Err: err} // another time it can be
+		return &ChangedError{Name: name, Path: path, Err: err} // it may be readable another time
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return &NotExecutableError{Name: name, Path: path, Problem: "cannot be read, so its bytes cannot be checked"}
@@ -286,11 +283,10 @@ type Checked struct {
 	Stamp paths.Stamp
 }
 
-// Verify reports, as a [*ChangedError], that p is no longer what it was, and
-// otherwise what it looked at: the program's file, and those of the
-// interpreters if it is a script. What is written to these after that is not seen, nor is a change
-// that digestCache says it misses; that others are in their place by the time
-// that the system starts them is seen where the level can compare.
+// Verify returns a [*ChangedError] if p has changed, and otherwise the files that it checked: the
+// program's, and the interpreters' if it is a script. It misses later writes to these files, and
+// the changes that digestCache documents. If other files are in their place by the time the system
+// starts them, the level notices if it can compare.
 func (l *Lookuper) Verify(p Program) (checked []Checked, err error) {
 	check := func(path, wantResolved, wantDigest string) error {
 		resolved, err := filepath.EvalSymlinks(path)
@@ -318,8 +314,8 @@ func (l *Lookuper) Verify(p Program) (checked []Checked, err error) {
 			return nil, err
 		}
 	}
-	// The paths that a person was told the run may read must still lead to the same
-	// places. Where a shim leads now does not matter, because it is not started.
+	// The paths that the approved run may read must still lead to the same places. Where
+	// a shim leads now does not matter, since it is not started.
 	for _, path := range p.Needs {
 		if resolved, err := filepath.EvalSymlinks(path); err != nil || !paths.Same(resolved, path) {
 			return nil, &ChangedError{Name: p.Name, Path: path, Err: err}

@@ -123,7 +123,7 @@ func TestLookup(t *testing.T) {
 		Exclude: []string{at("pack")},
 		PackDir: at("pack"),
 	}
-	// A bare name must never mean a file of the working folder.
+	// A bare name must never mean a file in the working folder.
 	t.Chdir(at("pack/bin"))
 
 	for _, tt := range []struct {
@@ -236,7 +236,8 @@ func TestDigestIsRemembered(t *testing.T) {
 	if len(c.known) != 0 {
 		t.Error("the digest of a file that has just changed is remembered")
 	}
-	// As it will be when it has settled: same stamp, another answer to tell.
+	// Pretend that the file has settled: the same stamp, with a digest that can be told
+	// from the real one.
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +247,7 @@ func TestDigestIsRemembered(t *testing.T) {
 		t.Errorf("file = %q, %q, %v, want what is remembered", got, head, err)
 	}
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil { // the time of change is not his to set
+	if err := os.Chtimes(path, old, old); err != nil { // the owner cannot set the time of change
 		t.Fatal(err)
 	}
 	if got, _, err := c.file(path); err != nil || got != whole {
@@ -314,8 +315,8 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// A program that goes, or is written, while it is looked at is one that changed,
-// and none that lacks a permission.
+// A program that is removed or written during the look-up is reported as changed, not
+// as lacking a permission.
 func TestLookupOfWhatChanges(t *testing.T) {
 	_, gone := os.Open(filepath.Join(t.TempDir(), "gone"))
 	path := filepath.Join(t.TempDir(), "p")

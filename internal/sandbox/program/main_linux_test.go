@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// childVar makes the test binary say how it was started.
+// childVar makes the test binary report how it was started.
 const childVar = "PROGRAM_TEST_CHILD"
 
-// started is how a program was started.
+// started says how a program was started.
 type started struct {
 	Exe       string
 	Argv, Env []string

@@ -8,10 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// interpreted are the endings of files that Windows hands to an interpreter,
-// which takes the command line apart once more (BatBadBut), or opens with
-// whatever program is registered for them; and of old ones that are searched
-// for before an .exe of the same name (.com).
+// interpreted lists the endings of files that Windows passes to an interpreter, which
+// parses the command line again (BatBadBut), or opens with the registered program;
+// and .com, which Windows tries before an .exe of the same name.
 var interpreted = []string{
 	".bat", ".cmd", ".com", ".cpl", ".hta", ".js", ".jse", ".lnk", ".msc", ".msi", ".pif",
 	".ps1", ".psm1", ".reg", ".scr", ".url", ".vb", ".vbe", ".vbs", ".wsf", ".wsh",
@@ -27,7 +26,7 @@ func systemNameProblem(name string) string {
 	return ""
 }
 
-// executableName returns what the file of a program is called on this system.
+// executableName returns the name of a program's file on this system.
 func executableName(name string) string {
 	if runtime.GOOS == "windows" && !strings.EqualFold(filepath.Ext(name), ".exe") {
 		return name + ".exe"
@@ -44,9 +43,9 @@ func windowsNameProblem(name string) string {
 	}
 	switch {
 	case !utf8.ValidString(name):
-		return "a name must be valid Unicode" // or Windows is given another one
+		return "a name must be valid Unicode" // otherwise Windows would get a different name
 	case len(name) >= 2 && isSlash(name[0]) && isSlash(name[1]):
-		// Even to look whether it is there would log in to that computer.
+		// Even checking that it exists would log in to that computer.
 		return "a program on another computer, or named as a device, is not run"
 	case strings.ContainsRune(rest, ':'):
 		return "a name may not have a colon" // a file's other streams, or a drive's current folder

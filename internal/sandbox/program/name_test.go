@@ -84,7 +84,7 @@ func FuzzWindowsNames(f *testing.F) {
 		if windowsNameProblem(name) != "" {
 			return
 		}
-		// What is let through is the file that Windows opens under that name.
+		// An accepted name is the name of the file that Windows opens.
 		rest := name
 		if len(name) > 2 && name[1] == ':' {
 			rest = name[2:]

@@ -22,7 +22,7 @@ func pathDirs(path string, exclude []string) []string {
 	exclude = paths.Spellings(exclude)
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
-		// A relative entry would mean a folder of the run's own choosing.
+		// A relative entry would mean a folder that the run chooses.
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -39,11 +39,11 @@ func pathDirs(path string, exclude []string) []string {
 	return dirs
 }
 
-// maxNearNames is how many names of PATH are compared with one that was not
-// found: a large system has some thousands.
+// maxNearNames is how many names on PATH are compared with a missing one; a large
+// system has some thousands.
 const maxNearNames = 20_000
 
-// near returns up to three names in dirs that name may have been meant for.
+// near returns up to three names in dirs that may have been meant by name.
 func near(name string, dirs []string) []string {
 	type match struct {
 		distance int
@@ -78,9 +78,9 @@ func near(name string, dirs []string) []string {
 	return names
 }
 
-// resembles reports whether have may be what was meant by want, and how far
-// off it is: the same but for a version at its end ("python", "python3"), or
-// one mistake away, two in a name longer than five bytes.
+// resembles reports whether want may be a typo for have, and returns their distance:
+// they are the same except for a version at the end ("python", "python3"), or differ
+// by one mistake, or two in names longer than five bytes.
 func resembles(want, have string) (distance int, ok bool) {
 	if strings.TrimRight(want, "0123456789.-") == strings.TrimRight(have, "0123456789.-") {
 		return 1, true
@@ -96,7 +96,7 @@ func resembles(want, have string) (distance int, ok bool) {
 	return d, d <= most
 }
 
-// editDistance counts the bytes to insert, delete or replace to make a into b.
+// editDistance counts the bytes to insert, delete or replace to turn a into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Scene is the set of files for a trial run: a program tries them and reports what it
-// can do and should not, or cannot do and should.
+// A Scene is the set of files for a trial run. The program tries to use them, and
+// reports what wrongly succeeds or fails.
 type Scene struct {
 	Inside    string // a folder that can be changed
 	Pack      string // a file that can be read
-	Outside   string // a file that is none of its business
+	Outside   string // a file that must be out of reach
 	HardLinks bool   // see Rules
 	Server    int    // a process that must not get signals
 	Port      int    // of a TCP server on this machine
@@ -46,13 +46,13 @@ func NewScene(dir string) (*Scene, error) {
 
 // Args returns the arguments of the trial's program.
 func (s *Scene) Args() []string {
-	b, _ := json.Marshal(s) // nothing in it that JSON does not have
+	b, _ := json.Marshal(s) // cannot fail: all of it fits JSON
 	return []string{string(b)}
 }
 
 // check tries the Scene of args, prints what is wrong, and returns an exit status. It
-// does what must work and what must not. The attempts of more, if it is not nil, must
-// fail too.
+// tries operations that must work and operations that must fail, among them those of
+// more, if it is not nil.
 func check(out io.Writer, args []string, more func(*Scene) []attempt) int {
 	var s Scene
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &s) != nil {
@@ -182,7 +182,7 @@ func Listen() (port int, done func(), err error) {
 	if err == nil {
 		var name unix.Sockaddr
 		if name, err = unix.Getsockname(fd); err == nil {
-			return name.(*unix.SockaddrInet4).Port, done, nil // of the family that was asked for
+			return name.(*unix.SockaddrInet4).Port, done, nil // the requested family
 		}
 	}
 	done()

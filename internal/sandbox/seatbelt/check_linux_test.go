@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where nothing is confined, everything that must not work does, or the checks
-// could not fail.
+// Unconfined, every operation that must fail succeeds; otherwise the checks would
+// prove nothing.
 func TestCheckUnconfined(t *testing.T) {
 	s, err := NewScene(t.TempDir())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // The descriptors of the confined helper: standard input and output are the
-// program's, where standard error will be is the pipe to the supervisor.
+// program's; in place of standard error is the pipe to the supervisor.
 const (
 	fdStatus = 2
 	fdStderr = 3
@@ -64,9 +64,9 @@ func dup(from, to int) error {
 	return err
 }
 
-// set sets the limits of this process, which the program inherits. There is none for
-// memory: the system counts reserved memory, and common programs reserve much more than
-// they use.
+// set sets the limits of this process, which the program inherits. There is no limit
+// for memory: the system counts reserved memory, and common programs reserve much more
+// than they use.
 func (l Limits) set() error {
 	for _, r := range []struct {
 		which      int

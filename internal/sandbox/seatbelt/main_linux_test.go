@@ -16,9 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary is every program of a run: the supervisor and the confined
-// helper, which are the real ones, on a system that is Linux; a sandbox-exec
-// that confines nothing; and the program that is run.
+// The test binary is every program of a run: the real supervisor and confined helper,
+// here on Linux; a sandbox-exec that confines nothing; and the program.
 
 const (
 	testArg  = "__seatbelt-test-helper"
@@ -26,8 +25,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	// Neither the race detector nor the one for coverage has a say in how these
-	// end: one waits for a second, the other prints.
+	// Exit without the hooks of the race detector, which waits for a second, and of
+	// coverage, which prints.
 	switch {
 	case filepath.Base(os.Args[0]) == "sandbox-exec":
 		syscall.Exit(fakeSandboxExec(os.Args))
@@ -39,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeSandboxExec reads its arguments like the real one, and fails like it when
-// the profile says so.
+// fakeSandboxExec reads its arguments like the real one, and fails like it if the
+// profile asks for that.
 func fakeSandboxExec(args []string) int {
 	profile := ""
 	i := 1
@@ -74,7 +73,7 @@ func fakeSandboxExec(args []string) int {
 	return 71
 }
 
-// A linux is a system with what a test can find in /proc.
+// A linux is a system that uses /proc.
 type linux struct{}
 
 func newLinux() linux { return linux{} }
@@ -136,7 +135,7 @@ func child(mode string, args []string) int {
 		r := childReport{Args: args, Env: os.Environ(), Limits: map[string][2]uint64{}}
 		r.Dir, _ = os.Getwd()
 		for _, fd := range fds {
-			// Not those that Go opened itself, or that are closed by now.
+			// Not descriptors that Go opened itself or that are closed by now.
 			if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && (strings.HasPrefix(to, "pipe:") || to == os.DevNull) {
 				r.Descriptors = append(r.Descriptors, fd.Name())
 			}
@@ -169,7 +168,7 @@ func child(mode string, args []string) int {
 			_, err = f.Write(block)
 		}
 		return 1
-	case "sleep": // FILE: says in it who it is
+	case "sleep": // FILE: writes its identity there
 		say(args[0])
 		time.Sleep(time.Minute)
 	case "leave": // HOW FILE: starts a sleeper, says so, and ends or stays
@@ -194,7 +193,7 @@ func child(mode string, args []string) int {
 	return 0
 }
 
-// leave starts a sleeper that tries not to be found.
+// leave starts a sleeper that tries to hide.
 func leave(how, file string) {
 	switch how {
 	case "plain":
@@ -218,7 +217,7 @@ func start(session bool, args ...string) {
 	_ = cmd.Start()
 }
 
-// say adds this process to a file of them.
+// say adds this process to a file of processes.
 func say(file string) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {

@@ -9,8 +9,8 @@ type Order struct {
 
 	Argv, Env [][]byte // whole; Argv[0] is the program's path
 	Dir       []byte   // absolute; the working folder
-	DirID     ID       // that Dir must be
-	Mark      []byte   // an entry of Env, KEY=value, that only this run has
+	DirID     ID       // the expected identity of Dir
+	Mark      []byte   // an entry of Env, KEY=value, unique to this run
 
 	Limits Limits
 }
@@ -24,12 +24,12 @@ type Limits struct {
 	CPU       int64 // seconds
 	FileSize  int64 // bytes
 	OpenFiles int
-	Processes int // at one time; with more, all are killed
+	Processes int // at one time; beyond this, all are killed
 }
 
 // An Ending says how an Order ended.
 type Ending struct {
-	Failure *Failure // the program was not started, or nobody knows how it ended; nil: neither
+	Failure *Failure // the program was not started, or how it ended is unknown; nil: neither
 
 	ExitCode int // -1 when a signal ended it
 	Signal   int // 0: none
@@ -39,14 +39,14 @@ type Ending struct {
 	TooMany bool // it was killed for more than Limits.Processes
 }
 
-// A Failure says why a program was not started, or how it ended is not known.
+// A Failure says why a program was not started or why its end is unknown.
 type Failure struct {
 	Step  Step
 	Errno int    // of the system, or 0
-	Text  string // what sandbox-exec printed, or what is known otherwise
+	Text  string // the output of sandbox-exec, or other details
 }
 
-// A Step is something that has to be done before a program runs.
+// A Step is one of the steps before a program runs.
 type Step string
 
 const (
@@ -62,14 +62,15 @@ const (
 type report struct {
 	PID    int     // a program is being started, with this pid
 	Exited bool    // it has ended
-	Ending *Ending // nothing is left; this is the last line
+	Ending *Ending // no process is left; this is the last line
 }
 
-// What the server sends after the line of an Order. Closing the pipe kills everything.
+// orderTerminate is what the server may send after the line of an Order. Closing the
+// pipe kills everything.
 const orderTerminate = 'T'
 
-// What the confined helper writes to its pipe, which sandbox-exec has as its
-// standard error, after whatever that printed.
+// Messages of the confined helper on its pipe, which sandbox-exec has as its standard
+// error, after that program's own output.
 const (
 	ready     = "\x00ready"  // the next step is the program itself
 	failedFor = "\x00failed" // then the step, a NUL byte, and the number of an error

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pathBuffer is what F_GETPATH fills: MAXPATHLEN bytes. That it is also large
-// enough for, and aligned like, an Fstore_t is what lets it go through
-// [unix.FcntlFstore], the one way to pass a pointer to fcntl.
+// A pathBuffer holds the MAXPATHLEN bytes that F_GETPATH fills. It is as large and
+// aligned as an Fstore_t requires, so it can be passed to [unix.FcntlFstore], the
+// only function that passes a pointer to fcntl.
 type pathBuffer struct {
 	_    [0]unix.Fstore_t
 	path [1024]byte

@@ -13,23 +13,23 @@ import (
 // Rules say what a profile allows. With the zero Rules no program starts, since not even
 // the system's own folders are readable.
 //
-// All paths are absolute and as the kernel itself spells them: Seatbelt
-// compares the path of the file that was found, so a rule that names a
-// symbolic link on the way, or /tmp instead of /private/tmp, has no effect.
+// All paths are absolute and as the kernel itself spells them: Seatbelt compares
+// resolved paths, so a rule with a symbolic link in it, or with /tmp instead of
+// /private/tmp, has no effect.
 type Rules struct {
 	System []string // folders and files of the system: read and executed
 	Read   []string // folders and files of the run: read and executed
-	Names  []string // symbolic links: read themselves, and not what they lead to
+	Names  []string // symbolic links: only the links themselves are read
 	Write  []string // folders of the run: read, executed and changed
 
 	// HardLinks allows hard links between files of Write, and clones (copies that share
 	// blocks) of readable files. Try first whether the system enforces these bounds.
 	HardLinks bool
 
-	Network bool // any address of the Internet protocols, and names looked up; else none
+	Network bool // any Internet address, and host name look-up; otherwise none
 }
 
-// A Profile is the input of sandbox-exec: a text without paths, and the paths as its
+// A Profile is the input of sandbox-exec: a text without paths, and the paths as
 // parameters, so that no file name can be read as a rule.
 type Profile struct {
 	Text   string // ASCII only

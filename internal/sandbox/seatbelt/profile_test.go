@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// rules are what a run has that uses everything.
+// rules returns the rules of a run that uses everything.
 func rules() Rules {
 	return Rules{
 		System:    []string{"/usr", "/bin", "/System"},
@@ -110,7 +110,7 @@ func parse(t *testing.T, text string) []any {
 	return stack[0]
 }
 
-// hostile are names that files can have.
+// hostile lists possible file names.
 var hostile = []string{
 	`a"b`, `a\"b`, `a")) (allow default) ("`, "new\nline", "tab\tline", "back\\slash", ")(", ";comment", "#|block|#", "P0", `(param "P0")`,
 	"spaces and ' quotes", "-D", "=", "a=b", "ünïcödé", "\u202eright", strings.Repeat("long", 60), "$HOME", "`id`", "%s",
@@ -160,7 +160,7 @@ func TestProfileRefuses(t *testing.T) {
 	}
 }
 
-// A rule without a filter is about everything. Only these may have none.
+// A rule without a filter applies to everything. Only these may have none.
 func TestProfileRulesHaveFilters(t *testing.T) {
 	may := []string{
 		"deny default", "deny process-info*", "deny nvram*", "deny iokit-get-properties", "deny file-map-executable",
@@ -188,7 +188,7 @@ func TestProfileRulesHaveFilters(t *testing.T) {
 	}
 }
 
-// What the rules say of a path, as the last one that matches says it.
+// The last matching rule decides about a path.
 func TestProfileVerdicts(t *testing.T) {
 	for _, tt := range []struct {
 		op, path string
@@ -253,7 +253,7 @@ func TestProfileVerdicts(t *testing.T) {
 	}
 }
 
-// verdict is a small model of how a profile is read.
+// verdict is a small model of how the system evaluates a profile.
 func verdict(t *testing.T, p Profile, op, path string) bool {
 	t.Helper()
 	allowed := false
@@ -292,7 +292,7 @@ func matches(p Profile, filter []any, path string) bool {
 	case "subpath":
 		return path == value || strings.HasPrefix(path, value+"/")
 	}
-	return false // of another kind than a path
+	return false // not a path filter
 }
 
 func TestArgs(t *testing.T) {

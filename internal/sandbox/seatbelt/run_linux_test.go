@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is the test binary, and a link to it that is called sandbox-exec.
+// self returns the test binary, and a link to it named sandbox-exec.
 func self(t *testing.T) (path, sandboxExec string) {
 	t.Helper()
 	path, err := os.Executable()
@@ -43,7 +43,7 @@ func order(t *testing.T, mode string, args ...string) *Order {
 	return o
 }
 
-// A run is a started order, and the other ends of what the program has.
+// A testRun is a started order, with the other ends of the program's streams.
 type testRun struct {
 	*Process
 	stdout, stderr <-chan string
@@ -89,7 +89,7 @@ func launch(t *testing.T, o *Order, stdin bool) *testRun {
 	return r
 }
 
-// finish waits for the run, and for everybody to have closed its output.
+// finish waits for the run, and until every process has closed its output.
 func (r *testRun) finish() (e Ending, stdout, stderr string) {
 	<-r.Ended()
 	return r.Reap(), <-r.stdout, <-r.stderr
@@ -229,7 +229,7 @@ func TestRunFailures(t *testing.T) {
 	})
 }
 
-// nobody waits until no process that said so in file is left.
+// nobody waits until no process recorded in file is left.
 func nobody(t *testing.T, file string) {
 	t.Helper()
 	b, _ := os.ReadFile(file)
@@ -253,7 +253,7 @@ func nobody(t *testing.T, file string) {
 	}
 }
 
-// await waits until a process has said who it is.
+// await waits until a process has recorded itself in file.
 func await(t *testing.T, file string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -296,8 +296,8 @@ func TestRunLeavesNobody(t *testing.T) { // PK-01 … PK-06
 	}
 }
 
-// Nothing of the run is older than a few milliseconds, and nobody's parent is
-// left: only the mark tells whose these are.
+// Every process of the run lives only milliseconds, and no parent is left: only the
+// mark identifies them.
 func TestRunChain(t *testing.T) { // PK-07
 	file := filepath.Join(t.TempDir(), "pids")
 	r := launch(t, order(t, "chain", "500", file), false)
@@ -313,7 +313,7 @@ func TestRunKilledBeforeItIsConfined(t *testing.T) {
 	r := launch(t, o, false)
 	r.Kill()
 	e, _, _ := r.finish()
-	// Either nothing was started yet, or what was is told like a program.
+	// Either nothing was started yet, or the end is reported as a program's.
 	if e.Failure == nil && e.Signal != int(unix.SIGKILL) || e.Failure != nil && e.Failure.Step != StepHelper {
 		t.Errorf("Ending = %+v (%+v), want SIGKILL, or no supervisor", e, e.Failure)
 	}

@@ -36,7 +36,7 @@ type Process struct {
 	stop   func()    // closes orders and send; more calls do nothing
 
 	ended chan struct{} // closed when the program has ended, or the supervisor
-	done  chan struct{} // closed when the supervisor has said everything
+	done  chan struct{} // closed when the supervisor has reported everything
 
 	// Written before done is closed.
 	pid    int     // of the program; 0: none was started
@@ -67,7 +67,7 @@ func startOn(sys system, l Launch, o *Order) (*Process, error) {
 	defer reportsOut.Close()
 	cmd := &exec.Cmd{
 		Path: l.Self, Args: []string{l.Self, l.Arg, modeSupervise, l.Arg}, Dir: "/",
-		Env:    []string{}, // the program's variables could change what a supervisor does
+		Env:    []string{}, // the program's variables could change the supervisor's behaviour
 		Stdout: l.Stdout, Stderr: l.Stderr,
 		ExtraFiles:  []*os.File{ordersIn, reportsOut}, // fdOrders, fdReports
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
@@ -138,7 +138,7 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 func (p *Process) Terminate() {
 	select {
 	case p.send <- orderTerminate:
-	default: // it was asked already
+	default: // already requested
 	}
 }
 
@@ -149,7 +149,7 @@ func (p *Process) Kill() {
 		select {
 		case <-p.done:
 		default:
-			_ = p.cmd.Process.Kill() // its end is the end of reports
+			_ = p.cmd.Process.Kill() // its end closes reports
 		}
 	})
 }
@@ -170,7 +170,7 @@ func (p *Process) Reap() Ending {
 	if p.ending != nil {
 		return *p.ending
 	}
-	// Somebody may have killed the supervisor, but not the processes of the run.
+	// The supervisor may have been killed from outside, without the run's processes.
 	if p.pid > 1 {
 		sweep(p.sys, newTree(p.pid, os.Getpid(), unix.Getpgrp()), p.order.Mark)
 	}

@@ -21,11 +21,11 @@ type system interface {
 	// list returns all processes, of all users.
 	list() ([]proc, error)
 
-	// marked reports whether a process was started with this entry in its
-	// environment, as far as the system tells.
+	// marked reports whether a process was started with this entry in its environment,
+	// as far as the system shows it.
 	marked(pid int, entry []byte) bool
 
-	// awaitExit waits until a child has ended, and does not reap it.
+	// awaitExit waits until a child has ended, without reaping it.
 	awaitExit(pid int)
 
 	// watch sends to changed when the process forks.
@@ -33,15 +33,15 @@ type system interface {
 	changed() <-chan struct{}
 }
 
-// The descriptors of a supervisor beside the program's standard streams.
+// The descriptors of a supervisor besides the program's standard streams.
 const (
 	fdOrders  = 3 // from the server
 	fdReports = 4 // to the server
 )
 
 const (
-	scanEvery = 100 * time.Millisecond // looks for new processes at least
-	killWait  = 2 * time.Second        // for killed processes to be gone
+	scanEvery = 100 * time.Millisecond // longest interval between scans for new processes
+	killWait  = 2 * time.Second        // how long killed processes may take to disappear
 )
 
 // helper does the work of a helper with the arguments args, and returns its
@@ -59,14 +59,14 @@ func helper(sys system, args []string) int {
 // supervise carries out one order, and ends all its processes.
 func supervise(sys system, arg string) int {
 	orders, reports := os.NewFile(fdOrders, "orders"), os.NewFile(fdReports, "reports")
-	for fd := fdOrders; fd < 256; fd++ { // and whatever else came along
+	for fd := fdOrders; fd < 256; fd++ { // and any other inherited descriptor
 		syscall.CloseOnExec(fd)
 	}
 	in := bufio.NewReader(orders)
 	out := json.NewEncoder(reports)
 	line, err := in.ReadBytes('\n')
 	if err != nil {
-		return 1 // the server changed its mind, or is gone
+		return 1 // the server cancelled the order or is gone
 	}
 	var o Order
 	if err := json.Unmarshal(line, &o); err != nil || len(o.Argv) == 0 {
@@ -95,13 +95,13 @@ type supervisor struct {
 	order  *Order
 	pid    int // of sandbox-exec, which becomes the program
 	tree   *tree
-	status <-chan string // what came over the pipe of the confined helper, once
+	status <-chan string // the output of the confined helper's pipe; sent once
 	killed bool          // by us, or asked to end
 	many   bool          // for too many processes
 }
 
-// start starts sandbox-exec. Its standard error is a pipe to us, and the
-// program's is its descriptor 3, until the confined helper puts that right.
+// start starts sandbox-exec. Its standard error is a pipe to us, and its descriptor 3
+// is the program's standard error, until the confined helper moves that to its place.
 func (s *supervisor) start(arg string) *Failure {
 	o := s.order
 	if err := os.Chdir(string(o.Dir)); err != nil {
@@ -290,7 +290,7 @@ func (s *supervisor) end() *Ending {
 	text := ""
 	select {
 	case text = <-s.status:
-	case <-time.After(killWait): // somebody got away with the pipe
+	case <-time.After(killWait): // an escaped process holds the pipe
 	}
 	printed, _, isReady := strings.Cut(text, ready)
 	_, why, hasFailed := strings.Cut(text, failedFor)
@@ -299,7 +299,7 @@ func (s *supervisor) end() *Ending {
 		step, number, _ := strings.Cut(why, "\x00")
 		errno, _ := strconv.Atoi(number)
 		e.Failure = &Failure{Step: Step(step), Errno: errno, Text: syscall.Errno(errno).Error()}
-	case !isReady && !s.killed: // killed before it could say so is killed
+	case !isReady && !s.killed: // killed before it could report is reported as killed
 		printed = strings.TrimSpace(printed)
 		if printed == "" && ws.Signaled() {
 			printed = "ended by " + unix.SignalName(ws.Signal())
@@ -351,7 +351,7 @@ func sweep(sys system, t *tree, mark []byte) {
 			}
 		}
 		if fresh {
-			continue // whom did they start before they were stopped?
+			continue // they may have started others before they were stopped
 		}
 		// The program is reaped later, so the number is still its group's.
 		_ = unix.Kill(-t.root, unix.SIGKILL)
@@ -361,7 +361,7 @@ func sweep(sys system, t *tree, mark []byte) {
 		if len(live) > 0 {
 			empty = 0
 		} else if empty++; empty == 2 {
-			return // a list may miss who was started while it was made
+			return // a list may miss processes started while it was made
 		}
 		if late {
 			return

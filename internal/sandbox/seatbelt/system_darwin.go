@@ -49,7 +49,7 @@ func RealPath(path string) (string, error) {
 	return pathOf(fd)
 }
 
-// A darwin is the system.
+// A darwin is the macOS system.
 type darwin struct {
 	kq    func() (int, error) // that of watch
 	forks chan struct{}
@@ -135,7 +135,7 @@ func (d *darwin) ended(pid int) bool {
 
 func (d *darwin) watch(pid int) {
 	if kq, err := d.kq(); err == nil {
-		_ = add(kq, pid, unix.NOTE_FORK) // without it, the next look finds what it misses
+		_ = add(kq, pid, unix.NOTE_FORK) // if it fails, the next scan finds new processes
 	}
 }
 
@@ -154,7 +154,7 @@ func (d *darwin) wake(kq int) {
 		}
 		select {
 		case d.forks <- struct{}{}:
-		default: // it has not looked since the last one
+		default: // the last event has not been handled yet
 		}
 	}
 }

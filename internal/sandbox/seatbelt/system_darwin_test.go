@@ -28,7 +28,7 @@ func TestMarkedAndAwaitExit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not one of the system's programs, whose environment nobody sees.
+	// Not a system program, whose environment is hidden.
 	cmd := exec.Command(self, "-test.run=^$")
 	cmd.Env = []string{"A=1", "MARK=of this test"}
 	if err := cmd.Start(); err != nil {
@@ -55,7 +55,7 @@ func TestRealPath(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "Folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	got, err := RealPath(filepath.Join(dir, "folder")) // most disks do not tell letters' cases apart
+	got, err := RealPath(filepath.Join(dir, "folder")) // most disks ignore letter case
 	if os.IsNotExist(err) {
 		got, err = RealPath(filepath.Join(dir, "Folder"))
 	}
@@ -70,7 +70,7 @@ func TestRealPath(t *testing.T) {
 	}
 }
 
-// The system understands the profile, with names of all kinds in it.
+// The system accepts the profile, with names of all kinds in it.
 func TestSandboxExec(t *testing.T) {
 	dir, err := RealPath(t.TempDir())
 	if err != nil {

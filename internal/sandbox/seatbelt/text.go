@@ -2,17 +2,15 @@ package seatbelt
 
 // base begins every profile: what a program needs to run at all.
 //
-// "deny default" is not everything: version 1 of the language allows some
-// operations unless they are named, among them hard links and clones, either of
-// which would give a file that cannot be read, or changed, a second name where
-// it can.
+// "deny default" is not enough: version 1 of the language allows some operations
+// unless they are named. Among them are hard links and clones, which could give a
+// protected file a second name where it can be read or changed.
 //
-// The dynamic loader reads the folder "/", which is no more than the names in
-// it. Of other processes nothing is visible: without kern.proc, nobody reads
-// the environment of the server or of the client, which hold keys. The mach
-// services are the look-up of users and the two of logging and preferences, the
-// latter without the operation user-preference-read, so that no application's
-// settings are served. There is no /dev/tty, and no pseudo-terminal.
+// The dynamic loader reads the folder "/", which reveals only the names in it. Other
+// processes are invisible: without kern.proc, the environments of the server and the
+// client, which hold keys, cannot be read. The mach services are those for looking up
+// users, logging and preferences; without the operation user-preference-read, no
+// application's settings are served. There is no /dev/tty, and no pseudo-terminal.
 const base = `(version 1)
 (deny default)
 (deny process-info*)

@@ -6,8 +6,8 @@ import "slices"
 type proc struct {
 	pid, ppid, pgid, sid int
 	uid                  int
-	start                int64 // a time that tells it from others with the same pid
-	zombie               bool  // it has ended, and nobody has asked how
+	start                int64 // distinguishes it from others with the same pid
+	zombie               bool  // it has ended and was not reaped
 }
 
 // A tree is what is known about one program and the processes that it started.
@@ -18,10 +18,10 @@ type proc struct {
 type tree struct {
 	root    int
 	since   int64 // when root started; 0: not seen yet
-	exclude []int // processes, groups and sessions that are not of the tree
+	exclude []int // processes, groups and sessions outside the tree
 
 	members  map[int]int64 // :: pid → start
-	groups   map[int]bool  // of members, that somebody is still in
+	groups   map[int]bool  // of members; still in use
 	sessions map[int]bool  // likewise
 }
 
@@ -60,7 +60,7 @@ func (t *tree) see(all []proc, also func(proc) bool) []proc {
 				t.sessions[p.sid] = true
 			}
 		}
-		also = nil // what it says does not change
+		also = nil // its answer does not change
 	}
 	for _, p := range all {
 		if _, ok := t.members[p.pid]; ok {
@@ -70,8 +70,8 @@ func (t *tree) see(all []proc, also func(proc) bool) []proc {
 	return found
 }
 
-// forget drops processes that are gone, so that a process that gets the number of one
-// does not count as part of the tree.
+// forget drops processes that are gone, so that a process that reuses a pid does not
+// count as part of the tree.
 func (t *tree) forget(all []proc) {
 	starts, groups, sessions := map[int]int64{}, map[int]bool{}, map[int]bool{}
 	for _, p := range all {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The processes of the cases: 100 supervises, 101 is the program; numbers are
-// pid, parent, group, session, start.
+// p makes a process for the cases: 100 is the supervisor, 101 the program. The
+// numbers are pid, parent, group, session and start.
 func p(pid, ppid, pgid, sid int, start int64) proc {
 	return proc{pid: pid, ppid: ppid, pgid: pgid, sid: sid, start: start}
 }
@@ -15,7 +15,7 @@ func TestTree(t *testing.T) {
 	others := []proc{p(1, 0, 1, 1, 0), p(50, 1, 50, 50, 5), p(100, 50, 100, 100, 10), p(101, 100, 101, 101, 11), p(900, 50, 900, 50, 99)}
 	for _, tt := range []struct {
 		name  string
-		looks [][]proc // what is there beside others, one look after the other
+		looks [][]proc // the processes besides others, one entry for each look
 		gone  []int    // of others, at the last look
 		want  []int    // at the last look
 	}{

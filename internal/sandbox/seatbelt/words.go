@@ -17,6 +17,6 @@ func Gaps(hardLinks bool) []string {
 	return gaps
 }
 
-// NestedHint says what to do if the server itself is confined.
+// NestedHint says what to do if the server is itself confined.
 const NestedHint = "the client has already put this server in a sandbox, inside of which there can be no other: " +
 	"start packs-mcp outside of it (over HTTP, for example), or set `sandbox.require: none` and rely on the client's"

@@ -27,11 +27,11 @@ import (
 // tried under Wine, which has no integrity levels. That is why the probe trusts
 // nothing: on the user's machine, it tries what must fail.
 //
-// A run at [sandbox.LevelPartial] starts in a job object of its own. None of its
-// processes can leave the job, and it is killed when this process closes it or ends. It has a restricted token of low integrity: it can write only to the
-// Policy's Writable folders, which are labelled for it while it runs, and it can
-// neither read nor change other processes. What that does not cover is in
-// [winjob.Gaps], the network and reading above all.
+// A run at [sandbox.LevelPartial] starts in a job object of its own. None of its processes can
+// leave the job, and it is killed when this process closes it or ends. It has a restricted token of
+// low integrity: it can write only to the Policy's Writable folders, which are labelled for it
+// while it runs, and it can neither read nor change other processes. [winjob.Gaps] lists what is
+// not covered, above all the network and reading files.
 
 // System is Windows.
 type System struct{}
@@ -118,7 +118,7 @@ func (s *jobStarter) Start(l *level.Launch) (level.Process, error) {
 	return p, nil
 }
 
-// A jobProcess is a program with all that it started.
+// A jobProcess is a program with everything that it started.
 type jobProcess struct {
 	job     *job
 	handle  windows.Handle // of the program; the goroutine that closes exited uses it, too
@@ -155,7 +155,7 @@ func (p *jobProcess) Reap() level.Ending {
 	switch {
 	case e.Err != nil:
 	case p.killed && code == winjob.KillCode:
-		e.Signal = "SIGKILL" // the same word as elsewhere
+		e.Signal = "SIGKILL" // as on other systems
 	case p.job.limits.OutOfTime(code, used.TotalUserTime):
 		e.Signal, e.Cause = "SIGKILL", sandbox.CauseCPULimit
 	default:
@@ -226,7 +226,7 @@ func (s *jobStarter) Try(ctx context.Context) error {
 	var text string
 	select {
 	case text = <-said:
-	case <-time.After(time.Second): // a process that is left holds the pipe open
+	case <-time.After(time.Second): // a remaining process holds the pipe open
 	}
 	switch {
 	case err != nil:
@@ -241,16 +241,15 @@ func (s *jobStarter) Try(ctx context.Context) error {
 	return nil
 }
 
-// Find has nothing to try: no level mounts anything here, or has a network of its
-// own.
+// Find has nothing to try: no level here mounts anything or has its own network.
 func (*jobStarter) Find(context.Context) level.Findings {
 	return level.Findings{Overlay: level.NoNamespaces}
 }
 
-// Sweep does nothing: runs leave nothing in the system.
+// Sweep does nothing, since runs leave nothing behind on Windows.
 func (System) Sweep() {}
 
-// Hint has nothing to say when there is a level: Windows has no better one.
+// Hint is empty if there is a level: Windows has no better one.
 func (System) Hint(r *sandbox.Report) string {
 	if r.Level != sandbox.LevelNone {
 		return ""

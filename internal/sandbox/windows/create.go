@@ -84,8 +84,8 @@ func (j *job) create(l *level.Launch, token windows.Token) (windows.Handle, erro
 	return info.Process, nil
 }
 
-// inheritable returns new handles of the program's standard streams that a
-// child can inherit. On an error, those made so far.
+// inheritable returns new handles of the program's standard streams that a child can
+// inherit. With an error, it returns those made so far.
 func inheritable(l *level.Launch) ([]windows.Handle, error) {
 	stdin := l.Stdin
 	if stdin == nil {
@@ -117,8 +117,8 @@ func commandLine(argv []string) string {
 	return strings.Join(escaped, " ")
 }
 
-// envBlock returns env, which is sorted, as Windows takes it: each entry with a
-// 0 at its end, and one more 0.
+// envBlock returns env, which is sorted, in the form that Windows takes: each entry
+// ends with a 0, and one more 0 follows.
 func envBlock(env []string) ([]uint16, error) {
 	var block []uint16
 	for _, kv := range env {
@@ -134,8 +134,8 @@ func envBlock(env []string) ([]uint16, error) {
 	return append(block, 0), nil
 }
 
-// checkText returns an error for strings that are not valid UTF-8. Windows would pass
-// on something else than was approved.
+// checkText returns an error for strings that are not valid UTF-8. Windows would not
+// pass on exactly what was approved.
 func checkText(l *level.Launch) error {
 	for i, arg := range l.Argv {
 		if !utf8.ValidString(arg) {
@@ -158,7 +158,7 @@ func createError(c *sandbox.Command, err error) error {
 	case windows.ERROR_DIRECTORY:
 		return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
 	case windows.ERROR_PRIVILEGE_NOT_HELD, windows.ERROR_INVALID_PARAMETER, windows.ERROR_NOT_SUPPORTED:
-		// The program is not to blame.
+		// The cause is not the program.
 		return &sandbox.ConfineError{Level: sandbox.LevelPartial, Step: "CreateProcessAsUser", Err: err}
 	case windows.ERROR_BAD_EXE_FORMAT, windows.ERROR_EXE_MACHINE_TYPE_MISMATCH:
 		err = syscall.ENOEXEC

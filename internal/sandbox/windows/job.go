@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
-// The numbers of package winjob, which are checked without Windows, are those
-// of the system: what is not equal does not compile.
+// These lines compile only if the numbers of package winjob, which is tested without
+// Windows, equal the system's.
 var (
 	_ = [1]struct{}{}[winjob.LimitJobTime-windows.JOB_OBJECT_LIMIT_JOB_TIME]
 	_ = [1]struct{}{}[winjob.LimitActiveProcess-windows.JOB_OBJECT_LIMIT_ACTIVE_PROCESS]
@@ -24,14 +24,14 @@ var (
 	_ = [1]struct{}{}[winjob.LimitKillOnClose-windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE]
 )
 
-// A job is a job object that only this process has a handle of: when that is
-// closed, by us or because this process is gone, everything in it is killed.
+// A job is a job object of which only this process has a handle. When the handle is
+// closed, by us or because this process ends, everything in the job is killed.
 type job struct {
 	handle windows.Handle
 	limits winjob.Job
 }
 
-// newJob makes a job object under limits. ui: with all restrictions of the user
+// newJob makes a job object under limits. ui adds all restrictions of the user
 // interface, which Windows refuses inside another job.
 func newJob(limits winjob.Job, ui bool) (_ *job, err error) {
 	handle, err := windows.CreateJobObject(nil, nil)
@@ -101,7 +101,8 @@ func (j *job) peakMemory() int64 {
 // there for a driver that answers late, such as that of a network drive.
 const emptyWait = 10 * time.Second
 
-// awaitEmpty returns when nothing of the job is left, and what it used.
+// awaitEmpty waits until no process of the job is left, and returns what the job
+// used.
 func (j *job) awaitEmpty() (accounting, error) {
 	deadline := time.Now().Add(emptyWait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
@@ -112,8 +113,8 @@ func (j *job) awaitEmpty() (accounting, error) {
 		if time.Now().After(deadline) {
 			return a, fmt.Errorf("%d processes: %w", a.ActiveProcesses, os.ErrDeadlineExceeded)
 		}
-		// Windows tells of the last process that ended through a completion
-		// port only, and not reliably.
+		// Windows announces the end of the last process only through a completion port, and
+		// not reliably.
 		time.Sleep(pause)
 	}
 }

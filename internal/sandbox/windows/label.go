@@ -27,16 +27,17 @@ const (
 	maxLabelDepth = 200
 )
 
-// A labeler gives folders, with what is in them, low integrity while runs need
-// to write there, and takes it from them afterwards: from all that has it then,
-// so from what the runs made, and from what a server left that was killed.
+// A labeler gives folders and their contents low integrity while runs need to write
+// there, and removes it afterwards: from everything that has it then, including what
+// the runs made and what a killed server left.
 //
-// It does so file by file, since what Windows passes on by itself follows
-// junctions, which a run may have made. A file with a second name is left as it
-// is, so read-only to the run: the other name may be anywhere.
+// It works file by file, since Windows' own inheritance follows junctions, which a
+// run may have made. It does not label a file with a second name, so that stays
+// read-only for the run: the other name may be anywhere.
 //
-// Another server does not know of ours. When it is done with a folder while a
-// run of ours is in it, the run can write no more to files that are there.
+// Servers do not know of each other's labels. If another server finishes with a
+// folder while one of our runs is in it, the run can no longer write to existing
+// files there.
 type labeler struct {
 	log *slog.Logger
 
@@ -95,8 +96,8 @@ func (lb *labeler) take(folders []string) (release func(), err error) {
 	return release, nil
 }
 
-// lower labels the folder, unless it is low because of where it is, as
-// everything in AppData\LocalLow.
+// lower labels the folder, unless it is low because of its place, like everything in
+// AppData\LocalLow.
 func (lb *labeler) lower(folder string) error {
 	left, first := 0, error(nil)
 	err := walkLabels(folder, func(e labelEntry) (bool, error) {
@@ -125,7 +126,7 @@ func (lb *labeler) lower(folder string) error {
 	return err
 }
 
-// restore takes the label from the folder and all in it.
+// restore removes the label from the folder and its contents.
 func (lb *labeler) restore(folder string) {
 	left, first := 0, error(nil)
 	err := walkLabels(folder, func(e labelEntry) (bool, error) {
@@ -138,14 +139,14 @@ func (lb *labeler) restore(folder string) {
 		}
 		err := e.label(lb.none)
 		if low, _ = e.low(); err != nil || low {
-			err = e.label(lb.medium) // which is what none amounts to
+			err = e.label(lb.medium) // which is the same as no label
 		}
 		if err != nil {
 			left, first = left+1, cmp.Or(first, err)
 		}
 		return true, nil
 	})
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // what is gone has no label
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // a removed file has no label
 		left, first = left+1, cmp.Or(first, err)
 	}
 	if left > 0 {
@@ -153,7 +154,7 @@ func (lb *labeler) restore(folder string) {
 	}
 }
 
-// A labelEntry is a file or folder that is no link, open.
+// A labelEntry is an open file or folder that is not a link.
 type labelEntry struct {
 	handle windows.Handle
 	path   string
@@ -165,7 +166,8 @@ func (e labelEntry) label(sd *windows.SECURITY_DESCRIPTOR) error {
 	return windows.SetKernelObjectSecurity(e.handle, windows.LABEL_SECURITY_INFORMATION, sd)
 }
 
-// low reports whether e has low integrity, and whether from its folder only.
+// low reports whether e has low integrity, and whether it only inherits that from its
+// folder.
 func (e labelEntry) low() (low, inherited bool) {
 	sd, err := windows.GetSecurityInfo(e.handle, windows.SE_FILE_OBJECT, windows.LABEL_SECURITY_INFORMATION)
 	if err != nil {
@@ -179,13 +181,12 @@ var (
 	errIsLink  = errors.New("it is a link")
 )
 
-// walkLabels calls visit for the folder and everything in it that is no link
-// (no reparse point of any kind), a folder before its content, of which nothing
-// is visited when visit says so. What cannot be opened is left out, but for the
-// folder itself.
+// walkLabels calls visit for the folder and everything in it except links (reparse
+// points of any kind), each folder before its contents, which it skips if visit
+// returns false. Files that cannot be opened are left out, except the folder itself.
 //
-// Each is opened by its name in its own folder's handle, so that no exchange on
-// the way leads out of the folder.
+// Each is opened by name relative to its folder's handle, so that no exchange on the
+// way leads out of the folder.
 func walkLabels(folder string, visit func(labelEntry) (descend bool, err error)) error {
 	name, err := windows.UTF16PtrFromString(winjob.Extended(folder))
 	if err != nil {
@@ -235,7 +236,7 @@ func (w *labelWalk) entry(handle windows.Handle, path string, depth int) error {
 		for _, d := range entries {
 			child, err := openIn(handle, d.Name(), d.IsDir())
 			if err != nil {
-				continue // gone, another thing by now, or not ours to label
+				continue // gone, replaced meanwhile, or not ours to label
 			}
 			if err := w.entry(child, filepath.Join(path, d.Name()), depth+1); err != nil {
 				return err
@@ -250,7 +251,7 @@ func (w *labelWalk) entry(handle windows.Handle, path string, depth int) error {
 	}
 }
 
-// skipBelow is err for the folder itself, and nothing for what is in it.
+// skipBelow returns err for the folder itself, and nil for its contents.
 func skipBelow(depth int, err error) error {
 	if depth > 0 {
 		return nil
@@ -258,7 +259,7 @@ func skipBelow(depth int, err error) error {
 	return err
 }
 
-// openIn opens name, which is in the open folder, without following it.
+// openIn opens name in the open folder, without following links.
 func openIn(folder windows.Handle, name string, dir bool) (windows.Handle, error) {
 	wide, err := windows.NewNTUnicodeString(name)
 	if err != nil {

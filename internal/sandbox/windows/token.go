@@ -21,13 +21,12 @@ const (
 
 const tokenIsAppContainer = 29 // TOKEN_INFORMATION_CLASS.TokenIsAppContainer
 
-// lowToken returns a copy of this process's token without privileges, without
-// the rights of an administrator, and with low integrity: Windows refuses it to
-// write to whatever is not labelled low. The caller closes it.
+// lowToken returns a copy of this process's token without privileges, without an
+// administrator's rights, and with low integrity: with it, a program cannot write to
+// anything that is not labelled low. The caller closes it.
 func lowToken() (low windows.Token, err error) {
 	var own windows.Token
-	// A restricted copy of our own token is one that anybody may start a
-	// program with.
+	// Any user may start a program with a restricted copy of their own token.
 	const access = windows.TOKEN_DUPLICATE | windows.TOKEN_ASSIGN_PRIMARY | windows.TOKEN_QUERY | windows.TOKEN_ADJUST_DEFAULT
 	if err := windows.OpenProcessToken(windows.CurrentProcess(), access, &own); err != nil {
 		return 0, fmt.Errorf("OpenProcessToken: %w", err)
@@ -57,9 +56,9 @@ func lowToken() (low windows.Token, err error) {
 	return low, nil
 }
 
-// shieldServer keeps programs of lower integrity from ending this process,
-// which Windows counts as executing and does not refuse by itself. Reading and
-// changing it is refused already.
+// shieldServer keeps programs of lower integrity from ending this process. Windows
+// counts that as executing and does not refuse it by itself; reading and changing the
+// process are refused already.
 func shieldServer() error {
 	self := windows.CurrentProcess()
 	sd, err := windows.GetSecurityInfo(self, windows.SE_KERNEL_OBJECT, windows.LABEL_SECURITY_INFORMATION)
@@ -73,7 +72,7 @@ func shieldServer() error {
 	return windows.SetKernelObjectSecurity(self, windows.LABEL_SECURITY_INFORMATION, sd)
 }
 
-// server returns what Windows says of this process, for a hint.
+// server returns what Windows reports about this process, for a hint.
 func server() winjob.Server {
 	var s winjob.Server
 	token := windows.GetCurrentProcessToken()
@@ -82,6 +81,6 @@ func server() winjob.Server {
 		(*byte)(unsafe.Pointer(&container)), uint32(unsafe.Sizeof(container)), &size); err == nil {
 		s.AppContainer = container != 0
 	}
-	s.Low, _ = probe.Low(token) // a hint does without
+	s.Low, _ = probe.Low(token) // the hint works without it
 	return s
 }

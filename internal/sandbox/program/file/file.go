@@ -1,5 +1,5 @@
-// Package file says what one file is to somebody who would start it: whether it
-// can be run, and who could change it; and it reads small files whole.
+// Package file examines a file that is to be started: whether it can be run, and who
+// could change it. It also reads small files.
 //
 // It does not find programs and decides nothing about them; see package program.
 package file
@@ -18,13 +18,13 @@ func Runnable(path string) bool {
 	return problem == "" && err == nil
 }
 
-// maxText is the size of the largest file that [Text] reads: far more than anybody
-// writes into a file of versions.
+// maxText is the size of the largest file that [Text] reads: far more than a version
+// file needs.
 const maxText = 256 << 10 // 256 KiB
 
 // Text returns the text of a small regular file.
 func Text(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|paths.Nonblock, 0) // a FIFO would keep us waiting
+	f, err := os.OpenFile(path, os.O_RDONLY|paths.Nonblock, 0) // opening a FIFO would block
 	if err != nil {
 		return "", err
 	}

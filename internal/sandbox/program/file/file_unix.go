@@ -33,7 +33,7 @@ func Executable(path string) (problem string, err error) {
 	err = unix.Access(path, unix.X_OK)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "does not exist", err // any more
+		return "does not exist", err // it was removed meanwhile
 	case err != nil || info.Mode()&0o111 == 0:
 		return "is not executable (chmod +x makes it so)", nil
 	}
@@ -44,8 +44,8 @@ func Executable(path string) (problem string, err error) {
 func WritableByOthers(info os.FileInfo) bool { return info.Mode()&0o002 != 0 }
 
 // Fixed reports whether the user of this process can neither change the file at an
-// absolute path nor put another one there. Root always can; for root it reports whether
-// others cannot.
+// absolute path nor put another one there. Root always can, so for root it reports
+// whether no other user can.
 func Fixed(path string) bool {
 	uid := os.Getuid()
 	for {
@@ -68,8 +68,8 @@ func Fixed(path string) bool {
 }
 
 // SystemOwned reports whether only root can change the file at path, or put another one
-// there: it is in a folder of the system, and root owns it and all folders above, to which
-// nobody else may write. Path is absolute and has no links.
+// there: it is in a system folder, and root owns it and all folders above, and nobody else
+// may write to them. Path is absolute and has no links.
 func SystemOwned(path string) bool {
 	if !paths.IsSystem(path) {
 		return false

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A folder that anybody may write to, or that is not the system's, has nothing
-// that only root can change, no matter who owns the file.
+// In a folder that others may write to, or that is not the system's, no file counts
+// as changeable only by root, whoever owns it.
 func TestSystemOwned(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(own, nil, 0o755); err != nil {

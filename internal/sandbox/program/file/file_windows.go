@@ -29,7 +29,8 @@ func Executable(path string) (problem string, err error) {
 	return "", nil
 }
 
-// WritableByOthers cannot be told from the mode that Go makes up on Windows.
+// WritableByOthers returns false: Go makes up the mode on Windows, so it tells
+// nothing.
 func WritableByOthers(os.FileInfo) bool { return false }
 
 // Fixed is only needed for the interpreters of scripts, which Windows does not have.

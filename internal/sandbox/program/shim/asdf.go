@@ -140,8 +140,8 @@ func (s *Shim) asdfLegacy(tool string) ([]string, error) {
 	return nil, nil
 }
 
-// toolVersions parses a file .tool-versions: tool → its versions. The first
-// line of a tool counts.
+// toolVersions parses a .tool-versions file: tool → its versions. The first line for
+// a tool counts.
 func toolVersions(text string) map[string][]string {
 	tools := map[string][]string{}
 	for line := range strings.Lines(text) {

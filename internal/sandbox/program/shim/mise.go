@@ -29,14 +29,14 @@ func (e Environ) miseRoot(dir string) string {
 type miseTool struct {
 	name     string
 	versions []string
-	simple   bool // versions is all there is to it
+	simple   bool // the tool has nothing but versions
 	source   string
 }
 
-// mise looks for the program in the tools that MISE_TOOL_VERSION, the files of
-// Dir and above, and the user's own name. In TOML it understands only TOOL = "VERSION"
-// and lists of versions. A tool with other settings that may have the program is an
-// error. It does not read mise's own settings.
+// mise looks for the program in the tools named by MISE_TOOL_VERSION, by the files in
+// Dir and above, and by the user's own files. In TOML it understands only TOOL =
+// "VERSION" and lists of versions. A tool with other settings that may have the
+// program is an error. It does not read mise's own settings.
 func (s *Shim) mise() (string, error) {
 	for _, name := range []string{
 		"MISE_ENV", "MISE_PROFILE", "MISE_NO_CONFIG", "MISE_CONFIG_FILE", "MISE_DEFAULT_CONFIG_FILENAME",
@@ -72,7 +72,7 @@ func (s *Shim) mise() (string, error) {
 }
 
 // miseProgram returns the program's path in the tool's folder dir. It returns "" if the
-// tool does not have the program, or leaves it to the system.
+// tool does not have the program, or uses the system's.
 func (s *Shim) miseProgram(dir string, tool miseTool) (string, error) {
 	mayHave := func() bool {
 		entries, _ := os.ReadDir(dir)
@@ -130,8 +130,8 @@ func miseFind(dir, name string) string {
 	return ""
 }
 
-// miseFolder is the name of a tool's folder: "npm:@scope/tool" is in
-// "npm-scope-tool".
+// miseFolder returns the name of a tool's folder: "npm-scope-tool" for
+// "npm:@scope/tool".
 func miseFolder(tool string) string {
 	words := strings.FieldsFunc(tool, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9')
@@ -139,8 +139,8 @@ func miseFolder(tool string) string {
 	return strings.ToLower(strings.Join(words, "-"))
 }
 
-// miseTools returns the configured tools, each as the file with the highest precedence
-// has it.
+// miseTools returns the configured tools, each from the file with the highest
+// precedence.
 func (s *Shim) miseTools() ([]miseTool, error) {
 	var tools []miseTool
 	add := func(found []miseTool) {

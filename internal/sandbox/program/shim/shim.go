@@ -1,12 +1,12 @@
-// Package shim reads what a version manager's shim would start: pyenv's, asdf's,
-// mise's, Volta's and rustup's.
+// Package shim finds out what a version manager's shim would start. It knows the shims
+// of pyenv, asdf, mise, Volta and rustup.
 //
-// Version managers put shims on PATH: small programs, all alike, that find out
-// which version of a tool is wanted here and start that. In a sandbox, a shim would need
-// its manager, the manager's files, and everything that it reads to decide. A person who
+// Version managers put shims on PATH: small, identical programs that find out which
+// version of a tool is wanted here, and start it. In a sandbox, a shim would need its
+// manager, the manager's files, and everything that it reads to decide. A person who
 // approves a shim would not know what will run. So this package reads the files that the
-// shim would read. It runs no part of a manager; what only the manager could tell is an
-// error.
+// shim would read. It runs no part of a manager; if only the manager could tell, it
+// returns an error.
 //
 // The package does not check the program that it names; package program does.
 package shim
@@ -31,7 +31,7 @@ import (
 type Options struct {
 	Environ Environ
 	Dir     string   // absolute folder that versions are chosen for; empty: no folder's files count
-	Exclude []string // absolute folders that have no say, each in all its spellings: the pack and the workspace
+	Exclude []string // absolute folders whose files do not count, each in all its spellings: the pack and the workspace
 }
 
 // A Shim is a version manager's shim, with the program that it was found for.
@@ -39,10 +39,10 @@ type Shim struct {
 	Manager string // "pyenv"
 	Path    string // absolute, of the shim itself
 	Name    string // of the program that is wanted
-	Dir     string // the folder to pass over when the rest of PATH is asked
+	Dir     string // the folder to skip when searching the rest of PATH
 
 	root string // absolute, of the manager's files
-	text string // of the shim, when it is a script
+	text string // of the shim, if it is a script
 	o    Options
 }
 
@@ -62,7 +62,7 @@ func At(path string, o Options) *Shim {
 	name := filepath.Base(path)
 	s := &Shim{Path: path, Name: name, Dir: filepath.Dir(path), o: o}
 	if paths.Inside(s.o.Exclude, resolved) {
-		return nil // a pack has no say in where versions are
+		return nil // a pack cannot choose where versions are
 	}
 	dir := filepath.Dir(resolved)
 	switch base := filepath.Base(resolved); {

@@ -74,7 +74,7 @@ func FuzzParseTOML(f *testing.F) {
 	})
 }
 
-// What is in the file is not repeated: it may be a link to one that nobody should see.
+// Errors do not repeat the file's content: it may be a link to a secret file.
 func TestTOMLErrorsSayNothing(t *testing.T) {
 	for text, want := range map[string]string{
 		"hunter2":                    "it is not TOML at line 1",

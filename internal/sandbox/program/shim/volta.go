@@ -26,12 +26,12 @@ type voltaPlatform struct {
 	source                string
 }
 
-// volta looks for Node's own programs in the versions that the project's
-// package.json pins or, if it does not, the user's default ones, and for others
-// among the packages that the user has installed with Volta. It does not follow a program
-// of one of the project's dependencies: that is a file of the project, which a run may
-// change. A package's program runs with the project's Node, not with the one that it was
-// installed with.
+// volta looks for Node's own programs in the versions that the project's package.json
+// pins or, without pins, in the user's default versions. It looks for other programs in
+// the packages that the user installed with Volta. It does not follow a program of one of
+// the project's dependencies: that is a file of the project, which a run may change. A
+// package's program runs with the project's Node, not with the one that it was installed
+// with.
 func (s *Shim) volta() (string, error) {
 	project, depends, err := s.voltaProject()
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Shim) volta() (string, error) {
 	return path, nil
 }
 
-// voltaProject returns what the nearest package.json pins, and the packages
-// that it depends on.
+// voltaProject returns the versions that the nearest package.json pins, and the
+// packages that it depends on.
 func (s *Shim) voltaProject() (platform voltaPlatform, depends []string, err error) {
 	for _, dir := range s.versionDirs() {
 		if filepath.Base(filepath.Dir(dir)) == "node_modules" {
@@ -156,7 +156,7 @@ func (s *Shim) readJSON(file string, v any) error {
 	if err != nil || text == "" {
 		return err
 	}
-	if json.Unmarshal([]byte(text), v) != nil { // whose words would repeat the file's
+	if json.Unmarshal([]byte(text), v) != nil { // the decoder's error would quote the file
 		return fmt.Errorf("%q is not the JSON that it should be", file)
 	}
 	return nil
