@@ -141,6 +141,7 @@ func testIndexSigned(t *testing.T, s *signing) {
 	s.says(s.run(0, "index", pack("one"), "--out", out, "--yes", "--sign", first), "signed   by "+fingerprint)
 	s.says(s.run(0, "add", server.URL, "--all", "--as", "site", "--yes"), "signed   by "+fingerprint, "site/triage", "site/lint")
 	s.run(0, "verify")
+	testProofs(s, fingerprint)
 
 	s.run(0, "index", pack("two"), "--out", out, "--yes", "--sign", second)
 	s.says(s.run(4, "update", "--yes"), "another signer than before", "before "+fingerprint)
@@ -170,6 +171,34 @@ func testIndexSigned(t *testing.T, s *signing) {
 	s.run(0, "index", pack("seven"), "--out", out, "--yes", "--sign", plain)
 	s.says(s.run(0, "add", server.URL, "triage", "--as", "keyed", "--yes", "--key", pub), "signed   by SHA256:")
 	s.says(s.run(1, "index", pack("eight"), "--out", out, "--yes", "--sign", s.write("bad", "hello")), "signing with")
+}
+
+// testProofs: verify checks SSH signatures again, with what is here alone.
+func testProofs(s *signing, fingerprint string) {
+	s.t.Helper()
+	lockFile := filepath.Join(s.dir, "state", "packs.lock.json")
+	proofs, err := filepath.Glob(filepath.Join(s.dir, "state", "sources", ".store", "proofs", "*.json"))
+	if err != nil || len(proofs) != 2 {
+		s.t.Fatalf("%d proofs of 2 packs are kept, %v", len(proofs), err)
+	}
+	for what, c := range map[string]struct{ file, old, now, says string }{
+		"a changed proof":   {proofs[0], "Signature", "signature", "its proof was changed here"},
+		"another signer":    {lockFile, fingerprint, "SHA256:" + strings.Repeat("A", 43), "another signer than the lock file says"},
+		"another's archive": {lockFile, `"pin": "sha256:`, `"pin": "sha256:` + strings.Repeat("0", 64) + `", "was": "`, "the signature is for something else"},
+	} {
+		data, err := os.ReadFile(c.file)
+		if err != nil || !bytes.Contains(data, []byte(c.old)) {
+			s.t.Fatalf("%s: %v, %s", what, err, data)
+		}
+		if err := os.WriteFile(c.file, bytes.ReplaceAll(data, []byte(c.old), []byte(c.now)), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		s.says(s.run(4, "verify"), "unproven", c.says)
+		if err := os.WriteFile(c.file, data, 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.run(0, "verify")
 }
 
 // openSSH writes a private key as OpenSSH does, and returns its fingerprint.

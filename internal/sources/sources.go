@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A Snapshot is a source in one state, which does not change any more.
@@ -64,8 +66,21 @@ type Bundled interface {
 type Proof struct {
 	Bundle []byte          // a Sigstore bundle, which nobody has verified
 	SSH    *lock.Signature // who made an SSH signature, which fits
+	Kept   []byte          // beside SSH: what [ProveFile] needs to check it again; nil for what is too large to be kept
 	Wrong  string          // why an SSH signature does not
 }
+
+// A Signed is a Snapshot whose Signer can be proved later, without the source.
+type Signed interface {
+	// SignerProof returns what proves the signature that Signer returned; nil for none.
+	SignerProof() []byte
+}
+
+// maxKept is the largest message that is kept with its signature, in bytes.
+const maxKept = 2 << 20
+
+// fileProof is a signed file with its signature, as it is kept.
+type fileProof struct{ Signature, Message []byte }
 
 // SSHProof checks an armored SSH signature of a message.
 func SSHProof(armored, message []byte) Proof {
@@ -73,7 +88,26 @@ func SSHProof(armored, message []byte) Proof {
 	if err != nil {
 		return Proof{Wrong: err.Error()}
 	}
-	return Proof{SSH: &lock.Signature{Kind: trust.KindSSH, Key: key}}
+	out := Proof{SSH: &lock.Signature{Kind: trust.KindSSH, Key: key}}
+	if len(message) <= maxKept {
+		if out.Kept, err = json.Marshal(fileProof{armored, message}); err != nil {
+			return Proof{Wrong: err.Error()}
+		}
+	}
+	return out
+}
+
+// ProveFile checks again what [SSHProof] kept, for the state of a source with a pin, and
+// returns the fingerprint of the key.
+func ProveFile(kept []byte, pin string) (fingerprint string, err error) {
+	var p fileProof
+	if err := strictjson.Unmarshal(kept, &p); err != nil {
+		return "", fmt.Errorf("its proof is damaged: %w", err)
+	}
+	if Digest(p.Message) != pin {
+		return "", errors.New("the signature is for something else")
+	}
+	return trust.SSH(p.Signature, p.Message, trust.NamespaceFile)
 }
 
 // At returns the snapshot that has the pack at a path: most sources have one for all.

@@ -53,8 +53,9 @@ const (
 type repository struct {
 	at     string // the address, without credentials
 	commit *commit
-	tag    *tag // the annotated tag that named it, or nil
-	tagged bool // a tag named it
+	tag    *tag   // the annotated tag that named it, or nil
+	tagged bool   // a tag named it
+	proof  []byte // the signed object, once Signer has read it
 	store  storer.EncodedObjectStorer
 	// trees are the folders that were read: all packs of a repository are below the same.
 	trees map[plumbing.Hash][]treeEntry // :: hash → what its bytes say

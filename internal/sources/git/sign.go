@@ -19,6 +19,9 @@ func (r *repository) Signer() (*lock.Signature, error) {
 			return nil, err
 		}
 		if s, err := signer(cutTag(raw)); s != nil || err != nil {
+			if r.tag.target == r.commit.hash {
+				r.proof = raw
+			}
 			return s, err
 		}
 	}
@@ -30,7 +33,39 @@ func (r *repository) Signer() (*lock.Signature, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.proof = raw
 	return signer(message, signature)
+}
+
+// maxProof is the largest tag or commit that is kept, in bytes.
+const maxProof = 1 << 20
+
+// SignerProof implements [sources.Signed]: the signed tag or commit proves it.
+func (r *repository) SignerProof() []byte {
+	if len(r.proof) > maxProof {
+		return nil
+	}
+	return r.proof
+}
+
+// Prove checks the signature of a tag or commit again, for the commit with a pin, and
+// returns the fingerprint of the key.
+func Prove(raw []byte, pin string) (fingerprint string, err error) {
+	if target, _, ok := hashIn(raw, "object"); ok {
+		if "git:"+target.String() != pin {
+			return "", errors.New("the signature is for another commit")
+		}
+		message, signature := cutTag(raw)
+		return trust.SSH(signature, message, trust.NamespaceGit)
+	}
+	if "git:"+plumbing.ComputeHash(plumbing.CommitObject, raw).String() != pin {
+		return "", errors.New("the signature is for another commit")
+	}
+	message, signature, err := cutCommit(raw)
+	if err != nil {
+		return "", err
+	}
+	return trust.SSH(signature, message, trust.NamespaceGit)
 }
 
 func signer(message, signature []byte) (*lock.Signature, error) {

@@ -1,11 +1,13 @@
 package git
 
 import (
+	"bytes"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/sourcestest"
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
@@ -53,12 +55,34 @@ func TestSigner(t *testing.T) {
 			got = "an error"
 		case by != nil:
 			got = by.Key
+			proves(t, snap, got)
 		}
 		if got != want {
 			t.Errorf("%s is signed by %q, want %q", ref, got, want)
 		}
 		if err := snap.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// proves fails unless what is kept of a signature proves it again, for this commit and
+// for no other, and as long as no byte of it changes.
+func proves(t *testing.T, snap sources.Snapshot, key string) {
+	t.Helper()
+	proof := snap.(sources.Signed).SignerProof()
+	if got, err := Prove(proof, snap.Pin()); err != nil || got != key {
+		t.Errorf("the proof is by %q, %v, want %q", got, err, key)
+	}
+	if _, err := Prove(proof, "git:"+strings.Repeat("1", 40)); err == nil {
+		t.Error("the proof is good for another commit")
+	}
+	for i := range proof {
+		bad := bytes.Clone(proof)
+		bad[i] ^= 1
+		if got, err := Prove(bad, snap.Pin()); err == nil && got == key && !bytes.Contains(proof[:i], []byte("-----BEGIN")) {
+			t.Errorf("the proof is good with another byte at %d", i)
+			break
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
+	"github.com/packs-mcp/packs-mcp/internal/sources/git"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
@@ -133,9 +135,16 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id stri
 	if err != nil {
 		return signed{}, refused(err.Error())
 	}
+	if by != nil {
+		var proof []byte
+		if s, ok := snap.(sources.Signed); ok {
+			proof = s.SignerProof()
+		}
+		return bySSH(by, proof), nil
+	}
 	beside, ok := snap.(sources.Bundled)
-	if !ok || by != nil {
-		return signed{by: by}, nil
+	if !ok {
+		return signed{}, nil
 	}
 	proofs, err := beside.Proofs(ctx)
 	if err != nil || len(proofs) == 0 {
@@ -159,7 +168,7 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id stri
 	for _, one := range proofs {
 		switch {
 		case one.SSH != nil:
-			good = append(good, signed{by: one.SSH})
+			good = append(good, bySSH(one.SSH, one.Kept))
 			continue
 		case one.Wrong != "":
 			wrong = one.Wrong
@@ -190,6 +199,16 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id stri
 		return unchecked(why)
 	}
 	return signed{}, nil // the signature is for something else
+}
+
+// bySSH is what an SSH signature comes to; proof may be nil.
+func bySSH(by *lock.Signature, proof []byte) signed {
+	if proof != nil {
+		with := *by
+		with.Bundle = sources.Digest(proof)
+		by = &with
+	}
+	return signed{by: by, proof: proof}
 }
 
 // choose returns one of several valid signatures: the one by the previous signer, the
@@ -290,7 +309,7 @@ func put(tx *store.Tx, items ...*item) error {
 	var proofs [][]byte
 	var all []store.Arrival
 	for _, it := range items {
-		if it.proof != nil {
+		if it.proof != nil && !slices.ContainsFunc(proofs, func(p []byte) bool { return bytes.Equal(p, it.proof) }) {
 			proofs = append(proofs, it.proof)
 		}
 		all = append(all, store.Arrival{ID: it.id, Pack: it.staged, Entry: it.entry})
@@ -304,15 +323,17 @@ func put(tx *store.Tx, items ...*item) error {
 }
 
 // proven verifies the signature of an entry again, with the proof that was kept. It
-// uses no network. An SSH signature is part of its source, and only sync verifies it
-// again.
+// uses no network. Of an SSH signature that has none, only sync verifies it again.
 func (p *place) proven(ctx context.Context, e lock.Entry) error {
-	if e.Signature == nil || e.Signature.Kind != trust.KindSigstore && e.Signature.Kind != trust.KindKey {
+	if e.Signature == nil || e.Signature.Kind == trust.KindSSH && e.Signature.Bundle == "" {
 		return nil
 	}
 	proof, err := p.Proof(e.Signature.Bundle)
 	if err != nil {
 		return &uncheckedError{fmt.Errorf("the signature was not checked: %w", err)}
+	}
+	if e.Signature.Kind == trust.KindSSH {
+		return provenSSH(e, proof)
 	}
 	c, err := p.checker(&e)
 	if errors.Is(err, launch.ErrNotBeside) {
@@ -331,6 +352,22 @@ func (p *place) proven(ctx context.Context, e lock.Entry) error {
 		return &trust.Refusal{Reason: "another signer than the lock file says", Old: trust.Words(e.Signature), New: trust.Words(v.Signer)}
 	case v.State != trust.Verified:
 		return &trust.Refusal{Reason: "the signature does not fit: " + cli.OneLine(v.Reason, 400), Old: trust.Words(e.Signature), New: "nobody"}
+	}
+	return nil
+}
+
+// provenSSH is proven for an SSH signature.
+func provenSSH(e lock.Entry, proof []byte) error {
+	prove := git.Prove
+	if bytes.HasPrefix(proof, []byte("{")) { // a tag or commit begins with a word
+		prove = sources.ProveFile
+	}
+	key, err := prove(proof, e.Pin)
+	switch {
+	case err != nil:
+		return &trust.Refusal{Reason: "the signature does not fit: " + cli.OneLine(err.Error(), 400), Old: trust.Words(e.Signature), New: "nobody"}
+	case key != e.Signature.Key:
+		return &trust.Refusal{Reason: "another signer than the lock file says", Old: trust.Words(e.Signature), New: key}
 	}
 	return nil
 }

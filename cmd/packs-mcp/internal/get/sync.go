@@ -74,8 +74,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [ID...]",
 		Short: "Compare added packs with their lock file",
-		Long: `Compare the bytes of added packs with the digests in packs.lock.json, and verify their Sigstore
-signatures again, without asking any server. The exit status is 2 when one is missing, has other
+		Long: `Compare the bytes of added packs with the digests in packs.lock.json, and verify their signatures
+again, by Sigstore and by SSH keys, without asking any server. The exit status is 2 when one is missing, has other
 bytes, or is here and not in the lock file, and 4 when a signature does not fit or cannot be checked.`,
 		Example:           "  packs-mcp verify",
 		ValidArgsFunction: a.completeIDs,
