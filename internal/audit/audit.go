@@ -168,15 +168,17 @@ type Entry struct {
 
 // Limits are the limits of one run.
 type Limits struct {
-	TimeoutMS  int64 `json:"timeout_ms"`      // by the clock
-	CPUMS      int64 `json:"cpu_ms"`          // processor time
-	Memory     int64 `json:"memory"`          // bytes, of each process
-	Processes  int   `json:"processes"`       // of the run
-	OpenFiles  int   `json:"open_files"`      // of each process
-	FileSize   int64 `json:"file_size"`       // bytes
-	Workspace  int64 `json:"workspace"`       // bytes
-	Cache      int64 `json:"cache,omitempty"` // bytes between runs, of a tool with one
-	OutputSize int64 `json:"output_total"`    // bytes
+	TimeoutMS  int64 `json:"timeout_ms"`                // by the clock
+	CPUMS      int64 `json:"cpu_ms"`                    // processor time
+	Memory     int64 `json:"memory"`                    // bytes, of each process
+	Together   int64 `json:"memory_together,omitempty"` // bytes, of all processes of the run; where a control group bounds them
+	Processors int   `json:"processors,omitempty"`      // the same
+	Processes  int   `json:"processes"`                 // of the run
+	OpenFiles  int   `json:"open_files"`                // of each process
+	FileSize   int64 `json:"file_size"`                 // bytes
+	Workspace  int64 `json:"workspace"`                 // bytes
+	Cache      int64 `json:"cache,omitempty"`           // bytes between runs, of a tool with one
+	OutputSize int64 `json:"output_total"`              // bytes
 }
 
 // Recovery describes the state in which a recovered event found the log.

@@ -170,13 +170,17 @@ type Limits struct {
 	OutputMarkdown int64 // the same for a Markdown tool, once for the head and once for the tail
 	OutputTotal    int64 // what a run may write to one stream before it is killed
 
-	Timeout   time.Duration // of a run whose tool sets none
-	CPU       time.Duration // processor time of a run; 0: its timeout
-	Memory    int64         // of a run
-	Processes int           // of a run
-	OpenFiles int           // of a process
-	FileSize  int64         // of a file that a run writes
-	Workspace int64         // of a workspace
+	Timeout time.Duration // of a run whose tool sets none
+	CPU     time.Duration // processor time of a run; 0: its timeout
+	Memory  int64         // of a process
+
+	MemoryTogether int64 // of all processes of a run; 0: none
+	Processors     int   // that a run keeps busy; 0: any number
+
+	Processes int   // of a run
+	OpenFiles int   // of a process
+	FileSize  int64 // of a file that a run writes
+	Workspace int64 // of a workspace
 
 	Layer      int64 // what a run may change of the user's folders, in bytes
 	LayerNames int   // the same, in files, folders and links

@@ -104,6 +104,8 @@ func keys() []key {
 		size("limits.output_total", kib, 16*gib, func(c *Config) *int64 { return &c.Limits.OutputTotal }),
 		duration("limits.timeout", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Limits.Timeout }),
 		cpu(),
+		memoryTogether(),
+		processors(),
 		size("limits.memory", 16*mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Memory }),
 		count("limits.processes", 1, 65_536, func(c *Config) *int { return &c.Limits.Processes }),
 		count("limits.open_files", 16, 1_048_576, func(c *Config) *int { return &c.Limits.OpenFiles }),
@@ -286,6 +288,30 @@ func cpu() key {
 		}
 		return s == "timeout"
 	})
+}
+
+// memoryTogether and processors return the keys of what bounds all processes of a run
+// together; none is the default.
+func memoryTogether() key {
+	field := func(c *Config) *int64 { return &c.Limits.MemoryTogether }
+	return or(size("limits.memory_together", 16*mib, 1024*gib, field), "none", func(c *Config, s string) bool {
+		if s == "none" {
+			c.Limits.MemoryTogether = 0
+		}
+		return s == "none"
+	})
+}
+
+func processors() key {
+	field := func(c *Config) *int { return &c.Limits.Processors }
+	k := or(count("limits.processors", 1, 1024, field), "none", func(c *Config, s string) bool {
+		if s == "none" {
+			c.Limits.Processors = 0
+		}
+		return s == "none"
+	})
+	k.tags = []string{tagInt, tagString}
+	return k
 }
 
 // approvalWait returns the key for how long a call waits for its answer.

@@ -453,6 +453,9 @@ func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
 	if started.Cache != "" {
 		e.Limits.Cache = l.Cache
 	}
+	if p.box.Together == "" {
+		e.Limits.Together, e.Limits.Processors = policy.Together.Memory, policy.Together.Processors
+	}
 }
 
 // runEntry returns what the two lines about a run have in common.

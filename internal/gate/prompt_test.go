@@ -126,6 +126,9 @@ func TestPrompts(t *testing.T) {
 			r.Run.Granted.Env = []string{"GITHUB_TOKEN"}
 		}, sandbox.LevelFull},
 		{"hosts", toolRun, reachesHosts, sandbox.LevelFull},
+		{"together", toolRun, func(r *call.Request) {
+			r.Run.Policy.Together = sandbox.Together{Memory: 4 << 30, Processors: 2}
+		}, sandbox.LevelFull},
 		{"loopback", toolRun, func(r *call.Request) {
 			r.Run.Policy.Network = sandbox.NetworkLoopback
 			r.Run.Command.Dir, r.Run.Project = "/home/ada/site/docs", "/home/ada/site"
@@ -239,6 +242,16 @@ func TestPromptNetworkOpen(t *testing.T) {
 		{Level: sandbox.LevelPartial, Means: []string{"job object"}, Gaps: []string{"the network is NOT closed"}},
 	}}
 	showsAs(t, "run_network_open", b.ask(toolRun()))
+}
+
+// Bounds that do not hold are named, with the reason, and are no part of the record.
+func TestPromptTogetherNotHeld(t *testing.T) {
+	b := newBench(t, everywhere)
+	b.runner.setLevel(sandbox.LevelFull)
+	b.runner.box = sandbox.Report{NetworkEnforced: true, Loopback: true, Together: "no control group is delegated to you", Trials: []sandbox.Trial{{Level: sandbox.LevelFull}}}
+	showsAs(t, "together_not_held", b.ask(with(toolRun(), func(r *call.Request) {
+		r.Run.Policy.Together = sandbox.Together{Memory: 4 << 30}
+	})))
 }
 
 // scanOf is the tests' scan: the pack's description says what it finds.

@@ -47,7 +47,7 @@ func (p *Planner) permissions(ctx context.Context, c *Call, at Elsewhere, kind c
 		limits.Timeout = min(limits.Timeout, p.opts.TimeoutMax)
 	}
 	limits.CPU = cmp.Or(p.opts.Limits.CPU, limits.Timeout)
-	m := &permissions{layers: p.opts.Layers, policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
+	m := &permissions{layers: p.opts.Layers, policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits, Together: p.opts.Together}}
 	if at != nil {
 		m.layers = at.Layers
 	}

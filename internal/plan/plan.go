@@ -73,6 +73,9 @@ type Options struct {
 	Secrets *redact.Secrets
 	// Limits are the limits of a run. If CPU is 0, it is the run's timeout.
 	Limits sandbox.Limits
+
+	// Together bounds all processes of a run together, where the machine can.
+	Together sandbox.Together
 	// TimeoutMax is the longest timeout that a tool can have; 0: no bound on what it
 	// asks for.
 	TimeoutMax time.Duration

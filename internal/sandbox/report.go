@@ -16,6 +16,10 @@ type Report struct {
 	// but the run's processes on it.
 	Loopback bool
 
+	// Together says why no control group can bound the processes of a run together, if
+	// that was asked for; empty: one can, or it was not.
+	Together string
+
 	// Overlay says why layers in memory do not work here, so that Layers are copies at
 	// best; empty: they work.
 	Overlay string

@@ -179,6 +179,13 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
+// Together bounds all processes of one run together, by a control group. A field that is 0
+// sets no bound. See [Report.Together].
+type Together struct {
+	Memory     int64 // bytes, with what the run has in file systems in memory
+	Processors int   // how many are busy for the run at a time, on average
+}
+
 // Runners that a Place can name.
 const (
 	RunnerLocal     = "local"
@@ -240,6 +247,8 @@ type Policy struct {
 	Network Network
 	Hosts   []hosts.Host // with NetworkHosts: what the run may reach through the proxy that its environment names; at least one
 	Limits  Limits
+
+	Together Together // where the machine can bound that
 
 	Review   bool // no change in a layer is applied before a person has seen it
 	GitWrite bool // commits in layers with Commits or Git are applied, as git's data

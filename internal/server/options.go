@@ -30,6 +30,7 @@ type Limits struct {
 	Runs         int   // programs of one chat at a time; 4
 	TimeoutMax   time.Duration
 	Run          sandbox.Limits
+	Together     sandbox.Together // of all processes of a run; none
 }
 
 func (l Limits) withDefaults() Limits {

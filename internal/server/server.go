@@ -81,7 +81,7 @@ func New(o Options) (*Server, error) {
 	planner, err := plan.New(plan.Options{
 		Layers: o.Gate.Layers, Elsewhere: o.Elsewhere, Programs: o.Programs, Workspace: o.Workspace, Project: o.Project, Dir: o.Dir, Environ: o.Environ,
 		Openings: o.Openings, Own: o.Own, Private: o.Private, AuditLog: o.AuditLog, Mode: o.Mode, Context: o.Context,
-		Secrets: secrets, Limits: o.Limits.Run, TimeoutMax: limits.TimeoutMax,
+		Secrets: secrets, Limits: o.Limits.Run, Together: o.Limits.Together, TimeoutMax: limits.TimeoutMax,
 	})
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (r *Run) addPlan(s *sum, level sandbox.Level) {
 	}
 	s.add("home", r.Granted.Home)
 	s.add("network", p.Reach()...)
-	s.add("limits", fmt.Sprintf("%+v", p.Limits)) // numbers only
+	s.add("limits", limitsOf(p)...)
 	s.add("level", level.String())
 	s.add("place", place(r.Place)...)
 }
@@ -132,4 +132,13 @@ func (s *sum) String() string { return hex.EncodeToString(s.Sum(nil)) }
 func hexSum(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// limitsOf returns the limits of a run, in numbers only.
+func limitsOf(p sandbox.Policy) []string {
+	all := []string{fmt.Sprintf("%+v", p.Limits)}
+	if p.Together != (sandbox.Together{}) {
+		all = append(all, fmt.Sprintf("%+v", p.Together))
+	}
+	return all
 }

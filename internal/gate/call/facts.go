@@ -90,7 +90,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"left out", missing(run.Granted.LeftOut)},
 		{"home", []string{run.Granted.Home}},
 		{FactNetwork, p.Reach()},
-		{"limits", []string{fmt.Sprintf("%+v", p.Limits)}}, // numbers only
+		{"limits", limitsOf(p)},
 		{"sandbox", []string{level.String()}},
 	}
 	if !run.Place.Local() { // an answer from before other places existed holds here

@@ -32,8 +32,27 @@ func (b *builder) access(req *call.Request, box sandbox.Report) {
 	}
 	if box.Level != sandbox.LevelNone {
 		b.fact(RoleLimits, "limits", fmt.Sprintf("%d processes, %s of memory each", limits.Processes, size(limits.Memory)))
+		b.together(r.Policy.Together, box)
 	}
 	b.fact(RoleTimeout, "stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
+}
+
+// together adds the bounds on all processes of a run together, or that they do not hold here.
+func (b *builder) together(t sandbox.Together, box sandbox.Report) {
+	var all []string
+	if t.Memory > 0 {
+		all = append(all, size(t.Memory)+" of memory")
+	}
+	if t.Processors > 0 {
+		all = append(all, plural(t.Processors, "processor"))
+	}
+	switch text := strings.Join(all, ", "); {
+	case text == "":
+	case box.Together != "":
+		b.weighty(Notice, RoleLimits, "in all", "not kept to "+text+" here: "+line(box.Together))
+	default:
+		b.fact(RoleLimits, "in all", text)
+	}
 }
 
 // confined adds what a run under a sandbox may do.

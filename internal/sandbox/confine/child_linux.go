@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 )
 
 // A family is what the helper forks: the program, or the init of a PID namespace,
@@ -55,13 +55,15 @@ type cloneArgs struct {
 // join makes the child and its descendants members of a control group: at the fork if
 // the kernel supports that, otherwise by a step of the plan that the child runs
 // first.
-func (f *family) join(first *plan, g *pids.Group) {
+func (f *family) join(first *plan, g *groups.Group) {
 	if g == nil {
 		return
 	}
-	fd, file := g.NewMember()
+	fd, files := g.NewMember()
 	if fd < 0 {
-		first.write(file, "0")
+		for _, file := range files {
+			first.write(file, "0")
+		}
 		return
 	}
 	f.into = &cloneArgs{flags: uint64(f.flags) | unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(fd)}

@@ -27,7 +27,7 @@ func example() *Job {
 		TmpSize:  1 << 40,
 		Landlock: Ruleset{FS: 1, Net: 2, Scoped: 3, Rules: []Rule{{"/usr", 13, ID{}}, {"/w", 1<<16 - 1, ID{5, 6}}}},
 		Filter:   seccomp.Filter{Network: seccomp.NetworkInternet, Alone: true, NoScope: true, Keep: []int64{1, -7}, NoListener: true, Piece: 9},
-		Limits:   Limits{1, 2, 3, 4, 5},
+		Limits:   Limits{1, 2, 3, 4, 5, 6, 7},
 		Group:    "g",
 	}
 }

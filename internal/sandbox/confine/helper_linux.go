@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/broker"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/memory"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/probe"
 )
 
@@ -47,11 +47,16 @@ func Help() int {
 	if err != nil {
 		return 1 // there is nobody to report to
 	}
-	group := newJobGroup(job)
+	group, err := newJobGroup(job)
 	if group != nil {
 		defer group.Remove() // nobody waits for this
 	}
-	r := carryOut(job, stdio, group)
+	var r *Report
+	if err != nil {
+		r = &Report{Failed: true, Step: StepGroup + err.Error()}
+	} else {
+		r = carryOut(job, stdio, group)
+	}
 	for message := r.Message(); len(message) > 0; {
 		n, err := unix.Write(lifeline, message)
 		if err != nil {
@@ -107,21 +112,25 @@ func receive() (*Job, []int, error) {
 }
 
 // newJobGroup makes the control group that a job asks for. It returns nil if the job
-// asks for none or the group cannot be made.
-func newJobGroup(job *Job) *pids.Group {
-	limit := job.Limits.Processes
-	if limit <= 0 || job.Group == "" {
-		return nil
+// asks for none, or none can be made and the supervisor can do without.
+func newJobGroup(job *Job) (*groups.Group, error) {
+	if job.Group == "" {
+		return nil, nil
 	}
-	if job.Namespaces {
-		limit++ // our init
+	l := groups.Limits{Processes: job.Limits.Processes, Memory: job.Limits.Together, Processors: job.Limits.Processors}
+	if l.Processes > 0 && job.Namespaces {
+		l.Processes++ // our init
 	}
-	return pids.New(job.Group, limit)
+	g, err := groups.New(job.Group, l)
+	if err != nil && l.Memory <= 0 && l.Processors <= 0 {
+		return nil, nil
+	}
+	return g, err
 }
 
 // carryOut starts the program, in the control group unless that is nil, and returns
 // when none of its processes is left.
-func carryOut(job *Job, stdio []int, group *pids.Group) *Report {
+func carryOut(job *Job, stdio []int, group *groups.Group) *Report {
 	orders, report, err := pipes()
 	if err != nil {
 		return failure("make pipes for the program", err)
@@ -194,7 +203,7 @@ type ends struct {
 }
 
 // newFamily plans all work of a job's children.
-func newFamily(job *Job, group *pids.Group, e ends) *family {
+func newFamily(job *Job, group *groups.Group, e ends) *family {
 	f := &family{}
 	moves := []move{{e.report, fdReport}, {e.stdio[0], fdStdin}, {e.stdio[1], fdStdout}, {e.stdio[2], fdStderr}, {e.questions, fdQuestions}}
 	if job.Namespaces {
@@ -207,13 +216,13 @@ func newFamily(job *Job, group *pids.Group, e ends) *family {
 		f.setup.signals()
 		f.join(&f.setup, group)
 		f.setup.namespaces(job, os.Getuid(), os.Getgid())
-		f.setup.unprivileged(true, false)
+		f.setup.unprivileged(true)
 	} else {
 		f.program.descriptors(moves)
 		f.program.signals()
 		f.join(&f.program, group)
 		f.program.sacrifice() // while it owns its files in /proc
-		f.program.unprivileged(false, job.NoSecureBits)
+		f.program.unprivileged(false)
 	}
 	if job.Filter.NoScope {
 		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))

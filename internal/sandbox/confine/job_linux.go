@@ -30,10 +30,9 @@ type Job struct {
 	Landlock Ruleset // its zero value is none
 	Filter   seccomp.Filter
 	Limits   Limits
-	// NoSecureBits says that the kernel has no secure bits, as gVisor's. They keep root's
-	// programs from gaining what the bounding set has, which must be empty then.
-	NoSecureBits bool
-	Group        string // the name of a control group to bound the number of processes with; empty: none
+	// Group is the name of a control group to bound all processes with; empty: none. The
+	// job fails if there can be none and Limits need it, for Together or Processors.
+	Group string
 }
 
 // An ID identifies a folder. The zero value matches any.
@@ -104,8 +103,13 @@ type Limits struct {
 	CPU       int64 // seconds
 	Data      int64 // bytes
 	Processes int64
-	Files     int64 // open at one time
-	FileSize  int64 // bytes
+
+	// Together and Processors bound all processes of the job; they take Job.Group.
+	Together   int64 // bytes
+	Processors int64
+
+	Files    int64 // open at one time
+	FileSize int64 // bytes
 }
 
 // An orderByte is what the server sends after the job.
@@ -126,6 +130,7 @@ type Report struct {
 	CPU     int64  // microseconds, user and system
 	MaxRSS  int64  // KiB
 	TooMany bool   // killed for having more processes than Limits.Processes
+	TooMuch bool   // killed for having more memory than Limits.Together
 }
 
 // Steps of a report that concern the program and not its confinement.
@@ -137,8 +142,8 @@ const (
 	// already has one, or the kernel is too old. Filter.NoListener needs none.
 	StepListen = "have the seccomp filter ask the supervisor"
 
-	// StepSecureBits fails where the kernel has none. Job.NoSecureBits does without.
-	StepSecureBits = "lock the secure bits"
+	// StepGroup fails where no control group has the job's bounds. The reason follows it.
+	StepGroup = "make a control group for the program: "
 
 	// Steps that found a different file than the approved one.
 	StepProgram     = "find the program as it was"
@@ -275,9 +280,10 @@ func (c *codec) job(j *Job) {
 	c.int(&j.Limits.CPU)
 	c.int(&j.Limits.Data)
 	c.int(&j.Limits.Processes)
+	c.int(&j.Limits.Together)
+	c.int(&j.Limits.Processors)
 	c.int(&j.Limits.Files)
 	c.int(&j.Limits.FileSize)
-	c.bool(&j.NoSecureBits)
 	c.string(&j.Group)
 }
 
@@ -289,6 +295,7 @@ func (c *codec) report(r *Report) {
 	c.int(&r.CPU)
 	c.int(&r.MaxRSS)
 	c.bool(&r.TooMany)
+	c.bool(&r.TooMuch)
 }
 
 // HeadSize is the size in bytes of what precedes a message: its length.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 )
 
 // A child is a member of its group before its program starts.
@@ -19,9 +19,9 @@ func TestJoin(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root makes control groups")
 	}
-	name := pids.Prefix + rand.Text()
-	g := pids.New(name, 10)
-	if g == nil {
+	name := groups.Prefix + rand.Text()
+	g, err := groups.New(name, groups.Limits{Processes: 10, Memory: 64 << 20, Processors: 1})
+	if err != nil {
 		t.Skip("no control group can be made here")
 	}
 	defer g.Remove()

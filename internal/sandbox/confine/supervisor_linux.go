@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/broker"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/processes"
 )
@@ -23,7 +23,7 @@ type supervisor struct {
 	pid     int            // of the child: the init, or the program
 	orders  int            // to the init
 	reports int            // from the children
-	group   *pids.Group    // counts processes; nil: the supervisor counts
+	group   *groups.Group  // counts processes; nil: the supervisor counts
 	broker  *broker.Broker // answers what the filter asks
 
 	report  Report
@@ -43,6 +43,7 @@ func (s *supervisor) watch() *Report {
 	} else {
 		s.watchProgram()
 	}
+	s.report.TooMuch = s.report.TooMuch || s.group.OutOfMemory() // the kernel was faster
 	return &s.report
 }
 
@@ -53,7 +54,7 @@ func (s *supervisor) watchInit() {
 	fds := []unix.PollFd{{Fd: lifeline, Events: unix.POLLIN}, {Fd: int32(s.reports), Events: unix.POLLIN}, {Events: unix.POLLIN}}
 	timeout := -1
 	count := s.job.Limits.Processes > 0 && os.Getuid() == 0 && s.group == nil
-	if count {
+	if count || s.job.Limits.Together > 0 {
 		timeout = int(countEvery / time.Millisecond)
 	}
 	heard, counted := false, time.Now()
@@ -68,10 +69,12 @@ func (s *supervisor) watchInit() {
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
 		}
-		if count && !s.killing && time.Since(counted) >= countEvery {
-			if counted = time.Now(); !s.hasRoom() {
+		if timeout > 0 && !s.killing && time.Since(counted) >= countEvery {
+			counted = time.Now()
+			if count && !s.hasRoom() {
 				s.tooMany()
 			}
+			s.checkMemory()
 		}
 		if fds[reportsAt].Revents == 0 {
 			continue
@@ -154,6 +157,15 @@ func (s *supervisor) kill() {
 	}
 }
 
+// checkMemory ends everything when the kernel has ended a process because all of them had
+// too much memory together. What would be left is a run with holes.
+func (s *supervisor) checkMemory() {
+	if !s.killing && s.group.OutOfMemory() {
+		s.report.TooMuch = true
+		s.kill()
+	}
+}
+
 func (s *supervisor) tooMany() {
 	s.report.TooMany = true
 	s.kill()
@@ -226,6 +238,7 @@ func (s *supervisor) watchProgram() {
 		if s.buried > before {
 			pause = time.Millisecond
 		}
+		s.checkMemory()
 		// Count once more when the program has ended: it may have started too many since
 		// the last count, and those it left are still there.
 		most := s.job.Limits.Processes

@@ -64,7 +64,7 @@ func (p *plan) signals() {
 // unprivileged drops every capability for good, and keeps programs that carry
 // privileges from granting them. In a user namespace of our own none of this can
 // fail. Outside, a process without privileges cannot drop them.
-func (p *plan) unprivileged(own, noSecureBits bool) {
+func (p *plan) unprivileged(own bool) {
 	const ( // capabilities(7), "The securebits flags"; each has a lock beside it
 		noRoot      = 1<<0 | 1<<1
 		fixupLocked = 1 << 3
@@ -72,11 +72,9 @@ func (p *plan) unprivileged(own, noSecureBits bool) {
 		noRaise     = 1<<6 | 1<<7
 		secureBits  = noRoot | fixupLocked | keepLocked | noRaise
 	)
-	if !noSecureBits {
-		s := p.call(StepSecureBits, unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
-		if !own {
-			s.ignore[0] = uintptr(unix.EPERM)
-		}
+	s := p.call("lock the secure bits", unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
+	if !own {
+		s.ignore[0] = uintptr(unix.EPERM)
 	}
 	for c := range lastCap() + 1 {
 		s := p.call("drop a capability from the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0)

@@ -3,7 +3,6 @@
 package container
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // An engine may drop what it cannot do, with a warning at best. So what was asked for is
@@ -42,15 +43,24 @@ func givenOf(s *spec) *given {
 
 // check compares this container with g.
 func (g *given) check() error {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return err
+	if n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || n != 1 {
+		return errors.New("the engine did not give the container no_new_privs")
 	}
-	const none = "\t0000000000000000\n"
-	for _, want := range []string{"NoNewPrivs:\t1\n", "CapInh:" + none, "CapPrm:" + none, "CapEff:" + none, "CapBnd:" + none, "CapAmb:" + none} {
-		if !bytes.Contains(status, []byte(want)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(want), ":\t")
-			return fmt.Errorf("the engine did not give the container %s %s", name, value)
+	var have [2]unix.CapUserData
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &have[0]); err != nil {
+		return fmt.Errorf("reading the container's capabilities: %w", err)
+	}
+	// Those that are ambient are permitted.
+	if have != [2]unix.CapUserData{} {
+		return errors.New("the engine did not drop the container's capabilities")
+	}
+	for c := range 64 {
+		n, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)
+		if err != nil {
+			break // there are no more
+		}
+		if n != 0 {
+			return fmt.Errorf("the engine did not drop the container's capability %d from its bounding set", c)
 		}
 	}
 	links, err := os.ReadFile("/proc/self/net/dev")
@@ -77,7 +87,7 @@ func isOwnMount(at, kind string) bool {
 	case "tmpfs", "devtmpfs", "devpts", "mqueue", "proc":
 		return true
 	}
-	return slices.Contains([]string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv"}, at)
+	return slices.Contains([]string{"/dev/shm", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv"}, at)
 }
 
 // compare compares a table of mounts, as in /proc/self/mountinfo, with g.
@@ -115,7 +125,7 @@ func (g *given) compare(table string) error {
 		case strings.HasPrefix(kind, "cgroup") || kind == "sysfs":
 			return fmt.Errorf("the engine did not make %q read-only in the container", at)
 		case g.Alone && !isOwnMount(at, kind):
-			return fmt.Errorf("the container has %q, which can be written and was not asked for; take an image without volumes", at)
+			return fmt.Errorf("the container has %q (%s), which can be written and was not asked for; take an image without volumes", at, kind)
 		}
 	}
 	return nil

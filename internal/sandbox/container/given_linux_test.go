@@ -67,8 +67,8 @@ func TestDropped(t *testing.T) {
 		"bound on memory":   {func(_, host map[string]any) { delete(host, "Memory"); delete(host, "MemorySwap") }, "did not bound the container's memory"},
 		"bound on tasks":    {func(_, host map[string]any) { delete(host, "PidsLimit") }, "did not bound the container's processes"},
 		"read-only root":    {func(_, host map[string]any) { delete(host, "ReadonlyRootfs") }, "root folder read-only"},
-		"capabilities":      {func(_, host map[string]any) { delete(host, "CapDrop") }, "did not give the container Cap"},
-		"no new privileges": {func(_, host map[string]any) { delete(host, "SecurityOpt") }, "NoNewPrivs"},
+		"capabilities":      {func(_, host map[string]any) { delete(host, "CapDrop") }, "did not drop the container's capabilit"},
+		"no new privileges": {func(_, host map[string]any) { delete(host, "SecurityOpt") }, "no_new_privs"},
 		"network":           {func(_, host map[string]any) { host["NetworkMode"] = "host" }, "network interface"},
 		"read-only folder": {func(_, host map[string]any) {
 			for _, m := range host["Mounts"].([]any) {

@@ -61,10 +61,9 @@ type confiner struct {
 	landlock int       // the ABI of the kernel in the container; 0: not used
 	better   *confiner // that was tried before this one; nil: none
 
-	tried        error // what came of Try
-	noListener   error // why the filter cannot ask the helper; nil: it can. Set by Try.
-	noHosts      error // why no run can reach hosts by name; nil: it can. Set by Find.
-	noSecureBits bool  // the kernel in the container does not know them. Set by Try.
+	tried      error // what came of Try
+	noListener error // why the filter cannot ask the helper; nil: it can. Set by Try.
+	noHosts    error // why no run can reach hosts by name; nil: it can. Set by Find.
 
 	removing sync.WaitGroup
 }
@@ -112,7 +111,11 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSpec(p, c.system.o.Runtime, l.Policy.Limits)
+	limits := l.Policy.Limits
+	if l.Policy.Together.Memory > 0 {
+		limits.Memory = l.Policy.Together.Memory
+	}
+	s := newSpec(p, c.system.o.Runtime, limits)
 	if err := show(s, l); err != nil {
 		return nil, err
 	}
@@ -231,7 +234,7 @@ func show(s *spec, l *level.Launch) error {
 // job builds the job for the helper. It is confined by the container already.
 func (c *confiner) job(l *level.Launch) (*confine.Job, error) {
 	dir := l.Command.Dir
-	j := &confine.Job{Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env, Dir: dir, Filter: c.filter(l), NoSecureBits: c.noSecureBits}
+	j := &confine.Job{Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env, Dir: dir, Filter: c.filter(l)}
 	if !l.Images.Covers(dir) {
 		j.DirID = supervised.IDOf(l.Command.DirID)
 	}
@@ -399,8 +402,6 @@ func (c *confiner) Try(ctx context.Context) (err error) {
 			return err
 		case ce.Step == confine.StepListen && c.noListener == nil:
 			c.noListener = ce.Err
-		case ce.Step == confine.StepSecureBits && errors.Is(ce.Err, unix.EINVAL) && !c.noSecureBits:
-			c.noSecureBits = true
 		default:
 			return fmt.Errorf("%s: %w", ce.Step, ce.Err)
 		}
@@ -425,6 +426,14 @@ func (c *confiner) Find(ctx context.Context) level.Findings {
 		f.Gaps = append(f.Gaps, fmt.Sprintf("the seccomp filter can ask nobody (%v): the size of each mapping of shared memory is bounded, and not that of all together", c.noListener))
 	}
 	return f
+}
+
+// Bound returns an error for a bound on processors. That on memory is the container's own.
+func (c *confiner) Bound(_ context.Context, t sandbox.Together) error {
+	if t.Processors > 0 {
+		return errors.New("a container has no bound on processors")
+	}
+	return nil
 }
 
 // try runs this program's own checks. The listener is as in level.Launch.

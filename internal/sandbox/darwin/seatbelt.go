@@ -311,6 +311,9 @@ func (s *seatbeltStarter) try(ctx context.Context) error {
 	return nil
 }
 
+// Bound returns [level.ErrNoGroups].
+func (*seatbeltStarter) Bound(context.Context, sandbox.Together) error { return level.ErrNoGroups }
+
 // Find has nothing to try: no level here mounts anything or has its own network.
 func (*seatbeltStarter) Find(context.Context) level.Findings {
 	return level.Findings{Overlay: level.NoNamespaces}

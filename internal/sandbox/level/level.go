@@ -52,6 +52,10 @@ type Confiner interface {
 
 	// Find returns what else the level can do. It is called after Try succeeded.
 	Find(ctx context.Context) Findings
+
+	// Bound finds out why no run can be bounded in this way; nil: every run can. It is
+	// called after Try succeeded.
+	Bound(ctx context.Context, t sandbox.Together) error
 }
 
 // Findings are what a level can do on this machine.
@@ -60,6 +64,10 @@ type Findings struct {
 	Loopback bool     // see sandbox.Report
 	Overlay  string   // see sandbox.Report
 }
+
+// ErrNoGroups is why nothing bounds the processes of a run together on systems other than
+// Linux.
+var ErrNoGroups = errors.New("this system has no control groups")
 
 // NoNamespaces is the reason that levels without a file system of their own have no
 // layers in memory.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/probe"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/disk"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
@@ -210,9 +210,7 @@ func (System) Candidates(*slog.Logger) []level.Candidate {
 
 // Sweep removes what killed helpers left in the system.
 func (System) Sweep() {
-	if os.Getuid() == 0 { // only root makes control groups
-		pids.Sweep()
-	}
+	groups.Sweep()
 }
 
 // tryTime bounds a trial: it takes some milliseconds.
@@ -252,6 +250,15 @@ func (s *confiner) Find(ctx context.Context) level.Findings {
 		f.Overlay = s.overlay
 	}
 	return f
+}
+
+// Bound finds out whether a run can be in a control group with t.
+func (s *confiner) Bound(ctx context.Context, t sandbox.Together) error {
+	_, err := s.try(ctx, sandbox.Policy{Together: t}, nil, nil)
+	if ce, ok := errors.AsType[*sandbox.ConfineError](err); ok {
+		return ce.Err
+	}
+	return err
 }
 
 // gaps returns what a filter that cannot ask the helper does not cover.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
@@ -57,7 +57,7 @@ func startHelper() (*helper, error) {
 // left by then.
 func (h *helper) tidy() {
 	if h.failed && h.group != "" {
-		pids.Remove(h.group)
+		groups.Remove(h.group)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/pids"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/seccomp"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/level"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -36,9 +36,10 @@ func (s *confiner) job(l *level.Launch) (*confine.Job, error) {
 		j.Listen = level.ListenPort
 	}
 	supervised.SetLimits(j, l.Policy.Limits)
-	if os.Getuid() == 0 {
+	j.Limits.Together, j.Limits.Processors = l.Policy.Together.Memory, int64(l.Policy.Together.Processors)
+	if os.Getuid() == 0 || l.Policy.Together != (sandbox.Together{}) {
 		// The kernel's limit on processes does not apply to root.
-		j.Group = pids.Prefix + rand.Text()
+		j.Group = groups.Prefix + rand.Text()
 	}
 	t := view{confined: s, job: j, images: l.Images}
 	t.fill(l)

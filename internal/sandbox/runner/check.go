@@ -47,6 +47,9 @@ func checkPolicy(p *sandbox.Policy) error {
 	if (p.Network == sandbox.NetworkHosts) != (len(p.Hosts) > 0) {
 		return &sandbox.CommandError{Problem: fmt.Sprintf("the network %q comes with %d hosts", p.Network, len(p.Hosts))}
 	}
+	if t := p.Together; t.Memory < 0 || t.Processors < 0 {
+		return &sandbox.CommandError{Problem: fmt.Sprintf("the bounds on all processes together are negative: %+v", t)}
+	}
 	return checkLimits(p.Limits)
 }
 

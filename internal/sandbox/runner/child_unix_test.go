@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -31,6 +33,27 @@ func systemChild(mode string, args []string) int {
 		}
 		_ = f.Close()
 		time.Sleep(time.Hour)
+	case "fill": // MIB: have that much memory, and stay
+		n, _ := strconv.Atoi(args[0])
+		held := make([]byte, n<<20)
+		for i := 0; i < len(held); i += os.Getpagesize() {
+			held[i] = 1
+		}
+		time.Sleep(time.Hour)
+		runtime.KeepAlive(held)
+	case "hog": // COUNT MIB: that many processes, with that much memory each
+		signal.Ignore(syscall.SIGTERM)
+		n, _ := strconv.Atoi(args[0])
+		for range n {
+			filler := again("fill", nil)
+			filler.Args = []string{filler.Path, args[1]}
+			_ = filler.Start()
+		}
+		time.Sleep(time.Hour)
+	case "bomb": // start others of its kind, and never end
+		for {
+			_ = again("bomb", nil).Start()
+		}
 	case "stubborn": // does not end on SIGTERM, and prints too much
 		signal.Ignore(syscall.SIGTERM, syscall.SIGPIPE)
 		for {

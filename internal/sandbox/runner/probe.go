@@ -101,12 +101,22 @@ func (r *Runner) probe(ctx context.Context) (*sandbox.Report, level.Starter) {
 		trial.Gaps = slices.Concat(trial.Gaps, found.Gaps)
 		report.Level, report.NetworkEnforced = c.Level, c.Network
 		report.Loopback, report.Overlay = found.Loopback, found.Overlay
+		if r.o.Together != (sandbox.Together{}) {
+			if err := c.Confiner.Bound(ctx, r.o.Together); err != nil {
+				report.Together = err.Error()
+			} else {
+				trial.Means = append(slices.Clone(trial.Means), "a control group for each run")
+			}
+		}
 		report.Trials = append(report.Trials, trial)
 		report.Hint = r.o.System.Hint(report)
 		return report, c.Confiner
 	}
 	report.Trials = append(report.Trials, sandbox.Trial{Level: sandbox.LevelNone})
 	report.Overlay = level.NoNamespaces
+	if r.o.Together != (sandbox.Together{}) {
+		report.Together = "nothing confines runs here"
+	}
 	report.Hint = r.o.System.Hint(report)
 	if r.elsewhere {
 		return report, refusing{report}

@@ -138,6 +138,9 @@ func (t *task) check(ctx context.Context) error {
 		t.Listener = t.serveHosts
 	}
 	t.Policy.Limits = t.Policy.Limits.WithDefaults()
+	if t.Policy.Together != (sandbox.Together{}) && t.r.Probe(ctx).Together != "" {
+		t.Policy.Together = sandbox.Together{} // the question said so
+	}
 	return nil
 }
 

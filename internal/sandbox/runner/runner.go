@@ -74,6 +74,9 @@ type Options struct {
 	// remembered.
 	System level.System
 
+	// Together is what runs will ask for. Probe finds out whether it can be had.
+	Together sandbox.Together
+
 	// Skip lists levels that are not tried, as if this machine lacked them.
 	Skip []sandbox.Level
 }

@@ -164,6 +164,9 @@ func Failure(r *confine.Report, at sandbox.Level, l *level.Launch) error {
 	c := l.Command
 	errno := syscall.Errno(r.Errno)
 	interpreter, isInterpreter := strings.CutPrefix(r.Step, confine.StepInterpreter)
+	if why, ok := strings.CutPrefix(r.Step, confine.StepGroup); ok {
+		return &sandbox.ConfineError{Level: at, Step: strings.TrimSuffix(confine.StepGroup, ": "), Err: errors.New(why)}
+	}
 	switch {
 	case errno == syscall.ESTALE && r.Step == confine.StepProgram:
 		return &program.ChangedError{Name: c.Program.Name, Path: c.Program.Path}
@@ -196,6 +199,9 @@ func Ending(r *confine.Report) level.Ending {
 		case unix.SIGXFSZ:
 			e.Cause = sandbox.CauseFileSizeLimit
 		}
+	}
+	if r.TooMuch {
+		e.Cause = sandbox.CauseMemoryLimit
 	}
 	if r.TooMany {
 		e.Cause = sandbox.CauseProcessLimit

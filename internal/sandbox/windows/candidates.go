@@ -241,6 +241,9 @@ func (s *jobStarter) Try(ctx context.Context) error {
 	return nil
 }
 
+// Bound returns [level.ErrNoGroups].
+func (*jobStarter) Bound(context.Context, sandbox.Together) error { return level.ErrNoGroups }
+
 // Find has nothing to try: no level here mounts anything or has its own network.
 func (*jobStarter) Find(context.Context) level.Findings {
 	return level.Findings{Overlay: level.NoNamespaces}

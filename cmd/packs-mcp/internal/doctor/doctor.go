@@ -285,6 +285,9 @@ func (a *app) configFile() string {
 // examineSandbox finds the level of this machine, and compares it with what cfg
 // requires. cfg may be nil.
 func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *config.Config) error {
+	if cfg != nil {
+		o.Together = sandbox.Together{Memory: cfg.Limits.MemoryTogether, Processors: cfg.Limits.Processors}
+	}
 	runner := runner.New(o)
 	defer runner.Close()
 	report := runner.Probe(ctx)
@@ -305,6 +308,9 @@ func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *con
 	}
 	for _, image := range cfg.Sandbox.Images() {
 		c.examineContainers(ctx, o, &cfg.Sandbox.Container, image)
+	}
+	if report.Together != "" {
+		c.warn("the limits memory_together and processors do not hold here: "+report.Together, "runs go on with the limits of each process; every question says so")
 	}
 	required, err := sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {

@@ -122,6 +122,7 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
+			Together: sandbox.Together{Memory: cfg.Limits.MemoryTogether, Processors: cfg.Limits.Processors},
 			Run: sandbox.Limits{
 				Timeout: l.Timeout, CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
 				FileSize: l.FileSize, Workspace: l.Workspace, Layer: l.Layer, LayerNames: l.LayerNames, Cache: l.Cache, CacheNames: l.CacheNames,
@@ -160,6 +161,7 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 		// others wait too.
 		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
+		Together: sandbox.Together{Memory: cfg.Limits.MemoryTogether, Processors: cfg.Limits.Processors},
 	}
 	s.runner, s.containers = runner.New(machine), openContainers(cfg, machine, logger)
 	s.added = cli.NewAdded(cfg)

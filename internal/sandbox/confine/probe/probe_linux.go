@@ -32,7 +32,11 @@ func Main(args []string) int {
 	if err != nil {
 		return amiss("reading /proc/self/status: %v", err)
 	}
-	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
+	// gVisor has no line for this in the status.
+	if n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || n != 1 {
+		return amiss("the process can gain privileges (no_new_privs %d, %v)", n, err)
+	}
+	for _, want := range []string{"Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
 		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != Namespaces && args[0] != Container {
 			continue // an unprivileged process cannot drop what it cannot use
 		}
