@@ -12,16 +12,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// A Bundle is a pack of one's own, to be published: its files as they would come in
-// elsewhere.
+// A Bundle is a pack to be published: its files as another user would receive them.
 type Bundle struct {
-	Pack Pack        // under the name that it says itself
+	Pack Pack        // under its own name
 	Tree *stage.Tree // its files
-	Dir  string      // where they are; until Close
+	Dir  string      // where the files are; until Close
 }
 
-// NewBundle reads the pack at a path of a source. What could not come in elsewhere is
-// not published.
+// NewBundle reads the pack at a path of a source. It refuses a pack that others could
+// not add.
 func NewBundle(ctx context.Context, s Snapshot, under string) (_ *Bundle, err error) {
 	dir, err := os.MkdirTemp("", "packs-publish-")
 	if err != nil {
@@ -62,5 +61,5 @@ func NewBundle(ctx context.Context, s Snapshot, under string) (_ *Bundle, err er
 	return b, nil
 }
 
-// Close removes its files.
+// Close removes the files.
 func (b *Bundle) Close() error { return os.RemoveAll(b.Dir) }

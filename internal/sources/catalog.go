@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// A Catalog is a source that lists its packs, and fetches each of them by itself. It
-// is for one goroutine.
+// A Catalog is a source that lists its packs and fetches each one separately. It is
+// for one goroutine.
 type Catalog struct {
 	at     string
 	pin    string // of the list
@@ -25,7 +25,7 @@ type Catalog struct {
 type Offer struct {
 	Pack
 	Fetch func(context.Context) (Snapshot, error)
-	got   Snapshot // what was fetched, or nil
+	got   Snapshot // the fetched pack, or nil
 }
 
 // NewCatalog returns the source at an address which offers these packs; pin is the digest
@@ -37,7 +37,7 @@ func (c *Catalog) Resolved() string { return c.at }
 // Pin is the digest of the list. [PinOf] has that of one pack.
 func (c *Catalog) Pin() string { return c.pin }
 
-// Signer is nobody: a list is as good as the server that it comes from.
+// Signer returns nil: a list is only as trustworthy as its server.
 func (c *Catalog) Signer() (*lock.Signature, error) { return nil, nil }
 
 func (c *Catalog) Close() error {
@@ -50,8 +50,8 @@ func (c *Catalog) Close() error {
 	return err
 }
 
-// PinOf returns what the source calls the state of one of its packs: most sources have
-// one pin for all.
+// PinOf returns the source's pin for one of its packs. Most sources have one pin for
+// all.
 func PinOf(ctx context.Context, s Snapshot, under string) (string, error) {
 	one, err := At(ctx, s, under)
 	if err != nil {
@@ -60,7 +60,7 @@ func PinOf(ctx context.Context, s Snapshot, under string) (string, error) {
 	return one.Pin(), nil
 }
 
-// find fetches the pack that a path belongs to, once, and returns what is left of the
+// find fetches the pack that a path belongs to, once, and returns the rest of the
 // path.
 func (c *Catalog) find(ctx context.Context, under string) (Snapshot, string, error) {
 	if under == "" {
@@ -82,7 +82,7 @@ func (c *Catalog) find(ctx context.Context, under string) (Snapshot, string, err
 	return nil, "", fmt.Errorf("there is nothing at %q in %s", under, c.at)
 }
 
-// open fetches the pack. It must be what the list says.
+// open fetches the pack, which must match the list.
 func (o *Offer) open(ctx context.Context) error {
 	if !o.Valid {
 		return fmt.Errorf("the entry is not valid: %q", o.Problems)
@@ -109,7 +109,7 @@ func (o *Offer) open(ctx context.Context) error {
 	return nil
 }
 
-// packs are those at and below a path, as the list has them.
+// packs returns the listed packs at and below a path.
 func (c *Catalog) packs(under string) []Pack {
 	var all []Pack
 	for _, o := range c.offers {
@@ -128,16 +128,16 @@ func (c *Catalog) Walk(ctx context.Context, under string, do func(stage.Entry, i
 	return s.Walk(ctx, rest, do)
 }
 
-// Documents are files that were fetched one by one.
+// Documents are files that were fetched separately.
 type Documents struct {
 	At, Fixed string // see [Snapshot]: Resolved and Pin
 	Files     []Page // sorted by path
-	Said      Skill  // what their source says beside them
+	Said      Skill  // the source's metadata
 }
 
 func (d *Documents) About() Skill { return d.Said }
 
-// A Page is one of them.
+// A Page is one file of Documents.
 type Page struct {
 	Path string
 	Data []byte
@@ -147,7 +147,7 @@ func (d *Documents) Resolved() string { return d.At }
 
 func (d *Documents) Pin() string { return d.Fixed }
 
-// Signer is nobody.
+// Signer returns nil.
 func (d *Documents) Signer() (*lock.Signature, error) { return nil, nil }
 
 func (d *Documents) Close() error { return nil }

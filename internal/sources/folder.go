@@ -11,13 +11,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// A Folder is a folder here. It may change while it is read: what came in counts.
+// A Folder is a folder on this machine. It may change while it is read: the bytes
+// that were read count.
 type Folder struct {
 	root *os.Root
 	at   string
 }
 
-// OpenFolder opens a folder here.
+// OpenFolder opens a folder on this machine.
 func OpenFolder(dir string) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -26,13 +27,14 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{root, dir}, nil
 }
 
-// Resolved is the path of the folder.
+// Resolved returns the path of the folder.
 func (f *Folder) Resolved() string { return f.at }
 
-// Pin is empty: only its bytes say which state of a folder this is.
+// Pin returns "": only its bytes identify a folder's state.
 func (f *Folder) Pin() string { return "" }
 
-// Signer is nobody: who can write to the folder can write what is in it.
+// Signer returns nil: anyone who can write to the folder could forge a signature's
+// source.
 func (f *Folder) Signer() (*lock.Signature, error) { return nil, nil }
 
 func (f *Folder) Close() error { return f.root.Close() }
@@ -53,7 +55,7 @@ func (f *Folder) Walk(ctx context.Context, under string, do func(stage.Entry, io
 		if err != nil || !ok || rel == "." {
 			return err
 		}
-		if p == ".git" { // the repository that the folder is
+		if p == ".git" { // the folder's own repository
 			if d.IsDir() {
 				return fs.SkipDir
 			}

@@ -19,7 +19,7 @@ const marketplaceFile = ".claude-plugin/marketplace.json"
 // maxMarketplace is the largest such file that is read, in bytes.
 const maxMarketplace = 4 << 20
 
-// marketplace is what is read of it.
+// marketplace has the parts of that file that are read.
 type marketplace struct {
 	Metadata struct {
 		PluginRoot string `json:"pluginRoot"`
@@ -34,9 +34,9 @@ type plugin struct {
 	Skills      json.RawMessage `json:"skills"`
 }
 
-// merge adds to the packs that were found in a repository what its own list of plugins
-// says: which plugin a pack belongs to, a description where the pack has none, and
-// which plugins are not here. The list changes nothing about where packs are.
+// merge adds information from a repository's list of plugins to the packs found in it:
+// a pack's plugin, a description if the pack has none, and plugins that are elsewhere.
+// The list does not change where packs are.
 func merge(files *packfs.Memory, found []Pack) []Pack {
 	m, err := readMarketplace(files)
 	if errors.Is(err, packfs.ErrNotFound) {
@@ -74,8 +74,8 @@ func readMarketplace(files *packfs.Memory) (*marketplace, error) {
 	return m, strictjson.Unmarshal(data, m)
 }
 
-// claim notes the plugin with its packs: those that it names, or all below its folder
-// that no plugin further down has. It reports whether there are any.
+// claim records the plugin in its packs: those that it names, or all below its folder
+// except those of plugins further down. It reports whether there are any.
 func (p *plugin) claim(found []Pack, folders []string, at string) bool {
 	named := p.named(at)
 	has := false
@@ -97,7 +97,7 @@ func (p *plugin) claim(found []Pack, folders []string, at string) bool {
 	return has
 }
 
-// named are the folders that a plugin names as its skills; nil: it names none.
+// named returns the folders that a plugin names as its skills; nil: it names none.
 func (p *plugin) named(at string) []string {
 	var list []string
 	if json.Unmarshal(p.Skills, &list) != nil {
@@ -113,8 +113,8 @@ func (p *plugin) named(at string) []string {
 	return list
 }
 
-// inside is the folder of a plugin in the repository itself. The error says, of one
-// that is elsewhere, where.
+// inside returns the folder of a plugin in the repository itself. For a plugin
+// elsewhere, the error says where.
 func (p *plugin) inside(root string) (string, error) {
 	var at string
 	if json.Unmarshal(p.Source, &at) == nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// A Skill is knowledge from anywhere: a folder here, a rulebook or a pak. Its content
-// is loaded when it is asked for.
+// A Skill is knowledge from anywhere: a folder on this machine, a rulebook or a pak.
+// Its content is loaded on demand.
 type Skill struct {
 	ID          string
-	URI         string // a file's path, or what its provider calls it
+	URI         string // a file's path, or the provider's identifier
 	Description string // when to use it
 	Source      SkillSource
 	Content     *string // nil: only metadata
@@ -24,7 +24,7 @@ type Skill struct {
 	UpdatedAt   string
 }
 
-// A SkillSource is where a skill is. The zero value is here.
+// A SkillSource says where a skill is. The zero value is this machine.
 type SkillSource struct {
 	Provider   Provider
 	Visibility string // of a rulebook: "PUBLIC" or "PRIVATE"
@@ -33,14 +33,14 @@ type SkillSource struct {
 // A Provider offers skills over the network.
 type Provider string
 
-// The providers. Rulebooks are vetted by who offers them; anybody offers paks.
+// The providers. Rulebooks are vetted by their provider; anyone can offer paks.
 const (
 	NoProvider       Provider = ""
 	RulebookProvider Provider = "rulebook"
 	PakProvider      Provider = "pak"
 )
 
-// IsLocal reports whether the skill is here.
+// IsLocal reports whether the skill is on this machine.
 func (s Skill) IsLocal() bool { return s.Source.Provider == NoProvider }
 
 // IsRulebook reports whether the skill is a rulebook.
@@ -49,8 +49,8 @@ func (s Skill) IsRulebook() bool { return s.Source.Provider == RulebookProvider 
 // IsPak reports whether the skill is a pak.
 func (s Skill) IsPak() bool { return s.Source.Provider == PakProvider }
 
-// ProviderOf returns who offers what comes from an address: nobody else what is on this
-// machine, the server of rulebooks a rulebook, and anybody the rest.
+// ProviderOf returns the provider for an address: none for this machine, the rulebook
+// server for rulebooks, and paks for the rest.
 func ProviderOf(source string) Provider {
 	r, err := address.Parse(source)
 	switch {
@@ -64,8 +64,8 @@ func ProviderOf(source string) Provider {
 	return PakProvider
 }
 
-// About fills in what a source says of one of its packs beside the pack itself: who may
-// see it, and since when it is there. Most sources say little.
+// About fills in a source's metadata for one of its packs: who may see it, and when it
+// was made. Most sources have little.
 func About(ctx context.Context, s Snapshot, under string, e *lock.Entry) error {
 	if c, ok := s.(*Catalog); ok {
 		var err error
@@ -84,7 +84,7 @@ func About(ctx context.Context, s Snapshot, under string, e *lock.Entry) error {
 	return nil
 }
 
-// date returns a time in one way of writing it, or "" for what is none.
+// date returns a time in a uniform format, or "" if text is not a time.
 func date(text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -93,11 +93,11 @@ func date(text string) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// Label is what a list of skills has before the name: "[local]", "[rulebook]" or
-// "[pak]".
+// Label returns the text before the name in a list of skills: "[local]", "[rulebook]"
+// or "[pak]".
 func (s Skill) Label() string { return s.Source.Provider.Label() }
 
-// Label is that of the skills that a provider offers.
+// Label returns the label of the provider's skills.
 func (p Provider) Label() string {
 	if p == NoProvider {
 		return "[local]"
@@ -105,7 +105,7 @@ func (p Provider) Label() string {
 	return "[" + string(p) + "]"
 }
 
-// A ListedRulebook is a rulebook in a list: all but its content.
+// A ListedRulebook is a rulebook in a list, without its content.
 type ListedRulebook struct {
 	ID          string   `json:"id"`
 	URI         string   `json:"uri"`
@@ -116,13 +116,13 @@ type ListedRulebook struct {
 	UpdatedAt   string   `json:"updated_at,omitempty"`
 }
 
-// A Rulebook is one with its content.
+// A Rulebook is a rulebook with its content.
 type Rulebook struct {
 	ListedRulebook
 	Content string `json:"content"`
 }
 
-// Skill is the rulebook as a skill without content.
+// Skill returns the rulebook as a skill without content.
 func (r ListedRulebook) Skill() Skill {
 	return Skill{
 		ID: r.ID, URI: r.URI, Description: r.Description, Tags: r.Tags, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
@@ -130,14 +130,14 @@ func (r ListedRulebook) Skill() Skill {
 	}
 }
 
-// Skill is the rulebook as a skill with content.
+// Skill returns the rulebook as a skill with content.
 func (r Rulebook) Skill() Skill {
 	s := r.ListedRulebook.Skill()
 	s.Content = &r.Content
 	return s
 }
 
-// Listed is the skill as a rulebook in a list. Only a rulebook can be one.
+// Listed returns the skill as a rulebook in a list. The skill must be a rulebook.
 func (s Skill) Listed() (ListedRulebook, error) {
 	if !s.IsRulebook() {
 		return ListedRulebook{}, fmt.Errorf("%q is a %s skill, and no rulebook", s.ID, s.Label())
@@ -145,7 +145,7 @@ func (s Skill) Listed() (ListedRulebook, error) {
 	return ListedRulebook{ID: s.ID, URI: s.URI, Description: s.Description, Visibility: s.Source.Visibility, Tags: s.Tags, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt}, nil
 }
 
-// Rulebook is the skill as a rulebook. Its content must have been loaded.
+// Rulebook returns the skill as a rulebook. Its content must be loaded.
 func (s Skill) Rulebook() (Rulebook, error) {
 	l, err := s.Listed()
 	if err != nil {
@@ -157,5 +157,5 @@ func (s Skill) Rulebook() (Rulebook, error) {
 	return Rulebook{l, *s.Content}, nil
 }
 
-// ErrNoContent says that only the metadata of a skill is here.
+// ErrNoContent says that only the metadata of a skill is loaded.
 var ErrNoContent = errors.New("its content has not been loaded")

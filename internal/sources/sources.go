@@ -1,13 +1,13 @@
 // Package sources finds the packs of a source, and puts one of them into a stage.
 //
-// A source is a [Snapshot]: the entries of one fixed state, and the name that the source
-// itself has for that state. A folder here is one; the packages below have the other
-// kinds. A site or a server that lists its packs is one, too, a [Catalog], and fetches
-// each pack by itself. The marketplace of a repository only says more about the packs
-// that are found there.
+// A source is a [Snapshot]: the entries of one fixed state, and the source's own name
+// for that state. A folder on this machine is one; the packages below have the other
+// kinds. A site or server that lists its packs is a [Catalog], which is also a Snapshot
+// and fetches each pack separately. A repository's marketplace only adds information
+// about the packs found there.
 //
-// What may come in is decided by package stage, what has come in is kept by package
-// store. This package asks no person and no server, and starts no program.
+// Package stage decides which files may come in, and package store keeps them. This
+// package asks no person and no server, and starts no program.
 package sources
 
 import (
@@ -30,44 +30,45 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A Snapshot is a source in one state, which does not change any more.
+// A Snapshot is a source in one state, which no longer changes.
 type Snapshot interface {
-	// Resolved is the address of this very state.
+	// Resolved returns the address of exactly this state.
 	Resolved() string
-	// Pin is what the source itself calls the state: "git:" and a commit, or "sha256:"
-	// and a digest of what was fetched.
+	// Pin returns the source's own name for the state: "git:" and a commit, or "sha256:"
+	// and a digest of the fetched bytes.
 	Pin() string
-	// Signer is who signed the state: nil if nobody did, or in a way that is not known
-	// here. A signature that does not fit is an error.
+	// Signer returns who signed the state, or nil if nobody did or the kind of signature
+	// is unknown. A signature that does not match is an error.
 	Signer() (*lock.Signature, error)
 	// Walk calls do for each entry below a folder of the source, with paths relative to
-	// it; "" is all of it. The reader is that of a file, and good until do returns.
+	// it; "" is all of it. The reader has a file's content, and is valid until do
+	// returns.
 	Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error
-	// Close frees what was fetched.
+	// Close releases the fetched data.
 	Close() error
 }
 
 // A Past is a Snapshot of a source that has a history.
 type Past interface {
-	// Fixed reports whether its name was meant to stand for one state for ever, as a
-	// tag does.
+	// Fixed reports whether its name is meant to denote one state for ever, as a tag
+	// does.
 	Fixed() bool
 	// Follows reports whether the state with a pin is in its history.
 	Follows(ctx context.Context, pin string) (bool, error)
 }
 
-// A Bundled is a Snapshot that may have signatures beside it.
+// A Bundled is a Snapshot that may have detached signatures.
 type Bundled interface {
-	// Proofs returns the signatures of what Pin names.
+	// Proofs returns the signatures of the state that Pin names.
 	Proofs(ctx context.Context) ([]Proof, error)
 }
 
-// A Proof is a signature that is beside what it is for. One member is set.
+// A Proof is a detached signature. One member is set.
 type Proof struct {
 	Bundle []byte          // a Sigstore bundle, which nobody has verified
-	SSH    *lock.Signature // who made an SSH signature, which fits
+	SSH    *lock.Signature // the signer of an SSH signature that matches
 	Kept   []byte          // beside SSH: what [ProveFile] needs to check it again; nil for what is too large to be kept
-	Wrong  string          // why an SSH signature does not
+	Wrong  string          // why an SSH signature does not match
 }
 
 // A Signed is a Snapshot whose Signer can be proved later, without the source.
@@ -110,7 +111,7 @@ func ProveFile(kept []byte, pin string) (fingerprint string, err error) {
 	return trust.SSH(p.Signature, p.Message, trust.NamespaceFile)
 }
 
-// At returns the snapshot that has the pack at a path: most sources have one for all.
+// At returns the snapshot that has the pack at a path. Most sources have one for all.
 func At(ctx context.Context, s Snapshot, under string) (Snapshot, error) {
 	c, ok := s.(*Catalog)
 	if !ok {
@@ -120,38 +121,38 @@ func At(ctx context.Context, s Snapshot, under string) (Snapshot, error) {
 	return one, err
 }
 
-// A PinError says that a source has other bytes than those that were named.
+// A PinError says that a source's bytes are not the ones that were named.
 type PinError struct{ At, Want, Got string }
 
 func (e *PinError) Error() string {
 	return fmt.Sprintf("%s is not what it should be\n  expected %s\n  found    %s", e.At, e.Want, e.Got)
 }
 
-// A Pack is one that a source offers.
+// A Pack is a pack that a source offers.
 type Pack struct {
 	Path        string // of its folder inside the source, with slashes; "" for all of it
 	Name        string // the last part of its id
 	Description string
 	Tags        []string
 	Valid       bool
-	Problems    []string // why not
+	Problems    []string // why it is not valid
 	Plugin      string   // of the repository's own list that it belongs to, or ""
-	Elsewhere   bool     // the list names it, and it is not in this source; it is never valid
+	Elsewhere   bool     // the list names it, but it is not in this source; never valid
 }
 
-// Bounds of a look for packs: they are found in what is small enough to be read for it.
+// Bounds of a survey. Larger files are not read.
 const (
 	surveyFiles = 100_000
 	surveyBytes = 256 << 20
 )
 
-// MaxDocument is the largest file that is read to find packs, in bytes: a larger one is
-// neither an entry document nor declares tools.
+// MaxDocument is the largest file that is read to find packs, in bytes: no larger file
+// is an entry document or declares tools.
 const MaxDocument = 2 << 20
 
-// Survey finds the packs of a source, at and below a folder of it. What may not come in
-// is left out here: it counts when a pack with it is chosen. A source that lists its
-// packs is believed until then.
+// Survey finds the packs of a source at and below a folder. It skips files that may not
+// come in: they matter when a pack with them is chosen. Until then, it trusts a
+// source's own list of packs.
 func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 	if c, ok := s.(*Catalog); ok {
 		return c.packs(under), nil
@@ -194,7 +195,7 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 	return found, err
 }
 
-// surveyed is the path of the folder in memory that a look fills.
+// surveyed is the path of the folder in memory that a survey fills.
 const surveyed = "/source"
 
 // packsIn finds the packs of a folder.
@@ -229,7 +230,7 @@ func packsIn(ctx context.Context, root packs.Root, under string) ([]Pack, error)
 				out.Problems = append(out.Problems, d.Message)
 			}
 		}
-		if rel == "." && p.Frontmatter.Name() == "" { // the folder here says nothing
+		if rel == "." && p.Frontmatter.Name() == "" { // this folder's name means nothing
 			out.Name = packs.NameFor(path.Base(under))
 		}
 		all = append(all, out)
@@ -250,7 +251,7 @@ func Fill(ctx context.Context, s Snapshot, under string, st *stage.Stage) error 
 	return err
 }
 
-// Below returns a path relative to a folder, and whether it is in there.
+// Below returns a path relative to a folder, and reports whether it is inside.
 func Below(name, under string) (string, bool) {
 	if under == "" {
 		return name, true

@@ -1,6 +1,6 @@
-// Package address takes apart what a person wrote to say where packs come from.
+// Package address parses the addresses of packs that people write.
 //
-// It looks at the text alone: it asks no server, opens no file, and does not know
+// It looks only at the text: it makes no request, opens no file, and does not know
 // whether anything is there.
 package address
 
@@ -20,24 +20,24 @@ type Kind string
 // The kinds of sources.
 const (
 	Folder  Kind = "folder"
-	Archive Kind = "archive" // a file here
+	Archive Kind = "archive" // a file on this machine
 	Git     Kind = "git"
 	OCI     Kind = "oci"
 	Site    Kind = "site"     // a site's index of skills, or an archive there
-	Stakpak Kind = "rulebook" // of an API as Stakpak has it
+	Stakpak Kind = "rulebook" // from a server with Stakpak's API
 )
 
-// A Reference is what a person wrote, taken apart.
+// A Reference is a parsed address.
 type Reference struct {
 	Kind Kind
-	At   string // a path here; the URL of a repository or site; REGISTRY/REPOSITORY; the URI of a rulebook, or "" for all
+	At   string // a local path; the URL of a repository or site; REGISTRY/REPOSITORY; the URI of a rulebook, or "" for all
 	Ref  string // of git: a branch, tag or commit; of OCI: a tag or digest; "" for the source's own default
 	Path string // of a folder inside, with slashes; "" for all of it
 	Sum  string // 64 hexadecimal digits that an archive must have; "" for any
 }
 
-// Owner is the name that goes before those of packs from this source: the last but one
-// part of its address, or "".
+// Owner returns the name to put before the names of packs from this source: the last
+// but one part of its address, or "".
 func (r Reference) Owner() string {
 	var parts []string
 	switch r.Kind {
@@ -63,8 +63,7 @@ func slug(s string) string {
 	return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(s), "-"), "-")
 }
 
-// The patterns are compiled when one is needed: most starts of the program parse no
-// address.
+// The patterns are compiled on demand: most starts of the program parse no address.
 const (
 	githubPattern = `^([A-Za-z0-9][A-Za-z0-9-]*)/([A-Za-z0-9._-]+)((?:/[^@#]+)?)(?:@([^#]+))?$`
 	scpPattern    = `^([A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):([^\\]+)$`
@@ -83,7 +82,7 @@ func IsArchive(name string) bool {
 	return false
 }
 
-// Parse takes apart what a person wrote:
+// Parse parses an address:
 //
 //	./dir  file.tar.gz|.tgz|.tar|.zip|.skill          what is here
 //	owner/repo[/path][@ref]                           GitHub
@@ -92,7 +91,7 @@ func IsArchive(name string) bool {
 //	https://host[/path][#sha256=…]                    a site's index, or an archive
 //	stakpak:[URI]                                     a rulebook, or the list of them
 //
-// A path here begins with "./", "../", "/", "~" or a drive, or ends like an archive.
+// A local path begins with "./", "../", "/", "~" or a drive, or ends like an archive.
 func Parse(text string) (Reference, error) {
 	if text == "" || strings.ContainsAny(text, "\x00\r\n") {
 		return Reference{}, fmt.Errorf("%q is no address of packs", text)
@@ -139,25 +138,25 @@ func Parse(text string) (Reference, error) {
 	return Reference{}, fmt.Errorf("%q: packs come over https, ssh, file and oci, and not over %q", text, scheme)
 }
 
-// isPath reports whether text means something here.
+// isPath reports whether text is a local path.
 func isPath(text string) bool {
 	return text == "." || text == ".." || filepath.IsAbs(text) || filepath.VolumeName(text) != "" || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") ||
 		strings.HasPrefix(text, `.\`) || strings.HasPrefix(text, `..\`) || strings.HasPrefix(text, "~") || IsArchive(text) && !strings.Contains(text, "@")
 }
 
 // gitSuffix cuts "[@ref][#path]" from the address of a repository. An @ before the path
-// is that of a user.
+// belongs to a user name.
 func gitSuffix(text string) (rest, ref, inside string) {
 	rest, inside, _ = strings.Cut(text, "#")
 	if i := strings.LastIndexByte(rest, '@'); i > strings.LastIndexByte(rest, '/') && strings.ContainsRune(rest, '/') {
 		rest, ref = rest[:i], rest[i+1:]
-	} else if i := strings.Index(rest, ".git@"); i >= 0 { // a branch with slashes
+	} else if i := strings.Index(rest, ".git@"); i >= 0 { // a branch may contain slashes
 		rest, ref = rest[:i+len(".git")], rest[i+len(".git@"):]
 	}
 	return rest, ref, strings.Trim(inside, "/")
 }
 
-// checked refuses what no server should be asked for.
+// checked refuses a reference that must not be sent to a server.
 func checked(text string, r Reference) (Reference, error) {
 	u, err := url.Parse(r.At)
 	if err != nil || u.Host == "" && u.Scheme != "file" {
@@ -178,8 +177,8 @@ func checked(text string, r Reference) (Reference, error) {
 // RulebookScheme begins the address of a rulebook.
 const RulebookScheme = "stakpak:"
 
-// rulebookReference reads the URI of a rulebook. Many of them begin with the scheme
-// themselves.
+// rulebookReference parses the URI of a rulebook. Many URIs themselves begin with the
+// scheme.
 func rulebookReference(text, uri string) (Reference, error) {
 	if strings.HasPrefix(uri, "//") {
 		uri = text
@@ -198,7 +197,7 @@ func ociReference(text string) (Reference, error) {
 			return Reference{}, fmt.Errorf("%q: after @ comes sha256: and 64 hexadecimal digits", text)
 		}
 		r.At, r.Ref = name, digest
-		if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') { // the digest decides
+		if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') { // the digest takes precedence
 			r.At = name[:i]
 		}
 	} else if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, '/') {

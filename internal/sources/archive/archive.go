@@ -1,7 +1,7 @@
 // Package archive reads packs from tar, tar.gz and zip files, and writes packs as tar.gz.
 //
-// It refuses a file that two programs could read differently, and bounds what is
-// unpacked. Which entries may come in is decided by package stage; it fetches nothing.
+// It refuses a file that two programs could read differently, and bounds the unpacked
+// size. Package stage decides which entries may come in. It fetches nothing.
 package archive
 
 import (
@@ -30,9 +30,9 @@ const MaxSize = 256 << 20
 // MaxSignature is the largest signature beside one.
 const MaxSignature = 1 << 20
 
-// Bounds of one archive, whatever of it is wanted.
+// Bounds of one archive, whichever part is wanted.
 const (
-	maxUnpacked = 1 << 30 // bytes of what is in it
+	maxUnpacked = 1 << 30 // bytes of the contents
 	maxEntries  = 100_000
 )
 
@@ -42,7 +42,8 @@ type Archive struct {
 	size int64
 	at   string
 	sum  string
-	// beside returns the file whose name has a suffix more, or nothing; nil: there are none.
+	// beside returns the content of the file whose name has the suffix added, or nothing;
+	// nil: there are none.
 	beside func(ctx context.Context, suffix string) ([]byte, error)
 }
 
@@ -53,7 +54,8 @@ type Input interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// Open opens an archive here. sum are the 64 hexadecimal digits that it must have, or "".
+// Open opens a local archive. sum is the required SHA-256 as 64 hexadecimal digits, or
+// "".
 func Open(name, sum string) (*Archive, error) {
 	f, err := userfile.Open(name)
 	if err != nil {
@@ -82,15 +84,15 @@ func readBeside(name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Beside says how the signatures of the archive are found: get returns the file at its
-// address with a suffix more, or nothing.
+// Beside sets how the archive's signatures are found: get returns the file at its
+// address with the suffix added, or nothing.
 func (a *Archive) Beside(get func(ctx context.Context, suffix string) ([]byte, error)) {
 	a.beside = get
 }
 
-// New reads the archive in a file that came from an address, and closes the file with
-// itself, or when it returns an error. sum are the 64 hexadecimal digits that it must
-// have, or "".
+// New reads the archive in a file that came from an address. Closing the archive
+// closes the file; if New returns an error, it has closed the file. sum is the
+// required SHA-256 as 64 hexadecimal digits, or "".
 func New(f Input, at, sum string) (_ *Archive, err error) {
 	a := &Archive{file: f, at: at}
 	defer func() {
@@ -127,7 +129,7 @@ func (a *Archive) Resolved() string { return a.at }
 
 func (a *Archive) Pin() string { return "sha256:" + a.sum }
 
-// Signer is nobody: signatures are beside the archive.
+// Signer returns nil: signatures are detached; see Proofs.
 func (a *Archive) Signer() (*lock.Signature, error) { return nil, nil }
 
 // Suffixes of the names of signatures beside an archive.
@@ -174,7 +176,7 @@ func (a *Archive) Walk(ctx context.Context, under string, do func(stage.Entry, i
 		e.Path = strings.TrimPrefix(e.Path, "./")
 		name := strings.TrimSuffix(e.Path, "/")
 		if e.Kind == stage.Folder && (name == "" || name == ".") {
-			return nil // the folder that all of it is in
+			return nil // the folder that contains everything
 		}
 		rel, ok := sources.Below(e.Path, under)
 		if !ok || e.Kind == stage.Folder && rel == "" {
@@ -220,7 +222,7 @@ func walkGzip(r io.Reader, do func(stage.Entry, io.Reader) error) error {
 
 var errUnpacked = fmt.Errorf("%w: unpacked, it has more than %d MiB", stage.ErrTooLarge, maxUnpacked>>20)
 
-// bounded fails a read beyond the bound of what is unpacked.
+// bounded fails reads beyond the bound on unpacked bytes.
 type bounded struct {
 	r    io.Reader
 	left int64
@@ -266,7 +268,8 @@ func walkTar(r io.Reader, do func(stage.Entry, io.Reader) error) error {
 			return err
 		}
 	}
-	// The end is two blocks of zeros, right behind the last entry. What follows is zero, too.
+	// The end is two blocks of zeros, right after the last entry. The rest must be zeros,
+	// too.
 	if read() != end+1024 {
 		return errEnd
 	}
@@ -285,8 +288,8 @@ func walkTar(r io.Reader, do func(stage.Entry, io.Reader) error) error {
 	}
 }
 
-// checkGlobal refuses a header for all entries that says more than git's comment: not
-// all programs heed it.
+// checkGlobal refuses a global header with anything except git's comment, since not
+// all programs obey it.
 func checkGlobal(h *tar.Header) error {
 	for key := range h.PAXRecords {
 		if key != "comment" {

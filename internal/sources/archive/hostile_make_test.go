@@ -58,7 +58,7 @@ func (e tarRaw) block() []byte {
 	return append(h, make([]byte, -len(h)&511)...)
 }
 
-// tarOf is a tar file of these entries.
+// tarOf returns a tar file of these entries.
 func tarOf(entries ...tarRaw) []byte {
 	var out []byte
 	for _, e := range entries {
@@ -67,7 +67,7 @@ func tarOf(entries ...tarRaw) []byte {
 	return append(out, make([]byte, 1024)...)
 }
 
-// pax are the records for the entry that follows.
+// pax returns the records for the entry that follows.
 func pax(records ...string) tarRaw {
 	return tarRaw{name: "PaxHeaders/x", kind: 'x', body: paxBody(records...)}
 }

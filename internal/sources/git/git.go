@@ -1,8 +1,8 @@
 // Package git reads one commit of a repository, over https, ssh or from this machine, and
-// who signed it.
+// finds out who signed it.
 //
-// It starts no program and writes no work tree. It fetches nothing of the past, except to
-// see whether one commit comes from another.
+// It starts no program and writes no work tree. It fetches no history, except to see
+// whether one commit descends from another.
 package git
 
 import (
@@ -40,7 +40,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
-// Bounds of what a repository sends.
+// Bounds on what a repository sends.
 const (
 	maxObject  = 128 << 20 // bytes of one file or list
 	maxObjects = 2 << 30   // bytes of all of them
@@ -57,14 +57,14 @@ type repository struct {
 	tagged bool   // a tag named it
 	proof  []byte // the signed object, once Signer has read it
 	store  storer.EncodedObjectStorer
-	// trees are the folders that were read: all packs of a repository are below the same.
-	trees map[plumbing.Hash][]treeEntry // :: hash → what its bytes say
-	dir   *temp.Folder                  // where what was fetched is; nil for a repository here
-	// connect begins another conversation with the repository.
+	// trees caches folders: all packs of a repository share the upper ones.
+	trees map[plumbing.Hash][]treeEntry // :: hash → its entries
+	dir   *temp.Folder                  // holds the fetched data; nil for a repository on this machine
+	// connect opens another session with the repository.
 	connect func(context.Context) (transport.UploadPackSession, error)
 }
 
-// Open fetches one commit of a repository, and nothing of its past.
+// Open fetches one commit of a repository, without its history.
 func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snapshot, error) {
 	u, err := url.Parse(r.At)
 	if err != nil {
@@ -113,7 +113,7 @@ func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snap
 	return repo, nil
 }
 
-// gitError says in words what happened most often.
+// gitError rewords the most common errors.
 func gitError(r address.Reference, err error) error {
 	switch {
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
@@ -129,7 +129,7 @@ func gitError(r address.Reference, err error) error {
 	return fmt.Errorf("fetching %s: %w", r.At, web.PlainError(err))
 }
 
-// wasCut reports whether an error is that of a connection that ended too early.
+// wasCut reports whether an error means that a connection ended too early.
 func wasCut(err error) bool {
 	for _, is := range []error{io.ErrUnexpectedEOF, io.EOF, pktline.ErrInvalidPktLen, transport.ErrEmptyUploadPackRequest} {
 		if errors.Is(err, is) {
@@ -139,8 +139,8 @@ func wasCut(err error) bool {
 	return err != nil && strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) // go-git does not always wrap it
 }
 
-// pick finds what a person's word means among what a repository has: a branch, a tag or
-// a commit; its default branch if there is none.
+// pick resolves ref among a repository's references: a branch, a tag or a commit. An
+// empty ref means the default branch.
 func pick(adv *packp.AdvRefs, ref string) (h plumbing.Hash, tagged bool, err error) {
 	if ref == "" {
 		if adv.Head == nil {
@@ -167,7 +167,7 @@ func pick(adv *packp.AdvRefs, ref string) (h plumbing.Hash, tagged bool, err err
 	return plumbing.ZeroHash, false, fmt.Errorf("it has no branch or tag %q, and a commit is named by all of its 40 digits", ref)
 }
 
-// fetch gets the commit that is wanted, and nothing before it.
+// fetch fetches the wanted commit without its parents.
 func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, adv *packp.AdvRefs, want plumbing.Hash) error {
 	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
 	req.Wants = []plumbing.Hash{want}
@@ -184,8 +184,8 @@ func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, a
 	return err
 }
 
-// receive asks a repository for what req says, and keeps it in a folder. had are the
-// commits that the repository knows, of those that we said that we have.
+// receive sends req to a repository and stores the answer in a folder. had lists the
+// commits that the repository has, out of those that we offered.
 func receive(ctx context.Context, s transport.UploadPackSession, req *packp.UploadPackRequest, dir string) (_ *filesystem.Storage, had []plumbing.Hash, err error) {
 	res, err := s.UploadPack(ctx, req)
 	if err != nil {
@@ -213,13 +213,13 @@ func receive(ctx context.Context, s transport.UploadPackSession, req *packp.Uplo
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	// The pack stays open: else each object opens it again.
+	// The pack stays open: otherwise each object opens it again.
 	store := filesystem.NewStorageWithOptions(osfs.New(dir), cache.NewObjectLRUDefault(), filesystem.Options{KeepDescriptors: true})
 	return store, res.ACKs, packfile.UpdateObjectStorage(store, file)
 }
 
-// checkPack refuses what a repository sends when it is far more than it looks: all of
-// it is unpacked once, a piece at a time, before anything keeps it.
+// checkPack refuses a pack that unpacks to far more than its size suggests. It
+// unpacks all of it once, piece by piece, before anything is kept.
 func checkPack(file io.ReadSeeker) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -249,8 +249,8 @@ func checkPack(file io.ReadSeeker) error {
 	return nil
 }
 
-// counted counts what is written to it. Of a delta it keeps the beginning, which says
-// how much comes of it.
+// counted counts the bytes written to it. It keeps the beginning of a delta, which
+// holds the size of the result.
 type counted struct {
 	n     int64
 	delta bool
@@ -268,7 +268,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// result is how much comes of a delta: its second number.
+// result returns the size of a delta's result: its second number.
 func (c *counted) result() int64 {
 	if !c.delta {
 		return 0
@@ -284,7 +284,7 @@ func (c *counted) result() int64 {
 	return int64(size)
 }
 
-// openHere reads a repository on this machine as it lies there. No program runs.
+// openHere reads a repository on this machine in place. No program runs.
 func openHere(r address.Reference, dir string) (sources.Snapshot, error) {
 	for _, git := range []string{filepath.Join(dir, ".git"), dir} {
 		if info, err := os.Stat(filepath.Join(git, "objects")); err != nil || !info.IsDir() {
@@ -326,7 +326,7 @@ func pickHere(store *filesystem.Storage, ref string) (h plumbing.Hash, tagged bo
 	return pick(adv, ref)
 }
 
-// peel finds the commit that a hash is, or that the tag with that hash is for.
+// peel resolves a hash to a commit, directly or through a tag.
 func (r *repository) peel(h plumbing.Hash) error {
 	for range 4 {
 		c, err := commitAt(r.store, h)
@@ -347,7 +347,7 @@ func (r *repository) Resolved() string { return r.at + "@" + r.commit.hash.Strin
 
 func (r *repository) Pin() string { return "git:" + r.commit.hash.String() }
 
-// About says when the commit was made, as it says itself.
+// About returns when the commit was made, according to the commit.
 func (r *repository) About() sources.Skill {
 	if r.commit.made.IsZero() {
 		return sources.Skill{}
@@ -388,7 +388,7 @@ func (r *repository) walk(ctx context.Context, entries []treeEntry, dir string, 
 		if *n++; *n > maxFiles {
 			return fmt.Errorf("%w: more than %d files", stage.ErrTooLarge, maxFiles)
 		}
-		// A name with a slash in it would lead elsewhere when it is joined.
+		// A name with a slash would lead elsewhere when joined.
 		name := dir + e.name
 		if strings.Contains(e.name, "/") {
 			name = path.Join("..", name)

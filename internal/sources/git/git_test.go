@@ -65,7 +65,7 @@ func (s *served) git(input string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A line is one entry of a tree: its mode and name, and what it holds.
+// A line is one entry of a tree: its mode, name and content.
 type line struct{ mode, name, content string }
 
 // tree makes a tree of entries, hostile ones too, since git checks nothing here.
@@ -158,7 +158,7 @@ func TestGit(t *testing.T) {
 	}
 }
 
-// What a repository may not bring refuses the pack that has it, by name, and no other.
+// A forbidden file makes the pack that has it refused, by name, and no other pack.
 func TestHostileGit(t *testing.T) {
 	s := serveGit(t)
 	for name, tt := range map[string]struct {
@@ -207,7 +207,7 @@ func TestHostileGit(t *testing.T) {
 	}
 }
 
-// A repository that would be gigabytes is refused before it is.
+// A repository that would unpack to gigabytes is refused in time.
 func TestGitBomb(t *testing.T) {
 	s := serveGit(t)
 	blob := s.git(strings.Repeat("\x00", 130<<20), "hash-object", "-w", "--stdin")
@@ -221,7 +221,7 @@ func TestGitBomb(t *testing.T) {
 	}
 }
 
-// A commit that comes after another is told from one that was written in its place.
+// A commit that descends from another is told from one that replaced it.
 func TestFollows(t *testing.T) {
 	s := serveGit(t)
 	tree := s.tree(line{"100644", "SKILL.md", sourcestest.Document})

@@ -16,18 +16,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// The library reads commits, tags and trees, too, and brings along OpenPGP, whose tables
-// every start of the program would make. These three are a few lines of text.
+// The library reads commits, tags and trees, too, but brings in OpenPGP, whose tables
+// would be built at every start. Parsing the three takes only a few lines.
 
-// commit is what is read of a commit.
+// commit has the parts of a commit that are used.
 type commit struct {
 	hash    plumbing.Hash
 	tree    plumbing.Hash
 	parents []plumbing.Hash
-	made    time.Time // as it says itself; zero if it does not
+	made    time.Time // according to the commit; zero if it does not say
 }
 
-// tag is what is read of an annotated tag.
+// tag has the parts of an annotated tag that are used.
 type tag struct{ hash, target plumbing.Hash }
 
 // treeEntry is one line of a tree.
@@ -37,9 +37,9 @@ type treeEntry struct {
 	hash plumbing.Hash
 }
 
-// objectAt returns an object whose bytes have the hash that names it. The library
-// believes the names of files and the index of a pack, and a repository on this machine
-// may have come from anywhere: what hangs on a signed commit could be anything.
+// objectAt returns an object after checking that its bytes match its hash. The library
+// trusts file names and pack indexes, and a repository on this machine may have come
+// from anywhere, so a signed commit could otherwise lead to any content.
 func objectAt(store storer.EncodedObjectStorer, kind plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
 	o, err := store.EncodedObject(kind, h)
 	if err != nil {
@@ -73,7 +73,7 @@ func bytesOf(o plumbing.EncodedObject) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, maxObject))
 }
 
-// hashIn reads "key HASH" as the first line of a header, and returns what follows.
+// hashIn reads "key HASH" from the first line of a header, and returns the rest.
 func hashIn(header []byte, key string) (h plumbing.Hash, rest []byte, ok bool) {
 	line, rest, found := bytes.Cut(header, []byte("\n"))
 	text, is := strings.CutPrefix(string(line), key+" ")
@@ -215,7 +215,7 @@ func (r *repository) folderAt(under string) ([]treeEntry, error) {
 }
 
 // isBefore reports whether a commit is in the history of another, as far as the store
-// has it: that of a shallow clone ends somewhere.
+// has it: a shallow clone's history is cut off.
 func isBefore(ctx context.Context, store storer.EncodedObjectStorer, old plumbing.Hash, now *commit) (bool, error) {
 	seen, todo := map[plumbing.Hash]bool{}, slices.Clone(now.parents)
 	for len(todo) > 0 {

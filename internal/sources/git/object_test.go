@@ -25,7 +25,7 @@ func object(t *testing.T, kind plumbing.ObjectType, text string) plumbing.Encode
 	return o
 }
 
-// A commit is read as git reads it: what a second tree or a parent in its message says is
+// A commit is read as git reads it: a second tree or a parent line in its message is just
 // text.
 func TestParseCommit(t *testing.T) {
 	a, b, c := strings.Repeat("a", 40), strings.Repeat("b", 40), strings.Repeat("c", 40)
@@ -57,7 +57,7 @@ func TestParseTree(t *testing.T) {
 	h := strings.Repeat("\x01", 20)
 	got, err := parseTree([]byte("100644 a b\x00" + h + "40000 ../x\x00" + h))
 	want := []treeEntry{{"a b", filemode.Regular, plumbing.Hash([]byte(h))}, {"../x", filemode.Dir, plumbing.Hash([]byte(h))}}
-	if err != nil || !slices.Equal(got, want) { // what a name may be, package stage decides
+	if err != nil || !slices.Equal(got, want) { // package stage decides which names are allowed
 		t.Errorf("tree = %+v, %v", got, err)
 	}
 	for _, text := range []string{"100644 a\x00" + h[1:], "100644 a", "100644\x00" + h, "100644 \x00" + h, "x a\x00" + h, "100644 a\x00" + h + "1"} {
@@ -67,7 +67,7 @@ func TestParseTree(t *testing.T) {
 	}
 }
 
-// A repository on this machine may name other bytes by the hash that a signed commit
+// A repository on this machine may have other bytes under a hash that a signed commit
 // leads to.
 func TestObjectUnderAnotherName(t *testing.T) {
 	for _, kind := range []string{"blob", "tree", "commit"} {

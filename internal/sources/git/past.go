@@ -15,9 +15,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
-// Follows reports whether a commit is in the history of this one. Of a repository
-// elsewhere, it asks for the commits since then: the old one is in the history exactly
-// if one of these has it for a parent.
+// Follows reports whether a commit is in the history of this one. It asks a remote
+// repository for the commits since then: the old one is in the history exactly if it
+// is a parent of one of these.
 func (r *repository) Follows(ctx context.Context, pin string) (bool, error) {
 	old := plumbing.NewHash(strings.TrimPrefix(pin, "git:"))
 	if old == r.commit.hash {
@@ -57,7 +57,7 @@ func (r *repository) Follows(ctx context.Context, pin string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("asking for the history since %s: %w", old, err)
 	}
-	if !slices.Contains(known, old) { // it has forgotten the commit
+	if !slices.Contains(known, old) { // the repository no longer has the commit
 		return false, nil
 	}
 	return hasParent(store, old)

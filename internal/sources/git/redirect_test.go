@@ -14,13 +14,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// A repository that leads elsewhere is followed to servers that may be asked, and no
-// password goes with it.
+// Redirects are followed to servers that may be asked, without the password.
 func TestGitRedirects(t *testing.T) {
 	var (
 		mu    sync.Mutex
 		to    string   // where the first server leads
-		heard []string // what the second one was told of who asks
+		heard []string // credentials that the second server received
 	)
 	second := upstream.NewRepo(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// Signer returns who signed the tag that named the commit, or the commit. Signatures
-// of other kinds than SSH's are not known here.
+// Signer returns who signed the tag that named the commit, or the commit. Only SSH
+// signatures are known here.
 func (r *repository) Signer() (*lock.Signature, error) {
 	if r.tag != nil {
 		raw, err := r.raw(plumbing.TagObject, r.tag.hash)
@@ -82,8 +82,8 @@ func signer(message, signature []byte) (*lock.Signature, error) {
 	return &lock.Signature{Kind: "ssh", Key: key}, nil
 }
 
-// raw returns the bytes of an object: what was signed is their business, and not that
-// of what a library reads into them.
+// raw returns the bytes of an object: those were signed, not a library's
+// interpretation of them.
 func (r *repository) raw(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, error) {
 	o, err := objectAt(r.store, kind, h)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *repository) raw(kind plumbing.ObjectType, h plumbing.Hash) ([]byte, err
 	return bytesOf(o)
 }
 
-// cutTag parts a tag from the signature at its end.
+// cutTag separates a tag from the signature at its end.
 func cutTag(raw []byte) (message, signature []byte) {
 	i := bytes.LastIndex(raw, []byte("\n-----BEGIN "))
 	if i < 0 {
@@ -101,8 +101,8 @@ func cutTag(raw []byte) (message, signature []byte) {
 	return raw[:i+1], raw[i+1:]
 }
 
-// cutCommit parts a commit from the signature in its header, as git does: the lines
-// that begin with a space go on with the one before.
+// cutCommit separates a commit from the signature in its header, as git does: a line
+// that begins with a space continues the previous one.
 func cutCommit(raw []byte) (message, signature []byte, err error) {
 	header, body, _ := bytes.Cut(raw, []byte("\n\n"))
 	in, had := false, false

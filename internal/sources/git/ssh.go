@@ -30,20 +30,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
-// go-git has a client of ssh, which connects to any address, waits for ever and knows
-// no other keys than an agent's.
+// go-git's own ssh client connects to any address, waits for ever, and knows no keys
+// except an agent's.
 
 // maxKey is the largest file with a key that is read, in bytes.
 const maxKey = 64 << 10
 
-// An sshTarget is what the user's configuration makes of a host.
+// An sshTarget is a host with the user's ssh configuration applied.
 type sshTarget struct {
 	host, port, user string
 	keys             []string // files
 }
 
-// target reads ~/.ssh/config. What that file says about a host counts less than the
-// address.
+// target reads ~/.ssh/config. The address overrides what that file says about a host.
 func target(w *web.Access, u *url.URL) (sshTarget, error) {
 	t := sshTarget{host: u.Hostname(), port: u.Port(), user: u.User.Username()}
 	alias := t.host
@@ -56,7 +55,7 @@ func target(w *web.Access, u *url.URL) (sshTarget, error) {
 		get = func(key string) []string {
 			all, err := c.GetAll(alias, key)
 			if err != nil {
-				return nil // of a key that has no such value
+				return nil // the key takes no such value
 			}
 			return all
 		}
@@ -97,23 +96,23 @@ func target(w *web.Access, u *url.URL) (sshTarget, error) {
 	return t, nil
 }
 
-// inSSH is a file of the user's.
+// inSSH returns the path of a file in the user's ~/.ssh.
 func inSSH(w *web.Access, name string) string { return filepath.Join(w.Home, ".ssh", name) }
 
-// signers are the keys of the agent and those in files. locked are files with keys
-// that have a passphrase.
+// signers returns the keys of the agent and those in files. locked lists files whose
+// keys have a passphrase.
 func (t sshTarget) signers() (all []ssh.Signer, locked []string, close func()) {
 	close = func() {}
 	if a, conn, err := sshagent.New(); err == nil {
 		if conn != nil {
 			close = func() { _ = conn.Close() }
 		}
-		all, _ = a.Signers() // an agent that does not answer has no keys
+		all, _ = a.Signers() // an agent that does not answer counts as having no keys
 	}
 	for _, name := range t.keys {
 		data, err := userfile.Read(name, maxKey)
 		if err != nil {
-			continue // it is not there, or no key: the server says that it knows none
+			continue // missing, or not a key: the server will refuse
 		}
 		key, err := ssh.ParsePrivateKey(data)
 		if errors.As(err, new(*ssh.PassphraseMissingError)) {
@@ -125,7 +124,7 @@ func (t sshTarget) signers() (all []ssh.Signer, locked []string, close func()) {
 	return all, locked, close
 }
 
-// hostKeys checks the key of a host by the files of known hosts.
+// hostKeys checks a host's key against the files of known hosts.
 func hostKeys(w *web.Access, addr string) (*ssh.ClientConfig, error) {
 	var files []string
 	for _, name := range []string{inSSH(w, "known_hosts"), "/etc/ssh/ssh_known_hosts"} {
@@ -156,8 +155,8 @@ func hostKeys(w *web.Access, addr string) (*ssh.ClientConfig, error) {
 		}
 		return err
 	}}
-	// A server shows one of its keys: the one that is known, if it has it still, and
-	// any other if not, which the check then names.
+	// A server presents one of its keys: the known one if it still has that, and
+	// otherwise another, which the check then names.
 	c.HostKeyAlgorithms = db.HostKeyAlgorithms(addr)
 	for _, a := range ssh.SupportedAlgorithms().HostKeys {
 		if !slices.Contains(c.HostKeyAlgorithms, a) {
@@ -172,13 +171,13 @@ type sshSession struct {
 	run   *ssh.Session
 	in    io.WriteCloser
 	out   io.Reader
-	says  *firstBytes // what the server prints for people
+	says  *firstBytes // the server's messages for people
 	adv   *packp.AdvRefs
 	close func() error
 }
 
-// openSSH connects to a server, which must be a public one, as any other, and starts
-// git there. Everything ends with ctx.
+// openSSH connects to a server, which must be public like any other, and starts git
+// there. Everything ends with ctx.
 func openSSH(ctx context.Context, w *web.Access, u *url.URL) (_ transport.UploadPackSession, err error) {
 	if w.Home == "" {
 		return nil, errors.New("there is no home folder, which says which hosts are known")
@@ -256,8 +255,8 @@ func (s *sshSession) AdvertisedReferences() (*packp.AdvRefs, error) {
 	return s.AdvertisedReferencesContext(context.Background())
 }
 
-// AdvertisedReferencesContext returns what the server has. The context of the session
-// ends it, and no other.
+// AdvertisedReferencesContext returns the server's references. Only the session's
+// context ends it.
 func (s *sshSession) AdvertisedReferencesContext(context.Context) (*packp.AdvRefs, error) {
 	if s.adv != nil {
 		return s.adv, nil
@@ -265,7 +264,7 @@ func (s *sshSession) AdvertisedReferencesContext(context.Context) (*packp.AdvRef
 	adv := packp.NewAdvRefs()
 	switch err := adv.Decode(s.out); {
 	case errors.Is(err, packp.ErrEmptyInput):
-		_ = s.run.Wait() // what it says has come then
+		_ = s.run.Wait() // its messages have arrived by then
 		return nil, fmt.Errorf("the server has nothing, and says %q", s.says.line())
 	case errors.Is(err, packp.ErrEmptyAdvRefs), err == nil && adv.IsEmpty():
 		return nil, transport.ErrEmptyRemoteRepository

@@ -30,7 +30,7 @@ func overSSH(t *testing.T, s *upstream.SSHD, text string) (sources.Snapshot, err
 	return Open(t.Context(), &web.Access{Private: []string{"127.0.0.1"}, Home: s.Home}, r)
 }
 
-// A repository comes from a real sshd, and its history is asked for there too.
+// A repository and its history are fetched from a real sshd.
 func TestSSH(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	s, repo := upstream.NewSSHD(t), upstream.NewRepo(t, nil)
@@ -65,7 +65,7 @@ func TestSSH(t *testing.T) {
 	}
 }
 
-// What a user's ~/.ssh/config says about a name holds here too.
+// The user's ~/.ssh/config applies.
 func TestSSHConfig(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	s, repo := upstream.NewSSHD(t), upstream.NewRepo(t, nil)
@@ -106,7 +106,7 @@ func TestSSHConfig(t *testing.T) {
 	}
 }
 
-// Whom the user does not know is not asked, and no other than the host that they know.
+// Unknown hosts, and hosts with a different key than the known one, are refused.
 func TestSSHRefuses(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	s, repo := upstream.NewSSHD(t), upstream.NewRepo(t, nil)
@@ -151,8 +151,8 @@ func TestSSHRefuses(t *testing.T) {
 	}
 }
 
-// A key with a passphrase is the agent's business: that is said, and the agent's key is
-// taken.
+// A key with a passphrase must be in the agent: the error says so, and the agent's key
+// is used.
 func TestSSHKeys(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	s, repo := upstream.NewSSHD(t), upstream.NewRepo(t, nil)
@@ -209,7 +209,7 @@ func TestSSHKeys(t *testing.T) {
 	}
 }
 
-// A server that accepts and then says nothing is left when the context ends.
+// A server that accepts and then stays silent is abandoned when the context ends.
 func TestSSHSilence(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", "")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

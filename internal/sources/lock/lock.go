@@ -1,8 +1,7 @@
 // Package lock reads and writes packs.lock.json: which packs were added, from where,
-// and which bytes each of them has.
+// and which bytes each has.
 //
-// It does not fetch and does not compare: it knows what the file says, and that it is
-// whole.
+// It does not fetch or compare anything. It only checks that the file is well formed.
 package lock
 
 import (
@@ -27,7 +26,7 @@ const Name = "packs.lock.json"
 // MaxSize is the largest file that is read, in bytes: some ten thousand packs.
 const MaxSize = 16 << 20
 
-// version is the only one that there is so far.
+// version is the only version of the format so far.
 const version = 1
 
 // A Lock is the content of the file.
@@ -40,10 +39,10 @@ type Lock struct {
 // An Entry is one pack.
 type Entry struct {
 	Source        string     `json:"source"`              // as the person wrote it; an update looks there again
-	Resolved      string     `json:"resolved"`            // the same, with what it stood for: a commit, a digest
-	Pin           string     `json:"pin"`                 // what the source itself calls these bytes: "git:" and a commit, "sha256:" of an archive or a manifest
+	Resolved      string     `json:"resolved"`            // the same, resolved to a commit or digest
+	Pin           string     `json:"pin"`                 // the source's own name for these bytes: "git:" and a commit, "sha256:" of an archive or a manifest
 	Path          string     `json:"path,omitempty"`      // of the pack inside the source, with slashes
-	Version       string     `json:"version,omitempty"`   // as the pack says; shown, not judged
+	Version       string     `json:"version,omitempty"`   // from the pack; shown, not checked
 	Digest        string     `json:"digest"`              // of the pack, as grants have it
 	ContentDigest string     `json:"contentDigest"`       // as ToolHive has it
 	Signature     *Signature `json:"signature,omitempty"` // who signed it
@@ -52,7 +51,7 @@ type Entry struct {
 	Requires      []string   `json:"requires,omitempty"`  // sources of packs that it needs
 	Explicit      bool       `json:"explicit,omitempty"`  // a person asked for it by name
 
-	// What the source says beside the pack; shown, not judged.
+	// The source's metadata; shown, not checked.
 	CreatedAt  string `json:"createdAt,omitempty"`  // RFC 3339
 	UpdatedAt  string `json:"updatedAt,omitempty"`  // RFC 3339
 	Visibility string `json:"visibility,omitempty"` // of a rulebook: who may see it
@@ -60,18 +59,18 @@ type Entry struct {
 	others map[string]json.RawMessage
 }
 
-// A Signature is who vouches for a pack. An update must have the same, member by
-// member.
+// A Signature says who vouches for a pack. An update must have the same one, member
+// by member.
 type Signature struct {
 	Kind       string `json:"kind"`                 // "ssh", "sigstore" or "key"
 	Identity   string `json:"identity,omitempty"`   // a workflow, or an address
-	Issuer     string `json:"issuer,omitempty"`     // who says so
+	Issuer     string `json:"issuer,omitempty"`     // who certified the identity
 	Repository string `json:"repository,omitempty"` // that it was built from
 	Ref        string `json:"ref,omitempty"`        // of that repository
 	Runner     string `json:"runner,omitempty"`     // that it was built on
 	Key        string `json:"key,omitempty"`        // the fingerprint
-	PublicKey  string `json:"publicKey,omitempty"`  // of kind "key": its DER form in base64, so that nobody else needs the file
-	Bundle     string `json:"bundle,omitempty"`     // the digest of what proves it
+	PublicKey  string `json:"publicKey,omitempty"`  // of kind "key": its DER form in base64, so that others do not need the file
+	Bundle     string `json:"bundle,omitempty"`     // the digest of the proof
 }
 
 // Same reports whether two signatures are by the same signer. The proof differs from
@@ -85,8 +84,8 @@ func (s *Signature) Same(other *Signature) bool {
 	return a == b
 }
 
-// plain reports whether the signer can be shown to a person as one: in short words of
-// ASCII, so that none looks like another one or pushes what comes next out of sight.
+// plain reports whether the signer can be shown to a person: it has only short ASCII
+// words, so that none looks like another or pushes the following text out of sight.
 func (s *Signature) plain() bool {
 	const most = 1000
 	for _, text := range []string{s.Kind, s.Identity, s.Issuer, s.Repository, s.Ref, s.Runner, s.Key} {
@@ -97,7 +96,7 @@ func (s *Signature) plain() bool {
 	return true
 }
 
-// A Scan is what a person accepted of what the scan found.
+// A Scan records which of the scan's findings a person accepted.
 type Scan struct {
 	Rules    string   `json:"rules"`              // the version of the rules
 	Accepted []string `json:"accepted,omitempty"` // the hashes of findings, sorted
@@ -117,8 +116,8 @@ func isPin(text string) bool {
 	return isDigest(text, "sha256", 64) || isDigest(text, "git", 40, 64) || isDigest(text, "skill", 64)
 }
 
-// Parse reads the file. Nothing is an empty lock. What this version does not know is
-// kept for [Lock.Marshal].
+// Parse reads the file. Empty data is an empty lock. Unknown members are kept for
+// [Lock.Marshal].
 func Parse(data []byte) (*Lock, error) {
 	l := &Lock{Packs: map[string]Entry{}}
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -168,8 +167,8 @@ func Parse(data []byte) (*Lock, error) {
 	return l, nil
 }
 
-// lookAlike refuses a key such as "Source" or "DIGEST": the JSON library takes it for the
-// one that it resembles, and people and other programs do not.
+// lookAlike refuses a key such as "Source" or "DIGEST": the JSON library accepts it as
+// the known key, but people and other programs do not.
 func lookAlike(keys map[string]json.RawMessage) error {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Entry]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -182,8 +181,8 @@ func lookAlike(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// check refuses an entry that nothing can be done with. The file comes with a
-// project, so it is not believed.
+// check refuses an unusable entry. The file comes with a project, so it is not
+// trusted.
 func (e *Entry) check(id string) error {
 	switch {
 	case !ValidID(id):
@@ -212,19 +211,19 @@ func (e *Entry) check(id string) error {
 	return nil
 }
 
-// isDate reports whether text is a time, or nothing: models read it.
+// isDate reports whether text is a time or empty. It is checked since models read it.
 func isDate(text string) bool {
 	_, err := time.Parse(time.RFC3339, text)
 	return text == "" || err == nil
 }
 
-// ValidVisibility reports whether text can say who may see a rulebook: a word, or
-// nothing.
+// ValidVisibility reports whether text can be the visibility of a rulebook: a word or
+// empty.
 func ValidVisibility(text string) bool {
 	return len(text) <= 32 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// fingerprint is that of a key in base64, as OpenSSH writes it.
+// fingerprint returns the fingerprint of a key in base64, as OpenSSH writes it.
 func fingerprint(key string) string {
 	der, err := base64.StdEncoding.DecodeString(key)
 	if err != nil || len(der) == 0 {
@@ -257,8 +256,8 @@ func validSegment(s string) bool {
 	return true
 }
 
-// Marshal writes the file: keys sorted, no time of its own, so that a change shows as what it
-// is.
+// Marshal writes the file: keys sorted and no timestamp, so that a diff shows only real
+// changes.
 func (l *Lock) Marshal() ([]byte, error) {
 	all := maps.Clone(l.others)
 	if all == nil {
@@ -290,7 +289,7 @@ func (l *Lock) Marshal() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// members are the keys of the entry that have something in them.
+// members returns the entry's members that are not empty.
 func members(e Entry) (map[string]json.RawMessage, error) {
 	data, err := json.Marshal(e)
 	if err != nil {

@@ -11,7 +11,7 @@ const (
 	good = `{"source":"./x","resolved":"./x","pin":"` + sum + `","digest":"` + sum + `","contentDigest":"` + sum + `","unsigned":true}`
 )
 
-// What another version wrote stays, and a lock that was not changed is the same text.
+// Unknown members from another version stay, and an unchanged lock keeps its text.
 func TestRoundTrip(t *testing.T) {
 	src := `{"later": {"b": [1.50, "<"]}, "version": 1, "packs": {"acme/x": ` + strings.TrimSuffix(good, "}") + `, "mood": "fine"}}}`
 	l, err := Parse([]byte(src))
@@ -34,7 +34,7 @@ func TestRoundTrip(t *testing.T) {
 	if second, err := again.Marshal(); err != nil || string(second) != string(first) {
 		t.Errorf("written twice (%v):\n%s\n%s", err, first, second)
 	}
-	// What this version knows is not kept from before.
+	// Known members do not keep old values.
 	e := again.Packs["acme/x"]
 	e.Unsigned, e.Signature = false, &Signature{Kind: "ssh", Key: "SHA256:k"}
 	again.Packs["acme/x"] = e

@@ -32,13 +32,13 @@ func logins(t *testing.T, files ...string) *web.Logins {
 	return l
 }
 
-// loginsOf is what [web.Access] calls for these.
+// loginsOf returns the function that [web.Access] calls to read these files.
 func loginsOf(t *testing.T, files ...string) func() (*web.Logins, error) {
 	l := logins(t, files...)
 	return func() (*web.Logins, error) { return l, nil }
 }
 
-// A password goes to the registry that it is for, and nowhere else.
+// A password goes only to its own registry.
 func TestWhoAsks(t *testing.T) {
 	pack := upstream.TarGz(t, upstream.Files{"SKILL.md": sourcestest.Document})
 	for name, tt := range map[string]struct {

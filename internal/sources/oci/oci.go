@@ -1,8 +1,7 @@
-// Package oci reads packs from registries of OCI artifacts, and puts packs there: ours,
-// and those of ToolHive.
+// Package oci reads packs from registries of OCI artifacts, in our format and
+// ToolHive's, and publishes packs there.
 //
-// It finds the signatures beside an artifact and verifies none of them; see package
-// trust.
+// It finds the signatures of an artifact but does not verify them; see package trust.
 package oci
 
 import (
@@ -32,29 +31,29 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// ArtifactType is that of a pack in a registry: a manifest with one layer, the tar.gz of
-// the pack's folder.
+// ArtifactType is the type of a pack in a registry: a manifest with one layer, the
+// tar.gz of the pack's folder.
 const ArtifactType = "application/vnd.packs-mcp.pack.v1"
 
-// toolhiveType is ToolHive's for a skill. It is packed in the same way.
+// toolhiveType is ToolHive's type for a skill, which has the same layout.
 const toolhiveType = "dev.toolhive.skills.v1"
 
-// bundleType is that of a Sigstore bundle which refers to an artifact.
+// bundleType is the type of a Sigstore bundle that refers to an artifact.
 const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-// sshType is that of an armored SSH signature of the manifest of an artifact, in the
+// sshType is the type of an armored SSH signature of an artifact's manifest, in the
 // namespace "file".
 const sshType = "application/vnd.packs-mcp.ssh-signature.v1"
 
-// Bounds of what a registry sends.
+// Bounds on a registry's answers.
 const (
 	maxManifest  = 1 << 20
 	maxBundle    = 1 << 20
 	maxReferrers = 64
 )
 
-// tokenHost returns the other host that a registry's tokens come from, and that may know
-// the password, or "".
+// tokenHost returns the other host that issues a registry's tokens and may get the
+// password, or "".
 func tokenHost(host string) string {
 	switch host {
 	case web.DockerHub:
@@ -69,19 +68,19 @@ func tokenHost(host string) string {
 type artifact struct {
 	*archive.Archive // its layer
 	at, pin          string
-	created          string // as its manifest says, or ""
+	created          string // from its manifest, or ""
 	w                *web.Access
 	r                address.Reference
 }
 
 func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
 
-// Pin is the digest of the manifest, or of the index that a tag named.
+// Pin returns the digest of the manifest, or of the index that a tag named.
 func (a *artifact) Pin() string { return a.pin }
 
 func (a *artifact) About() sources.Skill { return sources.Skill{UpdatedAt: a.created} }
 
-// Signer is nobody: signatures are beside the artifact.
+// Signer returns nil: signatures are detached; see Proofs.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
 
 // Proofs implements [sources.Bundled].
@@ -204,7 +203,8 @@ func newRepository(ctx context.Context, w *web.Access, r address.Reference) (*re
 	return o, o.scheme(ctx)
 }
 
-// scheme finds out whether a registry at a host that may be asked over http has to be.
+// scheme finds out whether to use http for a registry whose host may be asked over
+// http.
 func (o *repository) scheme(ctx context.Context) error {
 	at := url.URL{Scheme: "https", Host: o.repo.Reference.Host(), Path: "/v2/"}
 	if !o.w.IsPrivate(at.Hostname()) {
@@ -219,10 +219,10 @@ func (o *repository) scheme(ctx context.Context) error {
 		return res.Body.Close()
 	}
 	o.repo.PlainHTTP = errors.Is(err, http.ErrSchemeMismatch)
-	return nil // another error comes again, where it is told
+	return nil // another error will occur again, where it is reported
 }
 
-// get asks for something of the repository.
+// get requests something from the repository.
 func (o *repository) get(ctx context.Context, what, accept string, do func(*http.Response) error) error {
 	scheme := "https"
 	if o.repo.PlainHTTP {
@@ -248,7 +248,7 @@ func (o *repository) get(ctx context.Context, what, accept string, do func(*http
 	return do(res)
 }
 
-// manifest is an image's manifest or an index: each has what the other has not.
+// manifest is an image's manifest or an index; each sets different members.
 type manifest struct {
 	MediaType    string               `json:"mediaType"`
 	ArtifactType string               `json:"artifactType"`
@@ -260,8 +260,8 @@ type manifest struct {
 	data []byte // all of it
 }
 
-// manifest fetches what a tag or digest names, and returns its digest: that of the
-// bytes, whatever the registry says.
+// manifest fetches what a tag or digest names. It computes the returned digest from
+// the bytes, whatever the registry says.
 func (o *repository) manifest(ctx context.Context, ref string) (*manifest, string, error) {
 	var data bytes.Buffer
 	var said string
@@ -288,7 +288,7 @@ func (o *repository) manifest(ctx context.Context, ref string) (*manifest, strin
 	return m, found, nil
 }
 
-// explain says what happened most often in words.
+// explain rewords the most common errors.
 func (o *repository) explain(err error) error {
 	status := 0
 	if e, ok := errors.AsType[*web.StatusError](err); ok {
@@ -335,7 +335,8 @@ func (o *repository) proofs(ctx context.Context, pin string) ([]sources.Proof, e
 		return nil, fmt.Errorf("%q is no digest", pin)
 	}
 	var found []ocispec.Descriptor
-	// All of them, whatever their type: some registries list that of the config instead.
+	// All of them, whatever their type: some registries list the type of the config
+	// instead.
 	err := o.repo.Referrers(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(pin)}, "", func(page []ocispec.Descriptor) error {
 		if found = append(found, page...); len(found) > maxReferrers {
 			return fmt.Errorf("more than %d artifacts refer to it", maxReferrers)
@@ -354,7 +355,7 @@ func (o *repository) proofs(ctx context.Context, pin string) ([]sources.Proof, e
 		if err != nil {
 			return nil, err
 		}
-		if m.ArtifactType != bundleType && m.ArtifactType != sshType { // a list of parts, an attestation of another kind
+		if m.ArtifactType != bundleType && m.ArtifactType != sshType { // such as a list of parts, or another kind of attestation
 			continue
 		}
 		if m.Subject == nil || m.Subject.Digest.String() != pin || len(m.Layers) != 1 || !sources.IsDigest(m.Layers[0].Digest.String()) {
@@ -384,7 +385,7 @@ func (o *repository) proofs(ctx context.Context, pin string) ([]sources.Proof, e
 
 // A Publication is a pack on its way into a registry.
 type Publication struct {
-	Digest string // of the manifest: the name that the registry has for these bytes
+	Digest string // of the manifest: the registry's name for these bytes
 	Before string // the digest that the tag names now, or ""
 	Tag    string
 
@@ -394,8 +395,8 @@ type Publication struct {
 	data     []byte // of the manifest
 }
 
-// Prepare makes what is put into a registry, and asks what the tag names
-// there. It changes nothing.
+// Prepare makes the artifact, and asks the registry what the tag names now. It
+// changes nothing.
 func Prepare(ctx context.Context, w *web.Access, b *sources.Bundle, r address.Reference) (*Publication, error) {
 	if r.Kind != address.OCI {
 		return nil, errors.New("packs are published to a registry, under oci://REGISTRY/REPOSITORY[:TAG]")
@@ -437,11 +438,11 @@ func (p *Publication) Close() error {
 	return nil
 }
 
-// Manifest is what a signature is of: the bytes that Digest is the digest of.
+// Manifest returns the bytes to sign; Digest is their digest.
 func (p *Publication) Manifest() []byte { return p.data }
 
-// Signed returns the signatures that the registry has already; none for a pack that it
-// does not have.
+// Signed returns the signatures that the registry already has; none for a pack that it
+// lacks.
 func (p *Publication) Signed(ctx context.Context) ([]sources.Proof, error) {
 	if p.Before != p.Digest {
 		return nil, nil
@@ -453,9 +454,9 @@ func (p *Publication) Signed(ctx context.Context) ([]sources.Proof, error) {
 	return all, nil
 }
 
-// Publish puts the pack into the registry. A signature goes with it: a Sigstore bundle for
-// the digest, or an armored SSH signature of the manifest; nil is none. The tag comes last,
-// so it never names what is not complete.
+// Publish uploads the pack with its signature: a Sigstore bundle for the digest, or an
+// armored SSH signature of the manifest; nil for none. The tag comes last, so it never
+// names an incomplete pack.
 func (p *Publication) Publish(ctx context.Context, signature []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
 	defer cancel()
@@ -498,7 +499,7 @@ func blobOf(kind string, data []byte) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: kind, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }
 
-// push puts a manifest with one layer into the registry, under its digest.
+// push uploads a manifest with one layer under its digest.
 func (o *repository) push(ctx context.Context, m ocispec.Descriptor, data []byte, layerType string, layer []byte) error {
 	for _, b := range []struct {
 		ocispec.Descriptor

@@ -25,7 +25,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// publish puts the pack at a path of a source into a registry, as the command does.
+// publish publishes the pack at a path of a source, as the command does.
 func publish(t *testing.T, w *web.Access, s sources.Snapshot, under string, r address.Reference, sign func(p *Publication) []byte) (string, error) {
 	b, err := sources.NewBundle(t.Context(), s, under)
 	if err != nil {
@@ -44,7 +44,7 @@ func publish(t *testing.T, w *web.Access, s sources.Snapshot, under string, r ad
 	return p.Digest, p.Publish(t.Context(), signature)
 }
 
-// A pack is published, with a signature and without, and comes back with the same
+// A pack is published with and without a signature, and is fetched with the same
 // digest. The tag comes last, and the same files have the same digest.
 func TestPublish(t *testing.T) {
 	for _, referrers := range []bool{true, false} {
@@ -107,7 +107,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// What has problems, or could not come in, is not published.
+// A pack with problems, or that could not be added, is not published.
 func TestPublishRefuses(t *testing.T) {
 	g := newTestRegistry(t)
 	dir := sourcestest.Pack(t)
@@ -157,7 +157,7 @@ func TestToolHive(t *testing.T) {
 	}
 }
 
-// A registry that lies, and artifacts that are no packs.
+// A registry that lies, and artifacts that are not packs.
 func TestHostileRegistry(t *testing.T) {
 	pack := upstream.TarGz(t, upstream.Files{"SKILL.md": sourcestest.Document})
 	other := upstream.TarGz(t, upstream.Files{"SKILL.md": sourcestest.Document + "more"})
@@ -307,8 +307,8 @@ func TestHostileRegistry(t *testing.T) {
 	}
 }
 
-// Signatures that are for something else, or are not what their digest says, are
-// errors; what else refers to an artifact is no signature.
+// Signatures for something else, or that do not match their digest, are errors. Other
+// things that refer to an artifact are not signatures.
 func TestHostileBundles(t *testing.T) {
 	pin := sumOf([]byte("x"))
 	for name, tt := range map[string]struct {
@@ -351,7 +351,7 @@ func TestHostileBundles(t *testing.T) {
 	}
 }
 
-// An SSH signature beside an artifact is of its manifest, and of nothing else.
+// An SSH signature of an artifact covers its manifest and nothing else.
 func TestSSHProofs(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

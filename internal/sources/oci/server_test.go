@@ -16,11 +16,11 @@ import (
 	"testing"
 )
 
-// A testRegistry is a registry as the distribution specification has it, referrers
-// included. It asks for a password when it has one.
+// A testRegistry follows the distribution specification, including referrers. It asks
+// for a password if it has one.
 type testRegistry struct {
 	*httptest.Server
-	login     string // USER:PASSWORD; "": everybody may
+	login     string // USER:PASSWORD; "": no login needed
 	basic     bool   // it wants the password itself, and not a token
 	realm     string // where tokens are; "": here
 	answer    func(w http.ResponseWriter, r *http.Request) bool
@@ -31,7 +31,7 @@ type testRegistry struct {
 	blobs map[string][]byte
 	mans  map[string][]byte // :: digest or tag → manifest
 	log   []string          // what changed, in order
-	heard []string          // Authorization headers that came
+	heard []string          // received Authorization headers
 }
 
 func newTestRegistry(t *testing.T) *testRegistry {
@@ -51,7 +51,7 @@ func sumOf(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// put stores a blob, as if somebody had pushed it.
+// put stores a blob, as if it had been pushed.
 func (g *testRegistry) put(data []byte) map[string]any {
 	g.blobs[sumOf(data)] = data
 	return map[string]any{"digest": sumOf(data), "size": len(data)}

@@ -1,8 +1,8 @@
 // Package rulebook reads rulebooks from a server with Stakpak's API: the list of them, and
 // each as a pack of one SKILL.md.
 //
-// It believes the server about who may see a rulebook, and checks nothing that a rulebook
-// says.
+// It trusts the server about who may see a rulebook, and does not check a rulebook's
+// content.
 package rulebook
 
 import (
@@ -23,15 +23,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Bounds of what the API of rulebooks answers.
+// Bounds on answers of the rulebook API.
 const (
 	maxRulebooks = 8 << 20 // bytes of the list
 	maxRulebook  = sources.MaxDocument
 	maxRules     = 10_000
 )
 
-// List fetches the metadata of all rulebooks that the API shows to who asks:
-// without a key, the public ones.
+// List fetches the metadata of all rulebooks that the API shows to this user: without
+// a key, the public ones.
 func List(ctx context.Context, w *web.Access) ([]sources.Skill, error) {
 	listed, _, err := list(ctx, w)
 	var all []sources.Skill
@@ -66,7 +66,7 @@ func Load(ctx context.Context, w *web.Access, uri string) (sources.Skill, error)
 	return r.Skill(), nil
 }
 
-// rules is the address of all rulebooks, or of one.
+// rules returns the URL of all rulebooks, or of one.
 func rules(w *web.Access, uri string) (string, error) {
 	if w.Rulebooks == "" {
 		return "", errors.New("no server of rulebooks is configured")
@@ -78,11 +78,11 @@ func rules(w *web.Access, uri string) (string, error) {
 	if uri == "" {
 		return at.JoinPath("v1", "rules").String(), nil
 	}
-	// One segment, whatever is in it: JoinPath would resolve "..".
+	// One segment, whatever its content: JoinPath would resolve "..".
 	return strings.TrimSuffix(at.JoinPath("v1", "rules").String(), "/") + "/" + escaped(uri), nil
 }
 
-// escaped is a text as one segment of a path that no server resolves.
+// escaped returns a text as one segment of a path that no server resolves further.
 func escaped(s string) string {
 	if strings.Trim(s, ".") == "" {
 		return strings.ReplaceAll(s, ".", "%2E")
@@ -152,8 +152,8 @@ func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snap
 	return sources.NewCatalog(address.RulebookScheme, pin, offers), nil
 }
 
-// packOf is the rulebook as a pack. It is the same as long as its content, name,
-// description and tags are.
+// packOf returns the rulebook as a pack, which depends only on its content, name,
+// description and tags.
 func packOf(s sources.Skill) (sources.Snapshot, error) {
 	r, err := s.Rulebook()
 	if err != nil {
@@ -178,8 +178,8 @@ func packOf(s sources.Skill) (sources.Snapshot, error) {
 	return &sources.Documents{At: address.RulebookScheme + s.URI, Fixed: sources.Digest(data), Files: []sources.Page{{Path: "SKILL.md", Data: data}}, Said: s}, nil
 }
 
-// nameOf is the name of the pack that a rulebook becomes: the last part of its
-// URI without its ending, or its id.
+// nameOf returns the name for a rulebook's pack: the last part of its URI without
+// extension, or its id.
 func nameOf(s sources.Skill) string {
 	base := path.Base(strings.TrimRight(s.URI, "/"))
 	for _, text := range []string{strings.TrimSuffix(base, path.Ext(base)), s.ID} {
@@ -190,5 +190,5 @@ func nameOf(s sources.Skill) string {
 	return ""
 }
 
-// quoted is a text as one line of YAML: Go's escapes are YAML's, too.
+// quoted returns a text as one line of YAML, which has the same escapes as Go.
 func quoted(s string) string { return strconv.QuoteToGraphic(s) }

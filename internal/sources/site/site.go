@@ -1,7 +1,8 @@
-// Package site reads packs from a web site, and writes a site: the index of skills at a
-// well-known address (Agent Skills Discovery 0.2 and 0.1), or one archive or SKILL.md.
+// Package site reads packs from a web site and writes sites: the index of skills at a
+// well-known address (Agent Skills Discovery 0.2 and 0.1), or a single archive or
+// SKILL.md.
 //
-// It judges no pack, and uploads nothing: [Write] makes a folder.
+// It does not judge packs or upload anything: [Write] makes a folder.
 package site
 
 import (
@@ -38,12 +39,12 @@ const (
 	maxIndex    = 4 << 20
 	maxSkills   = 10_000
 	maxDocument = sources.MaxDocument
-	maxFiles    = 512      // of a skill whose files are fetched one by one
+	maxFiles    = 512      // of a skill whose files are fetched separately
 	maxBytes    = 16 << 20 // of those files
 )
 
-// Open fetches the index of a site: below the address itself, and else below the
-// root of its host. Where there is none, the address is that of an archive or of a
+// Open fetches the index of a site: below the address itself, or else below the root
+// of its host. If there is no index, the address is taken for an archive or a
 // SKILL.md.
 func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
@@ -62,7 +63,7 @@ func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snap
 	} else {
 		for _, base := range []string{u.Path, "/"} {
 			if base == "/" && len(candidates) > 0 && path.Clean("/"+u.Path) == "/" {
-				break // it is the same
+				break // the same address
 			}
 			for _, dir := range []string{wellKnown, wellKnownBefore} {
 				at := url.URL{Scheme: u.Scheme, Host: u.Host, Path: path.Join("/", base, dir, indexName)}
@@ -94,13 +95,13 @@ func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snap
 	return s, nil
 }
 
-// missing reports whether a server has nothing at an address, as far as it tells us.
+// missing reports whether a server says that it has nothing at an address.
 func missing(err error) bool {
 	e, ok := errors.AsType[*web.StatusError](err)
 	return ok && slices.Contains([]int{http.StatusNotFound, http.StatusGone, http.StatusForbidden, http.StatusMethodNotAllowed}, e.Status)
 }
 
-// A pinned Snapshot has an address which says what it must be.
+// A pinned Snapshot has an address that includes its digest.
 type pinned struct {
 	sources.Snapshot
 	at string
@@ -115,7 +116,7 @@ func (p *pinned) Proofs(ctx context.Context) ([]sources.Proof, error) {
 	return b.Proofs(ctx)
 }
 
-// signed makes the signatures that a site has beside an archive count.
+// signed makes an archive use the detached signatures on its site.
 func signed(w *web.Access, at string, a *archive.Archive) {
 	a.Beside(func(ctx context.Context, suffix string) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
@@ -172,12 +173,12 @@ func openFile(ctx context.Context, w *web.Access, at, sum string) (_ sources.Sna
 	return &pinned{&sources.Documents{At: at, Fixed: a.Pin(), Files: []sources.Page{{Path: "SKILL.md", Data: data}}}, at}, nil
 }
 
-// isPacked reports whether a file begins as one of the archives that are read.
+// isPacked reports whether a file begins like a supported archive.
 func isPacked(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte{0x1f, 0x8b}) || len(head) >= 262 && string(head[257:262]) == "ustar"
 }
 
-// index is what a site says, in both versions.
+// index is a site's index, in either version.
 type index struct {
 	Schema string  `json:"$schema"`
 	Skills []skill `json:"skills"`
@@ -192,8 +193,8 @@ type skill struct {
 	Files       []string `json:"files"`
 }
 
-// readIndex reads an index. A bad entry of 0.2 is left out with its reason; one of 0.1
-// is no reason to believe the others.
+// readIndex reads an index. A bad entry of 0.2 is left out with the reason; a bad
+// entry of 0.1 makes the whole index invalid.
 func readIndex(w *web.Access, at *url.URL, data []byte) ([]*sources.Offer, error) {
 	var in index
 	if err := strictjson.Unmarshal(data, &in); err != nil {
@@ -237,12 +238,12 @@ func readIndex(w *web.Access, at *url.URL, data []byte) ([]*sources.Offer, error
 	return offers, nil
 }
 
-// isSkillName reports whether a name is one as the Agent Skills specification has it.
+// isSkillName reports whether a name follows the Agent Skills specification.
 func isSkillName(s string) bool {
 	return len(s) <= 64 && s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && strings.Trim(s, "-") == s && !strings.Contains(s, "--")
 }
 
-// now returns how a skill of 0.2 is fetched.
+// now returns a function that fetches a skill of 0.2.
 func (s *skill) now(w *web.Access, index *url.URL) (func(context.Context) (sources.Snapshot, error), error) {
 	to, err := index.Parse(s.URL)
 	switch {
@@ -279,7 +280,7 @@ func (s *skill) now(w *web.Access, index *url.URL) (func(context.Context) (sourc
 	}, nil
 }
 
-// before returns how a skill of 0.1 is fetched.
+// before returns a function that fetches a skill of 0.1.
 func (s *skill) before(w *web.Access, index *url.URL) (func(context.Context) (sources.Snapshot, error), error) {
 	if !slices.Contains(s.Files, "SKILL.md") {
 		return nil, fmt.Errorf("%q has no SKILL.md among its files", s.Name)

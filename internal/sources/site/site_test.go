@@ -125,7 +125,7 @@ func TestSite(t *testing.T) {
 			if pin, err := sources.PinOf(t.Context(), s, tt.pick); err != nil || pin != tt.pin {
 				t.Errorf("pin = %s, %v, want %s", pin, err, tt.pin)
 			}
-			// What a lock file keeps leads to the same.
+			// The address in a lock file leads to the same pack.
 			again, err := Open(t.Context(), sourcestest.Here(), sourcestest.Parse(t, s.Resolved()))
 			if err != nil {
 				t.Fatal(err)
@@ -200,7 +200,7 @@ func TestHostileSite(t *testing.T) {
 	}
 }
 
-// A server that is cut, and one that never goes on, leave nothing.
+// A server that disconnects or stalls leaves nothing behind.
 func TestSlowSite(t *testing.T) {
 	packed := upstream.TarGz(t, upstream.Files{"SKILL.md": sourcestest.Document})
 	arrived := make(chan struct{})
@@ -251,8 +251,8 @@ func writeIndex(t *testing.T, s sources.Snapshot, out string) ([]Entry, error) {
 	return Write(s, all, nil, out)
 }
 
-// A site that was written is one that can be read, is the same when it is written
-// again, and takes nobody's files away.
+// A written site can be read, is identical when written again, and does not replace
+// others' files.
 func TestWrite(t *testing.T) {
 	dir := filepath.Dir(sourcestest.Pack(t))
 	if err := os.MkdirAll(filepath.Join(dir, "group", "one"), 0o700); err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/archive"
 )
 
-// siteMark is a file beside the index that says who wrote the folder, and so that it
-// may be replaced.
+// siteMark is a file beside the index that says that this program wrote the folder,
+// so that it may be replaced.
 const siteMark = ".packs-mcp"
 
-// An Entry is what a static site says of one pack.
+// An Entry is one pack in a static site's index.
 type Entry struct {
 	Name   string
-	Type   string // "archive", or "skill-md": it is only a document
-	Digest string // of the file that the site has for it
+	Type   string // "archive", or "skill-md" for a single document
+	Digest string // of the pack's file on the site
 }
 
 // A Signature is a file beside the archive of a pack.
@@ -35,8 +35,8 @@ type Signature struct {
 
 // Write writes a static site for packs of a source: in out, below
 // .well-known/agent-skills, an index of discovery 0.2, and one file for each pack. The
-// same packs give the same bytes. It replaces what it wrote before, and returns what the
-// site has. signatures are empty, or one for each pack, of what [archive.Write] makes of
+// same packs give the same bytes. It replaces what it wrote before, and returns the
+// index. signatures are empty, or one for each pack, of what [archive.Write] makes of
 // it; then every pack is an archive, since nothing is beside a document.
 func Write(s sources.Snapshot, all []*sources.Bundle, signatures []Signature, out string) (_ []Entry, err error) {
 	if len(all) == 0 {
@@ -82,7 +82,7 @@ func Write(s sources.Snapshot, all []*sources.Bundle, signatures []Signature, ou
 	return written, root.Rename(next, wellKnown)
 }
 
-// holds returns the pack of a folder here that has another folder in it.
+// holds returns the pack of a local folder that contains the folder out.
 func holds(s sources.Snapshot, found []sources.Pack, out string) (sources.Pack, bool) {
 	f, ok := s.(*sources.Folder)
 	if !ok {
@@ -102,7 +102,7 @@ func holds(s sources.Snapshot, found []sources.Pack, out string) (sources.Pack, 
 	return sources.Pack{}, false
 }
 
-// ours refuses a folder that somebody else wrote.
+// ours refuses a folder that this program did not write.
 func ours(root *os.Root) error {
 	dir, err := root.Open(wellKnown)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +187,7 @@ func writeSite(all []*sources.Bundle, signatures []Signature, root *os.Root, dir
 		root.WriteFile(path.Join(dir, indexName), index.Bytes(), 0o644))
 }
 
-// single returns the bytes of SKILL.md, if that is all there is.
+// single returns the bytes of SKILL.md, if the pack has no other file.
 func single(b *sources.Bundle) ([]byte, error) {
 	if len(b.Tree.Files) != 1 || b.Tree.Files[0].Path != "SKILL.md" || b.Tree.Files[0].Target != "" || b.Tree.Files[0].Exec {
 		return nil, nil

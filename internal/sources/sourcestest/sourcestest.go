@@ -1,5 +1,5 @@
-// Package sourcestest has what the tests of all kinds of sources share: a pack in a
-// folder, and what comes of it in a stage.
+// Package sourcestest has helpers for the tests of all kinds of sources: a pack in a
+// folder, and filling a stage from it.
 package sourcestest
 
 import (
@@ -18,10 +18,10 @@ import (
 // Document is the SKILL.md of a pack.
 const Document = "---\nname: triage\ndescription: Sorts issues.\n---\n# Triage\n"
 
-// Here may ask servers on this machine.
+// Here returns an Access for servers on this machine.
 func Here() *web.Access { return &web.Access{Private: []string{"127.0.0.1"}} }
 
-// Parse takes apart an address.
+// Parse parses an address.
 func Parse(t *testing.T, text string) address.Reference {
 	t.Helper()
 	r, err := address.Parse(text)
@@ -86,8 +86,8 @@ func FillIn(ctx context.Context, dir string, s sources.Snapshot, under string) (
 	return tree, dir, err
 }
 
-// Paths are those of a tree: a file that may be executed has a star behind it, and a
-// link where it leads.
+// Paths returns the paths in a tree: an executable file is followed by a star, and a
+// link by its target.
 func Paths(tree *stage.Tree) (all []string) {
 	for _, f := range tree.Files {
 		name := f.Path

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// A Tree is what came in, sorted by path.
+// A Tree has the files and links that came in, sorted by path.
 type Tree struct {
 	Files []Stored `json:"files"`
 	Bytes int64    `json:"bytes"`
 }
 
-// Digest is that of package packfs for these files where they are on a disk that keeps
-// modes: "sha256:" and 64 hexadecimal digits. It is the same on every system, since
-// the source says who may execute a file, and not the disk.
+// Digest returns the digest that package packfs computes for these files on a disk
+// that keeps modes: "sha256:" and 64 hexadecimal digits. It is the same on every
+// system, since the source, not the disk, says which files are executable.
 func (t *Tree) Digest() string {
 	lines := make([]string, 0, len(t.Files))
 	for _, f := range t.Files {
@@ -32,8 +32,8 @@ func (t *Tree) Digest() string {
 	return sum(lines)
 }
 
-// ContentDigest is the digest that ToolHive's lock file has for a skill: of the paths
-// and bytes of the files alone, without links and modes.
+// ContentDigest returns the digest that ToolHive's lock file has for a skill: only of
+// the files' paths and bytes, without links and modes.
 func (t *Tree) ContentDigest() string {
 	var lines []string
 	for _, f := range t.Files {

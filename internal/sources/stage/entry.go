@@ -2,11 +2,11 @@ package stage
 
 import "io/fs"
 
-// A Kind is what an entry is.
+// A Kind is the type of an entry.
 type Kind int
 
-// The kinds that come in. Whatever else a source has, its reader passes as Other with
-// the reason in Entry.Target.
+// The kinds that may come in. A reader passes everything else as Other, with the
+// reason in Entry.Target.
 const (
 	File Kind = iota
 	Folder
@@ -18,11 +18,11 @@ const (
 type Entry struct {
 	Path   string // with slashes, relative
 	Kind   Kind
-	Exec   bool   // of a file: somebody may execute it
+	Exec   bool   // of a file: it is executable
 	Target string // of a link; of Other: what it is, such as "a device"
 }
 
-// FileEntry is the entry of a regular file with this mode.
+// FileEntry returns the entry of a regular file with this mode.
 func FileEntry(path string, mode fs.FileMode) Entry {
 	if mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		return Entry{Path: path, Kind: Other, Target: "a program that runs as somebody else (setuid)"}
@@ -30,7 +30,7 @@ func FileEntry(path string, mode fs.FileMode) Entry {
 	return Entry{Path: path, Exec: mode&0o111 != 0}
 }
 
-// Special says what a file is that is neither a regular file nor a folder nor a link.
+// Special describes a file that is not a regular file, a folder or a link.
 func Special(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeNamedPipe != 0:

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Bounds of names. No system that we know allows a longer one, or needs a deeper
-// folder.
+// Bounds of names. No system that we know allows longer names or needs deeper
+// folders.
 const (
 	maxSegment = 255
 	maxPath    = 1024
 	maxDepth   = 32
 )
 
-// checkName returns why no entry may have this path. The rules are those of all
-// systems together, so that a pack that comes in here comes in everywhere, with the
-// same bytes under the same names.
+// checkName returns why no entry may have this path. It combines the rules of all
+// systems, so that a pack that comes in here comes in everywhere, with the same bytes
+// under the same names.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -77,16 +77,16 @@ func checkSegment(s string) error {
 	return nil
 }
 
-// isShort reports whether a name is like those that Windows gives to files with longer
-// ones: up to eight characters with a tilde and a number, and three after a dot.
+// isShort reports whether a name looks like a short name of Windows (8.3): up to eight
+// characters with a tilde and a number, and three after a dot.
 func isShort(s string) bool {
 	base, ending, _ := strings.Cut(s, ".")
 	start, number, ok := strings.Cut(base, "~")
 	return ok && start != "" && len(base) <= 8 && number != "" && strings.Trim(number, "0123456789") == "" && len(ending) <= 3
 }
 
-// unseen reports whether a character is not shown, or turns others around. The two
-// joiners are allowed, which some scripts and emoji need.
+// unseen reports whether a character is invisible or reverses others. The two joiners
+// are allowed, since some scripts and emoji need them.
 func unseen(r rune) bool {
 	if r == '\u200c' || r == '\u200d' {
 		return false
@@ -94,8 +94,8 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// visible is a name as file systems compare it that ignore letter case and characters
-// that nobody sees.
+// visible returns a name as it is compared by file systems that ignore letter case
+// and invisible characters.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Cf, r) {
@@ -122,5 +122,5 @@ func device(s string) bool {
 	return ok && utf8.RuneCountInString(number) == 1 && strings.ContainsAny(number, "123456789¹²³")
 }
 
-// fold returns the same text for all names that some file system takes for one.
+// fold returns the same text for all names that some file system treats as equal.
 func fold(s string) string { return norm.NFC.String(cases.Fold().String(norm.NFD.String(s))) }

@@ -1,7 +1,7 @@
-// Package stage takes in what comes from elsewhere: the entries of an archive, of a
-// repository's tree or of a folder are put, one by one, into an empty folder of ours,
-// or all of it is refused. Every source of packs goes through it, so a rule about
-// what may come in is here and nowhere else.
+// Package stage takes in files from elsewhere: it puts the entries of an archive, a
+// repository's tree or a folder, one by one, into an empty folder, or refuses all of
+// them. Every source of packs goes through it, so all rules about what may come in
+// are here.
 //
 // It does not fetch, unpack or verify anything, and does not know what a pack is.
 package stage
@@ -33,10 +33,10 @@ func (l Limits) withDefaults() Limits {
 	return Limits{Files: cmp.Or(l.Files, 512), Bytes: cmp.Or(l.Bytes, 16<<20)}
 }
 
-// A RefusedError says which entry of a source is not taken in, and why. Nothing else
-// of the source is, either.
+// A RefusedError says which entry of a source is refused, and why. The rest of the
+// source is refused with it.
 type RefusedError struct {
-	Path   string // as the source has it
+	Path   string // as in the source
 	Reason error
 }
 
@@ -44,19 +44,19 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %q: %v", e.
 
 func (e *RefusedError) Unwrap() error { return e.Reason }
 
-// ErrTooLarge is in the chain of a refusal for its size.
+// ErrTooLarge is in the error chain of a refusal because of size.
 var ErrTooLarge = errors.New("too large")
 
 // A Stage is an empty folder that is being filled. It is for one goroutine.
 type Stage struct {
 	into   Into
 	limits Limits
-	names  map[string]string // :: path as some system compares it → the path that has it
-	kinds  map[string]Kind   // :: path → what is there, parents included
+	names  map[string]string // :: path as some system compares it → the original path
+	kinds  map[string]Kind   // :: path → kind of the entry there, including parents
 	files  []Stored
 	links  []Entry
 	bytes  int64
-	buffer bytes.Buffer    // the file that is read
+	buffer bytes.Buffer    // the file being read
 	made   map[string]bool // :: folder on the disk, or in memory → true
 }
 
@@ -69,11 +69,11 @@ type Stored struct {
 	Target string // of a link
 }
 
-// Into says where a stage puts what comes in: on the disk, into memory, or both.
+// Into says where a stage puts the files: on disk, in memory, or both.
 type Into struct {
 	Root    *os.Root       // an empty folder; nil: nothing is written
 	Memory  *packfs.Memory // an empty one; nil: no bytes are kept
-	Durable bool           // each file waits for the disk; else it can be lost when the system ends, until the caller makes it durable
+	Durable bool           // sync each file; otherwise a system crash can lose it until the caller makes it durable
 }
 
 // New starts to fill a folder.
@@ -82,7 +82,7 @@ func New(into Into, limits Limits) *Stage {
 }
 
 // Add takes in one entry; r has the bytes of a file. The error is a [*RefusedError],
-// the reader's, or the disk's. After one, the stage is of no more use.
+// the reader's, or the disk's. After an error, the stage cannot be used any more.
 func (s *Stage) Add(e Entry, r io.Reader) error {
 	as := e.Path
 	refuse := func(reason error) error { return &RefusedError{as, reason} }
@@ -93,7 +93,7 @@ func (s *Stage) Add(e Entry, r io.Reader) error {
 		return refuse(err)
 	}
 	if e.Kind == Folder && s.kinds[e.Path] == Folder && s.names[visible(e.Path)] == e.Path {
-		return nil // many archives name a folder after what is in it
+		return nil // many archives list a folder after its contents
 	}
 	if err := s.claim(e.Path, e.Kind); err != nil {
 		return refuse(err)
@@ -113,7 +113,7 @@ func (s *Stage) Add(e Entry, r io.Reader) error {
 	return refuse(fmt.Errorf("it is %s", cmp.Or(e.Target, "neither a file nor a folder")))
 }
 
-// claim takes the path, and those of the folders above, for this stage.
+// claim reserves the path, and those of the folders above.
 func (s *Stage) claim(name string, kind Kind) error {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		switch k, ok := s.kinds[dir]; {
@@ -164,8 +164,7 @@ func (s *Stage) mkdir(dir string) error {
 	return nil
 }
 
-// file takes in a file. Its bytes are read once, and all of them before anything is
-// written.
+// file takes in a file. It reads all bytes once before writing anything.
 func (s *Stage) file(e Entry, r io.Reader) error {
 	left := s.limits.Bytes - s.bytes
 	data, err := s.read(io.LimitReader(r, left+1))
@@ -196,7 +195,8 @@ func (s *Stage) file(e Entry, r io.Reader) error {
 	return nil
 }
 
-// read reads a file. Without a memory, its bytes are good until the next.
+// read reads a file. Unless they are kept in memory, its bytes are valid until the
+// next call.
 func (s *Stage) read(r io.Reader) ([]byte, error) {
 	s.buffer.Reset()
 	_, err := s.buffer.ReadFrom(r)
@@ -228,8 +228,8 @@ func (s *Stage) write(e Entry, data []byte) error {
 }
 
 // maxNested is the largest archive that comes in as a file of a pack, in bytes. It is
-// never unpacked here, so it is not bounded by what is in it; but neither a person nor
-// a scan sees that. Documents of offices, which are zip files as well, are smaller.
+// never unpacked here, so its contents need no bound, but neither a person nor a scan
+// sees them. Office documents, which are also zip files, are smaller.
 const maxNested = 4 << 20
 
 // isArchive reports whether a file is an archive, or compressed.
@@ -249,7 +249,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// checkTarget refuses a link that cannot lead to something in the same folder.
+// checkTarget refuses a link that cannot lead to something inside the same stage.
 func checkTarget(e Entry) error {
 	if e.Target == "" || len(e.Target) > maxPath {
 		return fmt.Errorf("it is a link whose target has %d bytes", len(e.Target))
@@ -270,8 +270,8 @@ func checkTarget(e Entry) error {
 	return nil
 }
 
-// Finish makes the links, which nothing was written through, and returns what came
-// in. A link must lead to a file or folder that came in as such.
+// Finish makes the links, after all writes, and returns the tree. A link must lead to
+// a file or folder that came in.
 func (s *Stage) Finish() (*Tree, error) {
 	t := &Tree{Files: s.files, Bytes: s.bytes}
 	for _, l := range s.links {
@@ -299,8 +299,8 @@ func (s *Stage) Finish() (*Tree, error) {
 	return t, nil
 }
 
-// passesLinks refuses a link whose way leads over another link: what the words of the
-// target say and where the system ends up could differ.
+// passesLinks refuses a link whose path goes through another link: its text and the
+// place where the system ends up could differ.
 func (s *Stage) passesLinks(l Entry) error {
 	at := path.Dir(l.Path)
 	for part := range strings.SplitSeq(l.Target, "/") {

@@ -22,7 +22,8 @@ type Batch struct {
 	open  atomic.Int64 // packs that are not closed, and the batch
 }
 
-// NewBatch makes a batch. It is for one goroutine, and what is staged in it for any.
+// NewBatch makes a batch, for use by one goroutine. Packs may be staged in it from
+// any.
 func (s *Store) NewBatch() (*Batch, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -47,12 +48,12 @@ func (b *Batch) Close() error {
 	return b.temp.Remove()
 }
 
-// A Staged pack is one that came in, and has no place yet.
+// A Staged pack has come in and has no place yet.
 type Staged struct {
 	Tree *stage.Tree
 	Dir  string // of its files, absolute; until Close
-	// Memory has the same files, whose bytes were read once, at Dir. Who has looked at
-	// them takes it away.
+	// Memory has the same files at Dir, read once. Set it to nil when it is no longer
+	// needed.
 	Memory *packfs.Memory
 
 	batch *Batch
@@ -68,9 +69,9 @@ func isStagedName(name string) bool {
 	return ok && len(number) <= 9 && strings.Trim(number, "0123456789") == ""
 }
 
-// Stage fills a folder of the batch by what fill adds. What fill refuses leaves nothing
-// behind. What comes in is durable once it has its place, and may be lost with the
-// system before.
+// Stage fills a folder of the batch with what fill adds. If fill fails, nothing is left
+// behind. The files become durable when the pack gets its place; before that, a system
+// crash may lose them.
 func (b *Batch) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *Staged, err error) {
 	b.packs++
 	out := &Staged{Dir: filepath.Join(b.temp.Path, stagedName+strconv.Itoa(b.packs)), batch: b}
@@ -97,7 +98,7 @@ func (b *Batch) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *St
 	return out, err
 }
 
-// Stage is [Batch.Stage] for a pack that comes alone.
+// Stage is [Batch.Stage] for a single pack.
 func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (*Staged, error) {
 	b, err := s.NewBatch()
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (*Stag
 	return out, errors.Join(err, b.Close())
 }
 
-// Files are what came in, as if its folder had been read.
+// Files returns the pack's files, as if its folder had been read.
 func (s *Staged) Files() *packfs.Tree {
 	var files []packfs.TreeFile
 	links := map[string]string{}
@@ -121,5 +122,5 @@ func (s *Staged) Files() *packfs.Tree {
 	return packfs.NewTree(s.Tree.Digest(), files, links)
 }
 
-// Close removes what has no place.
+// Close removes the files if the pack has not got its place.
 func (s *Staged) Close() error { return errors.Join(os.RemoveAll(s.Dir), s.batch.Close()) }

@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// Packs of one batch come in beside each other. What one of them refuses takes nothing
-// from the others, and the folder goes with the last.
+// Packs of one batch come in concurrently. A refused pack does not affect the others,
+// and the folder is removed with the last.
 func TestBatch(t *testing.T) {
 	s := &Store{Dir: filepath.Join(t.TempDir(), "sources"), LockFile: filepath.Join(t.TempDir(), "packs.lock.json")}
 	b, err := s.NewBatch()

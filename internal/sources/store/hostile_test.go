@@ -10,8 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// A step that comes with a project, and that no process of ours began, neither removes
-// nor moves what is the user's.
+// A step that came with a project, and that none of our processes began, neither
+// removes nor moves the user's files.
 func TestStepOfAProject(t *testing.T) {
 	for name, make := range map[string]func(e lock.Entry) step{
 		"it removes a folder":              func(lock.Entry) step { return step{ID: "mine"} },
@@ -55,7 +55,7 @@ func TestStepOfAProject(t *testing.T) {
 	}
 }
 
-// Of several steps, none may change what another one was allowed for.
+// No step may change the state for which another step was allowed.
 func TestForeignStepsTogether(t *testing.T) {
 	for name, ids := range map[string][]string{"the same place": {"new", "new"}, "one inside the other": {"new", "new/inner"}, "one around the other": {"new/inner", "new"}} {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestForeignStepsTogether(t *testing.T) {
 	}
 }
 
-// What says that a folder around packs of the lock file was added, or one inside them,
-// does not make prune remove them.
+// A forged note that a folder around or inside the lock file's packs was added does
+// not make prune remove them.
 func TestStrayAroundOthers(t *testing.T) {
 	s := open(t)
 	install(t, s, "acme/one", map[string]string{"SKILL.md": "one", "part/SKILL.md": "part"})
@@ -114,7 +114,7 @@ func TestStrayAroundOthers(t *testing.T) {
 	left(t, s, "acme/one")
 }
 
-// A link in the place of the version before does not make update --undo move another
+// A link in place of the previous version does not make update --undo move another
 // folder.
 func TestBeforeIsALink(t *testing.T) {
 	s := open(t)

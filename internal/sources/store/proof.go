@@ -13,10 +13,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// proofs is the folder with what proves signatures, each under its digest.
+// proofs is the folder with the proofs of signatures, each named by its digest.
 const proofs = inner + "/proofs"
 
-// maxProof is more than any that was fetched.
+// maxProof is more than any fetched proof has.
 const maxProof = 4 << 20
 
 func proofName(digest string) (string, error) {
@@ -27,13 +27,13 @@ func proofName(digest string) (string, error) {
 	return strings.ToLower(digits) + ".json", nil
 }
 
-// KeepProofs keeps what proves the signatures of packs that come next, together, and
-// forgets what proves that of none.
+// KeepProofs stores the proofs of packs that are about to come in, and removes proofs
+// that no signature needs.
 func (t *Tx) KeepProofs(all ...[]byte) error {
 	if err := t.root.Mkdir(proofs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if info, err := t.root.Lstat(proofs); err != nil || !info.IsDir() { // a project's link leads nowhere
+	if info, err := t.root.Lstat(proofs); err != nil || !info.IsDir() { // a project may have put a link here
 		return errors.Join(err, fmt.Errorf("%q is not a folder", t.s.in("proofs")))
 	}
 	if err := t.forgetProofs(); err != nil {
@@ -48,7 +48,8 @@ func (t *Tx) KeepProofs(all ...[]byte) error {
 	return nil
 }
 
-// forgetProofs removes the proofs that neither the lock file nor a version before names.
+// forgetProofs removes the proofs that neither the lock file nor a previous version
+// names.
 func (t *Tx) forgetProofs() error {
 	used := map[string]bool{}
 	use := func(e lock.Entry) {
@@ -73,7 +74,7 @@ func (t *Tx) forgetProofs() error {
 			err = json.Unmarshal(data, &e)
 		}
 		if err != nil {
-			return nil // what it needs is not known
+			return nil // the proofs that it needs are not known
 		}
 		use(e)
 	}
@@ -91,7 +92,7 @@ func (t *Tx) forgetProofs() error {
 	return nil
 }
 
-// Proof returns the proof of a signature by its digest. It is what came in, to the byte.
+// Proof returns the proof of a signature by its digest, byte for byte as it came in.
 func (s *Store) Proof(digest string) ([]byte, error) {
 	name, err := proofName(digest)
 	if err != nil {

@@ -17,7 +17,7 @@ func digestOf(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// The proofs of what is there and of the versions before are kept, and no others.
+// Exactly the proofs of the present and previous versions are kept.
 func TestProofs(t *testing.T) {
 	s := open(t)
 	version := func(proof string) {
@@ -63,7 +63,8 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// A project's link in place of the folder leads nowhere: nothing behind it is removed.
+// A project's link in place of the folder is not followed: nothing behind it is
+// removed.
 func TestProofsLink(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links take a right here")

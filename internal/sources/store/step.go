@@ -19,14 +19,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// A step is one change of one pack. The steps of a change are written down together
-// before the first begins, and what is left of a change that was cut is done by the next
-// process.
+// A step is one change of one pack. The steps of a change are recorded together before
+// the first begins. If the change is interrupted, the next process finishes it.
 type step struct {
 	ID     string      `json:"id"`
-	Before *lock.Entry `json:"before,omitempty"` // what the lock file says before; nil: nothing
-	Entry  *lock.Entry `json:"entry,omitempty"`  // and afterwards
-	Staged string      `json:"staged,omitempty"` // the folder that gets the pack's place
+	Before *lock.Entry `json:"before,omitempty"` // the lock file's entry before; nil: none
+	Entry  *lock.Entry `json:"entry,omitempty"`  // the entry afterwards; nil: none
+	Staged string      `json:"staged,omitempty"` // the folder that is put in the pack's place
 }
 
 const stepFile = inner + "/step.json"
@@ -51,9 +50,9 @@ func (t *Tx) run(steps []step) error {
 }
 
 // reserve fails if the disks lack room for what a number of steps write: themselves, in
-// size bytes, as much once more for the entries of the versions before, folders, the
-// notes beside the packs, and the lock file. A change that begins without room would end
-// with the next process only.
+// size bytes, as much again for the entries of the previous versions, folders, the
+// notes beside the packs, and the lock file. A change that begins without room could be
+// finished only by the next process.
 func (t *Tx) reserve(size, steps int) error {
 	const (
 		folders = 32 << 10
@@ -84,7 +83,7 @@ func (t *Tx) recover() (err error) {
 	if t.l, err = t.s.Read(); err != nil {
 		return err
 	}
-	if err := errors.Join(removeFile(t.s.LockFile+".room"), removeIn(t.root, inner+"/room")); err != nil { // of a process that was killed in reserve
+	if err := errors.Join(removeFile(t.s.LockFile+".room"), removeIn(t.root, inner+"/room")); err != nil { // left by a process that was killed in reserve
 		return err
 	}
 	data, err := t.root.ReadFile(stepFile)
@@ -111,7 +110,7 @@ func (t *Tx) recover() (err error) {
 	return t.finish(steps)
 }
 
-// overlap reports whether a step changes what another one is about.
+// overlap reports whether a step changes what another step concerns.
 func overlap(steps []step) bool {
 	var ids []string
 	for _, st := range steps {
@@ -123,8 +122,8 @@ func overlap(steps []step) bool {
 	return false
 }
 
-// isStaged reports whether what a step brings is where the store has it. The step may
-// come with a project, and what lies there is moved and removed.
+// isStaged reports whether a step's folder is where the store stages packs. The step
+// may have come with a project, and the folder will be moved and removed.
 func (t *Tx) isStaged(st step) bool {
 	parts := strings.Split(st.Staged, "/")
 	incoming := len(parts) == 4 && path.Clean(st.Staged) == st.Staged && strings.HasPrefix(st.Staged, inner+"/tmp/") && isStagedName(parts[3])
@@ -135,10 +134,10 @@ func (t *Tx) isStaged(st step) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir()
 }
 
-// mayFinish reports whether nothing is lost that the store did not bring: the place is
-// free, or it has the bytes from before the step or from after it. Otherwise somebody
-// edited the pack, or the step comes with a project and names a folder of the user's;
-// everything then stays as it is.
+// mayFinish reports whether finishing a step loses only files from the store: the
+// place is free, or has the bytes from before or after the step. Otherwise somebody
+// edited the pack, or the step came with a project and names one of the user's
+// folders; then everything stays as it is.
 func (t *Tx) mayFinish(st step) bool {
 	if _, err := t.root.Lstat(st.ID); errors.Is(err, fs.ErrNotExist) {
 		return true
@@ -154,7 +153,7 @@ func (t *Tx) mayFinish(st step) bool {
 	return false
 }
 
-// finish does what is left of some steps. It can be cut anywhere, and called again.
+// finish completes steps. It can be interrupted anywhere, and called again.
 func (t *Tx) finish(steps []step) error {
 	packs := maps.Clone(t.l.Packs)
 	var taken []step
@@ -170,7 +169,7 @@ func (t *Tx) finish(steps []step) error {
 		switch there, err := t.exchange(st); {
 		case err != nil:
 			return fmt.Errorf("giving %q its place: %w", st.ID, err)
-		case !there: // somebody removed what was to come; the pack is as it was
+		case !there: // somebody removed the staged folder; the pack is unchanged
 			continue
 		}
 		if err := t.keep(st); err != nil {
@@ -208,8 +207,8 @@ func (t *Tx) finish(steps []step) error {
 	return t.done()
 }
 
-// note writes beside the packs that they were added, and waits until that and their
-// places are durable.
+// note records beside the packs that they were added, and waits until the notes and
+// the packs' places are durable.
 func (t *Tx) note(steps []step) error {
 	each := func(waits bool) error {
 		for _, st := range steps {
@@ -239,7 +238,7 @@ func (t *Tx) note(steps []step) error {
 
 func (t *Tx) done() error { return t.root.Remove(stepFile) }
 
-// removed is where a pack waits for its end.
+// removed is where packs wait to be deleted.
 const removed = inner + "/removed"
 
 func (t *Tx) takeAway(id string) error {
@@ -248,22 +247,22 @@ func (t *Tx) takeAway(id string) error {
 		return fmt.Errorf("taking %q away: %w", id, err)
 	}
 	for dir := path.Dir(id); dir != "."; dir = path.Dir(dir) {
-		_ = t.root.Remove(dir) // unless others are in it
+		_ = t.root.Remove(dir) // fails if others are in it
 	}
 	return nil
 }
 
-// aside is where the folder goes that had the place, on a system that cannot exchange
-// two.
+// aside is the suffix for the old folder, on a system that cannot exchange two
+// folders.
 const aside = ".old"
 
-// exchange brings what is staged into the pack's place, and what was there into the
-// place of what is staged. It reports whether the pack has its place.
+// exchange swaps the staged folder with the one in the pack's place. It reports
+// whether the pack has its place.
 func (t *Tx) exchange(st step) (bool, error) {
 	switch is, err := t.holds(st.Staged, st.Entry); {
 	case err != nil:
 		return false, err
-	case !is: // it has been exchanged, or it is gone
+	case !is: // it was already exchanged, or it is gone
 		return t.holds(st.ID, st.Entry)
 	}
 	if dir := path.Dir(st.ID); dir != "." {
@@ -299,7 +298,7 @@ func (t *Tx) holds(dir string, e *lock.Entry) (bool, error) {
 	return same(found, e), nil
 }
 
-// keep makes what had the place the version before.
+// keep makes the folder that had the place the previous version.
 func (t *Tx) keep(st step) error {
 	to := path.Join(before(st.ID), "pack")
 	if info, err := t.root.Lstat(before(st.ID)); err == nil && !info.IsDir() { // a project's link leads to another pack
@@ -312,7 +311,7 @@ func (t *Tx) keep(st step) error {
 		from += aside
 	}
 	if _, err := t.root.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing had the place, or it is kept
+		return nil // the place was free, or the folder is already kept
 	}
 	if st.Before == nil {
 		return t.root.RemoveAll(from)
@@ -335,7 +334,7 @@ func (t *Tx) keep(st step) error {
 	return t.root.Rename(from, to)
 }
 
-// Holds reports whether the pack's folder has the bytes that the entry says.
+// Holds reports whether the bytes of the pack's folder match the entry.
 func (s *Store) Holds(id string, e lock.Entry) (bool, error) {
 	if !lock.ValidID(id) {
 		return false, fmt.Errorf("%q is not the id of a pack", id)
@@ -351,7 +350,7 @@ func (s *Store) Holds(id string, e lock.Entry) (bool, error) {
 	return (&Tx{s: s, root: root}).holds(id, &e)
 }
 
-// treeOf reads a folder as what came in.
+// treeOf reads a folder as a stage's tree.
 func treeOf(dir string) (*stage.Tree, error) {
 	d, err := packfs.Open(dir)
 	if err != nil {
@@ -372,8 +371,8 @@ func treeOf(dir string) (*stage.Tree, error) {
 	return t, nil
 }
 
-// same reports whether the files are those of the entry. Windows does not keep who may
-// execute a file, so there only paths and bytes count.
+// same reports whether the files are those of the entry. Windows does not record
+// whether a file is executable, so there only paths and bytes count.
 func same(t *stage.Tree, e *lock.Entry) bool {
 	if runtime.GOOS == "windows" {
 		return t.ContentDigest() == e.ContentDigest

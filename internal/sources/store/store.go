@@ -1,10 +1,10 @@
 // Package store keeps the packs that were added from elsewhere: one folder with a
-// folder for each pack, and the lock file that says what each of them is.
+// folder for each pack, and the lock file that describes each of them.
 //
-// What comes in is complete and checked before it gets its place, and a pack changes
-// by one exchange of folders. A process that is killed leaves the old pack or the new
-// one, and the next one finishes what the lock file should say. Several processes
-// may use a store at once.
+// A pack is complete and checked before it gets its place, and changes by one
+// exchange of folders. A process that is killed leaves the old pack or the new one,
+// and the next process completes the lock file. Several processes may use a store at
+// once.
 //
 // It does not fetch, verify signatures or ask anybody.
 package store
@@ -31,9 +31,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// inner is the folder, in that of the packs, with what is no pack: what is being
-// fetched, and the version before of each pack. Nothing looks for packs in a folder
-// whose name begins with a dot.
+// inner is the folder beside the packs for everything else: packs being fetched, and
+// the previous version of each pack. No search for packs enters a folder whose name
+// begins with a dot.
 const inner = ".store"
 
 // A Store is one folder of packs and its lock file.
@@ -42,7 +42,7 @@ type Store struct {
 	LockFile string // absolute
 
 	mu   sync.Mutex // guards disk
-	disk *os.File   // Dir, from before anything was staged; see openDisk
+	disk *os.File   // Dir, opened before anything was staged; see openDisk
 }
 
 // prepare makes the folders.
@@ -66,10 +66,10 @@ func (s *Store) in(below ...string) string {
 	return filepath.Join(append([]string{s.Dir, inner}, below...)...)
 }
 
-// path is the folder of a pack.
+// path returns the folder of a pack.
 func (s *Store) path(id string) string { return filepath.Join(s.Dir, filepath.FromSlash(id)) }
 
-// Path returns the folder of a pack, or an error for what is not an id.
+// Path returns the folder of a pack, or an error if id is not valid.
 func (s *Store) Path(id string) (string, error) {
 	if !lock.ValidID(id) {
 		return "", fmt.Errorf("%q is not the id of a pack", id)
@@ -77,7 +77,7 @@ func (s *Store) Path(id string) (string, error) {
 	return s.path(id), nil
 }
 
-// Read returns what the lock file says. A file that is not there says nothing.
+// Read returns the content of the lock file. A missing file is an empty lock.
 func (s *Store) Read() (*lock.Lock, error) {
 	data, err := readFile(s.LockFile, lock.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,8 +93,8 @@ func (s *Store) Read() (*lock.Lock, error) {
 	return l, nil
 }
 
-// Change calls do while no other process changes the store. What do changed by the
-// methods of the Tx stays, also when it fails.
+// Change calls do while no other process changes the store. Changes that do made by
+// the Tx's methods stay, even if do fails.
 func (s *Store) Change(ctx context.Context, do func(*Tx) error) error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (s *Store) isLeft() (bool, error) {
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && !temp.InUse(filepath.Join(s.in("tmp"), e.Name())) }), err
 }
 
-// Before returns the version before of a pack: its folder and its entry. It may be
-// another one soon, unless the folder has the entry's bytes.
+// Before returns the folder and the entry of a pack's previous version. Another
+// process may replace it at any time; check that the folder has the entry's bytes.
 func (s *Store) Before(id string) (dir string, e lock.Entry, err error) {
 	root, err := os.OpenRoot(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,27 +169,27 @@ func (s *Store) Before(id string) (dir string, e lock.Entry, err error) {
 	return filepath.Join(s.Dir, filepath.FromSlash(at)), e, err
 }
 
-// A Tx is a store that nobody else changes.
+// A Tx is a store during a change that excludes all others.
 type Tx struct {
 	s    *Store
-	root *os.Root // the folder of the packs: what a project's links lead to outside is never changed
+	root *os.Root // the folder of the packs; a project's links to the outside are never followed
 	l    *lock.Lock
 }
 
-// Lock is what the lock file says. It must not be modified.
+// Lock returns the content of the lock file. It must not be modified.
 func (t *Tx) Lock() *lock.Lock { return t.l }
 
-// An Arrival is a staged pack, and what the lock file will say about it.
+// An Arrival is a staged pack and its future entry in the lock file.
 type Arrival struct {
 	ID    string
 	Pack  *Staged
 	Entry lock.Entry
 }
 
-// Install gives staged packs their places; a pack that had one becomes the version
-// before. All of them come in or none, also when the process is killed. Only a disk that
-// fails while they get their places can leave some of them in; each is whole then, and
-// the next process notes them in the lock file.
+// Install gives staged packs their places; a pack that had one becomes the previous
+// version. Either all come in or none, even if the process is killed. Only a disk
+// failure in the middle can leave just some of them in place; each of these is complete,
+// and the next process records them in the lock file.
 func (t *Tx) Install(all ...Arrival) error {
 	ids := slices.Collect(maps.Keys(t.l.Packs))
 	var steps []step
@@ -213,7 +213,7 @@ func (t *Tx) Install(all ...Arrival) error {
 	return t.run(steps)
 }
 
-// fits refuses a pack that cannot have its place, beside those with these ids.
+// fits refuses a pack whose place conflicts with the packs with these ids.
 func (t *Tx) fits(a Arrival, ids []string) error {
 	id, e := a.ID, a.Entry
 	if !lock.ValidID(id) {
@@ -246,8 +246,8 @@ func (t *Tx) fits(a Arrival, ids []string) error {
 	return nil
 }
 
-// overlapping returns a pack whose folder would be in that of another id, or the other
-// way round; empty if there is none.
+// overlapping returns an id whose folder contains, or is inside, that of id; empty if
+// there is none.
 func overlapping(others iter.Seq[string], id string) string {
 	for other := range others {
 		if strings.HasPrefix(other, id+"/") || strings.HasPrefix(id, other+"/") {
@@ -257,7 +257,7 @@ func overlapping(others iter.Seq[string], id string) string {
 	return ""
 }
 
-// Remove takes a pack out. Its version before goes as well.
+// Remove removes a pack and its previous version.
 func (t *Tx) Remove(id string) error {
 	if _, ok := t.l.Packs[id]; !ok {
 		return fmt.Errorf("%q is not in %q", id, t.s.LockFile)
@@ -265,16 +265,16 @@ func (t *Tx) Remove(id string) error {
 	return t.run([]step{{ID: id}})
 }
 
-// A Stray is a pack that was added here, and that the lock file no longer names: it was
-// removed from it by hand, or by somebody who works on the same project.
+// A Stray is a pack that was added here but that the lock file no longer names: its
+// entry was removed by hand, or by somebody else on the same project.
 type Stray struct {
 	ID    string
-	Entry lock.Entry // as it was when the pack was added; a project's may say anything
-	Same  bool       // its bytes are still those
+	Entry lock.Entry // from when the pack was added; a project may have forged it
+	Same  bool       // its bytes still match
 }
 
-// Strays returns the packs that are here and not in the lock file. A folder that was not
-// added is none.
+// Strays returns the packs that are here but not in the lock file. A folder that was not
+// added does not count.
 func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
 	root, err := os.OpenRoot(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -293,7 +293,7 @@ func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
 	for _, name := range names {
 		info, err := root.Lstat(name)
 		if err != nil || !info.Mode().IsRegular() || info.Size() > maxPlaced {
-			continue // nobody added this
+			continue // was not added
 		}
 		data, err := root.ReadFile(name)
 		if err != nil {
@@ -319,8 +319,8 @@ func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
 	return all, nil
 }
 
-// Discard takes a stray out. One with other bytes than it came with stays: somebody
-// edited it.
+// Discard removes a stray. If its bytes have changed, it stays, since somebody edited
+// it.
 func (t *Tx) Discard(id string) error {
 	all, err := t.s.Strays(t.l)
 	if err != nil {
@@ -338,23 +338,23 @@ func (t *Tx) Discard(id string) error {
 	return fmt.Errorf("%q was not added, or is in %q", id, t.s.LockFile)
 }
 
-// A placed pack is one that has its place.
+// A placed is the note beside a pack that has its place.
 type placed struct {
 	ID    string     `json:"id"`
 	Entry lock.Entry `json:"entry"`
 }
 
-// maxPlaced is the largest file about one of them that is read, in bytes.
+// maxPlaced is the largest note that is read, in bytes.
 const maxPlaced = 1 << 20
 
-// placedFile is what says that the pack with an id was added, and as what.
+// placedFile returns the path of the note that the pack with an id was added.
 func placedFile(id string) string { return path.Join(inner, "placed", keyOf(id)+".json") }
 
-// ErrNoBefore says that there is no version before.
+// ErrNoBefore says that there is no previous version.
 var ErrNoBefore = errors.New("there is no version before this one")
 
-// Undo gives the version before its place back. The one that had it is the version
-// before from then on.
+// Undo puts the previous version back in its place. The current one becomes the
+// previous version.
 func (t *Tx) Undo(id string) (lock.Entry, error) {
 	e, err := t.before(id)
 	if err != nil {
@@ -363,16 +363,17 @@ func (t *Tx) Undo(id string) (lock.Entry, error) {
 	return e, t.run([]step{{ID: id, Entry: &e, Staged: path.Join(before(id), "pack")}})
 }
 
-// before is where the version before of a pack is, below the folder of the packs.
+// before returns the path of a pack's previous version, below the folder of the
+// packs.
 func before(id string) string { return path.Join(inner, "before", keyOf(id)) }
 
-// keyOf is an id as the name of a file.
+// keyOf returns an id as a file name.
 func keyOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:8])
 }
 
-// before is the entry of the version before.
+// before returns the entry of the previous version.
 func (t *Tx) before(id string) (lock.Entry, error) {
 	if info, err := t.root.Lstat(before(id)); err == nil && !info.IsDir() { // a project's link leads to another pack
 		return lock.Entry{}, ErrNoBefore

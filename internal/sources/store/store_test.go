@@ -61,7 +61,7 @@ func content(t *testing.T, s *Store, id string) string {
 	return string(data)
 }
 
-// A pack is added, updated, taken back twice and removed.
+// A pack is added, updated, undone twice and removed.
 func TestLife(t *testing.T) {
 	s := open(t)
 	one := install(t, s, "acme/triage", map[string]string{"SKILL.md": "one", "scripts/run.sh": "#!/bin/sh\n"})
@@ -99,7 +99,7 @@ func TestLife(t *testing.T) {
 	left(t, s, "other")
 }
 
-// left fails when more is in the store than these packs, each with its bytes.
+// left fails if the store holds anything besides these packs, each with its bytes.
 func left(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
 	l, err := s.Read()
@@ -149,7 +149,7 @@ func TestRefused(t *testing.T) {
 	left(t, s, "acme/triage")
 }
 
-// A project brings a link in the place of a folder: nothing outside changes.
+// A project has a link in place of a folder: nothing outside changes.
 func TestLinkedFolder(t *testing.T) {
 	s := open(t)
 	outside := t.TempDir()
@@ -172,8 +172,8 @@ func TestLinkedFolder(t *testing.T) {
 	}
 }
 
-// TestKilled kills processes that add, update, take back and remove packs. After each,
-// the packs are those of the lock file.
+// TestKilled kills processes that add, update, undo and remove packs. After each, the
+// packs match the lock file.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
 		s := &Store{Dir: filepath.Join(dir, "sources"), LockFile: filepath.Join(dir, lock.Name)}
@@ -239,7 +239,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// group are packs that come in together: more files than are made durable one by one.
+// group returns packs that come in together, with more files than are synced one by
+// one.
 func group() []string { return []string{"group/a", "group/b", "group/c"} }
 
 func installGroup(t *testing.T, s *Store, version string) {
@@ -262,7 +263,7 @@ func installGroup(t *testing.T, s *Store, version string) {
 	}
 }
 
-// Packs come in together, or none of them does. Each has its version before.
+// Either all packs come in, or none. Each has its previous version.
 func TestTogether(t *testing.T) {
 	s := open(t)
 	installGroup(t, s, "one")
@@ -295,9 +296,9 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// A pack that was added, and that the lock file no longer names, is a stray: it goes if
-// its bytes are as they came, and it can be added again. A folder that was not added is
-// none.
+// A pack that was added but that the lock file no longer names is a stray: it is
+// removed if its bytes are unchanged, and it can be added again. A folder that was not
+// added is not a stray.
 func TestStrays(t *testing.T) {
 	s := open(t)
 	e := install(t, s, "acme/one", map[string]string{"SKILL.md": "one"})
@@ -339,7 +340,7 @@ func TestStrays(t *testing.T) {
 	if got := strays(); !slices.Equal(got, []string{"acme/one", "two"}) {
 		t.Errorf("strays = %q, want both that were added", got)
 	}
-	// What is written beside the packs is not believed about a folder with other bytes.
+	// The notes beside the packs are not trusted for a folder with different bytes.
 	file := filepath.Join(s.Dir, "two", "SKILL.md")
 	if err := errors.Join(os.Chmod(file, 0o600), os.WriteFile(file, []byte("edited"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -350,7 +351,7 @@ func TestStrays(t *testing.T) {
 	if err := discard("two"); err == nil || content(t, s, "two") != "edited" {
 		t.Errorf("discarding an edited pack: %v", err)
 	}
-	// The same bytes may come in again over a stray, and other bytes may not.
+	// The same bytes may be added over a stray; different bytes may not.
 	again, other, err := add(s, map[string]string{"SKILL.md": "other"})
 	if err != nil {
 		t.Fatal(err)

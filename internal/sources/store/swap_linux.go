@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swap exchanges two folders in one step. Where the file system cannot do that, the
+// swap exchanges two folders in one step. If the file system cannot do that, the
 // error is [errors.ErrUnsupported].
 func swap(root *os.Root, a, b string) error {
 	return between(root, a, b, func(adir int, a string, bdir int, b string) error {

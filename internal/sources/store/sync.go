@@ -5,13 +5,12 @@ import (
 	"os"
 )
 
-// many is how many files are made durable one by one. More of them wait for everything
-// on their file system at once, where that can be done.
+// many is how many files are synced one by one. For more, the whole file system is
+// synced at once, where possible.
 const many = 64
 
-// openDisk opens the folder of the packs, where that is of use, unless it is open. The system reports to an
-// open file only what failed after it was opened, so this comes before the first byte
-// is staged.
+// openDisk opens the folder of the packs if it is needed and not open. The system reports only
+// failures after a file was opened, so call this before the first byte is staged.
 func (s *Store) openDisk() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,8 +39,8 @@ func (s *Store) settle(all []Arrival) error {
 	return nil
 }
 
-// syncDisk makes everything on the file system of the packs durable. It reports false
-// where it cannot, or where a failure could go unnoticed.
+// syncDisk makes everything on the file system of the packs durable. It returns false
+// if it cannot, or if a failure could go unnoticed.
 func (s *Store) syncDisk() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

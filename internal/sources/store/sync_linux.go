@@ -11,10 +11,10 @@ import (
 // late says that files are made durable after they were staged.
 const late = true
 
-// syncAll makes everything on the file system of an open folder durable. It reports
-// false, and does nothing, on a file system that is not known to wait for its disk, as
-// some over a network and some in user space, and before Linux 5.8, where syncfs does
-// not report what could not be written (syncfs(2), "Errors").
+// syncAll makes everything on the file system of an open folder durable. It does
+// nothing and returns false on a file system that is not known to wait for its disk,
+// such as some network and user-space file systems, and before Linux 5.8, where syncfs
+// does not report write errors (syncfs(2), "Errors").
 func syncAll(dir *os.File) (bool, error) {
 	var is unix.Statfs_t
 	if err := unix.Fstatfs(int(dir.Fd()), &is); err != nil {

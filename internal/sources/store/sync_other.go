@@ -4,8 +4,8 @@ package store
 
 import "os"
 
-// late says that files are made durable after they were staged. Here they are when they
-// come in: Windows syncs no file that was opened for reading.
+// late says that files are made durable after they were staged. Here they are made
+// durable while they come in, since Windows syncs no file that was opened for reading.
 const late = false
 
 // syncAll cannot make a whole file system durable here.

@@ -10,8 +10,8 @@ import (
 	"runtime"
 )
 
-// readFile reads a file that may be a hostile project's: no link, no pipe, no more
-// than max bytes.
+// readFile reads a file that may come from a hostile project: no link, no pipe, at
+// most max bytes.
 func readFile(path string, max int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func readFile(path string, max int64) ([]byte, error) {
 	return data, err
 }
 
-// writeFile replaces a file as a whole, and waits for the disk.
+// writeFile replaces a file atomically, and waits for the disk.
 func writeFile(path string, data []byte) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -47,7 +47,7 @@ func writeIn(root *os.Root, name string, data []byte) error {
 	return write(root, name, data, true)
 }
 
-// write replaces a file as a whole. Without waits, the caller makes it durable.
+// write replaces a file atomically. If waits is false, the caller makes it durable.
 func write(root *os.Root, name string, data []byte, waits bool) error {
 	next := name + ".new"
 	if err := removeIn(root, next); err != nil {
@@ -78,7 +78,7 @@ func write(root *os.Root, name string, data []byte, waits bool) error {
 	return syncIn(root, filepath.Dir(name))
 }
 
-// removeIn removes a file that may not be there.
+// removeIn removes a file, if it exists.
 func removeIn(root *os.Root, name string) error {
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -86,7 +86,7 @@ func removeIn(root *os.Root, name string) error {
 	return nil
 }
 
-// syncIn makes a file, or new names in a folder, durable, where a system can be told to.
+// syncIn makes a file, or new names in a folder, durable where the system supports that.
 func syncIn(root *os.Root, name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -99,7 +99,7 @@ func syncIn(root *os.Root, name string) error {
 	return f.Sync()
 }
 
-// removeFile removes a file that may not be there.
+// removeFile removes a file, if it exists.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -8,15 +8,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// An Order asks the program to sign an artifact with a key of the user's.
+// An Order asks the program to sign an artifact with one of the user's keys.
 type Order struct {
 	Version  int    `json:"version"`
 	Sign     string `json:"sign"` // the digest of the artifact, "sha256:…"
-	Key      []byte `json:"key"`  // private, as PEM: of cosign or in PKCS #8
+	Key      []byte `json:"key"`  // private, as PEM: cosign's format or PKCS #8
 	Password []byte `json:"password,omitempty"`
 }
 
-// A Product is what comes of an Order.
+// A Product is the result of an Order.
 type Product struct {
 	Version int    `json:"version"`
 	Sign    string `json:"sign"`   // as in the order
@@ -25,7 +25,7 @@ type Product struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Ask returns an order as the program reads it.
+// Ask encodes an order for the program.
 func (o Order) Ask() ([]byte, error) {
 	o.Version = protocol
 	return json.Marshal(o)
@@ -55,13 +55,14 @@ func has(n *strictjson.Node, key string) bool {
 	return false
 }
 
-// Answer is a product as the program writes it.
+// Answer encodes a product for the main program.
 func (o Order) Answer(p Product) ([]byte, error) {
 	p.Version, p.Sign = protocol, o.Sign
 	return json.Marshal(p)
 }
 
-// Product reads the answer to the order. Its bundle still has to be verified, as any.
+// Product reads the answer to the order. Its bundle must still be verified, like any
+// other.
 func (o Order) Product(data []byte) (Product, error) {
 	var p Product
 	if err := decode(data, &p); err != nil {

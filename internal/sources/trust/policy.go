@@ -7,15 +7,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// A Refusal is a pack that is not taken because of who signed it, or that nobody did.
-// Old and New are what was expected and found, for a person to compare.
+// A Refusal says that a pack is refused because of its signer, or because it has
+// none. Old and New are the expected and the actual signer, for a person to compare.
 type Refusal struct{ Reason, Old, New string }
 
 func (e *Refusal) Error() string {
 	return fmt.Sprintf("%s\n  before %s\n  now    %s", e.Reason, e.Old, e.New)
 }
 
-// Words says in words who signed.
+// Words describes a signer in words.
 func Words(s *lock.Signature) string {
 	if s == nil {
 		return "nobody"
@@ -29,8 +29,8 @@ func Words(s *lock.Signature) string {
 	return strings.Join(parts, ", ")
 }
 
-// Check compares who signs a pack now with who signed it before, member by member. For
-// a pack that is new, anybody will do, and a person decides.
+// Check compares a pack's signer with the previous one, member by member. A new pack
+// may have any signer, and a person decides.
 func Check(before *lock.Entry, now *lock.Signature) error {
 	if before == nil || before.Signature == nil || before.Signature.Same(now) {
 		return nil

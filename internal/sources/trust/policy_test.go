@@ -7,7 +7,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// A pack that was signed stays with its signer, member by member.
+// A signed pack keeps its signer, member by member.
 func TestCheck(t *testing.T) {
 	ci := lock.Signature{Kind: "sigstore", Identity: "release.yml", Issuer: "https://issuer", Repository: "https://host/x", Ref: "refs/tags/v1", Runner: "github-hosted", Bundle: "sha256:1"}
 	with := func(change func(*lock.Signature)) *lock.Signature {

@@ -19,11 +19,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Program is the name of the program that verifies Sigstore bundles. It is a program of
-// its own since what it takes would double the size of the main one.
+// Program is the name of the program that verifies Sigstore bundles. It is a separate
+// program because its libraries would double the size of the main one.
 const Program = "packs-mcp-sigstore"
 
-// Bounds of what goes to that program and comes back.
+// Bounds on messages to and from that program.
 const (
 	MaxQuestion = 8 << 20
 	MaxVerdict  = 64 << 10
@@ -34,34 +34,34 @@ const protocol = 1
 
 // The kinds of a signature that the program verifies.
 const (
-	KindSigstore = "sigstore" // by a short-lived certificate that names who asked for it
-	KindKey      = "key"      // by a key that the user has
+	KindSigstore = "sigstore" // with a short-lived certificate that names the signer
+	KindKey      = "key"      // with a key that the user has
 )
 
 // KindSSH is the kind of a signature by an SSH key, which this package verifies itself.
 const KindSSH = "ssh"
 
-// A Question asks whether a bundle vouches for an artifact. It has all that the answer
-// depends on: the program reads no file and asks nobody.
+// A Question asks whether a bundle vouches for an artifact. It has everything that the
+// answer depends on: the program reads no file and makes no request.
 type Question struct {
 	Version int             `json:"version"`
 	Digest  string          `json:"digest"`         // of the artifact, "sha256:…"
 	Bundle  []byte          `json:"bundle"`         // as it was published
-	Key     string          `json:"key,omitempty"`  // only a signature with this key counts; as [Key] has it
-	Root    []byte          `json:"root,omitempty"` // a trusted_root.json, in place of the one of Sigstore's public service
-	Want    *lock.Signature `json:"want,omitempty"` // who must have signed it, member by member; nil: anybody
+	Key     string          `json:"key,omitempty"`  // in the form of [Key]; only a signature with this key counts
+	Root    []byte          `json:"root,omitempty"` // a trusted_root.json that replaces that of Sigstore's public service
+	Want    *lock.Signature `json:"want,omitempty"` // the required signer, member by member; nil: any
 }
 
-// A State is what a bundle turned out to be.
+// A State is the result of verifying a bundle.
 type State string
 
 // The states. All but the first count as not verified.
 const (
 	Verified  State = "verified"
-	OtherOne  State = "other-signer" // somebody else than wanted vouches for it
-	NoKey     State = "no-key"       // it is signed with a key, and the question has none
+	OtherOne  State = "other-signer" // a different signer than wanted
+	NoKey     State = "no-key"       // it is signed with a key, but the question has none
 	NotForIt  State = "not-for-it"   // a statement that vouches for nothing, such as a list of parts
-	Unfounded State = "invalid"      // the signature does not fit
+	Unfounded State = "invalid"      // the signature does not match
 )
 
 // A Verdict answers a Question.
@@ -74,7 +74,7 @@ type Verdict struct {
 	Signer  *lock.Signature `json:"signer,omitempty"` // with Verified and OtherOne
 }
 
-// Ask returns a question as the program reads it.
+// Ask encodes a question for the program.
 func (q Question) Ask() ([]byte, error) {
 	q.Version = protocol
 	data, err := json.Marshal(q)
@@ -96,14 +96,14 @@ func ParseQuestion(data []byte) (Question, error) {
 	return q, nil
 }
 
-// Answer is a verdict as the program writes it.
+// Answer encodes a verdict for the main program.
 func (q Question) Answer(v Verdict) ([]byte, error) {
 	v.Version, v.Digest, v.Bundle = protocol, q.Digest, sum(q.Bundle)
 	return json.Marshal(v)
 }
 
-// Verdict reads the answer to the question. What answers another question, or says that
-// somebody signed whom the question does not want, is an error.
+// Verdict reads the answer to the question. An answer to another question, or one that
+// accepts an unwanted signer, is an error.
 func (q Question) Verdict(data []byte) (Verdict, error) {
 	var v Verdict
 	if err := decode(data, &v); err != nil {
@@ -133,7 +133,7 @@ func (q Question) Verdict(data []byte) (Verdict, error) {
 	return v, nil
 }
 
-// decode reads one JSON value without a key that is not known or there twice.
+// decode reads one JSON value. Unknown and duplicate keys are errors.
 func decode(data []byte, to any) error {
 	if _, err := strictjson.Parse(data); err != nil {
 		return fmt.Errorf("at byte %d: %s", err.Offset, err.Problem)
@@ -148,7 +148,7 @@ func sum(data []byte) string {
 	return "sha256:" + hex.EncodeToString(s[:])
 }
 
-// Key reads a public key as PEM, and returns it as the lock file has it: its DER form
+// Key reads a public key in PEM, and returns it in the lock file's form: DER
 // (SubjectPublicKeyInfo) in base64.
 func Key(text []byte) (string, error) {
 	block, rest := pem.Decode(text)
@@ -160,7 +160,7 @@ func Key(text []byte) (string, error) {
 	return key, err
 }
 
-// PublicKey returns the key that the lock file has as text.
+// PublicKey parses a key in the lock file's form.
 func PublicKey(text string) (any, error) {
 	der, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil {
@@ -183,7 +183,7 @@ func PublicKey(text string) (any, error) {
 	return nil, errors.New("the public key is of a kind that is not known: it should be ECDSA, Ed25519 or RSA")
 }
 
-// Fingerprint is that of a key that the lock file has as text.
+// Fingerprint returns the fingerprint of a key in the lock file's form.
 func Fingerprint(key string) string {
 	der, err := base64.StdEncoding.Strict().DecodeString(key)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package trust says who signed something, as far as that can be told without asking
-// anybody: SSH signatures of git's tags and commits, and of files, which it also makes.
-// What it asks of the program for Sigstore bundles, and what that answers, is here too.
+// Package trust finds out who signed something, as far as that is possible offline: it
+// checks SSH signatures of git tags, commits and files, and makes SSH signatures of
+// files. It also has the messages to and from the program for Sigstore bundles.
 //
-// It does not know which signer is the right one: the lock file remembers who signed
-// before, and a person decides about the first time.
+// It does not know which signer is the right one: the lock file remembers the previous
+// signer, and a person decides the first time.
 package trust
 
 import (
@@ -24,7 +24,7 @@ const sshArmor = "SSH SIGNATURE"
 // magic begins both the signature and what is signed.
 const magic = "SSHSIG"
 
-// Namespaces keep a signature that was made for one thing from counting for another.
+// Namespaces keep a signature made for one purpose from counting for another.
 const (
 	NamespaceGit  = "git"
 	NamespaceFile = "file"

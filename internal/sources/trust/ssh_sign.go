@@ -30,7 +30,7 @@ func SignSSH(key ssh.Signer, message []byte, namespace string) ([]byte, error) {
 		Key, Namespace, Reserved, Hash, Signature string
 	}{1, string(key.PublicKey().Marshal()), namespace, "", hash, string(ssh.Marshal(*sig))})...)
 	armored := pem.EncodeToMemory(&pem.Block{Type: sshArmor, Bytes: raw})
-	if _, err := SSH(armored, message, namespace); err != nil { // what nobody would accept is not published
+	if _, err := SSH(armored, message, namespace); err != nil { // do not publish a signature that would be refused
 		return nil, err
 	}
 	return armored, nil

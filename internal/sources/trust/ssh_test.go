@@ -51,7 +51,7 @@ func TestSSH(t *testing.T) {
 			if got, err := SSH(armored, []byte("message"), NamespaceFile); err == nil {
 				t.Errorf("another namespace is signed by %q", got)
 			}
-			// Each byte of the signature counts, but for those that name nothing.
+			// Every byte of the signature counts, except those that name nothing.
 			block, _ := pem.Decode(armored)
 			for i := range block.Bytes {
 				changed := bytes.Clone(block.Bytes)

@@ -1,8 +1,8 @@
-// Package userfile opens files that a user named or keeps: an archive, a key, a list of
-// logins. Links are followed, since the user made them, and a pipe in the place of a
-// file makes nobody wait.
+// Package userfile opens files that belong to the user: an archive, a key, a list of
+// logins. It follows links, since the user made them, and does not block on a pipe in
+// place of a file.
 //
-// It does not check whose the files are, or who else can write to them.
+// It does not check the files' owners or who else can write to them.
 package userfile
 
 import (
@@ -28,7 +28,7 @@ func Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// Read returns the bytes of a regular file, which has at most max.
+// Read returns the bytes of a regular file. More than max bytes are an error.
 func Read(name string, max int64) ([]byte, error) {
 	f, err := Open(name)
 	if err != nil {

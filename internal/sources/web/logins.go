@@ -16,18 +16,17 @@ import (
 // maxLogins is the largest file of logins that is read, in bytes.
 const maxLogins = 1 << 20
 
-// Logins are the users and passwords that Docker and Podman keep in their files. A
-// password that they keep elsewhere, with a helper program, is not there: no program is
-// started for it.
+// Logins are the users and passwords in the files of Docker and Podman. Passwords that
+// a helper program keeps are not included: no program is started.
 type Logins struct {
-	auths   map[string]auth.Credential // :: host, or host/repository → who asks
+	auths   map[string]auth.Credential // :: host, or host/repository → login
 	helpers map[string]string          // :: host → the program that knows the password
 	all     string                     // the program that knows the others
 }
 
 // ReadLogins reads files such as ~/.docker/config.json, and auth.json of Podman in
-// $XDG_RUNTIME_DIR/containers or ~/.config/containers. A file that is not there is
-// skipped. What an earlier file says counts.
+// $XDG_RUNTIME_DIR/containers or ~/.config/containers. A missing file is skipped.
+// Earlier files win.
 func ReadLogins(files ...string) (*Logins, error) {
 	l := &Logins{auths: map[string]auth.Credential{}, helpers: map[string]string{}}
 	for _, name := range files {
@@ -89,7 +88,7 @@ func (l *Logins) read(name string) error {
 // names.
 const DockerHub = "registry-1.docker.io"
 
-// loginKey is a key of the file without what old versions put around the host.
+// loginKey returns a key of the file without what old versions put around the host.
 func loginKey(key string) string {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
 	key = strings.TrimSuffix(key, "/")
@@ -104,8 +103,8 @@ func loginKey(key string) string {
 	return host + "/" + rest
 }
 
-// Of returns the login for a repository: that of the longest part of its address that
-// has one.
+// Of returns the login for a repository: the one for the longest matching part of its
+// address.
 func (l *Logins) Of(host, repository string) auth.Credential {
 	if l == nil {
 		return auth.EmptyCredential

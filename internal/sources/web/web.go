@@ -1,10 +1,10 @@
-// Package web asks servers for what packs come from: which may be asked, over what, and
-// as whom. It refuses private addresses unless the user named their hosts, also behind a
-// redirect or a name, sends credentials to the host that they are for and to no other,
-// and bounds how much comes and how long that takes.
+// Package web makes the requests for packs from servers. It decides which servers may be
+// asked, over which protocol, and with which credentials. It refuses private addresses,
+// even behind a redirect or a name, unless the user named their hosts. It sends
+// credentials only to the host that they are for, and bounds the size and time of
+// answers.
 //
-// It does not know what comes: whether bytes are those that somebody named is checked
-// by who asked for them.
+// It does not interpret the bytes: its callers check that they are the expected ones.
 package web
 
 import (
@@ -29,38 +29,38 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 )
 
-// FetchTime bounds all that is asked for one address.
+// FetchTime bounds all requests for one address.
 const FetchTime = 2 * time.Minute
 
-// Bounds of what is asked of servers.
+// Bounds on requests.
 const (
 	connectTime  = 10 * time.Second
 	maxRedirects = 5
 	maxAnswer    = 512 << 20 // bytes of one answer
 )
 
-// Access says which servers may be asked, and as whom. Its zero value asks public
-// servers, over https, as nobody.
+// Access says which servers may be asked, and with which credentials. Its zero value
+// asks public servers over https without credentials.
 type Access struct {
 	Private     []string                                  // hosts that may have a private address, and may be asked over http
 	Credentials func(host string) (user, password string) // nil, or two empty texts: none; a password without a user is a bearer token
-	Logins      func() (*Logins, error)                   // for registries, which call it when one is asked; nil: none
-	Rulebooks   string                                    // where the API of rulebooks is, such as https://host; "": nowhere
+	Logins      func() (*Logins, error)                   // for registries; called when one is asked; nil: none
+	Rulebooks   string                                    // base URL of the rulebook API, such as https://host; "": none
 	UserAgent   string
-	Home        string // of the user: its .ssh says which hosts are known, and who asks; "" allows no ssh
+	Home        string // of the user: its .ssh has the known hosts and keys; "" allows no ssh
 }
 
-// A HostError says why a server is not asked.
+// A HostError says why a server is not contacted.
 type HostError struct{ Host, Reason string }
 
 func (e *HostError) Error() string { return fmt.Sprintf("%s is not asked: %s", e.Host, e.Reason) }
 
-// Client asks servers as w says. Every connection is checked when its address is
-// known, so no name and no redirect leads to a private address.
+// Client returns an HTTP client that follows w. It checks every connection once its
+// address is known, so no name and no redirect leads to a private address.
 func (w *Access) Client() *http.Client { return w.ClientFor(nil) }
 
-// ClientFor is Client, where the caller says itself who asks: an Authorization header
-// goes where to allows it. A nil to leaves it to w.
+// ClientFor returns a client for a caller that sets the Authorization header itself:
+// the header goes only where to allows it. With a nil to, w decides.
 func (w *Access) ClientFor(to func(*http.Request) bool) *http.Client {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -68,7 +68,7 @@ func (w *Access) ClientFor(to func(*http.Request) bool) *http.Client {
 		TLSHandshakeTimeout:   connectTime,
 		ResponseHeaderTimeout: time.Minute,
 		ForceAttemptHTTP2:     true,
-		DisableCompression:    true, // bytes are what their digest is for
+		DisableCompression:    true, // digests are of the bytes as sent
 		MaxIdleConnsPerHost:   4,
 	}
 	return &http.Client{Transport: &guard{w, t, to}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
@@ -88,7 +88,7 @@ func (w *Access) IsPrivate(host string) bool {
 type guard struct {
 	w    *Access
 	next http.RoundTripper
-	to   func(*http.Request) bool // nil: w.Credentials counts
+	to   func(*http.Request) bool // nil: w.Credentials decides
 }
 
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -136,7 +136,7 @@ type boundedBody struct {
 	io.Reader
 }
 
-// Bounded fails a read beyond the bound of one answer.
+// Bounded returns a reader that fails beyond the bound for one answer.
 func Bounded(r io.Reader) io.Reader { return &bounded{r, maxAnswer} }
 
 type bounded struct {
@@ -165,7 +165,8 @@ func (w *Access) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return w.Dialer(host).DialContext(ctx, network, addr)
 }
 
-// Dialer connects to a host that may be asked. The address is checked when it is known.
+// Dialer returns a dialer for a host that may be asked. It checks the address once it
+// is known.
 func (w *Access) Dialer(host string) *net.Dialer {
 	d := &net.Dialer{Timeout: connectTime}
 	if !w.IsPrivate(host) {
@@ -180,8 +181,8 @@ func (w *Access) Dialer(host string) *net.Dialer {
 	return d
 }
 
-// isProxy reports whether a host is the one that the user's environment sends requests
-// through. It resolves names itself then.
+// isProxy reports whether host is the proxy from the user's environment. The proxy
+// then resolves names itself.
 func isProxy(host string) bool {
 	for _, scheme := range []string{"https", "http"} {
 		u, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: scheme, Host: "example.org"}})
@@ -192,22 +193,22 @@ func isProxy(host string) bool {
 	return false
 }
 
-// Get asks for a document of at most max bytes, and returns the address that it came
-// from after redirects as well.
+// Get fetches a document of at most max bytes. It also returns the final address
+// after redirects.
 func (w *Access) Get(ctx context.Context, at string, max int64) ([]byte, *url.URL, error) {
 	var data bytes.Buffer
 	from, err := w.copy(ctx, at, max, &data)
 	return data.Bytes(), from, err
 }
 
-// A File is one that is being fetched, in a folder of its own. Of a killed process,
-// package temp removes it.
+// A File is a file that is being fetched, in a folder of its own. If the process is
+// killed, package temp removes it later.
 type File struct {
 	*os.File
 	dir *temp.Folder
 }
 
-// NewFile makes an empty file, which goes with its Close.
+// NewFile makes an empty file, which Close removes.
 func NewFile() (*File, error) {
 	dir, err := temp.New("")
 	if err != nil {
@@ -223,7 +224,7 @@ func NewFile() (*File, error) {
 // Close closes and removes it.
 func (f *File) Close() error { return errors.Join(f.File.Close(), f.dir.Remove()) }
 
-// Download puts what is at an address into a file of its own, which the caller removes.
+// Download fetches an address into a new file, which the caller closes.
 func (w *Access) Download(ctx context.Context, at string, max int64) (*File, *url.URL, error) {
 	f, err := NewFile()
 	if err != nil {
@@ -257,7 +258,7 @@ func (w *Access) copy(ctx context.Context, at string, max int64, to io.Writer) (
 	return res.Request.URL, nil
 }
 
-// CopyAtMost copies all of r, which has at most max bytes.
+// CopyAtMost copies all of r. More than max bytes are an error.
 func CopyAtMost(to io.Writer, r io.Reader, max int64) error {
 	n, err := io.Copy(to, io.LimitReader(r, max+1))
 	if err == nil && n > max {
@@ -266,7 +267,7 @@ func CopyAtMost(to io.Writer, r io.Reader, max int64) error {
 	return err
 }
 
-// A StatusError is an answer that is not what was asked for.
+// A StatusError is an HTTP answer with an unexpected status.
 type StatusError struct {
 	URL    string
 	Status int
@@ -276,8 +277,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answers %d %s", e.URL, e.Status, http.StatusText(e.Status))
 }
 
-// PlainError is an error of a request without the method and address around it, where
-// it is one of ours.
+// PlainError returns err without the method and address that net/http adds, if the
+// cause is one of our errors.
 func PlainError(err error) error {
 	if he, ok := errors.AsType[*HostError](err); ok {
 		return he
