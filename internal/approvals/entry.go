@@ -3,7 +3,6 @@ package approvals
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"html"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/page"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 )
 
@@ -52,15 +52,11 @@ func (d *Desk) writeEntry() (file string, err error) {
 		return "", errNoPage
 	}
 	token, place := secret(), secret()
-	text, err := pageFiles.ReadFile("page/redirect.html")
-	if err != nil {
-		return "", err
-	}
 	content := strings.NewReplacer(
-		"{{style}}", pageStyle(),
+		"{{style}}", page.Style(),
 		"{{action}}", html.EscapeString(d.origin+enterPath+"?"+place),
 		"{{token}}", html.EscapeString(token),
-	).Replace(string(text))
+	).Replace(page.Text("redirect.html"))
 	e := entry{name: runfolder.EntryPrefix + secret() + ".html", place: place, reading: new(atomic.Bool), expires: d.o.Now().Add(runfolder.EntryTime)}
 	digest := sha256.Sum256([]byte(token))
 
@@ -175,18 +171,11 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 		refusePage(w, used)
 		return
 	}
-	text, err := pageFiles.ReadFile("page/enter.html")
-	if err != nil {
-		panic(err) // it is in the binary
-	}
-	script, err := pageFiles.ReadFile("page/enter.js")
-	if err != nil {
-		panic(err)
-	}
+	script := page.Text("enter.js")
 	h := w.Header()
 	// This page holds both secrets: it loads nothing.
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src "+inline(string(script))+"; "+
-		"style-src "+inline(pageStyle())+"; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src "+page.Inline(script)+"; "+
+		"style-src "+page.Inline(page.Style())+"; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 	// Another program may have left something in the browser for this address,
 	// above all a service worker, which could intercept the page. The browser
 	// removes it before the script below stores the key, and no worker can be
@@ -198,24 +187,7 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 		Name: d.cookieName(), Value: d.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = strings.NewReplacer("{{key}}", html.EscapeString(d.pageKey), "{{script}}", string(script), "{{style}}", pageStyle()).WriteString(w, string(text))
-}
-
-// pageStyle is the page's stylesheet, for pages that have it in them: they cannot fetch
-// it, since a browser that sees them is not signed in.
-func pageStyle() string {
-	text, err := pageFiles.ReadFile("page/page.css")
-	if err != nil {
-		panic(err) // it is in the binary
-	}
-	return string(text)
-}
-
-// inline is the source by which a content security policy permits exactly this script or
-// stylesheet within a page.
-func inline(text string) string {
-	digest := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'"
+	_, _ = strings.NewReplacer("{{key}}", html.EscapeString(d.pageKey), "{{script}}", script, "{{style}}", page.Style()).WriteString(w, page.Text("enter.html"))
 }
 
 // fromFile reports whether a browser sent the request to navigate a window from

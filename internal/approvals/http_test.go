@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/page"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/runfolder"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -205,7 +206,7 @@ func checkHeaders(t *testing.T, res *http.Response) {
 	t.Helper()
 	policy := "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	if res.StatusCode == http.StatusForbidden && strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") { // a page that loads nothing
-		policy = "default-src 'none'; style-src " + inline(pageStyle()) + "; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+		policy = "default-src 'none'; style-src " + page.Inline(page.Style()) + "; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 	}
 	for name, want := range map[string]string{
 		"Content-Security-Policy": policy,
@@ -221,7 +222,7 @@ func checkHeaders(t *testing.T, res *http.Response) {
 func TestTheRefusalIsKind(t *testing.T) {
 	d, _ := testDesk(t, nil)
 	_, body := request{line: "GET /"}.send(t, d)
-	for _, want := range []string{"This page is not signed in", "packs-mcp approvals open", "<style>" + pageStyle() + "</style>"} {
+	for _, want := range []string{"This page is not signed in", "packs-mcp approvals open", "<style>" + page.Style() + "</style>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("GET / without a cookie = %s, want %q in it", body, want)
 		}
@@ -416,16 +417,13 @@ func TestEnter(t *testing.T) {
 	}
 	// The page that has both secrets loads nothing, and nothing left in the
 	// browser can intercept it.
-	script, err := pageFiles.ReadFile("page/enter.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest := sha256.Sum256(script)
-	wantPolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; style-src " + inline(pageStyle()) + "; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-	if got := res.Header.Get("Content-Security-Policy"); got != wantPolicy || !strings.Contains(body, "<script>"+string(script)+"</script>") || regexp.MustCompile(`(?i)src=|https?:`).MatchString(body) {
+	script := page.Text("enter.js")
+	digest := sha256.Sum256([]byte(script))
+	wantPolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; style-src " + page.Inline(page.Style()) + "; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+	if got := res.Header.Get("Content-Security-Policy"); got != wantPolicy || !strings.Contains(body, "<script>"+script+"</script>") || regexp.MustCompile(`(?i)src=|https?:`).MatchString(body) {
 		t.Errorf("POST /enter has the policy %q, want %q, and its only script inline:\n%s", got, wantPolicy, body)
 	}
-	if !strings.Contains(body, "<style>"+pageStyle()+"</style>") || strings.Contains(body, "{{") {
+	if !strings.Contains(body, "<style>"+page.Style()+"</style>") || strings.Contains(body, "{{") {
 		t.Errorf("POST /enter does not look like the page:\n%s", body)
 	}
 	if got := res.Header.Get("Clear-Site-Data"); got != `"cache", "storage"` {
@@ -746,21 +744,18 @@ func TestAssets(t *testing.T) {
 		all["page/"+name+".js"] = script
 	}
 	for name, bad := range all {
-		text, err := pageFiles.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clean := strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", "")
+		clean := strings.ReplaceAll(page.Text(strings.TrimPrefix(name, "page/")), "http://www.w3.org/2000/svg", "")
 		if found := regexp.MustCompile(bad).FindString(clean); found != "" {
 			t.Errorf("%s has %q", name, found)
 		}
 	}
 	entries, err := filepath.Glob("page/*")
-	if others := 2; err != nil || len(entries) != len(all)+others { // redirect.html and refused.html
+	if others := 3; err != nil || len(entries) != len(all)+others { // redirect.html, refused.html and page.go
 		t.Errorf("page/ has %q, want %d files: everything in it is in the binary", entries, len(all)+others)
 	}
 	d, _ := testDesk(t, nil)
-	for _, line := range append(assets(), "GET /card.js", "GET /card.css") {
+	for _, name := range []string{"page.css", "ui.js", "calls.js", "changes.js", "rooms.js", "page.js", "card.js", "card.css"} {
+		line := "GET /" + name
 		if res, body := asPage(d, line, "").send(t, d); res.StatusCode != 200 || body == "" {
 			t.Errorf("%s = %d %.40q", line, res.StatusCode, body)
 		}

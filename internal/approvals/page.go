@@ -1,11 +1,9 @@
 package approvals
 
 import (
-	"embed"
 	"encoding/base64"
 	"errors"
 	"html"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -13,13 +11,10 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
-	"github.com/packs-mcp/packs-mcp/internal/card"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/page"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
-
-//go:embed page
-var pageFiles embed.FS
 
 // keyHeader carries the page's second secret. Another site cannot send it, and
 // another server on this host receives the cookie but does not know this secret.
@@ -37,17 +32,17 @@ func (d *Desk) cookieName() string {
 func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 	route := r.Method + " " + r.URL.Path
 	ticket, isTicket := strings.CutPrefix(route, "GET /artifact/")
+	asset, isAsset := "", false
+	if name, ok := strings.CutPrefix(route, "GET /"); ok {
+		asset, isAsset = page.Asset(name)
+	}
 	switch {
 	case !d.fromPage(r), r.ContentLength != 0 && !d.hasKey(r):
 		d.refuse(w, r)
 	case route == "GET /":
-		serveFile(w, "page/index.html")
-	case route == "GET /card.js":
-		serveText(w, r.URL.Path, card.Script())
-	case route == "GET /card.css":
-		serveText(w, r.URL.Path, card.Style())
-	case slices.Contains(assets(), route):
-		serveFile(w, "page"+r.URL.Path)
+		page.Send(w, "index.html", page.Index("", false))
+	case isAsset:
+		page.Send(w, r.URL.Path, asset)
 	case isTicket:
 		d.artifact(w, r, ticket)
 	case !d.hasKey(r):
@@ -57,14 +52,6 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 			defer leave()
 			d.pageWithKey(w, r, route)
 		}
-	}
-}
-
-// assets are the requests for files that the page consists of, but for what it shares
-// with the card in a chat.
-func assets() []string {
-	return []string{
-		"GET /page.css", "GET /ui.js", "GET /calls.js", "GET /changes.js", "GET /rooms.js", "GET /page.js",
 	}
 }
 
@@ -154,39 +141,13 @@ func sentence(s string) string {
 
 // refusePage sends what a person sees who is not signed in. why may be empty.
 func refusePage(w http.ResponseWriter, why string) {
-	text, err := pageFiles.ReadFile("page/refused.html")
-	if err != nil {
-		panic(err) // it is in the binary
-	}
 	if why != "" {
 		why = "<p>" + html.EscapeString(sentence(why)) + "</p>\n"
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+inline(pageStyle())+"; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+page.Inline(page.Style())+"; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = strings.NewReplacer("{{why}}\n", why, "{{style}}", pageStyle()).WriteString(w, string(text))
-}
-
-// serveFile sends an embedded file.
-func serveFile(w http.ResponseWriter, name string) {
-	text, err := pageFiles.ReadFile(name)
-	if err != nil {
-		panic(err) // it is in the binary
-	}
-	serveText(w, name, string(text))
-}
-
-// serveText sends a text as the kind of file that its name says.
-func serveText(w http.ResponseWriter, name, text string) {
-	kind := "text/html"
-	switch {
-	case strings.HasSuffix(name, ".css"):
-		kind = "text/css"
-	case strings.HasSuffix(name, ".js"):
-		kind = "text/javascript"
-	}
-	w.Header().Set("Content-Type", kind+"; charset=utf-8")
-	_, _ = io.WriteString(w, text)
+	_, _ = strings.NewReplacer("{{why}}\n", why, "{{style}}", page.Style()).WriteString(w, page.Text("refused.html"))
 }
 
 // The JSON that the page receives.

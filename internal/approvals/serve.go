@@ -5,31 +5,18 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
+	"github.com/packs-mcp/packs-mcp/internal/approvals/page"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// policy is the page's content security policy: nothing from elsewhere, nothing
-// inline, no frame around it.
-const policy = "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
 // serve answers every request. It has the checks that apply to all of them.
 func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	page.Guard(w.Header())
 	end := d.begin()
 	if end == nil {
 		d.stranger(w)
@@ -57,7 +44,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		refusePage(w, "")
-	case forWorker(r):
+	case page.ForWorker(r):
 		// The page has no service worker, and none may be installed from here: a
 		// worker could answer in the person's place. [Desk.enter] removes one
 		// that is already there.
@@ -81,12 +68,6 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 func (d *Desk) stranger(w http.ResponseWriter) {
 	d.refused.Add(1)
 	w.Header().Set("Connection", "close")
-}
-
-// forWorker reports whether a browser requests the script of a service worker,
-// to install one or to check whether an installed one has changed.
-func forWorker(r *http.Request) bool {
-	return len(r.Header.Values("Service-Worker")) > 0 || slices.Contains(r.Header.Values("Sec-Fetch-Dest"), "serviceworker")
 }
 
 // decide passes a decision on and sends the outcome.

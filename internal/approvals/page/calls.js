@@ -176,7 +176,7 @@ async function decide(card, value) {
   card.node.classList.add('sent');
   if (!card.problem.hidden) complain(card, '');
   try {
-    const done = await send('/decide', {code, decision: value, values, client_gone: anyway});
+    const done = await send('decide', {code, decision: value, values, client_gone: anyway});
     let next = '';
     if (done.carried) next = value === 'deny' ? ' The client still shows its form; whatever is chosen there, the call stays denied.' : ' The client still shows its form: answer there, too, and the call goes on.';
     else if (done.held && value !== 'deny') next = ' Tell the model to go on: the client has to make the call again.';

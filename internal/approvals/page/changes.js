@@ -131,7 +131,7 @@ async function ask(card, path, body) {
 
 async function showSet(card, keys) {
   const {shape} = card;
-  const view = await ask(card, '/changes/view', {keys});
+  const view = await ask(card, 'changes/view', {keys});
   if (view && card.shape === shape) change(() => { Object.assign(card, {view, keys}); buildSet(card); });
 }
 
@@ -148,7 +148,7 @@ function outcome(what, done, folder) {
 
 async function decideSet(card, what) {
   const {set, view, keys} = card;
-  const done = await ask(card, '/changes/decide', {do: what, keys, ...what === 'apply' ? {token: view.token} : {}});
+  const done = await ask(card, 'changes/decide', {do: what, keys, ...what === 'apply' ? {token: view.token} : {}});
   if (done) say(outcome(what, done, set.folder));
 }
 
@@ -163,7 +163,7 @@ function makeApplied() {
     busy = true;
     let failed = '';
     try {
-      say(outcome('undo', await send('/changes/decide', {set: set.id, do: 'undo'}), set.folder));
+      say(outcome('undo', await send('changes/decide', {set: set.id, do: 'undo'}), set.folder));
     } catch (err) {
       failed = sentence(err.message);
     }

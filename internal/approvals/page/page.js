@@ -4,14 +4,14 @@
 import {heard, press, showPending} from './calls.js';
 import {showChanges} from './changes.js';
 import {setRooms, showHistory} from './rooms.js';
-import {$, change, connected, listen, server, settleAll, signedOut, text} from './ui.js';
+import {$, change, connected, listen, refused, say, send, sentence, server, settleAll, signedOut, team, text} from './ui.js';
 
 const RETRIES = [500, 1000, 2000, 4000];
 
 const handlers = {
   hello: (h) => {
     server.skew = Date.parse(h.now) - Date.now();
-    change(() => text($('where'), [h.project, h.version].filter(Boolean).join(' \u00b7 ')));
+    change(() => text($('where'), [h.person, h.project, h.version].filter(Boolean).join(' \u00b7 ')));
   },
   ended: heard,
   pending: (q) => showPending(q.pending),
@@ -48,7 +48,7 @@ async function follow() {
     }
     try {
       const res = await listen();
-      if (res.status === 403) return signedOut();
+      if (refused(res)) return signedOut();
       if (!res.ok) continue;
       failures = 0;
       connected(true, 'Connected');
@@ -87,4 +87,17 @@ document.addEventListener('keydown', (e) => {
 document.addEventListener('visibilitychange', () => { if (document.visibilityState === 'visible') settleAll(); });
 // The window can get another size while somebody clicks.
 addEventListener('resize', settleAll);
+
+if (team) {
+  $('session').hidden = false;
+  $('logout').addEventListener('click', async (e) => {
+    if (!e.isTrusted) return;
+    try {
+      await send('logout', {});
+      location.replace('./?out');
+    } catch (err) {
+      say(sentence(err.message));
+    }
+  });
+}
 follow();

@@ -52,7 +52,7 @@ function makePack(chat) {
       busy = true;
       const on = !pack.attached;
       try {
-        await send('/attach', {chat, pack: pack.id, on});
+        await send('attach', {chat, pack: pack.id, on});
         failed = '';
         say(`${on ? 'Attached' : 'Detached'}: ${pack.id}`);
       } catch (err) {
@@ -81,7 +81,7 @@ function makeFile(chat) {
       try { await what(); } catch (err) { failed = sentence(err.message); }
       change(() => text(bad, failed));
     };
-    const ticket = (as) => send('/artifact', {chat, key: file.key, as});
+    const ticket = (as) => send('artifact', {chat, key: file.key, as});
     const open = (url) => {
       const a = el('a', {href: url, rel: 'noopener noreferrer', target: '_blank'});
       document.body.append(a);
@@ -114,7 +114,7 @@ function makeFile(chat) {
       show('A run made this picture', img);
     };
     const words = async () => {
-      const {text: content, cut} = await send('/artifact/text', {chat, key: file.key});
+      const {text: content, cut} = await send('artifact/text', {chat, key: file.key});
       const whole = el('button', {type: 'button', className: 'plain', 'aria-label': `Open in a tab: ${file.path}`}, 'Open in a tab');
       whole.addEventListener('click', (e) => ask(e, async () => open((await ticket('tab')).url)));
       show(cut ? 'A run wrote this text; this is its beginning' : 'A run wrote this text', el('pre', {tabIndex: 0}, ...plain(content)), whole);

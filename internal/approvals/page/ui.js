@@ -122,9 +122,12 @@ export function change(apply) {
 
 // Kept here, since what is stored is cleared when another tab signs in; for a
 // reload it is put back.
-const packsKey = sessionStorage.getItem('packs-key') || '';
+const meta = (name) => (document.querySelector(`meta[name="${name}"]`) || {}).content || '';
+// A team's page has it in itself, and stores nothing.
+export const team = meta('packs-team') === 'yes';
+const packsKey = meta('packs-key') || sessionStorage.getItem('packs-key') || '';
 addEventListener('pagehide', () => {
-  if (packsKey && !sessionStorage.getItem('packs-key')) sessionStorage.setItem('packs-key', packsKey);
+  if (packsKey && !team && !sessionStorage.getItem('packs-key')) sessionStorage.setItem('packs-key', packsKey);
 });
 
 // server is what the page knows of it: whether it is connected, and its clock.
@@ -141,13 +144,22 @@ export function connected(yes, message) {
 }
 
 export function signedOut() {
-  connected(false, 'This page is not signed in. Run: packs-mcp approvals open');
+  if (!team) return connected(false, 'This page is not signed in. Run: packs-mcp approvals open');
+  connected(false, 'You are not logged in.');
+  change(() => {
+    $('login').hidden = false;
+    $('logout').hidden = true;
+  });
 }
 
 const signed = {cache: 'no-store', credentials: 'same-origin', redirect: 'error'};
 
 // listen opens the stream of events.
-export const listen = () => fetch('/events', {...signed, headers: {'X-Packs-Key': packsKey}});
+export const listen = () => fetch('events', {...signed, headers: {'X-Packs-Key': packsKey}});
+
+// refused reports whether the server refused a request since the page is not signed in. A
+// team's server also refuses answers of people who may not give them.
+export const refused = (res) => res.status === (team ? 401 : 403);
 
 // send posts JSON and returns the answer; an Error has the server's words.
 export async function send(path, body) {
@@ -160,7 +172,7 @@ export async function send(path, body) {
   let answer = null;
   try { answer = await res.json(); } catch { /* said below */ }
   if (res.ok && answer) return answer;
-  if (res.status === 403) signedOut();
+  if (refused(res)) signedOut();
   throw new Error((answer && answer.error && answer.error.message) || `The server answered with the status ${res.status}.`);
 }
 
