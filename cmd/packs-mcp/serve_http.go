@@ -44,6 +44,9 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 		if err != nil {
 			return cli.WithHint(err, "see http.oidc in the configuration")
 		}
+		if o.Page, err = s.Page(cfg, a.Version, o.Tokens, logger); err != nil {
+			logger.Warn("people cannot log in to the approval page", "err", err)
+		}
 	}
 	h, err := httpd.New(s.Server, o)
 	if err != nil {

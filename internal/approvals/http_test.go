@@ -750,7 +750,7 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	entries, err := filepath.Glob("page/*")
-	if others := 3; err != nil || len(entries) != len(all)+others { // redirect.html, refused.html and page.go
+	if others := 4; err != nil || len(entries) != len(all)+others { // redirect.html, refused.html, login.html and page.go
 		t.Errorf("page/ has %q, want %d files: everything in it is in the binary", entries, len(all)+others)
 	}
 	d, _ := testDesk(t, nil)

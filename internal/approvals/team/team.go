@@ -1,16 +1,17 @@
 // Package team lets persons answer calls over a team's HTTP server: each sees the calls
 // that they may decide about, and their own, and answers them with a token of theirs.
 //
-// It has the requests of package control that list, follow and decide. Who a person is,
-// its caller has found out; what the person may see and decide, package gate says. It
-// has no page, and refuses browsers: a token is sent by a program, never by a browser on
-// its own.
+// It has the requests of package control that list, follow and decide, for programs with a
+// token, and the same for the script of the approval page. Who a person is, its caller has
+// found out; what the person may see and decide, package gate says. Where a token is sent,
+// it refuses browsers: a program sends it, never a browser on its own.
 package team
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -74,11 +75,31 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, p approvers.Person)
 	case "GET " + control.PathPending:
 		control.Answer(w, queueOf(calls))
 	case "GET " + control.PathEvents:
-		d.stream(w, r, p.String(), calls)
+		d.stream(w, r, p.String(), calls, nil)
 	case "POST " + control.PathDecide:
-		d.decide(w, r, calls)
+		d.decide(w, r, calls, queue.ChannelTerminal)
 	default:
 		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is no such address")
+	}
+}
+
+// A Hello is what a page shows of whose it is.
+type Hello struct {
+	Person  string    `json:"person"`
+	Version string    `json:"version"` // of the program
+	Now     time.Time `json:"now"`
+}
+
+// ServePage answers a request of the script of a person's approval page, of which its
+// caller has found out that it is that. version is the program's.
+func (d *Desk) ServePage(w http.ResponseWriter, r *http.Request, p approvers.Person, version string) {
+	switch calls := d.view(p); r.Method + " " + strings.TrimPrefix(r.URL.EscapedPath(), control.TeamPrefix) {
+	case "GET /events":
+		d.stream(w, r, p.String(), calls, &Hello{Person: safetext.Line(p.String()), Version: safetext.Line(version), Now: time.Now()})
+	case "POST /decide":
+		d.decide(w, r, calls, queue.ChannelPage)
+	default:
+		control.Fail(w, http.StatusNotFound, control.ProblemInvalid, "there is nothing of that name")
 	}
 }
 
@@ -91,7 +112,7 @@ func queueOf(calls Calls) control.Queue {
 }
 
 // decide passes a decision on and sends the outcome.
-func (d *Desk) decide(w http.ResponseWriter, r *http.Request, calls Calls) {
+func (d *Desk) decide(w http.ResponseWriter, r *http.Request, calls Calls, channel string) {
 	var in control.Decision
 	if !control.ReadJSON(w, r, &in) {
 		return
@@ -102,7 +123,7 @@ func (d *Desk) decide(w http.ResponseWriter, r *http.Request, calls Calls) {
 		return
 	}
 	p, err := calls.Decide(in.Code, queue.Verdict{
-		Decision: decision, Values: in.Values, Channel: queue.ChannelTerminal, Note: safetext.Line(in.Note), Gone: in.Gone,
+		Decision: decision, Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone,
 	})
 	if code, ok := errors.AsType[*queue.CodeError](err); ok {
 		control.Fail(w, control.StatusOf(code.Problem), string(code.Problem), safetext.Line(code.Error()))
@@ -117,11 +138,11 @@ func (d *Desk) decide(w http.ResponseWriter, r *http.Request, calls Calls) {
 }
 
 // stream sends the person's calls, now and after every change of them, until the reader
-// leaves. It says nothing of changes of other people's.
-func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, calls Calls) {
+// leaves. It says nothing of changes of other people's. A page is greeted first.
+func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, calls Calls, hello *Hello) {
 	if !d.begin(person) {
 		w.Header().Set("Retry-After", retryAfter)
-		control.Fail(w, http.StatusTooManyRequests, control.ProblemInternal, "too many terminals of yours, or of all, are watching; close some")
+		control.Fail(w, http.StatusTooManyRequests, control.ProblemInternal, "too many terminals and pages of yours, or of all, are watching; close some")
 		return
 	}
 	defer d.end(person)
@@ -142,9 +163,17 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, cal
 		switch {
 		case !bytes.Equal(data, last):
 			last = data
-			out = append(append([]byte("event: pending\ndata: "), data...), "\n\n"...)
+			out = event("pending", data)
 		case !time.Now().Before(beat):
 			out = []byte(":\n\n")
+		}
+		if hello != nil {
+			greeting, err := json.Marshal(hello)
+			if err != nil {
+				d.logger.Error("an event of the approvals could not be made", "err", err)
+				return
+			}
+			out, hello = append(event("hello", greeting), out...), nil
 		}
 		if len(out) > 0 {
 			if rc.SetWriteDeadline(time.Now().Add(stallTime)) != nil {
@@ -167,6 +196,11 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, person string, cal
 			return
 		}
 	}
+}
+
+// event returns an event of a stream.
+func event(name string, data []byte) []byte {
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, data)
 }
 
 func (d *Desk) begin(person string) bool {

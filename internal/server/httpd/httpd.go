@@ -47,9 +47,17 @@ type Options struct {
 	Ready func(context.Context) (why string)
 	// Drain is how long what the server works on may go on when it is to end.
 	Drain time.Duration
+	// Page answers people's browsers below /approvals; nil: there is no page there. It
+	// finds out whose a request is, and calls enter before it does what the person asks.
+	Page func(w http.ResponseWriter, r *http.Request, enter Enter)
 	// Idle is how long an unused chat lasts; 0 is one hour.
 	Idle time.Duration
 }
+
+// Enter lets a request be a person's. It returns the request to go on with, whose context
+// ends with the person's token and with the server, and the person, by the name that their
+// calls have. leave is nil if the request was refused; else it ends the request.
+type Enter func(guard.Person) (r *http.Request, who guard.Person, leave func())
 
 // A Server serves clients over HTTP: MCP's Streamable HTTP at /mcp, the older
 // HTTP+SSE at /sse and /message, /healthz, /readyz, and, with an issuer, the metadata of
@@ -70,6 +78,7 @@ type Server struct {
 	callers  []*caller          // the same, in the order of the options
 	people   *people            // nil: only fixed tokens are accepted
 	approves func(http.ResponseWriter, *http.Request, guard.Person)
+	page     func(http.ResponseWriter, *http.Request, Enter)
 	sessions *sessions
 	sse      *sse
 	ready    *readiness
@@ -94,7 +103,7 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: %w", err)
 	}
 	h := &Server{
-		core: in, ready: &readiness{ask: o.Ready}, drains: o.Drain, guard: who, conns: conns.New(several), approves: o.Approvals, fixed: make(map[string]*caller),
+		core: in, ready: &readiness{ask: o.Ready}, drains: o.Drain, guard: who, conns: conns.New(several), approves: o.Approvals, page: o.Page, fixed: make(map[string]*caller),
 		sessions: &sessions{core: in, byID: make(map[string]*session)},
 		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
@@ -152,23 +161,25 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if h.page != nil && ofPage(r) {
+		if name := doubled(r); name != "" {
+			reply.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+			return
+		}
+		h.page(w, r, func(who guard.Person) (*http.Request, guard.Person, func()) { return h.enterPage(w, r, who) })
+		return
+	}
 	who, err := h.guard.Authenticate(r)
 	if err != nil {
 		h.guard.Unauthorized(w, r, err)
 		return
 	}
-	c, leave, err := h.callerOf(who)
-	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		reply.Refuse(w, http.StatusServiceUnavailable, err.Error()+"; try again soon")
+	c, leave := h.admit(w, r, who)
+	if leave == nil {
 		return
 	}
 	defer leave()
 	r = withPerson(r, who)
-	if conn := conns.Of(r.Context()); conn != nil && !h.conns.Identify(conn, c) {
-		reply.Refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
-		return
-	}
 	if name := doubled(r); name != "" {
 		reply.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
 		return
@@ -189,22 +200,69 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// approve passes on a request about the waiting calls. It counts as one of the
-// person's requests, and is made under the name that the person's calls have: a person whose
-// name changed at the identity provider meanwhile is still the same person.
+// admit returns a person's caller, and a function to call when the request ends. If there
+// is no room for the person or their connection, it answers the request; leave is nil.
+func (h *Server) admit(w http.ResponseWriter, r *http.Request, who guard.Person) (c *caller, leave func()) {
+	c, leave, err := h.callerOf(who)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		reply.Refuse(w, http.StatusServiceUnavailable, err.Error()+"; try again soon")
+		return nil, nil
+	}
+	if conn := conns.Of(r.Context()); conn != nil && !h.conns.Identify(conn, c) {
+		leave()
+		reply.Refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
+		return nil, nil
+	}
+	return c, leave
+}
+
+// ofPage reports whether a request is a browser's, about the approval page: programs send
+// a token, and have paths of their own.
+func ofPage(r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	page := path+"/" == pathApprovals || strings.HasPrefix(path, pathApprovals) && !strings.HasPrefix(path, pathApprovals+"control/")
+	return page && len(r.Header.Values("Authorization")) == 0
+}
+
+// enterPage lets a request of the page be a person's; see [Enter].
+func (h *Server) enterPage(w http.ResponseWriter, r *http.Request, who guard.Person) (*http.Request, guard.Person, func()) {
+	c, leave := h.admit(w, r, who)
+	if leave == nil {
+		return nil, who, nil
+	}
+	r, who, done := h.asking(w, withPerson(r, who), who, c)
+	if done == nil {
+		leave()
+		return nil, who, nil
+	}
+	return r, who, func() { done(); leave() }
+}
+
+// approve passes on a request about the waiting calls.
 func (h *Server) approve(w http.ResponseWriter, r *http.Request, who guard.Person, c *caller) {
-	if !c.admit(0) {
-		reply.Refuse(w, http.StatusServiceUnavailable, "too many requests of this token are open")
+	r, who, done := h.asking(w, r, who, c)
+	if done == nil {
 		return
 	}
-	defer c.release(0)
+	defer done()
+	h.approves(w, r, who)
+}
+
+// asking makes a request about the waiting calls one of the person's requests. It is made
+// under the name that the person's calls have: a person whose name changed at the
+// identity provider meanwhile is still the same person. If the person has too many open,
+// it answers the request; done is nil.
+func (h *Server) asking(w http.ResponseWriter, r *http.Request, who guard.Person, c *caller) (_ *http.Request, _ guard.Person, done func()) {
+	if !c.admit(0) {
+		reply.Refuse(w, http.StatusServiceUnavailable, "too many requests of this token are open")
+		return nil, who, nil
+	}
 	r, stop := whileGood(r)
-	defer stop()
 	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(h.ending, cancel)()
+	over := context.AfterFunc(h.ending, cancel)
 	who.Name = c.person
-	h.approves(w, r.WithContext(ctx), who)
+	return r.WithContext(ctx), who, func() { over(); cancel(); stop(); c.release(0) }
 }
 
 // enter begins a request, unless the server is ending.

@@ -1,19 +1,71 @@
 package service
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
 
+	"github.com/packs-mcp/packs-mcp/internal/approvals/signin"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/team"
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/oidc"
+	"github.com/packs-mcp/packs-mcp/internal/oidc/login"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 )
 
-// asksPersons reports whether people with tokens can answer in their own terminals.
-func asksPersons(cfg *config.Config) bool {
+// asksPersons reports whether people can answer in their own terminals, or on a page in
+// their own browsers.
+func asksPersons(cfg *config.Config) bool { return hasTerminals(cfg) || hasPage(cfg) }
+
+func hasTerminals(cfg *config.Config) bool {
 	return cfg.HTTP.Addr != "" && slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
+}
+
+// hasPage reports whether the configuration lets people log in with a browser.
+func hasPage(cfg *config.Config) bool {
+	o := cfg.HTTP.OIDC
+	return cfg.HTTP.Addr != "" && o.Issuer != "" && o.Client != "" && cfg.HTTP.PublicURL != "" && slices.Contains(cfg.Approval.Channels, config.ChannelPage)
+}
+
+// Page returns the handler of people's browsers; nil if the configuration has no page for
+// them. tokens says whose an access token is.
+func (s *Service) Page(cfg *config.Config, version string, tokens *oidc.Verifier, logger *slog.Logger) (func(http.ResponseWriter, *http.Request, httpd.Enter), error) {
+	if !hasPage(cfg) {
+		return nil, nil
+	}
+	o := cfg.HTTP.OIDC
+	in, err := signin.New(signin.Options{
+		PublicURL: cfg.HTTP.PublicURL, Verify: tokens.Verify, Logger: logger,
+		Provider: login.Options{Issuer: o.Issuer, Client: o.Client, Secret: o.Secret, Scopes: o.Scopes, Resource: cfg.HTTP.PublicURL + "/mcp"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	desk := team.New(func(p approvers.Person) team.Calls { return s.Gate.View(p) }, logger)
+	return func(w http.ResponseWriter, r *http.Request, enter httpd.Enter) {
+		session, done := in.Session(r)
+		if session == nil {
+			in.Enter(w, r)
+			return
+		}
+		defer done()
+		id := session.Person()
+		r, who, leave := enter(guard.Person{Key: id.Key, Name: id.Person, Groups: id.Groups, Until: id.Until})
+		if leave == nil {
+			return
+		}
+		defer leave()
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer session.Ends(cancel)()
+		r = r.WithContext(ctx)
+		if in.Serve(w, r, session) {
+			desk.ServePage(w, r, approvers.Person{Name: who.Name, Groups: who.Groups}, version)
+		}
+	}, nil
 }
 
 // giver returns who a person that gave a kept answer is today. The groups of a fixed
@@ -39,7 +91,7 @@ func giver(cfg *config.Config) func(approvers.Person) (approvers.Person, bool) {
 // HTTP; nil if the configuration does not let terminals answer. Nobody counts as the
 // operator there: behind a proxy on this machine, others look like its user.
 func (s *Service) Approvals(cfg *config.Config, logger *slog.Logger) func(http.ResponseWriter, *http.Request, guard.Person) {
-	if !asksPersons(cfg) {
+	if !hasTerminals(cfg) {
 		return nil
 	}
 	desk := team.New(func(p approvers.Person) team.Calls { return s.Gate.View(p) }, logger)
