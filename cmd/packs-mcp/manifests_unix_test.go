@@ -134,7 +134,7 @@ func manifests(t *testing.T) map[string]manifest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "\n```yaml\n")
+	_, text, _ := strings.Cut(string(page), "\n```yml\n")
 	text, _, found := strings.Cut(text, "\n```\n")
 	if !found {
 		t.Fatal("the guide has no manifests")
