@@ -194,3 +194,48 @@ func TestReady(t *testing.T) {
 		}
 	})
 }
+
+// When a person, or all together, have as many calls under way as they may, the next one
+// is told to come again. Those under way are not touched, and others still get in.
+func TestOverload(t *testing.T) {
+	dir, env := home(t)
+	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "config.yaml")
+	plantPack(t, packs, "slow", "touch begun; while ! [ -e go ]; do sleep 0.02; done; echo finished\n")
+	write(t, config, fmt.Sprintf("packs: [{path: %q, attach: all}]\nrules: [{allow: {pack: slow, kind: exec}}]\n"+
+		"http:\n  calls: 3\n  calls_each: 2\n  tokens: [{name: ada, token: %s}, {name: grace, token: %s}, {name: eve, token: eve-s3cret-0123456789}]\n", packs, adasToken, gracesToken))
+	g := startTeam(t, dir, env, config)
+	ran := make(chan string, 3)
+	begun := filepath.Join(dir, "state", "workspaces", "*", "begun")
+	run := func(token string, running int) {
+		go func() {
+			text, _ := g.call(token, "capability_packs_exec_best_effort", map[string]any{"pack_id": "slow", "command": "./go.sh", "workspace": "new"})
+			ran <- text
+		}()
+		await(t, "the program runs", func() bool { all, _ := filepath.Glob(begun); return len(all) == running })
+	}
+	expect := func(when, token string, want int) {
+		t.Helper()
+		if status, retry := g.try(token, "tools/list"); status != want || (want != 200) != (retry != "") {
+			t.Errorf("%s: %d, Retry-After %q, want %d", when, status, retry, want)
+		}
+	}
+	run(adasToken, 1)
+	run(adasToken, 2)
+	expect("a third call of ada", adasToken, 429)
+	expect("a call of grace", gracesToken, 200)
+	run(gracesToken, 3)
+	expect("a call of eve, when the server is full", "eve-s3cret-0123456789", 503)
+	all, err := filepath.Glob(begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range all {
+		write(t, filepath.Join(filepath.Dir(file), "go"), "")
+	}
+	for range 3 {
+		if text := <-ran; !strings.Contains(text, "finished") {
+			t.Errorf("a call that ran got %s", text)
+		}
+	}
+	expect("a call of ada, when hers have ended", adasToken, 200)
+}

@@ -96,7 +96,7 @@ approvers:
   - {packs: ["prod/*", billing], kinds: [run, exec], who: ["group:sre", "grace@example.com 3f9a1c2d5b60e4a781c0ffd2", "person:a:b"], not_self: true}
   - {who: [asker, operator]}
 roles: {use: ["group:engineering"]}
-http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/, drain: 1m,
+http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/, calls: 50, calls_each: 5, drain: 1m,
   oidc: {issuer: https://login.example/, audience: packs, person: sub, groups: realm_access.roles, allow: [sre, "https://x.example/ops"], scopes: [], people: 200, client: terminals, client_secret: s3cret}}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
@@ -150,7 +150,7 @@ expose: skills
 	want.Limits.Workspaces, want.Limits.WorkspacesAge = 3*gib, 48*time.Hour
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456", []string{"sre", "on call"}}, {"bob@example.com", "s3cret-s3cret-s3cret", nil}}, InFile: true,
-		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Drain: time.Minute,
+		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsEach: 5, Drain: time.Minute,
 		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200, "terminals", "s3cret"},
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}

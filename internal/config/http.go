@@ -27,6 +27,8 @@ type HTTP struct {
 	PublicURL string        // how clients reach the server from elsewhere; may be ""
 	Issuer    string        // the authorization server that issues tokens; may be ""
 	Drain     time.Duration // how long calls may go on when the server is to end
+	Calls     int           // that are worked on at the same time
+	CallsEach int           // of these, of one person
 	OIDC      OIDC
 }
 
@@ -62,6 +64,8 @@ func httpKeys() []key {
 		path("http.tls_key", func(c *Config) *string { return &c.HTTP.TLSKey }),
 		checked("http.public_url", "want a URL such as https://packs.example.com", publicURL, func(c *Config) *string { return &c.HTTP.PublicURL }),
 		checked("http.issuer", "want the URL of an authorization server, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.Issuer }),
+		count("http.calls", 1, 100_000, func(c *Config) *int { return &c.HTTP.Calls }),
+		count("http.calls_each", 1, 1024, func(c *Config) *int { return &c.HTTP.CallsEach }),
 		duration("http.drain", 0, time.Hour, func(c *Config) *time.Duration { return &c.HTTP.Drain }),
 		checked("http.oidc.issuer", "want the URL of an identity provider, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.OIDC.Issuer }),
 		checked("http.oidc.audience", "want text without spaces", audience, func(c *Config) *string { return &c.HTTP.OIDC.Audience }),

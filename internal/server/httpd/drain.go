@@ -13,32 +13,45 @@ import (
 // endingWords is what clients are told who come while the server drains.
 const endingWords = "the server is ending and takes no new calls; call again, and another one answers"
 
-// work counts the requests that are being worked on. Its zero value is ready. Once it
-// is closed, no request begins.
+// work counts the requests that are being worked on. Once it is closed, no request
+// begins, nor when there are as many as there may be: who is there keeps their place.
 type work struct {
+	most, each int // of all, and of one person; set before the first
+
 	mu     sync.Mutex
 	n      int
+	of     map[*caller]int
 	closed bool
 	none   chan struct{} // closed when nothing is left; nil: nobody waits
 }
 
-// begin counts a request until done is called, or reports false.
-func (b *work) begin() (done func(), ok bool) {
+// begin counts a request of a person until done is called. If it must not begin, begin
+// returns the status of the refusal, and why.
+func (b *work) begin(c *caller) (done func(), status int, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return nil, false
+	switch {
+	case b.closed:
+		return nil, http.StatusServiceUnavailable, endingWords
+	case b.of[c] >= b.each:
+		return nil, http.StatusTooManyRequests, "too many calls of yours are under way; call again when one has ended"
+	case b.n >= b.most:
+		return nil, http.StatusServiceUnavailable, "the server has as many calls under way as it takes; call again soon"
 	}
 	b.n++
+	b.of[c]++
 	return sync.OnceFunc(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.n--
+		if b.of[c]--; b.of[c] == 0 {
+			delete(b.of, c)
+		}
 		if b.n == 0 && b.none != nil {
 			close(b.none)
 			b.none = nil
 		}
-	}), true
+	}), 0, ""
 }
 
 // close lets no more requests begin, and returns how many are left and a channel that
@@ -80,13 +93,13 @@ func (h *Server) drain(most time.Duration) {
 	}
 }
 
-// begin counts the request of an exchange, or answers that the server is draining. A
+// begin counts the request of an exchange, or answers that it must not begin now. A
 // request that waits for news until its client leaves does not count.
 func (x *exchange) begin(lasting bool) bool {
-	done, ok := x.in.busy.begin()
-	if !ok {
+	done, status, why := x.in.busy.begin(x.caller)
+	if done == nil {
 		x.w.Header().Set("Connection", "close") // the next one may go elsewhere
-		x.reject(http.StatusServiceUnavailable, wire.CodeBusy, endingWords)
+		x.reject(status, wire.CodeBusy, "%s", why)
 		return false
 	}
 	if lasting {

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -18,6 +19,12 @@ import (
 
 // A Credential lets its holder use the server over HTTP.
 type Credential = guard.Credential
+
+// How many requests are worked on, unless [Options] say something else.
+const (
+	DefaultCalls     = 4096
+	DefaultCallsEach = 1024
+)
 
 // Options configure a [Server]. Credentials or Tokens is required.
 type Options struct {
@@ -45,6 +52,9 @@ type Options struct {
 	// Ready says in a word why the server cannot do its work now; empty: it can. If nil,
 	// it always can.
 	Ready func(context.Context) (why string)
+	// Calls is how many requests are worked on at the same time, and CallsEach how many of
+	// these may be of one person; 0 is [DefaultCalls] and [DefaultCallsEach].
+	Calls, CallsEach int
 	// Drain is how long what the server works on may go on when it is to end.
 	Drain time.Duration
 	// Page answers people's browsers below /approvals; nil: there is no page there. It
@@ -96,6 +106,7 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
 	in := newCore(host, o.Idle)
+	in.busy = work{most: cmp.Or(o.Calls, DefaultCalls), each: cmp.Or(o.CallsEach, DefaultCallsEach), of: make(map[*caller]int)}
 	who, err := guard.New(guard.Options{
 		Credentials: o.Credentials, Tokens: o.Tokens, Local: o.Local, PublicURL: o.PublicURL, Issuer: o.Issuer, Scopes: o.Scopes, Client: o.Client, Logger: in.logger,
 	})

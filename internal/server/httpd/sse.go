@@ -236,9 +236,9 @@ func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	if id != nil && !e.IsAnswer() {
-		done, ok := h.busy.begin()
-		if !ok {
-			reject(w, http.StatusServiceUnavailable, id, &wire.Problem{Code: wire.CodeBusy, Message: endingWords})
+		done, status, why := h.busy.begin(c)
+		if done == nil {
+			reject(w, status, id, &wire.Problem{Code: wire.CodeBusy, Message: why})
 			return
 		}
 		read := release
