@@ -2,9 +2,9 @@
 // and groups the configuration names for it, and whether the person who asks may be one
 // of them.
 //
-// It knows nothing of channels and asks nobody; package gate holds every answer against
-// it. Of all rules that match a call, each must name the person, so that another rule
-// can take somebody out and never let somebody in.
+// It knows nothing of channels and asks nobody; package gate checks every answer
+// against it. Every rule that matches a call must name the person, so an additional
+// rule can only exclude people, never admit them.
 package approvers
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// A Person is somebody who asks or answers. The zero Person is nobody, whom no rule
-// names.
+// A Person is someone who asks or answers. No rule names the zero Person.
 type Person struct {
-	Name   string   `json:"name,omitempty"`   // as in the audit log; empty for nobody in particular
-	Groups []string `json:"groups,omitempty"` // as the person's token says
+	Name   string   `json:"name,omitempty"`   // as in the audit log; empty if unknown
+	Groups []string `json:"groups,omitempty"` // from the person's token
 	// Operator says that this is the user who runs the server: at the server's own page
 	// and terminal, or in the client that started it.
 	Operator bool `json:"operator,omitempty"`
 }
 
-// subjectDigits is how much of the key of an identity provider's person their name
-// shows. The name decides whose an answer is, and who may choose their subject must not
-// find one with the same digits.
+// subjectDigits is how many digits of an identity provider's key a person's name shows.
+// The name identifies the person who answers, so someone who can choose their subject
+// must not be able to find one with the same digits.
 const subjectDigits = 24
 
-// Provided returns the name of an identity provider's person: what they are called, and
-// the beginning of their key, which is a digest in hexadecimal digits.
+// Provided returns the name of a person known to an identity provider: the provider's
+// name for them, and the beginning of their key, which is a digest in hexadecimal
+// digits.
 func Provided(called, key string) string { return called + " " + key[:subjectDigits] }
 
 // IsProvided reports whether a name has the form of [Provided].
@@ -41,7 +41,7 @@ func IsProvided(name string) bool {
 	return space > 0 && name[space] == ' ' && strings.Trim(name[space+1:], "0123456789abcdef") == ""
 }
 
-// String returns the name for people and the log; empty for nobody in particular.
+// String returns the name for people and the log, or "" if unknown.
 func (p Person) String() string {
 	if p.Operator {
 		return string(Operator)
@@ -49,7 +49,7 @@ func (p Person) String() string {
 	return p.Name
 }
 
-// is reports whether both are certainly the same.
+// is reports whether both are certainly the same person.
 func (p Person) is(other Person) bool {
 	return p.Operator && other.Operator || p.Name != "" && p.Name == other.Name
 }
@@ -72,7 +72,7 @@ type Who struct {
 }
 
 // ParseWho reads an entry: "asker", "operator", "group:NAME", "person:NAME", or a
-// person's name. A name with a colon has to be written behind "person:".
+// person's name. A name that contains a colon needs the prefix "person:".
 func ParseWho(s string) (Who, error) {
 	kind, name, split := strings.Cut(s, ":")
 	switch {
@@ -89,7 +89,7 @@ func ParseWho(s string) (Who, error) {
 	return Who{Kind: Kind(kind), Name: name}, nil
 }
 
-// String returns the entry as people read it.
+// String returns the entry in the form that ParseWho reads.
 func (w Who) String() string {
 	switch w.Kind {
 	case Asker:
@@ -102,7 +102,7 @@ func (w Who) String() string {
 	return w.Name
 }
 
-// names reports whether the entry names a person, for a call of asker's.
+// names reports whether the entry names a person, for a call made by asker.
 func (w Who) names(p, asker Person) bool {
 	switch w.Kind {
 	case Named:
@@ -117,7 +117,7 @@ func (w Who) names(p, asker Person) bool {
 	return false
 }
 
-// Names reports whether one of the entries names a person, no matter who asks.
+// Names reports whether one of the entries names a person, whoever made the call.
 func Names(all []Who, p Person) bool {
 	return slices.ContainsFunc(all, func(w Who) bool { return w.Kind != Asker && w.names(p, Person{}) })
 }
@@ -128,18 +128,17 @@ type Rule struct {
 	Kinds   []string // of calls; none: every kind
 	Who     []Who    // at least one
 	NotSelf bool     // the person who asks may not answer
-	Where   string   // it is written, as in "config.yaml:12"
+	Where   string   // where the rule is written, such as "config.yaml:12"
 }
 
-// about reports whether the rule is about a call.
+// about reports whether the rule applies to a call.
 func (r *Rule) about(pack, kind string) bool {
 	ofPack := len(r.Packs) == 0 || slices.ContainsFunc(r.Packs, func(p string) bool { return rules.Matches(p, pack) })
 	return ofPack && (len(r.Kinds) == 0 || slices.Contains(r.Kinds, kind))
 }
 
-// names reports whether the rule lets a person answer a call of asker's. Somebody
-// without a name may be the one who asks, so NotSelf leaves them out; and anybody may be
-// who asks without a name.
+// names reports whether the rule lets a person answer a call made by asker. With
+// NotSelf, it returns false if either has no name, since they may be the same person.
 func (r *Rule) names(p, asker Person) bool {
 	if r.NotSelf && (p.is(asker) || p.String() == "" || asker.String() == "") {
 		return false
@@ -147,11 +146,10 @@ func (r *Rule) names(p, asker Person) bool {
 	return slices.ContainsFunc(r.Who, func(w Who) bool { return w.names(p, asker) })
 }
 
-// A Need is what the rules about one call ask for. The zero Need is that of a call
-// that no rule is about.
+// A Need combines the rules that apply to one call. The zero Need has no rules.
 type Need struct{ rules []*Rule }
 
-// For returns what the rules ask for about a call.
+// For returns the Need of a call.
 func For(all []Rule, pack, kind string) (n Need) {
 	for i := range all {
 		if all[i].about(pack, kind) {
@@ -161,11 +159,11 @@ func For(all []Rule, pack, kind string) (n Need) {
 	return n
 }
 
-// Any reports whether a rule is about the call.
+// Any reports whether any rule applies to the call.
 func (n Need) Any() bool { return len(n.rules) > 0 }
 
-// May reports whether a person may allow a call of asker's. Where no rule is about the
-// call, these are the person who asks and the operator.
+// May reports whether a person may allow a call made by asker. If no rule applies to
+// the call, only asker and the operator may.
 func (n Need) May(p, asker Person) bool {
 	if !n.Any() {
 		return p.Operator || p.is(asker)
@@ -173,8 +171,8 @@ func (n Need) May(p, asker Person) bool {
 	return !slices.ContainsFunc(n.rules, func(r *Rule) bool { return !r.names(p, asker) })
 }
 
-// Others reports whether a person who is neither asker nor the operator could satisfy
-// every rule: somebody whom each of them names, by name or by some group.
+// Others reports whether a person other than asker and the operator could satisfy
+// every rule: someone whom each of them names, by name or group.
 func (n Need) Others(asker Person) bool {
 	if !n.Any() || asker.String() == "" && slices.ContainsFunc(n.rules, func(r *Rule) bool { return r.NotSelf }) {
 		return false
@@ -198,7 +196,7 @@ func (n Need) Others(asker Person) bool {
 }
 
 // String says who may answer, for people: "group sre or grace, not the person who asks
-// (config.yaml:12)". It is empty if no rule is about the call.
+// (config.yaml:12)". It is empty if no rule applies to the call.
 func (n Need) String() string {
 	var all []string
 	for _, r := range n.rules {

@@ -102,7 +102,7 @@ func TestNeedInWords(t *testing.T) {
 	}
 }
 
-// Names of an identity provider's people are told from all others.
+// Names from an identity provider can be told from all others.
 func TestProvided(t *testing.T) {
 	const key = "3f9a1c2d5b60e4a781c0ffd2aaaa"
 	if name := Provided("ada@example.com", key); name != "ada@example.com 3f9a1c2d5b60e4a781c0ffd2" || !IsProvided(name) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkHide takes secrets out of prose and source text, in which one of them is.
+// BenchmarkHide removes secrets from prose and source text that contain one of them.
 func BenchmarkHide(b *testing.B) {
 	some, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// The bounds of a value of the environment, in bytes, that is taken for a
-// secret: shorter ones are words, and longer ones files.
+// Bounds in bytes on environment values that count as secrets: shorter ones are
+// words, longer ones files.
 const (
 	minEnvironSecret = 8
 	maxEnvironSecret = 32 << 10
 )
 
-// Environ returns the values of environ that are secrets, going by their
-// names, and the passwords of its URLs: clients give their servers the keys
-// that they use themselves. The names of files that exist are none.
+// Environ returns the values in environ that are secrets, judged by their names, and
+// the passwords in its URLs: clients pass their own keys to their servers. Paths of
+// existing files are not secrets.
 func Environ(environ []string) []string {
 	var out []string
 	add := func(value string) {
@@ -40,8 +40,8 @@ func Environ(environ []string) []string {
 	return out
 }
 
-// isEnvironSecret reports whether the variable called name is a secret. A key
-// is one here, other than among the parameters of a tool.
+// isEnvironSecret reports whether the variable name is a secret. Unlike a tool's
+// parameter, a variable with "key" in its name is.
 func isEnvironSecret(name string) bool {
 	upper := strings.ToUpper(name)
 	return SensitiveName(name) || upper == "KEY" || strings.HasSuffix(upper, "_KEY") || strings.HasSuffix(upper, "_KEYS") ||

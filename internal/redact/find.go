@@ -8,8 +8,8 @@ import (
 // A span is text[from:to].
 type span struct{ from, to int }
 
-// maxSteps bounds the bytes that one search compares: a tenth of a second. Words
-// and texts that are made for it could take hours.
+// maxSteps bounds the bytes that one search compares: a tenth of a second. Malicious
+// words and texts could take hours.
 const maxSteps = 1 << 27
 
 // A finder finds many words in a text, by their first bytes.
@@ -18,7 +18,7 @@ type finder struct {
 	words  map[uint32][]string // :: start → the words that have it, the longest first
 }
 
-// newFinder returns a finder of words, which have minSecret bytes at least, the
+// newFinder returns a finder of words, which must have at least minSecret bytes,
 // longest first.
 func newFinder(words []string) *finder {
 	f := &finder{words: make(map[uint32][]string, len(words))}
@@ -31,15 +31,15 @@ func newFinder(words []string) *finder {
 	return f
 }
 
-// start is the first minSecret bytes of a text.
+// start returns the first minSecret bytes of a text.
 func start(text string) uint32 { return binary.LittleEndian.Uint32([]byte(text[:minSecret])) }
 
 // hash returns 16 bits that depend on all of start.
 func hash(start uint32) uint32 { return start * 2654435761 >> 16 }
 
-// find returns where words are in text, overlaps and all, in the order of the
-// text. When that takes too long, it returns all of text: better nothing shown
-// than a secret.
+// find returns the positions of words in text, including overlapping ones, in order.
+// If that takes too long, it returns all of text: better to show nothing than a
+// secret.
 func (f *finder) find(text string) []span {
 	if len(f.words) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (f *finder) find(text string) []span {
 	return spans
 }
 
-// common is how many bytes both texts begin with.
+// common returns the length of the common prefix.
 func common(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -74,8 +74,8 @@ func common(a, b string) int {
 	return n
 }
 
-// cutSpans is text with the mark in the place of each run of overlapping spans,
-// which are sorted by where they begin.
+// cutSpans returns text with the mark in place of each run of overlapping spans,
+// which must be sorted by their start.
 func cutSpans(text string, spans []span) string {
 	if len(spans) == 0 {
 		return text

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Secrets that overlap are taken out as a whole.
+// Overlapping secrets are removed completely.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		text  string
@@ -46,7 +46,7 @@ func FuzzFind(f *testing.F) {
 				continue
 			}
 			words = append(words, w)
-			for from := range len(text) { // also where no character begins
+			for from := range len(text) { // even in the middle of a character
 				for i := 0; strings.HasPrefix(text[from:], w) && i < len(w); i++ {
 					want[from+i] = true
 				}
@@ -70,7 +70,7 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// The work is bounded, whatever is given: too much of it hides everything.
+// The work is bounded for any input: when the bound is reached, everything is hidden.
 func TestHideIsBounded(t *testing.T) {
 	const size = 1 << 20
 	many := make([]string, 0, 1500)

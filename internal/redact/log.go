@@ -10,9 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Logged is [Secrets.Hide] for what is recorded. Records are read, and nothing has
-// to work with them, so it takes short values out as well, where they stand by
-// themselves.
+// Logged is [Secrets.Hide] for records. People read these and no program depends on
+// them, so it also removes short values where they are separate words.
 func (s *Secrets) Logged(text string) string {
 	text = s.Hide(text)
 	if len(s.short) == 0 {
@@ -35,7 +34,7 @@ func (s *Secrets) Logged(text string) string {
 
 func isWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
-// value is v, as [json.Unmarshal] makes it, without secrets. It changes v.
+// value returns v, as made by [json.Unmarshal], without secrets. It changes v.
 func (s *Secrets) value(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -61,8 +60,8 @@ func (s *Secrets) value(v any) any {
 	return v
 }
 
-// LoggedArgs is what the audit log keeps of a program's arguments: without the
-// secrets, and without what [Args] finds.
+// LoggedArgs returns a program's arguments for the audit log: without the secrets and
+// what [Args] finds.
 func (s *Secrets) LoggedArgs(args []string) []string {
 	out := make([]string, len(args))
 	for i, a := range args {
@@ -71,9 +70,9 @@ func (s *Secrets) LoggedArgs(args []string) []string {
 	return Args(out)
 }
 
-// LoggedValue is what the audit log keeps of a call's arguments, decoded with numbers
-// as [json.Number], that no schema describes, or that a tool has redacted already:
-// without the secrets, in values and in keys, and without what is written as one, as
+// LoggedValue returns a call's arguments for the audit log if no schema describes
+// them or a tool has already redacted them. Numbers must be decoded as [json.Number].
+// It removes the secrets from values and keys, and texts that look like secrets, as
 // in a program's arguments ["--token", "X"]. Keys are sorted. It changes v.
 func (s *Secrets) LoggedValue(v any) strictjson.Compact {
 	return strictjson.Write(Value(s.value(v), SensitiveName))

@@ -43,7 +43,7 @@ func TestLoggedValue(t *testing.T) {
 	}
 }
 
-// decode decodes JSON, with numbers as they are written.
+// decode decodes JSON, with numbers as written.
 func decode(t *testing.T, text string) (v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -54,7 +54,7 @@ func decode(t *testing.T, text string) (v any) {
 	return v
 }
 
-// A secret with several lines is taken out when a program shows them one by
+// A secret with several lines is removed even if a program shows the lines one by
 // one, or breaks its base64 into lines.
 func TestHideLines(t *testing.T) {
 	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 3) + "abc\n-----END PRIVATE KEY-----\n"
@@ -76,14 +76,15 @@ func TestHideLines(t *testing.T) {
 	}
 }
 
-// FuzzHide: a secret appears in none of its forms, whatever is around it.
+// FuzzHide: a secret appears in none of its forms, whatever the surrounding text.
 func FuzzHide(f *testing.F) {
 	f.Add("hunter22", "before", "after", byte(0))
 	f.Add("a\nb\"c/d<\xff", "\\", "\\u00", byte(0))
 	f.Add("ghp_Zm9v+/Yg==?x y", "x", "", byte(9))
 	f.Add("😀é日本", "", "x", byte(8))
 	f.Fuzz(func(t *testing.T, secret, before, after string, form byte) {
-		// What has the mark's brackets, or is a part of it, may come about by it.
+		// A secret that contains the mark's brackets, or is a part of the mark, may appear
+		// because of it.
 		if len(secret) < minSecret || strings.ContainsAny(secret, "[]") || strings.Contains(Mark, secret) || len(secret) > 1000 {
 			t.Skip()
 		}

@@ -6,13 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is the longest name that is looked at; nobody calls a secret longer.
+// maxName is the longest name that is checked; secrets have shorter names.
 const maxName = 256
 
-// SensitiveName reports whether what is called name is a secret, going by that
-// name: a parameter, an option, a header or a variable of the environment, in
-// any style: api_key, apiKey, X-API-Key, APIKEYS. It is wrong at times, in both
-// directions.
+// SensitiveName reports whether name looks like the name of a secret: of a parameter,
+// an option, a header or an environment variable, in any style: api_key, apiKey,
+// X-API-Key, APIKEYS. It is sometimes wrong, in both directions.
 func SensitiveName(name string) bool {
 	if len(name) > maxName {
 		return false
@@ -31,7 +30,7 @@ func SensitiveName(name string) bool {
 	case "pwd":
 		return name != "PWD" && name != "OLDPWD" // the working folder
 	case "pin":
-		return before == "" // else one of a chip
+		return before == "" // otherwise a pin of a chip
 	case "pat", "pass":
 		switch before {
 		case "", "user", "admin", "root", "login", "db", "database", "mysql", "pg", "postgres", "redis", "smtp", "mail", "ftp", "http", "proxy",
@@ -51,8 +50,8 @@ func SensitiveName(name string) bool {
 	return sensitiveToken(words)
 }
 
-// sensitiveToken reports whether words speak of a token that lets somebody in,
-// and not of how many there are, or of a place in a list.
+// sensitiveToken reports whether words mean a token that gives access, rather than a
+// number of tokens or a place in a list.
 func sensitiveToken(words []string) bool {
 	for i, word := range words {
 		stem, one := strings.CutSuffix(strings.TrimSuffix(strings.TrimRight(word, "0123456789"), "s"), "token")
@@ -79,8 +78,8 @@ func sensitiveToken(words []string) bool {
 	return false
 }
 
-// nameWords splits a name at everything but letters and digits, and where
-// camelCase has its humps, into words in lower case.
+// nameWords splits a name into lower-case words, at everything except letters and
+// digits, and at the humps of camelCase.
 func nameWords(name string) []string {
 	var words []string
 	start := -1 // of the word that name[:i] ends with

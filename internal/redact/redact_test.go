@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// EN-04: a secret is taken out as it is and as programs commonly write it,
-// wherever in a longer text it is.
+// EN-04: a secret is removed as it is and as programs commonly spell it, anywhere in
+// a longer text.
 func TestHide(t *testing.T) {
 	const secret = "ghp_Zm9v+/Yg==?x y"
 	hidden := New(secret, "abc", "line\n")
@@ -39,7 +39,7 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// A secret that is cut in two by what was left out is in neither half.
+// A secret that the cut splits is in neither half.
 func TestHideCut(t *testing.T) {
 	const secret = "0123456789"
 	hidden := New(secret)

@@ -4,15 +4,15 @@ import (
 	"strings"
 )
 
-// Text returns text without what is written as a secret in it:
+// Text removes from text what looks like a secret:
 //
 //   - what follows a secret's name: token=X, "apiKey": "X", Authorization: Bearer X,
 //   - what follows an option with such a name: --token X, --token=X,
 //   - what follows Bearer or Basic,
 //   - the password in https://user:X@host, and a long user without one.
 //
-// It is for records. It goes by how things are written, so it finds too much
-// at times, and cannot find everything. It takes time linear in the text.
+// It is for records. It goes by spelling, so it sometimes finds too much, and cannot
+// find everything. It takes linear time.
 func Text(text string) string {
 	if !strings.ContainsAny(text, ":= \t") {
 		return text
@@ -27,10 +27,9 @@ func Text(text string) string {
 	return string(append(s.out, text[s.kept:]...))
 }
 
-// Args is [Text] for the arguments of a program: an option that is a
-// secret's name hides the next argument, and what is after the "=" of
-// NAME=VALUE, or between : and the end of the value of curl's -u, is hidden to
-// its end.
+// Args is [Text] for the arguments of a program: an option with a secret's name hides
+// the next argument. The value in NAME=VALUE, and the part after the colon in the
+// value of curl's -u, are hidden to the end.
 func Args(argv []string) []string {
 	out := make([]string, len(argv))
 	before := "" // the option that takes this argument
@@ -56,7 +55,7 @@ func Args(argv []string) []string {
 	return out
 }
 
-// isUserOption reports whether option takes USER:PASSWORD, as curl's do.
+// isUserOption reports whether option takes USER:PASSWORD, as in curl.
 func isUserOption(option string) bool {
 	switch option {
 	case "-u", "--user", "-U", "--proxy-user", "--basic-auth", "--userinfo":
@@ -75,22 +74,22 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// isNameByte takes whatever is not ASCII for a letter.
+// isNameByte treats every non-ASCII byte as a letter.
 func isNameByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_' || c == '-' || c == '.' || c >= 0x80
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
-// A scanner goes over a text once.
+// A scanner reads a text once.
 type scanner struct {
 	text string
 	at   int    // where to look next
-	out  []byte // what is kept of text[:kept]; nil when all of it is
+	out  []byte // the output for text[:kept]; nil: unchanged
 	kept int
 }
 
-// hide replaces text[from:to], and goes on after it.
+// hide replaces text[from:to], and continues after it.
 func (s *scanner) hide(from, to int) {
 	if s.at = max(s.at, to); from >= to {
 		return
@@ -100,7 +99,7 @@ func (s *scanner) hide(from, to int) {
 	s.kept = to
 }
 
-// step looks at the next name, or the next byte that is in none.
+// step handles the next name, or the next byte outside names.
 func (s *scanner) step() {
 	text := s.text
 	if strings.HasPrefix(text[s.at:], "://") {
@@ -123,7 +122,7 @@ func (s *scanner) step() {
 	if end < len(text) && (text[end] == '"' || text[end] == '\'') {
 		end++ // "name": …
 	} else if strings.HasPrefix(text[end:], `\"`) {
-		end += 2 // the same in a JSON text inside of a JSON text
+		end += 2 // the same in JSON within JSON
 	}
 	spaces := s.skip(end)
 	switch {
@@ -140,7 +139,7 @@ func (s *scanner) step() {
 	}
 }
 
-// skip returns the first offset from at on that is no space.
+// skip returns the first offset at or after at that is not a space.
 func (s *scanner) skip(at int) int {
 	for at < len(s.text) && isSpace(s.text[at]) {
 		at++
@@ -148,13 +147,13 @@ func (s *scanner) skip(at int) int {
 	return at
 }
 
-// scheme hides the credentials after the name of a scheme of HTTP.
+// scheme hides the credentials after the name of an HTTP authentication scheme.
 func (s *scanner) scheme(name string, from int) {
 	least := 8
 	switch strings.ToLower(name) {
 	case "bearer":
 	case "basic":
-		least = 16 // a word of English may follow
+		least = 16 // an English word may follow
 	default:
 		return
 	}
@@ -167,8 +166,8 @@ func (s *scanner) scheme(name string, from int) {
 	}
 }
 
-// value hides the value that begins at from: what is in quotes, or else to the
-// end of the line, or of the word.
+// value hides the value that begins at from: the quoted text, or else up to the end
+// of the line or word.
 func (s *scanner) value(from int, line bool) {
 	text := s.text
 	if from >= len(text) {
@@ -209,9 +208,9 @@ func (s *scanner) value(from int, line bool) {
 	}
 }
 
-// userinfo hides what is before the @ of the URL whose "://" comes next.
+// userinfo hides the credentials before the @ of the URL whose "://" comes next.
 func (s *scanner) userinfo() {
-	const longUser = 20 // bytes: nobody's name, but a token
+	const longUser = 20 // bytes: too long for a name, so a token
 	from := s.at + len("://")
 	s.at = from
 	at, colon := -1, -1

@@ -90,8 +90,7 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// What would make a careless scanner look at everything again and again takes
-// no longer than any other text.
+// Texts that would make a careless scanner quadratic take no longer than others.
 func TestTextIsLinear(t *testing.T) {
 	const size = 4 << 20
 	for _, unit := range []string{"a", " ", "a ", "://", ":", "=", "token=", "token: ", `token="\"`, "--token ", "bearer ", `\"`, "a:\t", "x://u@"} {
@@ -102,8 +101,8 @@ func TestTextIsLinear(t *testing.T) {
 	}
 }
 
-// FuzzText: whatever is around it, a value that stands behind its name in
-// one of the common ways is not in what is left.
+// FuzzText: a value that follows a secret's name in one of the common ways is
+// removed, whatever the surrounding text.
 func FuzzText(f *testing.F) {
 	f.Add("curl -v ", " https://example.com", byte(0))
 	f.Add("a=\"b\" ", "\n\"x\"", byte(3))
@@ -115,7 +114,7 @@ func FuzzText(f *testing.F) {
 			t.Skip()
 		}
 		text := before + "\n" + strings.ReplaceAll(forms[int(form)%len(forms)], "%", secret) + "\n" + after
-		// A quote that is open before takes what follows for its own.
+		// A quote that was open before includes the following text.
 		if got := Text(text); strings.Contains(got, secret) {
 			t.Errorf("Text(%q) = %q, want it without %q", text, got, secret)
 		}

@@ -2,10 +2,9 @@ package redact
 
 import "strings"
 
-// Value returns v, which is JSON as [json.Unmarshal] makes it of anything, with
-// [Mark] in the place of what is called by a secret's name, and of what [Text] and
-// [Args] find in the other texts. isSecret reports whether a name is a secret's, as
-// [SensitiveName] does. It changes v.
+// Value returns v, which is a result of [json.Unmarshal], with [Mark] in place of
+// values with a secret's name, and of what [Text] and [Args] find in other texts.
+// isSecret reports whether a name is a secret's, like [SensitiveName]. It changes v.
 func Value(v any, isSecret func(name string) bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -46,9 +45,8 @@ func texts(list []any) ([]string, bool) {
 	return out, true
 }
 
-// isPair reports whether an object is an entry of a list of headers or
-// variables, as in {"name": "Authorization", "value": …}, and the name is that
-// of a secret.
+// isPair reports whether an object is an entry in a list of headers or variables,
+// such as {"name": "Authorization", "value": …}, with a secret's name.
 func isPair(object map[string]any, isSecret func(name string) bool) bool {
 	for key, value := range object {
 		switch strings.ToLower(key) {
@@ -69,8 +67,8 @@ func isValueKey(key string) bool {
 	return false
 }
 
-// MayBeSecret reports whether a value can be a secret at all: what is called
-// use_auth may be true or false.
+// MayBeSecret reports whether a value can be a secret at all: use_auth, for example,
+// may be true or false.
 func MayBeSecret(v any) bool {
 	_, truth := v.(bool)
 	return v != nil && !truth

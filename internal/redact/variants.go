@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// variants returns how programs commonly spell secrets, the longest first.
+// variants returns the common spellings of secrets, longest first.
 func variants(secrets []string) []string {
 	var all []string
 	add := func(spelled ...string) {
@@ -29,8 +29,8 @@ func variants(secrets []string) []string {
 		if len(secret) < minSecret {
 			continue
 		}
-		add(secret, strings.TrimSpace(secret)) // a shell's $(…) takes the end of the line off
-		add(string([]rune(secret)))            // what is not UTF-8 is replaced on its way through JSON
+		add(secret, strings.TrimSpace(secret)) // a shell's $(…) strips the line end
+		add(string([]rune(secret)))            // JSON replaces invalid UTF-8
 		add(inURL(secret)...)
 		add(inJSON(secret)...)
 		add(inBase64(secret)...)
@@ -41,12 +41,12 @@ func variants(secrets []string) []string {
 	return slices.Compact(all)
 }
 
-// shortestPiece is the length, in characters, from which on a part of what a
-// secret becomes is taken for it: less occurs by chance.
+// shortestPiece is how many characters a part of an encoded secret must have to count
+// as the secret: shorter ones occur by chance.
 const shortestPiece = 8
 
-// inURL returns secret percent-encoded: with and without the signs that need
-// it in some places only, in both cases of the digits.
+// inURL returns secret percent-encoded: with and without the characters that need it
+// only in some places, with digits in either case.
 func inURL(secret string) []string {
 	var all strings.Builder
 	for i := range len(secret) {
@@ -70,9 +70,9 @@ func inURL(secret string) []string {
 	return out
 }
 
-// inJSON returns secret as it is written in JSON texts, and so in the strings
-// of many languages: with what has to be escaped, with "/" or HTML's signs or
-// everything but ASCII escaped as well, and in a JSON text in a JSON text.
+// inJSON returns secret as written in JSON, and so in the strings of many languages:
+// with the necessary escapes, with "/", HTML's characters or all non-ASCII escaped as
+// well, and as JSON within JSON.
 func inJSON(secret string) []string {
 	unquoted := func(b []byte) string { return string(b[1 : len(b)-1]) }
 	html, err := json.Marshal(secret)
@@ -105,8 +105,8 @@ func inJSON(secret string) []string {
 	return out
 }
 
-// inLines returns the lines of a secret that has several, as they are and in
-// the base64 of tools that break it into lines.
+// inLines returns the lines of a multi-line secret, plain and as tools break its
+// base64 into lines.
 func inLines(secret string) []string {
 	var out []string
 	for line := range strings.Lines(secret) {
@@ -128,14 +128,13 @@ func inLines(secret string) []string {
 	return out
 }
 
-// inBase64 returns secret in base64, and what is the same in every base64 text
-// that has it in it, for each of the three places where it can begin, in both
-// alphabets.
+// inBase64 returns secret in base64, and the part that every base64 text containing
+// it has in common, for each of the three alignments and both alphabets.
 func inBase64(secret string) []string {
-	// By itself, it leaves no character behind.
+	// On its own, no character is left out.
 	all := []string{base64.StdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret))}
 	for before := range 3 {
-		// The characters at both ends depend on what is around, too.
+		// The characters at both ends depend on the surrounding bytes, too.
 		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", before) + secret))
 		if before > 0 {
 			text = text[before+1:]

@@ -2,7 +2,7 @@ package scan
 
 import "testing"
 
-// The words that are looked for first leave out no heading that the expression matches.
+// The preliminary search for words misses no heading that the expression matches.
 func TestAnnounced(t *testing.T) {
 	for _, heading := range []string{
 		"# ❌ this", "✗", "## 👎", "# bad", "# wrong way", "# insecure code", "# vulnerable", "# vulnerability", "# vulnerabilities", "# known threats", "# anti-pattern", "# antipatterns", "# an attack",

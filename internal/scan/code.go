@@ -21,7 +21,7 @@ func (f *file) code(lang string) {
 			f.units = append(f.units, note.take(remark))
 		}
 	}
-	block := "" // what ends the block of remarks, or the text, that is open
+	block := "" // the mark that ends the open block of remarks or string
 	for i, raw := range f.lines {
 		s := strings.TrimSpace(normal(raw))
 		if lang == "shell" {
@@ -73,8 +73,8 @@ func (f *file) code(lang string) {
 	endNote()
 }
 
-// unsplit takes out of a shell's line what splits a word and changes nothing: c\url and
-// cu""rl are curl. Escapes that printf reads stay.
+// unsplit removes from a shell line characters that split a word without changing it:
+// c\url and cu""rl are curl. Escapes that printf reads stay.
 func unsplit(s string) string {
 	if !strings.ContainsAny(s, `\'"`) {
 		return s
@@ -105,8 +105,8 @@ func (f *file) plain(z zone) {
 	}
 }
 
-// opens returns what opens and what ends a block of remarks, or a text that stands by
-// itself, at the beginning of a line.
+// opens returns the marks that open and end a block of remarks, or a free-standing
+// string, at the beginning of a line.
 func opens(s, lang string) (open, end string) {
 	switch lang {
 	case "python":
@@ -129,7 +129,7 @@ func opens(s, lang string) (open, end string) {
 	return "", ""
 }
 
-// isRemark reports whether a line is nothing but a remark.
+// isRemark reports whether a line is only a remark.
 func isRemark(s, lang string) bool {
 	switch lang {
 	case "js", "c", "javascript", "typescript", "ts", "jsx", "tsx", "go", "rust", "java", "cpp", "csharp", "cs":
@@ -146,8 +146,8 @@ func isRemark(s, lang string) bool {
 	return strings.HasPrefix(s, "#") && !strings.HasPrefix(s, "#!")
 }
 
-// langOf returns the language of a script, from its name and first line; empty when it
-// is none.
+// langOf returns the language of a script, from its name and first line, or "" if the
+// file is not a script.
 func langOf(name string, head []byte) string {
 	if line, _, _ := strings.Cut(string(head[:min(200, len(head))]), "\n"); strings.HasPrefix(line, "#!") {
 		for _, is := range []struct{ word, lang string }{{"python", "python"}, {"node", "js"}, {"deno", "js"}, {"bun", "js"}, {"pwsh", "powershell"}, {"php", "php"}, {"lua", "lua"}} {

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// commands are patterns of what is run: by a script, by a declared tool, or by a model
-// that follows a document.
+// commands returns patterns for commands that are run by a script, by a declared tool,
+// or by a model that follows a document.
 func commands() []pattern {
 	const (
 		sh = `(/\S*?/)?(ba|z|da|k|fi|c|tc|)sh\b`
-		// With an argument, so that no list of words is one.
+		// With an argument, so that a list of words does not match.
 		gets    = `(\b(curl|wget|invoke-webrequest|invoke-restmethod|lynx|aria2c|fetch)\b(\.exe)?["']?\s+[^\s|]|\b(iwr|irm)\b\s+["'(]*(https?:|\$|-\w|[\w-]+\.[\w.-]+/))`
 		get     = `\b(curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|aria2c|fetch)\b`
 		end     = `\s*($|[;&|)"'\x60#])`
@@ -47,7 +47,7 @@ func commands() []pattern {
 		run("stealth-run", High, High, `mshta|osascript|rundll32|regsvr32|certutil|bitsadmin|hidden`,
 			`\bmshta(\.exe)?\s+["']?(https?:|javascript:|vbscript:)|\bosascript\s.*?(do shell script|display dialog.*?(password|hidden answer))|\bregsvr32.*?/i:https?:|\bcertutil(\.exe)?\s.*?-urlcache|\bbitsadmin(\.exe)?\s.*?/transfer|\brundll32(\.exe)?\s+(javascript|url\.dll|\S*\\temp\\)|\b(powershell|pwsh)(\.exe)?\s.*?-w(indowstyle)?\s+hidden|-windowstyle\s+hidden`),
 
-		// A shell for somebody else.
+		// A shell for someone else.
 		run("reverse-shell", Critical, High, `/dev/tcp|/dev/udp`, `\bsh\s+-i\b.*?/dev/(tcp|udp)/|/dev/(tcp|udp)/\S+\s+0?[<>]&\d|\bexec\s+\d+<>\s*/dev/(tcp|udp)/.*?(\bsh\b|\beval\b|while\s+read)|0<&\d+;\s*exec\s+\d+<>\s*/dev/tcp`),
 		run("reverse-shell", Critical, High, `nc |nc.|ncat|netcat|mkfifo|sh -i`, `\b(nc|ncat|netcat|nc\.traditional)(\.exe)?\s([^|;]*?\s)?-\w{0,4}[ec]\s*["']?(/\S+/)?(ba|z|)(sh|cmd(\.exe)?|powershell)\b|\bmkfifo\b.*?\|\s*(/\S+/)?\w*sh\b.*?\|\s*\w*(nc|ncat|netcat|openssl|telnet)\b|\|\s*(/bin/)?(ba|)sh\s+-i.*?\|\s*(nc|ncat|openssl|telnet)\b`),
 		run("reverse-shell", Critical, High, `socat|dup2|pty.spawn|tcpclient|fsockopen|meterpreter|msfvenom|tcpsocket|createconnection|net.connect|socket`,
@@ -83,7 +83,7 @@ func commands() []pattern {
 		run("dns-send", High, Medium, `nslookup|dig |host |ping |gethostbyname|getaddrinfo|resolve`,
 			`\b(nslookup|dig|host|ping)\s.*?(\$\(|\x60).*?(base64|base32|xxd|\bod\s|whoami|\bcat\s|\benv\b|hostname|\bid\b).*?(\)|\x60)["']?\.[a-z0-9-]+\.[a-z]{2}|\b(gethostbyname|getaddrinfo|resolve4?|lookup)\(\s*(f["'][^"']*?\{[^}]*?\}[^"']*?\.[a-z]|\x60[^\x60]*?\$\{[^}]*?\}\.[a-z]|\w+?\s*\+\s*["']\.)`),
 
-		// What it does to the machine.
+		// Damage to the machine.
 		run("destructive", High, Medium, `rm `, `\brm\s+(-\S+\s+)*-[a-z]*(r|f)[a-z]*\s+(-\S+\s+)*`+root+end),
 		run("destructive", High, Medium, `--no-preserve-root|mkfs|of=/dev/|/dev/sd|/dev/nvme|/dev/disk|wipefs|-delete|-exec rm|:(|: (`,
 			`--no-preserve-root\b|\bmkfs(\.\w+)?\s+(-\S+\s+)*/dev/\w|\bdd\s.*?\bof=/dev/(sd|nvme|hd|disk|mmcblk|xvd|vd)|>\s*/dev/(sd[a-z]|nvme\d|disk\d)|\bwipefs\s+(-\S+\s+)*/dev|\bfind\s+["']?(/|~/?|\$home/?)["']?\s.*?(-delete|-exec\s+(rm|shred))\b|:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;?\s*:`),
@@ -124,14 +124,14 @@ func commands() []pattern {
 	}
 }
 
-// run is a pattern of what is run. words are separated by bars.
+// run returns a pattern for a command. words are separated by bars.
 func run(rule string, inCode, inDoc Severity, words, expr string) pattern {
 	return pattern{rule: rule, code: inCode, doc: inDoc, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr)}
 }
 
 func allPatterns() []pattern { return slices.Concat(prompts(), commands(), halves()) }
 
-// halves are patterns of what is an attack together.
+// halves returns patterns that are an attack only together.
 func halves() []pattern {
 	half := func(is sign, words, expr string) pattern {
 		return pattern{sign: is, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr), only: []zone{code}}
@@ -152,8 +152,8 @@ func halves() []pattern {
 	}
 }
 
-// fetched makes a download in a document count as much as in a script when it comes from
-// where nobody answers for it.
+// fetched makes a download in a document count as much as in a script if its source is
+// anonymous.
 func fetched(u *unit, from, to int, s Severity) (Severity, bool) {
 	if u.zone == code || u.zone == comment {
 		return s, true
@@ -183,13 +183,13 @@ func notLocal(u *unit, from, to int, s Severity) (Severity, bool) {
 	return s, !localHTTP().MatchString(u.lower[from:to])
 }
 
-// publicAddress leaves out addresses that nobody on the internet has.
+// publicAddress leaves out addresses that are not on the internet.
 func publicAddress(u *unit, from, to int, s Severity) (Severity, bool) {
 	return s, isPublic(u.lower[from:to])
 }
 
-// isPublic reports whether the host of a URL is an address on the internet. One that is
-// written as a single number hides itself.
+// isPublic reports whether the host of a URL is an address on the internet. A host
+// written as a single number hides its address.
 func isPublic(address string) bool {
 	_, rest, _ := strings.Cut(address, "://")
 	if i := strings.IndexByte(rest, '@'); i >= 0 {
@@ -211,7 +211,7 @@ func isPublic(address string) bool {
 	return true
 }
 
-// harmlessMetadata leaves out what a machine in a cloud is told of itself, and is no key.
+// harmlessMetadata leaves out a cloud machine's metadata that is not a key.
 func harmlessMetadata(u *unit, from, to int, s Severity) (Severity, bool) {
 	return s, !machineFacts().MatchString(u.behind(to))
 }
@@ -220,8 +220,8 @@ var machineFacts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/?(v1/(project/(numeric-)?project-id|instance/(zone|id|name|hostname|machine-type|region))|latest/meta-data/(instance-id|instance-type|ami-id|hostname|local-ipv4|public-ipv4|placement/[\w-]+))(["'\s)]|$)`)
 })
 
-// uses leaves out public keys, programs that log in with a key, and what only looks
-// whether a file is there. A path that becomes the value of a variable is worth less.
+// uses leaves out public keys, programs that log in with a key, and checks that a
+// file exists. A path that is assigned to a variable counts less.
 func uses(u *unit, from, to int, s Severity) (Severity, bool) {
 	before := u.before(from)
 	if strings.HasPrefix(u.behind(to), ".pub") || logsIn().MatchString(u.around(from, to)) || looksOnly().MatchString(before) {
@@ -239,19 +239,19 @@ func uses(u *unit, from, to int, s Severity) (Severity, bool) {
 	return s, true
 }
 
-// logsIn matches a line that starts a program which needs a key to log in, and sends it
-// nowhere.
+// logsIn matches a line that starts a program which uses a key to log in and does not
+// send it.
 var logsIn = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\$ )?(sudo )?(ssh|scp|sftp|ssh-add|ssh-keygen|ssh-copy-id|chmod|kubectl|helm|ansible\S*|autossh)\s[^|;&]*$|^(export\s+)?(kubeconfig|git_ssh_command)=`)
 })
 
-// looksOnly matches what is before the path of a file that is tested for, made or given
-// other rights, and not read.
+// looksOnly matches the text before the path of a file that is tested for, created or
+// has its mode changed, but is not read.
 var looksOnly = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`((^|\s)test|\[)\s+(!\s+)?-[defrswx]\s+["']?[^\s"';|&]*$|\bssh-keygen\s[^|;&]*-f\s+["']?[^\s"';|&]*$|(^|[;&|]\s*)(sudo\s+)?(chmod|chown|touch)\s[^|;&<>]*$`)
 })
 
-// variable matches what is before a path that is the value of a variable of a shell.
+// variable matches the text before a path that is assigned to a shell variable.
 var variable = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|[;&|]\s*)(export\s+|readonly\s+|local\s+(-\w+\s+)*)?\w+=["']?(\$\{\w+:[-=])?(~|\$home|\$\{home\}|/home/[\w.-]+|/root)?/?$`)
 })
@@ -262,8 +262,8 @@ func withPassword(u *unit, from, to int, s Severity) (Severity, bool) {
 	return s, !strings.HasPrefix(match, "unzip") || strings.Contains(match, "-P")
 }
 
-// onlyPath makes a line that puts a folder on the search path, or sets up completion,
-// matter less in a document: that is how programs are installed.
+// onlyPath lowers the severity of a line in a document that adds a folder to PATH or
+// sets up completion, as installation instructions do.
 func onlyPath(u *unit, from, to int, s Severity) (Severity, bool) {
 	if u.zone != code && harmlessRC().MatchString(u.around(from, to)) {
 		return Low, true

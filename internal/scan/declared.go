@@ -21,8 +21,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// tool looks at a declared tool: what its command is, and what it asks for. What its
-// texts say is found in the file that declares it.
+// tool checks a declared tool: its command and the permissions it asks for. Its texts
+// are checked with the file that declares it.
 func (s *scanner) tool(t *tools.Tool, below string) {
 	say := func(rule string, severity Severity, quote string) {
 		s.add(hit{rule: rule, severity: severity, path: below + t.File, line: t.Line, tool: t.Name, quote: quote, matched: t.Definition()})
@@ -85,8 +85,8 @@ func (s *scanner) tool(t *tools.Tool, below string) {
 	}
 }
 
-// refused looks at what is wrong with a declaration. This program does not serve such a
-// tool, and others do.
+// refused reports problems of an invalid declaration. This program does not serve such
+// a tool, but others do.
 func (s *scanner) refused(d diag.Diagnostic, below string) {
 	rule := ""
 	switch d.Code {
@@ -97,7 +97,7 @@ func (s *scanner) refused(d diag.Diagnostic, below string) {
 	default:
 		return
 	}
-	// There is no tool to take the definition of: what is accepted is the whole file.
+	// There is no valid tool to hash, so an acceptance covers the whole file.
 	src, err := s.root.ReadAll(below+d.File, maxText)
 	if err != nil {
 		s.incomplete(below+d.File, "the file cannot be read: "+cause(err))
@@ -107,25 +107,25 @@ func (s *scanner) refused(d diag.Diagnostic, below string) {
 	s.add(hit{rule: rule, severity: High, path: below + d.File, line: d.Line, quote: d.Message, matched: append(sum[:], d.Pointer...)})
 }
 
-// argv looks for commands that attack in what a tool runs.
+// argv looks for attacks in the command that a tool runs.
 func (s *scanner) argv(t *tools.Tool, below, line string) {
 	text := normal(line)
 	u := &unit{zone: code, text: text, lower: lowered(text), offsets: []int{0}, lines: []int{t.Line}, tool: t.Name}
 	s.search.find(u, func(p *pattern, from, to int, severity Severity) {
 		if p.rule == "dynamic-exec" || p.rule == "as-root" || p.prompt || p.sign != noSign {
-			return // rules about tools say it
+			return // the rules about tools cover this
 		}
 		s.add(hit{rule: p.rule, severity: severity, path: below + t.File, line: t.Line, tool: t.Name, quote: line, matched: t.Definition()})
 	})
 }
 
-// programName returns what a program is called, however it is named.
+// programName returns the bare name of a program.
 func programName(program string) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(program, `\`, "/")))
 	return strings.TrimSuffix(name, ".exe")
 }
 
-// started returns the program that a command starts in the end, and how many arguments
+// started returns the program that a command finally starts, and how many arguments
 // come before its own: env NAME=VALUE timeout 5 sh -c …
 func started(program string, args []string) (string, int) {
 	at := 0
@@ -142,7 +142,8 @@ func started(program string, args []string) (string, int) {
 	return program, at
 }
 
-// codeArgument returns which argument is code for an interpreter; -1 when none is.
+// codeArgument returns the index of the argument that is code for an interpreter, or
+// -1.
 func codeArgument(program string, args []string) int {
 	flags := ""
 	switch {
@@ -193,13 +194,13 @@ func codeArgument(program string, args []string) int {
 			}
 			return i // -c'code', in one argument
 		case !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+"):
-			return -1 // a file: what is behind it is for that
+			return -1 // a file: the following arguments are for that
 		}
 	}
 	return -1
 }
 
-// downloads reports whether a program fetches another whenever it runs.
+// downloads reports whether a program fetches another program when it runs.
 func downloads(program string, args []string) bool {
 	first := ""
 	for _, a := range args {
@@ -225,7 +226,7 @@ func downloads(program string, args []string) bool {
 	return false
 }
 
-// pinned matches a package with one version.
+// pinned matches a package with a fixed version.
 var pinned = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`.@v?\d+\.\d+|==\d`) })
 
 // changesThings reports whether a command removes or changes something, whatever its
@@ -266,8 +267,8 @@ func changesThings(program string, args []string) bool {
 	return false
 }
 
-// leadsOut reports whether a word of a command is a path of somebody's machine. Programs
-// in the usual folders, and what every system has, are not.
+// leadsOut reports whether a word of a command is a path that is specific to one
+// machine. Programs in the usual folders, and files that every system has, are not.
 func leadsOut(word string, isProgram bool) bool {
 	if i := strings.IndexByte(word, '='); i >= 0 && strings.HasPrefix(word, "-") {
 		word = word[i+1:]
@@ -291,7 +292,7 @@ func isLoader(name string) bool {
 		}, upper)
 }
 
-// loose looks at the file of a tool that is a pack by itself.
+// loose checks the file of a tool that is itself a pack.
 func (s *scanner) loose(dir *packfs.Dir, name string) {
 	s.toolFiles[name] = true
 	s.names++
@@ -299,7 +300,7 @@ func (s *scanner) loose(dir *packfs.Dir, name string) {
 	s.file(dir, name, name)
 }
 
-// keys looks at the values of the frontmatter.
+// keys checks the values of the frontmatter.
 func (s *scanner) keys(f *file, doc *frontmatter.Document) {
 	node := doc.Node()
 	if wide := wideTools(doc.AllowedTools); wide != "" {
@@ -353,8 +354,8 @@ func (s *scanner) keys(f *file, doc *frontmatter.Document) {
 	}
 }
 
-// wideTools returns the entries of allowed-tools that leave nothing to ask: a shell
-// without a command, or with one that can be any, and all tools.
+// wideTools returns the entries of allowed-tools that allow everything: all tools, or
+// a shell with no command or with one that can be anything.
 func wideTools(allowed string) string {
 	var wide []string
 	for _, entry := range toolEntry().FindAllString(allowed, 200) {
@@ -377,8 +378,8 @@ func wideTools(allowed string) string {
 
 var toolEntry = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\*|[A-Za-z_][\w-]*(\([^)]*\))?`) })
 
-// json makes a unit of each text in a JSON value, as it reads after its escapes are
-// undone. It reports whether the file is JSON.
+// json makes a unit of each text in a JSON value, after decoding escapes. It reports
+// whether the file is JSON.
 func (f *file) json(src []byte, z zone) bool {
 	root, err := strictjson.Parse(src)
 	if err != nil {

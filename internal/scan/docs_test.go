@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/reference/scan.md")
 
-// The table of docs/reference/scan.md is that of the code.
+// The table in docs/reference/scan.md matches the code.
 func TestDocs(t *testing.T) {
 	const name, begin, end = "../../docs/reference/scan.md", "<!-- rules: begin -->\n", "<!-- rules: end -->"
 	text, err := os.ReadFile(name)

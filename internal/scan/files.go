@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// folder looks at what is in a folder and below it. at is its path with a slash, or
+// folder checks a folder's contents recursively. at is its path with a slash, or
 // empty.
 func (s *scanner) folder(dir *packfs.Dir, at string, depth int) {
 	if depth > maxDepth {
@@ -62,15 +62,15 @@ func (s *scanner) entry(dir *packfs.Dir, at string, e fs.DirEntry, depth int) {
 	}
 }
 
-// link looks at where a link leads. One that stays in the folder leads to what is looked
-// at anyway.
+// link checks where a link leads. The target of one that stays in the folder is checked
+// anyway.
 func (s *scanner) link(full string) {
 	if _, err := s.root.IsDir(full); err != nil && !errors.Is(err, packfs.ErrNotFound) {
 		s.about(full, ruleLink, High, cause(err), nil)
 	}
 }
 
-// name looks at the name of a file or folder.
+// name checks the name of a file or folder.
 func (s *scanner) name(full, name string, isDir bool) {
 	deceives := safetext.Line(name) != name || !utf8.ValidString(name) || lookalike(name) != ""
 	if i := strings.LastIndexByte(name, '.'); !isDir && i > 0 {
@@ -97,7 +97,8 @@ var (
 	})
 )
 
-// autorun says what runs, or takes over, a file by itself; empty for most.
+// autorun names the program that runs or loads such a file automatically, or returns
+// "".
 func autorun(full, name string) string {
 	lower := "/" + strings.ToLower(full)
 	if strings.HasSuffix(lower, ".sample") {
@@ -123,7 +124,7 @@ func autorun(full, name string) string {
 	return ""
 }
 
-// file looks at a regular file. What changes while it is read is read once more.
+// file checks a regular file. If it changes while it is read, it is read once more.
 func (s *scanner) file(dir *packfs.Dir, full, name string) {
 	s.files++
 	for try := range 2 {
@@ -169,7 +170,7 @@ func (s *scanner) read(dir *packfs.Dir, full, name string) (changed bool, err er
 	return false, nil
 }
 
-// content looks at what is in a file, of which src is the beginning.
+// content checks a file's content; src is its beginning.
 func (s *scanner) content(full, name string, src []byte, size int64, executable bool) {
 	sum := sha256.Sum256(src)
 	ext := strings.ToLower(path.Ext(name))
@@ -217,7 +218,7 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 	s.text(full, name, ext, bytes.TrimPrefix(text, []byte("\ufeff")), executable)
 }
 
-// text looks at a text.
+// text checks a text.
 func (s *scanner) text(full, name, ext string, src []byte, executable bool) {
 	f := newFile(full, src)
 	f.units = s.free[:0]
@@ -240,7 +241,7 @@ func (s *scanner) text(full, name, ext string, src []byte, executable bool) {
 	case isDataName(ext) && !executable:
 		f.plain(data)
 		s.markup(f, ext)
-	default: // no name that is known: a shell takes anything
+	default: // unknown extension: a shell runs any file
 		f.code("shell")
 		s.markup(f, ext)
 	}
@@ -273,8 +274,8 @@ func (s *scanner) units(f *file) {
 	}
 }
 
-// ruleIn names the rule of a match in a unit: a quotation is one of its own, so that
-// switching that off leaves the rest.
+// ruleIn returns the rule for a match in a unit. Quotations have their own rule,
+// which can be switched off separately.
 func (p *pattern) ruleIn(u *unit) string {
 	if p.prompt && u.zone == quoted {
 		return ruleInjectionFenced
@@ -282,8 +283,8 @@ func (p *pattern) ruleIn(u *unit) string {
 	return p.rule
 }
 
-// flow looks for a script that reads secrets in one line, and sends something in
-// another; or connects to a host, and gives that a shell.
+// flow looks for a script that reads secrets in one line and sends something in
+// another, or that connects to a host and gives it a shell.
 func (s *scanner) flow(f *file, seen *signs) {
 	say := func(rule string, severity Severity, at sign) {
 		line := seen[at]
@@ -296,11 +297,11 @@ func (s *scanner) flow(f *file, seen *signs) {
 		say(ruleReverseShell, Critical, givesShell)
 	}
 	if seen[savesDownload] > 0 && seen[makesProgram] > seen[savesDownload] {
-		say(ruleFetchRun, Medium, makesProgram) // whether it is the same file is not known
+		say(ruleFetchRun, Medium, makesProgram) // it may be a different file
 	}
 }
 
-// A kind is what the first bytes of a file say.
+// A kind is a file type, recognized by the first bytes.
 type kind int
 
 const (
@@ -310,7 +311,7 @@ const (
 	kindMedia
 )
 
-// kindOf knows programs and archives, which matter, and the most usual media.
+// kindOf recognizes programs and archives, which matter, and the most common media.
 func kindOf(src []byte) kind {
 	begins := func(marks ...string) bool {
 		for _, m := range marks {
@@ -339,7 +340,7 @@ func kindOf(src []byte) kind {
 	return kindUnknown
 }
 
-// archive looks at an archive, as far as that is possible without opening it.
+// archive checks an archive, as far as possible without unpacking it.
 func (s *scanner) archive(full, ext string, src []byte, sum []byte) {
 	if bytes.HasPrefix(src, []byte("PK\x03\x04")) && len(src) > 8 && src[6]&1 != 0 || lockedZip(src) {
 		s.about(full, ruleLockedArchive, High, "an archive with a password", sum)
@@ -374,7 +375,7 @@ func lockedZip(src []byte) bool {
 	return false
 }
 
-// pdf looks for what a document runs when it is opened.
+// pdf looks for actions that run when a document is opened.
 func (s *scanner) pdf(full string, src []byte, sum []byte) {
 	for _, mark := range []string{"/JavaScript", "/Launch", "/EmbeddedFile"} {
 		if bytes.Contains(src, []byte(mark)) {
@@ -400,7 +401,7 @@ var svgScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<script\b|<foreignobject\b|\son(load|click|error|mouseover|begin)\s*=|javascript:`)
 })
 
-// packageJSON looks for scripts that a package manager runs when it installs.
+// packageJSON looks for scripts that a package manager runs on installation.
 func (s *scanner) packageJSON(f *file, name string) {
 	if name != "package.json" {
 		return
@@ -416,8 +417,8 @@ var installScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`"(preinstall|install|postinstall|prepare|prepublish)"\s*:\s*"`)
 })
 
-// isText reports whether a file can be read by people: it has no NUL, and few bytes that
-// are not text at its beginning.
+// isText reports whether a file is text: its beginning has no NUL and few non-text
+// bytes.
 func isText(src []byte) bool {
 	head := src[:min(len(src), headSize)]
 	if bytes.IndexByte(head, 0) >= 0 {
@@ -469,8 +470,8 @@ func isMediaName(ext string) bool {
 
 func isTextName(ext string) bool { return isDocumentName(ext) || isDataName(ext) || ext == ".json" }
 
-// cause returns the innermost words of an error about a file: its path is said beside
-// them.
+// cause returns the innermost message of an error about a file, without the path,
+// which the finding has.
 func cause(err error) string {
 	if e, ok := errors.AsType[*packfs.PathError](err); ok {
 		err = e.Reason

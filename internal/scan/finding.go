@@ -15,13 +15,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/tokens"
 )
 
-// A Severity says how much a finding matters. The zero value is the highest, so
-// that nobody lets something pass by forgetting to say.
+// A Severity says how much a finding matters. The zero value is the highest, so that
+// a forgotten severity lets nothing pass.
 type Severity int
 
 // The severities.
 const (
-	Critical Severity = iota // nothing but an attack looks like this
+	Critical Severity = iota // only attacks look like this
 	High                     // a person must look at it before the pack is used
 	Medium                   // worth a look; often there is a good reason
 	Low                      // a habit that could be better
@@ -33,7 +33,7 @@ func Severities() []string { return []string{"critical", "high", "medium", "low"
 
 func (s Severity) String() string { return Severities()[s] }
 
-// MarshalText makes JSON have the name.
+// MarshalText returns the name, for JSON.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // ParseSeverity returns the severity with a name.
@@ -45,35 +45,35 @@ func ParseSeverity(name string) (s Severity, ok bool) {
 // AtLeast reports whether s matters as much as other, or more.
 func (s Severity) AtLeast(other Severity) bool { return s <= other }
 
-// A Finding is one thing in a pack that a person should know of. Its texts are safe
-// to show: they went through package safetext, and known tokens are removed.
+// A Finding is one thing in a pack that a person should know about. Its texts are
+// safe to show: they went through package safetext, and known tokens are removed.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
 	Path     string   `json:"path"`            // in the folder, with slashes; shown with safetext
-	Line     int      `json:"line,omitempty"`  // from 1; 0 when it is about the whole file
+	Line     int      `json:"line,omitempty"`  // from 1; 0 for the whole file
 	Tool     string   `json:"tool,omitempty"`  // the declared tool that it is about
 	Quote    string   `json:"quote,omitempty"` // what was found there
 	Why      string   `json:"why"`
 	Fix      string   `json:"fix"`
 	Hash     string   `json:"hash"` // see [Report]
-	// Accepted is why a person accepted it; empty when nobody did.
+	// Accepted is a person's reason for accepting it; empty if not accepted.
 	Accepted string `json:"accepted,omitempty"`
 }
 
-// Bounds of what is kept of one rule.
+// Bounds on the findings of one rule.
 const (
 	maxOfFile = 20  // findings in one file
 	maxOfPack = 200 // findings in all files
 	maxQuote  = 160 // characters of a quotation
 )
 
-// A collector gathers the findings of one folder. What is above a bound is not lost:
-// one more finding, with a hash over all of the rest, stands for it. So findings that
-// were accepted cannot hide new ones.
+// A collector gathers the findings of one folder. Findings beyond a bound are not
+// lost: one more finding, with a hash over all of them, represents them. So accepted
+// findings cannot hide new ones.
 type collector struct {
 	found []Finding
-	seen  map[string]int // :: hash of a finding that was there → its index in found, or -1
+	seen  map[string]int // :: hash of an earlier finding → its index in found, or -1
 	count map[string]int // :: rule, or rule and path → findings
 	rest  map[string]*rest
 }
@@ -88,19 +88,19 @@ func newCollector() *collector {
 	return &collector{seen: make(map[string]int), count: make(map[string]int), rest: make(map[string]*rest)}
 }
 
-// A hit is what a check found, before it becomes a Finding.
+// A hit is the result of a check, before it becomes a Finding.
 type hit struct {
 	rule     string
 	severity Severity
 	path     string
 	line     int
 	tool     string
-	quote    string // as it is in the file
-	matched  []byte // what the hash is of; quote when nil
-	note     string // goes before the rule's own sentence; for facts of this place
+	quote    string // as in the file
+	matched  []byte // the hashed bytes; nil: quote
+	note     string // precedes the rule's own sentence; for facts about this place
 }
 
-// add turns a hit into a finding, unless one with the same hash is there.
+// add turns a hit into a finding, unless there is one with the same hash.
 func (c *collector) add(h hit) {
 	r := ruleOf(h.rule)
 	matched := h.matched
@@ -116,7 +116,7 @@ func (c *collector) add(h hit) {
 	}
 	if i, there := c.seen[f.Hash]; there {
 		if i >= 0 && f.Severity < c.found[i].Severity {
-			// The same words can stand in an example, and below it in earnest.
+			// The same words can occur in an example and then be meant seriously.
 			c.found[i].Severity, c.found[i].Line = f.Severity, f.Line
 		}
 		return
@@ -146,7 +146,7 @@ func (c *collector) add(h hit) {
 	more.n++
 }
 
-// findings returns all of them, the worst first, and then by place.
+// findings returns all findings, worst first, then by place.
 func (c *collector) findings() []Finding {
 	for _, more := range c.rest {
 		f := more.first
@@ -168,8 +168,8 @@ func sortFindings(all []Finding) {
 	})
 }
 
-// hashOf is the hash by which a person accepts a finding. Each part is written with
-// its length, so that no two findings have the same bytes.
+// hashOf returns the hash by which a person accepts a finding. Each part is written
+// with its length, so that no two findings have the same bytes.
 func hashOf(rule, path string, matched []byte) string {
 	h := sha256.New()
 	for _, part := range []string{rule, path} {
@@ -182,7 +182,7 @@ func hashOf(rule, path string, matched []byte) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// quote makes a text of a pack fit to be shown.
+// quote makes a pack's text safe and short enough to show.
 func quote(s string) string {
 	s = tokens.Hide(strings.ToValidUTF8(cut(s, 4*maxQuote), "\ufffd"))
 	s = strings.Join(strings.Fields(s), " ")

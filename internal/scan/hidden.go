@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// invisible reports whether a character does not show, or acts instead.
+// invisible reports whether a character is not shown, or controls the display.
 func invisible(r rune) bool {
 	switch {
 	case r < ' ' || 0x7f <= r && r < 0xa0:
@@ -31,12 +31,11 @@ func isZeroWidth(r rune) bool {
 	return 0x200b <= r && r <= 0x200d || 0x2060 <= r && r <= 0x2064 || r == 0xfeff || r == 0x180e
 }
 
-// leastRun is how many invisible characters in a row can only be a message: each of
-// them has a bit or more, and no script has so many joiners.
+// leastRun is how many invisible characters in a row must be a hidden message: each
+// can carry a bit or more, and no script has so many joiners.
 const leastRun = 8
 
-// hidden looks for characters that do not show, line by line. inText says that the file
-// is one that people read.
+// hidden looks for invisible characters, line by line.
 func (s *scanner) hidden(f *file) {
 	blank := 0
 	for i, line := range f.lines {
@@ -64,14 +63,14 @@ func (s *scanner) hidden(f *file) {
 	}
 }
 
-// Blanks, and blank lines, before a text that is pushed out of view.
+// How many blanks and blank lines push a text out of view.
 const (
 	maxMargin = 160
 	maxBlank  = 80
 )
 
-// margin returns where a text begins behind more blanks than anybody scrolls; 0 when
-// there is none. Tables and art are padded.
+// margin returns where a text begins after more blanks than anyone scrolls past, or
+// 0. Tables and ASCII art may be padded.
 func margin(line string) int {
 	blanks, seen := 0, false
 	for i := range len(line) {
@@ -92,7 +91,7 @@ func margin(line string) int {
 	return 0
 }
 
-// hiddenLine looks at a line with characters outside of ASCII.
+// hiddenLine checks a line with non-ASCII characters.
 func (s *scanner) hiddenLine(f *file, n int, line string) {
 	var (
 		tags, run, bidi, inside, controls int
@@ -169,9 +168,9 @@ func isASCIILetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <
 // twins are letters of Cyrillic and Greek that look like Latin ones.
 const twins = "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοαρυνΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 
-// lookalike returns the first word in which letters that look like Latin ones stand
-// among Latin ones; empty when there is none. A word with other letters of that alphabet
-// is a word of its language.
+// lookalike returns the first word that mixes Latin letters with letters that look
+// Latin, or "". A word that also has other letters of that alphabet belongs to its
+// language.
 func lookalike(line string) string {
 	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return !unicode.IsLetter(r) && r != utf8.RuneError }) {
 		latin, twin, other := 0, 0, 0
@@ -192,20 +191,20 @@ func lookalike(line string) string {
 	return ""
 }
 
-// saysTwins matches a line that says that it shows letters which look alike.
+// saysTwins matches a line that says it shows look-alike letters.
 var saysTwins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)homoglyph|look-?alike|confusable|cyrillic|typosquat`)
 })
 
-// leastCode is how many letters a short command takes in base64.
+// leastCode is the length of a short command in base64.
 const leastCode = 24
 
-// commandLike matches what a decoded text has when it is a command.
+// commandLike matches decoded text that is a command.
 var commandLike = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(curl|wget)\s+(-\S+\s+)*["']?(https?://|\$)|/bin/(ba|z|)sh\b|\bbash -[ci]\b|\b(eval|exec)\(|\bimport (os|socket|subprocess)\b|\bos\.system\(|subprocess\.|/dev/tcp/|\bnc -\w*e|invoke-expression|\biex\b|downloadstring|new-object net\.|powershell|child_process|rm -rf [/~]|\bchmod \+x|ignore (all |the )*previous instructions`)
 })
 
-// encoded looks for texts that are commands when they are decoded.
+// encoded looks for encoded commands.
 func (s *scanner) encoded(f *file) {
 	for i, line := range f.lines {
 		if len(line) < leastCode || strings.Contains(line, "data:image/") || strings.Contains(line, "data:font/") {
@@ -232,7 +231,7 @@ func (s *scanner) encoded(f *file) {
 
 var hexText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\\x[0-9a-fA-F]{2}){12,}`) })
 
-// isCodeByte reports whether a byte is of base64, in either alphabet, and so of
+// isCodeByte reports whether a byte can occur in base64, in either alphabet, or in
 // hexadecimal.
 func isCodeByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
@@ -253,8 +252,8 @@ func (s *scanner) decoded(f *file, line int, word, text string, ok bool) {
 	}
 }
 
-// decoded returns what a text is in base64, if that is text: ASCII, or UTF-16 as
-// PowerShell takes it.
+// decoded decodes s from base64 if the result is text: ASCII, or UTF-16 as in
+// PowerShell.
 func decoded(s string) (string, bool) {
 	if strings.ContainsAny(s, "-_") {
 		s = strings.ReplaceAll(strings.ReplaceAll(s, "-", "+"), "_", "/")

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// unpack writes the files of a case to a folder, and returns its comment. A file called
-// NAME.q has a Go string without its quotation marks in each line, and NAME.utf16 is
-// written so.
+// unpack writes the files of a case to a folder, and returns its comment. In a file
+// named NAME.q, each line is a Go string without its quotation marks; NAME.utf16 is
+// written as UTF-16.
 func unpack(t *testing.T, name, dir string) (comment string) {
 	t.Helper()
 	archive, err := txtar.ParseFile(name)
@@ -80,7 +80,7 @@ func one(t *testing.T, dir string) Report {
 	return reports[0]
 }
 
-// Every attack is found by the rule, and with the severity, that its label names.
+// Every attack is found by the rule and with the severity in its label.
 func TestAttacks(t *testing.T) {
 	for _, name := range cases(t, "attacks", 60) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A pack that looks like an attack and is none has no finding of medium or above.
+// A harmless pack that looks like an attack has no finding of medium or above.
 func TestTwins(t *testing.T) {
 	for _, name := range cases(t, "twins", 40) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {

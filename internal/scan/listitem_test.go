@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What begins an item is what the pattern of CommonMark says, without its cost.
+// isListItem agrees with CommonMark's pattern, without its cost.
 func TestIsListItem(t *testing.T) {
 	want := regexp.MustCompile(`^([-*+]|\d{1,9}[.)])\s`)
 	for _, line := range []string{

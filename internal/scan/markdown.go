@@ -13,7 +13,7 @@ import (
 func (f *file) markdown(first int) {
 	m := &markdownReader{units: f.units}
 	before := len(f.units)
-	open := -1 // the line that began a fence which nothing ends
+	open := -1 // the line that began an unclosed fence
 	for i := first; i < len(f.lines); i++ {
 		if m.fence == "" {
 			open = i
@@ -21,7 +21,8 @@ func (f *file) markdown(first int) {
 		m.line(normal(f.lines[i]), i+1)
 	}
 	if m.fence != "" {
-		// It would make a quotation of all the rest, so that one line hides it.
+		// An unclosed fence would turn all the rest into a quotation, so one line could
+		// hide it.
 		m.body, m.fence, m.block = joiner{}, "", nil
 		m.noFence = true
 		for i := open; i < len(f.lines); i++ {
@@ -48,9 +49,9 @@ func (f *file) markdown(first int) {
 type markdownReader struct {
 	units []unit
 
-	headings [7]bool // :: level of a heading that is in force → it announces what should not be
+	headings [7]bool // :: level of a current heading → it announces bad examples
 	intro    string  // the last line of prose, in lower case
-	table    bool    // the heading of the table announces what should not be
+	table    bool    // the heading of the table announces bad examples
 	inTable  bool
 
 	body      joiner // the paragraph
@@ -155,7 +156,7 @@ func (m *markdownReader) line(s string, n int) {
 	}
 }
 
-// isAside reports whether a heading above announces what should not be.
+// isAside reports whether a heading above announces bad examples.
 func (m *markdownReader) isAside() bool {
 	for _, announced := range m.headings {
 		if announced {
@@ -167,7 +168,7 @@ func (m *markdownReader) isAside() bool {
 
 func (m *markdownReader) endParagraph() {
 	if !m.body.empty() {
-		// A block quote is how many documents show what matters most.
+		// Many documents put what matters most into a block quote.
 		u := m.body.take(prose)
 		u.bad = m.quote && (labels().MatchString(m.intro) || forbids().MatchString(strings.TrimRight(m.intro, ": ")))
 		m.put(u)
@@ -188,7 +189,7 @@ func (m *markdownReader) endFence() {
 	m.fence, m.block, m.intro = "", nil, ""
 	isText := isTextLang(m.lang)
 	var j joiner
-	above := false // a remark above the line says that it is bad
+	above := false // a remark above calls the line bad
 	end := func() {
 		if j.empty() {
 			return
@@ -224,7 +225,7 @@ func isTextLang(lang string) bool {
 	return false
 }
 
-// continues reports whether a command goes on in the next line.
+// continues reports whether a command continues on the next line.
 func continues(s string) bool {
 	return strings.HasSuffix(s, `\`) || strings.HasSuffix(s, "|") || strings.HasSuffix(s, "&&") || strings.HasSuffix(s, "`") && strings.Count(s, "`") == 1
 }
@@ -256,8 +257,8 @@ func cells(row string) []string {
 	return out
 }
 
-// fenceOf returns the fence that a line begins with, and what is behind it; an
-// empty one when it has none.
+// fenceOf returns the fence at the beginning of a line and the text after it, or ""
+// if there is none.
 func fenceOf(line string) (fence, info string) {
 	rest := strings.TrimLeft(line, " \t>")
 	for _, c := range []string{"`", "~"} {
@@ -275,9 +276,9 @@ func firstWord(s string) string {
 	return s
 }
 
-// isListItem reports whether a line, without the space before it, begins an item: with
-// a mark, or up to nine digits and a dot or parenthesis, and then a space. Every line is
-// asked, and a regular expression took a third of the time for a document.
+// isListItem reports whether a line, without the space before it, begins an item: with a
+// mark, or up to nine digits and a dot or parenthesis, and then a space. It is called
+// for every line, and a regular expression took a third of a document's time.
 func isListItem(s string) bool {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	switch {
@@ -289,17 +290,17 @@ func isListItem(s string) bool {
 	return len(s) > digits+1 && strings.ContainsRune(" \t\n\f\r", rune(s[digits+1]))
 }
 
-// announced reports whether a heading, in lower case, says: below are things that should
-// not be, or what others do. Every heading is asked, and few have one of the words that
-// the expression begins with.
+// announced reports whether a heading, in lower case, announces bad examples or other
+// people's behaviour. It is called for every heading, few of which have one of the words
+// with which the expression begins.
 func announced(heading string) bool {
 	a := announces()
 	return a.words.has(heading) && a.expr.MatchString(heading)
 }
 
-// announcement is what announced looks for.
+// announcement has the patterns for announced.
 type announcement struct {
-	words *matcher // what each alternative of the expression begins with
+	words *matcher // the beginning of each alternative in the expression
 	expr  *regexp.Regexp
 }
 
@@ -321,8 +322,8 @@ var announces = sync.OnceValue(func() announcement {
 	}
 })
 
-// labels matches a line before an example, or a remark in it, that says: this is what
-// must not be. It does not match a condition, as in "if you don't have it".
+// labels matches a line before an example, or a remark in it, that calls the example
+// bad. It does not match a condition, as in "if you don't have it".
 var labels = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`❌|✗|✘|🚫|⛔|🛑|👎|` +
 		`^\W*(bad|wrong|incorrect|insecure|vulnerable|unsafe|dangerous|malicious|forbidden|prohibited|anti-?patterns?|attacks?|exploits?|payloads?)\b[^.]{0,60}$|` +
@@ -330,9 +331,9 @@ var labels = sync.OnceValue(func() *regexp.Regexp {
 		`\b(vulnerable|malicious|hostile|attackers?('s)?|attacks?|insecure|unsafe|dangerous|suspicious|blocked|denied|forbidden)\b( \w+){0,4} (examples?|code|patterns?|commands?|inputs?|payloads?|scripts?|samples?|texts?|strings?|skills?|packs?|values?)\b[^.]{0,40}$`)
 })
 
-// forbids matches what stands before something that is not to be done. Between the word
-// that forbids and its object, only words are allowed that do not turn the meaning
-// around: "to avoid errors, run" forbids nothing.
+// forbids matches the words before something that is forbidden. Between the forbidding
+// word and its object, it allows only words that do not reverse the meaning: "to avoid
+// errors, run" forbids nothing.
 var forbids = sync.OnceValue(func() *regexp.Regexp {
 	const between = `((ever|just|blindly|any|all|a|an|the|commands?|things?|patterns?|something|anything|stuff|destructive|dangerous|malicious|hidden|suspicious|raw|direct|such|as|like|with|or|and|of|to|it|e\.g\.|following|these|those|shell|scripts?|code|text|texts|that|says?|saying|tells?|containing|contains?|which|inputs?|instructions?|phrases?|prompts?|words?|wording|requests?|attempts?|strings?|files?|from|in|on|user|tools?|output|documents?|content|you|ask|asks|asking|"|'|\(|,|:)\s*)*$`
 	const acts = `((run|running|use|using|execute|executing|pipe|piping|suggest|suggesting|recommend|call|calling|type|add|adding|commit|write|writing|do|doing|allow|allowing|follow|following|obey|accept|believe|say|paste|pasting|put|putting|store|send|print)\s+)?`
@@ -340,5 +341,5 @@ var forbids = sync.OnceValue(func() *regexp.Regexp {
 		`|(block|blocks|blocked|flag|flags|flagged|detect|detects|detecting|deny|denies|forbid|forbids|prohibit|prohibits|disallow|looks? for|watch for|watch out for|search(es)? for|scans? for|checks? for|catch|catches|report|reports|treat|strip|ignore)\s+` + between + `)`)
 })
 
-// codeSpans are what a sentence quotes as code.
+// codeSpans matches code spans in a sentence.
 var codeSpans = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`[^`]*`") })

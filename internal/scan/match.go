@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// A pattern finds one way in which a rule is broken. It is tried on a unit that has one
-// of its words, in lower case.
+// A pattern finds one way to break a rule. It is tried on units that contain one of its
+// words, in lower case.
 type pattern struct {
 	rule   string
-	prompt bool // it is about what a model is told, not about what is run
-	// The severity in code, and in a document that has the command; none: it is no
-	// finding there. Of a prompt, in prose and in data.
+	prompt bool // it is about text for a model, not about commands
+	// The severity in code, and in a document with the command; none: no finding there.
+	// For a prompt: in prose, and in data.
 	code, doc Severity
 	words     []string
 	expr      *regexp.Regexp
-	// judge has the last word about a match; nil: it counts.
+	// judge can change or drop a match; nil: it counts.
 	judge func(u *unit, from, to int, s Severity) (Severity, bool)
 	only  []zone // nil: everywhere
 	sign  sign   // not a finding by itself, but together with another in the same script
@@ -37,23 +37,23 @@ const (
 	numSigns
 )
 
-// signs are where a file has each, the first time; 0: nowhere.
+// signs holds the line of the first occurrence of each sign in a file; 0: none.
 type signs [numSigns]int
 
 // none is no severity.
 const none = Info + 1
 
-// A matcher is all patterns and the automaton that finds their words: by Aho and
-// Corasick, so that a text is read once, however many words there are.
+// A matcher has all patterns and an Aho-Corasick automaton that finds their words, so
+// that a text is read once, however many words there are.
 type matcher struct {
 	patterns []pattern
-	classes  [256]uint8 // :: byte → column of next; 0: a byte that is in no word
+	classes  [256]uint8 // :: byte → column of next; 0: the byte is in no word
 	columns  int
 	next     []int32 // :: state × columns + column → state
 	found    [][]int // :: state → patterns with a word that ends here
 }
 
-// patterns are made when somebody scans for the first time.
+// theMatcher is made by the first scan.
 var theMatcher = sync.OnceValue(func() *matcher { return newMatcher(allPatterns()) })
 
 func newMatcher(patterns []pattern) *matcher {
@@ -140,14 +140,14 @@ func (m *matcher) has(s string) bool {
 	return false
 }
 
-// Bounds of the search. A unit is searched in windows, which overlap by as much as
-// nearly all matches are long.
+// Bounds of the search. A unit is searched in overlapping windows; the overlap is
+// longer than nearly all matches.
 const (
 	window  = 2 << 10
 	overlap = 1 << 10
-	// maxMatches is how many matches of one pattern are looked at in one window.
+	// maxMatches bounds the matches of one pattern in one window.
 	maxMatches = 50
-	// maxWork is how many bytes the patterns are given of one folder, in all: some seconds.
+	// maxWork bounds the bytes that patterns search in one folder: some seconds of work.
 	// The largest of 259 real packs takes a fiftieth of it.
 	maxWork = 64 << 20
 )
@@ -156,8 +156,8 @@ const (
 type search struct {
 	*matcher
 	marks []uint64
-	work  int  // bytes that patterns were given
-	over  bool // there was more to do than maxWork
+	work  int  // bytes that patterns have searched
+	over  bool // maxWork was exceeded
 }
 
 func newSearch() *search {
@@ -210,7 +210,7 @@ func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, Sev
 	}
 }
 
-// severity is what a match in a unit would have; none when there it is no finding.
+// severity returns the severity of a match in a unit; none if it is no finding there.
 func (p *pattern) severity(u *unit) Severity {
 	if p.only != nil {
 		if slices.Contains(p.only, u.zone) {
@@ -238,23 +238,23 @@ func (p *pattern) severity(u *unit) Severity {
 	return p.doc
 }
 
-// maxLook is how far a judge looks around a match: a unit may be as long as the file, and
-// have many.
+// maxLook bounds how far a judge looks around a match: a unit may be as long as the file
+// and have many matches.
 const maxLook = 400
 
-// before returns what is before an offset, at most maxLook bytes, in lower case.
+// before returns the text before an offset, at most maxLook bytes, in lower case.
 func (u *unit) before(at int) string { return u.lower[max(0, at-maxLook):at] }
 
-// behind returns what is from an offset on, at most maxLook bytes, in lower case.
+// behind returns the text from an offset on, at most maxLook bytes, in lower case.
 func (u *unit) behind(at int) string { return u.lower[at:min(at+maxLook, len(u.lower))] }
 
-// around returns a match in lower case, with what is around it.
+// around returns a match and its surroundings in lower case.
 func (u *unit) around(from, to int) string {
 	return u.before(from) + u.lower[from:to] + u.behind(to)
 }
 
-// excused says what a match is when its author does not mean it: it is quoted, or the
-// words before it forbid it.
+// excused returns the severity of a match that is quoted or that the words before it
+// forbid.
 func (u *unit) excused(p *pattern, from, to int, s Severity) Severity {
 	switch u.zone {
 	case code:
@@ -294,7 +294,7 @@ func (u *unit) excused(p *pattern, from, to int, s Severity) Severity {
 	return s
 }
 
-// isQuoted reports whether a quotation begins before, and ends behind.
+// isQuoted reports whether a quotation begins in before and ends in behind.
 func isQuoted(before, behind string) bool {
 	for _, q := range []string{`"`, "`"} {
 		if strings.Count(before, q)%2 == 1 && strings.Contains(behind, q) {
@@ -305,8 +305,8 @@ func isQuoted(before, behind string) bool {
 	return i >= 0 && (i == 0 || before[i-1] == ' ' || before[i-1] == '(' || before[i-1] == '[') && strings.Contains(behind, "'")
 }
 
-// isSaid reports whether a match in code is inside of a text that is only printed. In
-// double quotes, a shell runs what is in $(…).
+// isSaid reports whether a match in code is inside a text that is only printed. In
+// double quotes, a shell runs the command in $(…).
 func isSaid(u *unit, from, to int) bool {
 	if from > maxLook || !says().MatchString(u.lower[:min(len(u.lower), maxLook)]) {
 		return false
@@ -315,7 +315,7 @@ func isSaid(u *unit, from, to int) bool {
 	for _, q := range []byte{'"', '\''} {
 		to := to
 		if u.text[to-1] == q {
-			to-- // a pattern looks at what is behind
+			to-- // the pattern includes the next character
 		}
 		behind := u.text[to:min(to+maxLook, len(u.text))]
 		i := strings.IndexByte(before, q)

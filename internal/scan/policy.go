@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 )
 
-// A Policy is what a person decided about findings. The zero value leaves all as it is
-// and fails at nothing. It is read from a file that the person names, and never from a
+// A Policy holds a person's decisions about findings. The zero value changes nothing
+// and never fails a scan. It is read from a file that the person names, never from a
 // pack.
 type Policy struct {
 	FailOn    Severity // a finding of this severity or above fails the scan; see HasFailOn
@@ -27,8 +27,8 @@ type Policy struct {
 	Accept    []Acceptance
 }
 
-// An Acceptance is one finding that a person looked at and accepts, as long as it is the
-// same to the byte.
+// An Acceptance is one finding that a person has examined and accepts as long as not a
+// byte of it changes.
 type Acceptance struct {
 	Hash   string
 	Reason string
@@ -37,8 +37,8 @@ type Acceptance struct {
 // maxPolicy is how large a policy file may be, in bytes.
 const maxPolicy = 1 << 20
 
-// ParsePolicy reads a policy file. name is what errors call it; they name the line, and
-// all that is wrong.
+// ParsePolicy reads a policy file. Errors call it name, and list every problem with its
+// line.
 func ParsePolicy(name string, src []byte) (*Policy, error) {
 	r := &policyReader{name: name, policy: &Policy{Rules: make(map[string]Severity), Off: make(map[string]bool)}}
 	if len(src) > maxPolicy {
@@ -72,8 +72,7 @@ func (r *policyReader) problem(n *yaml.Node, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf("%s:%d: %s", r.name, max(n.Line, 1), fmt.Sprintf(format, args...)))
 }
 
-// mapping calls each for the entries of a mapping. Aliases are not followed: a policy
-// says everything once.
+// mapping calls each for the entries of a mapping. Aliases are not followed.
 func (r *policyReader) mapping(n *yaml.Node, what string, each func(k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		r.problem(n, "%s is not a mapping of keys to values", what)
@@ -91,7 +90,7 @@ func (r *policyReader) mapping(n *yaml.Node, what string, each func(k, v *yaml.N
 	}
 }
 
-// list calls each for the elements of a list; nothing at all is an empty one.
+// list calls each for the elements of a list. A missing value is an empty list.
 func (r *policyReader) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return
@@ -117,7 +116,7 @@ func (r *policyReader) unknown(k *yaml.Node, known ...string) {
 	r.problem(k, "there is no key %q%s", k.Value, mayMean(k.Value, known))
 }
 
-// mayMean returns a hint at what somebody may have meant.
+// mayMean returns a hint with the word that may have been meant.
 func mayMean(word string, known []string) string {
 	if close := near.Names(word, known, 1); len(close) > 0 {
 		return fmt.Sprintf("; did you mean %q?", close[0])
@@ -164,7 +163,7 @@ func (r *policyReader) rule(k, v *yaml.Node) {
 	}
 	severity, ok := ParseSeverity(v.Value)
 	switch {
-	// YAML reads off as a truth value of its first version, and as a text in ours.
+	// "off" is a boolean in YAML 1.1, and a string in 1.2.
 	case v.Kind == yaml.ScalarNode && (v.Value == "off" || v.ShortTag() == "!!bool" && v.Value == "false"):
 		r.policy.Off[k.Value] = true
 	case v.Kind == yaml.ScalarNode && ok:
@@ -239,8 +238,8 @@ func (p *Policy) Apply(reports []Report) (unused []Acceptance) {
 	return unused
 }
 
-// Fails returns how many findings, of those that nobody accepted, are of a severity or
-// above.
+// Fails returns how many findings that were not accepted have at least the severity
+// on.
 func Fails(reports []Report, on Severity) (n int) {
 	for _, r := range reports {
 		for _, f := range r.Findings {

@@ -13,7 +13,7 @@ import (
 
 const aHash = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// What the parser takes, the published schema takes, and the other way around.
+// The parser and the published schema accept the same files.
 func TestParsePolicy(t *testing.T) {
 	src, err := os.ReadFile("../../schemas/scan-policy.v1.json")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestParsePolicy(t *testing.T) {
 	for _, test := range []struct {
 		name, src string
 		problem   string // empty: it is right
-		beyond    bool   // what is wrong is beyond a schema
+		beyond    bool   // a schema cannot express the problem
 	}{
 		{"empty", "", "", false},
 		{"comments", "# nothing\n", "", false},

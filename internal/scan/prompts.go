@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// prompts are patterns of what a model is told. They are about wording, and in English:
-// they miss what is worded otherwise.
+// prompts returns patterns for texts aimed at a model. They match English wordings, and
+// miss others.
 func prompts() []pattern {
 	const (
 		who     = `(the |your |any |a )?(user|users|human|humans|person|operator|owner|developer|victim)\b`
@@ -77,24 +77,24 @@ func prompts() []pattern {
 	}
 }
 
-// said is a pattern of what a model is told. words are separated by bars.
+// said returns a pattern for a text aimed at a model. words are separated by bars.
 func said(rule string, base, inData Severity, words, expr string) pattern {
 	return pattern{rule: rule, prompt: true, code: base, doc: inData, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr)}
 }
 
-// at makes a pattern count in some zones only.
+// at limits a pattern to some zones.
 func (p pattern) at(zones ...zone) pattern {
 	p.only = zones
 	return p
 }
 
-// but gives a pattern somebody who has the last word.
+// but gives a pattern a judge.
 func (p pattern) but(judge func(u *unit, from, to int, s Severity) (Severity, bool)) pattern {
 	p.judge = judge
 	return p
 }
 
-// softer makes a match in some zones worth one less.
+// softer lowers the severity of matches in some zones by one.
 func (p pattern) softer(zones ...zone) pattern {
 	p.judge = func(u *unit, _, _ int, s Severity) (Severity, bool) {
 		if slices.Contains(zones, u.zone) {
@@ -105,8 +105,8 @@ func (p pattern) softer(zones ...zone) pattern {
 	return p
 }
 
-// instructing leaves out what is about how to speak with the user: "don't tell the user
-// to restart", "never tell the user it works".
+// instructing leaves out instructions on how to speak with the user: "don't tell the
+// user to restart", "never tell the user it works".
 func instructing(u *unit, _, to int, s Severity) (Severity, bool) {
 	behind := strings.TrimLeft(u.behind(to), " *_")
 	for _, word := range []string{"to ", "you ", "how ", "it ", "it's", "they ", "there", "\"", "'", "`", "what to", "which ", "when ", "where ", "work", "\"the", "wait", "type", "do ", "run ", "choose", "pick", "guess"} {
@@ -117,8 +117,8 @@ func instructing(u *unit, _, to int, s Severity) (Severity, bool) {
 	return s, true
 }
 
-// ofThisPerson leaves out what a program does with approvals of others: "turn off
-// permissions on the bucket" is about something else.
+// ofThisPerson leaves out approvals and permissions of other kinds, such as "turn off
+// permissions on the bucket".
 func ofThisPerson(u *unit, from, to int, s Severity) (Severity, bool) {
 	lower := u.lower[from:to]
 	for _, word := range []string{"prompt", "dialog", "confirm", "request", "warning", "question", "check", "filter", "guardrail", "sandbox"} {
@@ -129,8 +129,8 @@ func ofThisPerson(u *unit, from, to int, s Severity) (Severity, bool) {
 	return Medium, true
 }
 
-// described makes what a script says of itself worth less, unless it is said to a model:
-// "send the credentials to the server" is what many programs do.
+// described lowers the severity of a script's description of itself, unless it addresses
+// a model: many programs "send the credentials to the server".
 func described(u *unit, from, to int, s Severity) (Severity, bool) {
 	if (u.zone == remark || u.zone == code) && !addressed().MatchString(u.around(from, to)) {
 		s = max(s, Medium)
@@ -138,7 +138,7 @@ func described(u *unit, from, to int, s Severity) (Severity, bool) {
 	return s, true
 }
 
-// addressed matches a text that speaks to a model.
+// addressed matches a text that addresses a model.
 var addressed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(ai|llms?|assistants?|claude|gpt|chatgpt|copilot|gemini|codex|(you|model|agent) (must|should|shall|need|have|can|may|will|are)|your (instructions|task|job)|(the|this|tell|inform) (user|human|operator))\b`)
 })

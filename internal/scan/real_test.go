@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// No finding of high or above is wrong in 259 packs that people wrote, of which some
-// teach how to find attacks. Who makes a rule find something here reads it, and either
-// mends the rule or adds what is right to known.
+// No finding of high or above is wrong in 259 real packs, some of which teach how to
+// find attacks. If a changed rule finds something here, read it, and either fix the
+// rule or add the correct finding to known.
 func TestRealPacks(t *testing.T) {
-	known := []string{} // :: rule and path of findings that are right
+	known := []string{} // :: rule and path of correct findings
 	root := realPacks(t)
 	packs := 0
 	for _, dir := range []string{root, filepath.Join(root, "dotnet", "skills", ".agents", "skills")} { // hidden folders are not searched for packs
@@ -39,8 +39,8 @@ func TestRealPacks(t *testing.T) {
 	}
 }
 
-// realPacks unpacks the packs beside the repository, and skips the test when they are not
-// there, unless PACKS_MCP_REQUIRE holds "corpora".
+// realPacks unpacks the packs beside the repository. It skips the test if they are
+// missing, unless PACKS_MCP_REQUIRE has "corpora".
 func realPacks(t *testing.T) string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "corpora", "packs.tar.gz"))

@@ -6,11 +6,12 @@ import (
 	"sync"
 )
 
-// Version names the rules. It changes when a rule is added or finds something else, so
-// that a record of a scan says what was searched for.
+// Version names the rules. It changes when a rule is added or its findings change, so
+// that the record of a scan says which rules were used.
 const Version = "2026.11"
 
-// A Rule is a kind of finding. Its id is stable: people switch it off by that.
+// A Rule is a kind of finding. Its id is stable, since people use it to switch the
+// rule off.
 type Rule struct {
 	ID       string   `json:"id"`
 	Class    string   `json:"class"`
@@ -84,7 +85,7 @@ func HasRule(id string) bool {
 	return slices.ContainsFunc(table(), func(r Rule) bool { return r.ID == id })
 }
 
-// ruleOf returns a rule that is there.
+// ruleOf returns an existing rule.
 func ruleOf(id string) Rule {
 	all := table()
 	return all[slices.IndexFunc(all, func(r Rule) bool { return r.ID == id })]

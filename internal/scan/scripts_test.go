@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Scripts that do what the scripts of honest packs do, and look at first as attacks do,
-// have no finding of high or above. Some are like scripts of systems and projects in which
-// a rule once found what was not there.
+// Honest scripts that look like attacks at first have no finding of high or above. Some
+// resemble real scripts in which a rule once had a false positive.
 func TestHonestScripts(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join("testdata", "scripts", "*"))
 	if err != nil || len(names) < 30 {

@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/tokens"
 )
 
-// secrets looks for keys and tokens that are no examples.
+// secrets looks for keys and tokens that are not examples.
 func (s *scanner) secrets(f *file) {
 	inKey := false
 	for i, line := range f.lines {
@@ -41,7 +41,7 @@ func (s *scanner) secrets(f *file) {
 var (
 	keyLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+/=]+(\\n.*)?$`) })
 	bearer  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(bearer|authorization)\b`) })
-	// saysExample matches a line that says that its token is none.
+	// saysExample matches a line that says its token is only an example.
 	saysExample = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(example|sample|placeholder|dummy|fake|revoked|invalid)\b`)
 	})
@@ -50,7 +50,7 @@ var (
 	})
 )
 
-// removed returns what Hide took out of a line, and a little around it.
+// removed returns the part of a line that Hide removed, with a little context.
 func removed(line, hidden string) string {
 	before, _, _ := strings.Cut(hidden, tokens.Mark)
 	_, after, _ := strings.Cut(hidden, tokens.Mark)
@@ -63,8 +63,8 @@ func removed(line, hidden string) string {
 	return line[len(before) : len(line)-len(after)]
 }
 
-// isExample reports whether a token is one that people write in documents: with a word
-// that says so, in order of the alphabet, or of few letters.
+// isExample reports whether a token is a typical example: it contains a word that says
+// so, is in alphabetical order, or has few different letters.
 func isExample(token string) bool {
 	lower := lowered(token)
 	for _, word := range []string{"example", "xxxx", "your", "placeholder", "abcdef", "123456", "sample", "dummy", "test", "fake", "redacted", "changeme", "secret", "000000", "...", "demo", "here", "<", "{", "$"} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is no plain file is named, and nothing waits for it or follows it.
+// Special files are reported, and neither opened nor followed.
 func TestSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "SKILL.md"), entryText)

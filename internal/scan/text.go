@@ -14,14 +14,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 )
 
-// A zone says what a piece of text is for, which decides what its words mean.
+// A zone says what a piece of text is for, which decides how it is judged.
 type zone int
 
 const (
-	prose   zone = iota // a document's text: the model does what it says
-	comment             // an HTML comment: the model reads it, and a person does not
+	prose   zone = iota // a document's text: the model follows it
+	comment             // an HTML comment: a model reads it, a person does not
 	quoted              // a fenced block of a document
-	code                // what runs: a script, a declared command
+	code                // code that runs: a script, a declared command
 	remark              // a comment in code: nothing runs it, and the model may read it
 	meta                // a description or schema, which models see before anything is opened
 	data                // any other text
@@ -31,15 +31,16 @@ const (
 // code, a value.
 type unit struct {
 	zone  zone
-	text  string // as a model or a shell reads it: see normal
+	text  string // as a model or a shell reads it; see normal
 	lower string // text with ASCII letters in lower case; the same offsets
 
 	offsets, lines []int // where in text which line of the file begins
 
-	tool string // the declared tool that it is of
+	tool string // the declared tool that it belongs to
 	lang string // of a script or a fenced block
-	bad  bool   // the words before it say that this must not be
-	// aside says that a heading announces what should not be, which anybody can write.
+	bad  bool   // the words before it call it bad
+	// aside says that a heading announces bad examples, which an attacker can write,
+	// too.
 	aside bool
 }
 
@@ -49,8 +50,7 @@ func (u *unit) lineAt(offset int) int {
 	return u.lines[max(i, 0)]
 }
 
-// A joiner puts lines together to a unit, and then to the next one: a document has
-// hundreds.
+// A joiner joins lines into units, and is reused, since a document has hundreds.
 type joiner struct {
 	text           []byte // of several lines
 	first          string // of the first
@@ -76,7 +76,7 @@ func (j *joiner) add(s string, line int) {
 
 func (j *joiner) empty() bool { return len(j.lines) == 0 }
 
-// take returns what was added, and starts anew.
+// take returns the joined unit, and starts the next.
 func (j *joiner) take(z zone) unit {
 	u := unit{zone: z, text: j.first, offsets: j.keep(j.offsets), lines: j.keep(j.lines)}
 	if len(j.lines) > 1 {
@@ -97,14 +97,14 @@ func (j *joiner) keep(numbers []int) []int {
 	return slices.Clip(j.kept[from:])
 }
 
-// A file is a text while it is looked at.
+// A file is a text that is being checked.
 type file struct {
 	path  string
-	lines []string   // of the file as it is, without their ends
-	sums  [][32]byte // of lines, made when they are wanted
+	lines []string   // original lines, without line ends
+	sums  [][32]byte // digests of lines, computed on demand
 	known []bool
 	units []unit
-	aside map[int]bool // :: line of a document below a heading that announces what should not be
+	aside map[int]bool // :: line of a document below a heading that announces bad examples
 }
 
 func newFile(path string, text []byte) *file {
@@ -116,8 +116,8 @@ func newFile(path string, text []byte) *file {
 	return f
 }
 
-// bytesOf returns what the hash of a finding in these lines is of: the digests of the
-// lines. A line may be as long as the file, and have many findings.
+// bytesOf returns the bytes to hash for a finding in these lines: the lines' digests,
+// since a line may be as long as the file and have many findings.
 func (f *file) bytesOf(from, to int) []byte {
 	if f.known == nil {
 		f.sums, f.known = make([][32]byte, len(f.lines)), make([]bool, len(f.lines))
@@ -132,7 +132,7 @@ func (f *file) bytesOf(from, to int) []byte {
 	return out
 }
 
-// decode returns a text as UTF-8. UTF-16 without a mark is taken for what it is when
+// decode returns a text as UTF-8. UTF-16 without a byte order mark is recognized if
 // every other byte at its beginning is NUL.
 func decode(src []byte) []byte {
 	if set := charset.Of(src); set != charset.UTF8 {
@@ -158,9 +158,9 @@ func decode(src []byte) []byte {
 	return src
 }
 
-// normal returns a line as a model or a shell reads it: without characters that do not
-// show, tag characters as the letters that they stand for, one form of each letter and
-// quotation mark.
+// normal returns a line as a model or a shell reads it: without invisible characters,
+// with tag characters as the letters that they encode, and with one form of each
+// letter and quotation mark.
 func normal(line string) string {
 	plain := true
 	for i := range len(line) {
@@ -195,7 +195,7 @@ func normal(line string) string {
 	return norm.NFKC.String(b.String())
 }
 
-// lowered is s with ASCII letters in lower case, byte for byte.
+// lowered returns s with ASCII letters in lower case; offsets stay the same.
 func lowered(s string) string {
 	for i := range len(s) {
 		if c := s[i]; 'A' <= c && c <= 'Z' {

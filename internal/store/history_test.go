@@ -19,7 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
-// An operation is what a replica asks of one key.
+// An operation is a replica's request about one key.
 type operation struct {
 	key   string
 	verb  string // "put", "delete" or "get"
@@ -27,7 +27,7 @@ type operation struct {
 	rev   uint64 // that is expected
 }
 
-// An outcome is what it heard.
+// An outcome is the answer to an operation.
 type outcome struct {
 	err   error  // nil, ErrConflict, ErrNotFound or ErrAway
 	value string // of a get
@@ -40,8 +40,8 @@ type cell struct {
 	rev   uint64
 }
 
-// register is how a key behaves: each operation happens at one moment between its
-// beginning and its end, and of those that expect the same revision, one succeeds.
+// register models a key: each operation happens at one moment between its beginning
+// and its end, and of those that expect the same revision, one succeeds.
 func register() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -73,7 +73,7 @@ func register() porcupine.Model {
 			case in.verb == "get":
 				return []any{now}
 			case errors.Is(out.err, store.ErrAway) && fits && in.verb == "put":
-				return []any{now, cell{in.value, unknown}} // it was done, or it was not
+				return []any{now, cell{in.value, unknown}} // it was either done or not
 			case errors.Is(out.err, store.ErrAway) && fits:
 				return []any{now, cell{}}
 			case errors.Is(out.err, store.ErrAway):
@@ -99,8 +99,8 @@ func when(is bool, state cell) []any {
 	return []any{state}
 }
 
-// What three replicas see of a few keys has one order in which it happened, while the
-// network to one of them breaks again and again.
+// What three replicas see of a few keys is linearizable, while the network to one of
+// them keeps breaking.
 func TestHistory(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		proxy := e.Proxy(t)
@@ -115,7 +115,7 @@ func TestHistory(t *testing.T) {
 			end := int64(time.Since(begun))
 			if errors.Is(out.err, store.ErrAway) {
 				broken++
-				end = int64(time.Hour) // it may still be done
+				end = int64(time.Hour) // it may still happen
 			}
 			history = append(history, porcupine.Operation{ClientId: client, Input: in, Call: int64(from), Output: out, Return: end})
 		}

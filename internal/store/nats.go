@@ -35,7 +35,7 @@ func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, err
 		user, hosts = hosts[:at+1], hosts[at+1:]
 	}
 	u, err := url.Parse(rest)
-	unreadable := errors.New("the URL of the NATS store cannot be read") // other errors may have a password
+	unreadable := errors.New("the URL of the NATS store cannot be read") // the original error may contain a password
 	if err != nil || hosts == "" {
 		return nil, unreadable
 	}
@@ -65,13 +65,13 @@ func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, err
 	options := []nats.Option{
 		nats.Name("packs-mcp"), nats.Timeout(opTime), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), // what is written while the server is away fails at once
+		nats.ReconnectBufSize(-1), // writes fail at once while the server is away
 		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
 	}
 	if credentials != "" {
 		options = append(options, nats.UserCredentials(credentials))
 	}
-	// Not as one text: a password may have a comma.
+	// Not as one text: a password may contain a comma.
 	options = append(options, func(o *nats.Options) error { o.Servers = servers; return nil })
 	conn, err := nats.Connect("", options...)
 	if err != nil {
@@ -125,13 +125,14 @@ func (s *natsStore) last(ctx context.Context, stream jetstream.Stream, subject s
 	return m, nil
 }
 
-// isGone reports whether a message says that there is no entry: it was deleted, or the
-// server removed it when its time was over.
+// isGone reports whether a message says that there is no entry: it was deleted, or it
+// expired and the server removed it.
 func isGone(h nats.Header) bool {
 	return h.Get(goneHeader) != "" || h.Get(jetstream.MarkerReasonHeader) != ""
 }
 
-// publish writes a message if the newest of its subject has this sequence number.
+// publish writes a message if the newest one of its subject has the sequence number
+// after.
 func (s *natsStore) publish(ctx context.Context, m *nats.Msg, after uint64, options ...jetstream.PublishOpt) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
@@ -166,7 +167,7 @@ func (s *natsStore) Put(ctx context.Context, key string, value []byte, rev uint6
 	if rev != 0 || !errors.Is(err, ErrConflict) {
 		return now, err
 	}
-	// What is deleted leaves a message, which a new entry follows.
+	// A deleted entry leaves a message; a new entry comes after it.
 	m, err := s.last(ctx, s.entries, s.entry(key))
 	switch {
 	case errors.Is(err, ErrNotFound):

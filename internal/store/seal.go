@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// ErrForged means that an entry was not written by who has the keys, or is under
-// another key than it was written for.
+// ErrForged means that an entry was not written with the replicas' keys, or was moved
+// from another key.
 var ErrForged = errors.New("the store has an entry that no replica wrote")
 
-// Keys are the secret that replicas share: one, or two while one takes the place of the
-// other. The first makes, and all are accepted.
+// Keys are the secret that replicas share: one key, or two while one replaces the
+// other. The first is used for writing; all are accepted for reading.
 type Keys struct{ secrets [][]byte }
 
 const (
@@ -67,9 +67,9 @@ type sealed struct {
 	aeads []cipher.AEAD
 }
 
-// Seal returns a store in which only who has the keys can read or write entries. An
-// older value of the same key can be put back by who can write to the engine; a value
-// can be neither made up nor moved. Chains are stored as they are.
+// Seal returns a store whose entries can be read or written only with the keys.
+// Someone who can write to the engine can restore an older value of the same key, but
+// cannot make up or move a value. Chains are stored unchanged.
 func Seal(s Store, k Keys) Store {
 	out := &sealed{Store: s}
 	for _, secret := range k.secrets {
@@ -108,7 +108,7 @@ func (s *sealed) Put(ctx context.Context, key string, value []byte, rev uint64, 
 	return s.Store.Put(ctx, key, s.aeads[0].Seal(nil, nil, value, []byte(key)), rev, ttl)
 }
 
-// Watch leaves out the values of entries that are forged: they are told as gone.
+// Watch reports forged entries as gone, without their values.
 func (s *sealed) Watch(ctx context.Context, f func(Change)) error {
 	return s.Store.Watch(ctx, func(c Change) {
 		if !c.Gone && !c.Synced {

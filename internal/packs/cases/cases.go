@@ -1,9 +1,9 @@
-// Package cases reads the test cases that a pack keeps in its folder "tests", and
-// compares what a run did with what a case expects.
+// Package cases reads the test cases in a pack's folder "tests", and compares a run's
+// results with what a case expects.
 //
-// It runs nothing. A case says what to call and what should come of it; it cannot ask
-// for rights, so that its run has those of any other call. Files are read through a
-// handle on the pack's folder, within bounds.
+// It runs nothing. A case names a call and the expected results. It cannot ask for
+// permissions, so its run has the same ones as any other call. Files are read through
+// a handle on the pack's folder, within bounds.
 package cases
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// Folder is where a pack keeps its cases: the files *.yaml and *.yml in it.
+// Folder is the folder with a pack's cases: its files *.yaml and *.yml.
 const Folder = "tests"
 
-// Bounds of what is read.
+// Bounds on reading.
 const (
 	MaxFiles = 100       // files of a pack
-	MaxCases = 200       // cases of a pack; somebody looks at all of them before they run
+	MaxCases = 200       // cases of a pack; a person looks at all of them before they run
 	MaxSize  = 256 << 10 // bytes of a file
 	maxNames = 1000      // names in the folder
 )
@@ -37,14 +37,14 @@ const (
 // Codes of the diagnostics of this package. They are stable.
 const (
 	CodeFile       = "test-file"        // error: a file of cases cannot be read
-	CodeYAML       = "test-yaml"        // error: not the YAML that is read here
-	CodeKeyUnknown = "test-key-unknown" // error: a key that a case does not have
-	CodeValue      = "test-value"       // error: a value that is missing, or is not what the key takes
-	CodeLimit      = "test-limit"       // error: more cases, or files of cases, than are read
-	CodeTool       = "test-tool"        // error: a case calls a tool that the pack does not have
+	CodeYAML       = "test-yaml"        // error: unsupported YAML
+	CodeKeyUnknown = "test-key-unknown" // error: an unknown key
+	CodeValue      = "test-value"       // error: a value is missing or invalid
+	CodeLimit      = "test-limit"       // error: too many cases or files
+	CodeTool       = "test-tool"        // error: a case calls a tool that the pack lacks
 )
 
-// A Case is one call and what should come of it.
+// A Case is one call and its expected results.
 type Case struct {
 	File string // in the pack, with slashes
 	Line int    // 1-based
@@ -52,12 +52,12 @@ type Case struct {
 
 	Tool      string
 	Arguments json.RawMessage   // a JSON object
-	Context   map[string]string // what the client says that its user looks at
+	Context   map[string]string // what the user is looking at, according to the client
 
-	Exit   int     // the exit status that the program ends with
-	Output *Check  // of what the tool returns; nil: anything
-	Stderr *Check  // of what the program writes to standard error; nil: anything
-	Files  []Files // that the run makes, in its workspace
+	Exit   int     // the program's exit status
+	Output *Check  // of the tool's result; nil: anything
+	Stderr *Check  // of the program's standard error; nil: anything
+	Files  []Files // files that the run makes in its workspace
 }
 
 // Files is a file that a run should make.
@@ -66,15 +66,15 @@ type Files struct {
 	Check
 }
 
-// A Check says how a text should be. What is empty is not checked.
+// A Check describes an expected text. Empty members are not checked.
 type Check struct {
-	Equals   *string // but for line ends at the very end
+	Equals   *string // ignoring line ends at the end
 	Contains []string
 	Matches  *regexp.Regexp
 }
 
-// Read returns the cases of the pack in dir, and what is wrong with them, with their
-// files as paths in the pack. A pack without the folder has no cases.
+// Read returns the cases of the pack in dir, and diagnostics about them, with paths
+// relative to the pack. A pack without the folder has no cases.
 func Read(dir *packfs.Dir) ([]Case, []diag.Diagnostic) {
 	is, err := dir.IsDir(Folder)
 	if err != nil || !is {
@@ -127,9 +127,9 @@ func Read(dir *packfs.Dir) ([]Case, []diag.Diagnostic) {
 	return all, problems
 }
 
-// IsOurs reports whether a file looks like one of cases: it has a list called "cases",
-// of which an item has the key "tool". Packs keep files of other programs in such a
-// folder, too.
+// IsOurs reports whether a file looks like a file of cases: it has a list "cases" with
+// an item that has the key "tool". Packs keep other programs' files in such a folder,
+// too.
 func IsOurs(src []byte) bool {
 	var doc struct {
 		Cases []map[string]yaml.Node `yaml:"cases"`
@@ -150,8 +150,8 @@ func unreadable(file string, err error) diag.Diagnostic {
 	}
 }
 
-// UnknownTools returns a diagnostic for each case that calls none of the pack's tools,
-// whose declared names are known.
+// UnknownTools returns a diagnostic for each case whose tool has reports false for.
+// known lists the pack's declared names, for hints.
 func UnknownTools(all []Case, known []string, has func(name string) bool) []diag.Diagnostic {
 	var problems []diag.Diagnostic
 	for _, c := range all {
@@ -172,7 +172,7 @@ func UnknownTools(all []Case, known []string, has func(name string) bool) []diag
 	return problems
 }
 
-// clip shortens a text of the pack for a message.
+// clip shortens a pack's text for a message.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"

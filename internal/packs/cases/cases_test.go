@@ -57,9 +57,9 @@ cases:
 	}
 }
 
-// wrong are files that are not read, each with the code, a part of the message or the
-// hint, and whether the schema refuses it as well: YAML has rules that JSON Schema
-// cannot say.
+// wrong lists invalid files, each with the code, a part of the message or the hint,
+// and whether the schema refuses it as well: JSON Schema cannot express some rules of
+// YAML.
 var wrong = []struct {
 	src, code, says string
 	schema          bool
@@ -121,7 +121,8 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// The published schema takes what Parse takes, and refuses what it can say is wrong.
+// The published schema accepts what Parse accepts, and refuses what it can recognize
+// as wrong.
 func TestSchemaAgrees(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemas.TestsV1()))
@@ -223,7 +224,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A link that leads out of the pack is not followed, be it the folder or a file.
+// A link that leads out of the pack is not followed, whether it is the folder or a
+// file.
 func TestReadLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a right on Windows")
@@ -324,8 +326,8 @@ func TestDifferenceText(t *testing.T) {
 	}
 }
 
-// Parse takes anything, and a case without a problem has a tool and arguments that are
-// an object.
+// Parse accepts any input, and a case without a problem has a tool, and an object as
+// its arguments.
 func FuzzParse(f *testing.F) {
 	for _, tt := range wrong {
 		f.Add([]byte(tt.src))

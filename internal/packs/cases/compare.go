@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Got is what a run did.
+// Got holds a run's results.
 type Got struct {
 	Exit   int
 	Signal string // empty: it ended by itself
@@ -14,7 +14,7 @@ type Got struct {
 	Stderr string
 }
 
-// A Difference is one thing that is not as a case expects.
+// A Difference is one result that differs from what a case expects.
 type Difference struct {
 	What string `json:"what"` // exit, output, stderr, or a file's path
 	How  string `json:"how"`  // equals, contains, matches or exists
@@ -22,8 +22,8 @@ type Difference struct {
 	Got  string `json:"got"`
 }
 
-// Compare returns how a run differs from what the case expects. file returns the
-// content of a file of the workspace; its error says why there is none.
+// Compare returns the differences between a run and the case. file returns the
+// content of a file in the workspace; its error says why it cannot.
 func (c *Case) Compare(got Got, file func(path string) (string, error)) []Difference {
 	var all []Difference
 	if got.Signal != "" || got.Exit != c.Exit {
@@ -69,8 +69,8 @@ func (c *Check) compare(what, got string) []Difference {
 // maxShown is how many lines of a difference are shown.
 const maxShown = 40
 
-// Text returns the difference for people, in lines: what was expected begins with "-",
-// what came with "+".
+// Text returns the difference for people, in lines: expected ones begin with "-",
+// actual ones with "+".
 func (d *Difference) Text() string {
 	var b strings.Builder
 	switch d.How {

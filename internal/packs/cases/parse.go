@@ -120,7 +120,7 @@ func (r *reader) syntax(err error) {
 	})
 }
 
-// is reports whether a node has this kind, and says so if it has not.
+// is reports whether a node has this kind. If not, it adds a diagnostic.
 func (r *reader) is(n *yaml.Node, kind yaml.Kind, key, what string) bool {
 	if n.Kind == yaml.AliasNode {
 		r.report(CodeYAML, n, "aliases are not read", "write the value out")
@@ -133,8 +133,8 @@ func (r *reader) is(n *yaml.Node, kind yaml.Kind, key, what string) bool {
 	return true
 }
 
-// mapping passes the values of a mapping to its keys' readers. Keys that have none, or
-// are there twice, or are needed and missing, are errors.
+// mapping passes the values of a mapping to the readers of its keys. Unknown,
+// duplicate and missing required keys are errors.
 func (r *reader) mapping(n *yaml.Node, what string, keys map[string]func(*yaml.Node), needed ...string) {
 	if !r.is(n, yaml.MappingNode, what, "a mapping of keys to values") {
 		return
@@ -167,13 +167,13 @@ func (r *reader) mapping(n *yaml.Node, what string, keys map[string]func(*yaml.N
 		}
 	}
 	for _, k := range needed {
-		if !seen[k] && !misspelt { // which may be the one that is missing
+		if !seen[k] && !misspelt { // a misspelt key may be the missing one
 			r.report(CodeValue, n, fmt.Sprintf("%s has no %q", what, k), "add it")
 		}
 	}
 }
 
-// text reads a text. Numbers and the like are texts as they are written.
+// text reads a text. Numbers and other scalars are read as written.
 func (r *reader) text(key string, to func(string)) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if r.is(n, yaml.ScalarNode, key, "a text") {
@@ -266,7 +266,7 @@ func (r *reader) check(n *yaml.Node, what string) *Check {
 	return c
 }
 
-// fileWhat is what the check of a file is called; it may be empty.
+// fileWhat names the check of a file in messages; such a check may be empty.
 const fileWhat = "a file"
 
 func (r *reader) files(n *yaml.Node) []Files {
@@ -294,7 +294,8 @@ func (r *reader) files(n *yaml.Node) []Files {
 	return all
 }
 
-// jsonOf returns a value as JSON has it, or what cannot be said in JSON, and where.
+// jsonOf returns a value in the form of encoding/json, or says what JSON cannot
+// express, and where.
 func jsonOf(n *yaml.Node, depth int) (value any, at *yaml.Node, problem string) {
 	if depth > maxDepth {
 		return nil, n, "they are nested too deeply"
@@ -364,7 +365,7 @@ func matches(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }
 
-// cause returns err without the path, which the diagnostic has.
+// cause returns err without the path, since the diagnostic has it.
 func cause(err error) string {
 	if e, ok := errors.AsType[*packfs.PathError](err); ok {
 		return e.Reason.Error()

@@ -42,7 +42,7 @@ func Each(t *testing.T, test func(t *testing.T, e *Engine)) {
 // URL returns the URL of the engine.
 func (e *Engine) URL() string { return e.url(e.addr) }
 
-// Restart stops the engine and starts it with what it had.
+// Restart stops the engine and starts it again with its data.
 func (e *Engine) Restart() {
 	e.stop()
 	e.start()
@@ -54,8 +54,8 @@ func (e *Engine) Stop() { e.stop() }
 // Start starts the engine again.
 func (e *Engine) Start() { e.start() }
 
-// Empty takes away all that the engine has, as somebody does who sets up the store anew
-// while it is in use.
+// Empty removes all of the engine's data, as if somebody set up the store anew while it
+// is in use.
 func (e *Engine) Empty(t testing.TB) { e.empty(t) }
 
 // freeAddr returns an address of the loopback interface that nobody listens on.
@@ -68,10 +68,10 @@ func freeAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// deadline is how long a test waits for what must happen.
+// deadline is how long a test waits for an expected event.
 const deadline = 30 * time.Second
 
-// NATS starts a NATS server that has JetStream and waits for the disk.
+// NATS starts a NATS server with JetStream that syncs every write.
 func NATS(t testing.TB) *Engine {
 	addr, dir := freeAddr(t), t.TempDir()
 	port, _ := strconv.Atoi(addr[strings.LastIndexByte(addr, ':')+1:])
@@ -128,7 +128,7 @@ func End() { postgres.end() }
 // postgres is one server for all tests of a process: making one takes seconds.
 var postgres cluster
 
-// A cluster is a PostgreSQL server that is made when it is first needed.
+// A cluster is a PostgreSQL server that is made on first use.
 type cluster struct {
 	making    sync.Mutex
 	dir, bin  string
@@ -199,7 +199,7 @@ func (c *cluster) start(t testing.TB) {
 func (c *cluster) run(t testing.TB, name string, args ...string) {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.SysProcAttr, cmd.Dir = c.as, c.dir
-	// The server that pg_ctl starts keeps what it inherits open, so it gets a file.
+	// The server that pg_ctl starts keeps inherited streams open, so give it a file.
 	out, err := os.Create(filepath.Join(c.dir, "out"))
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func (c *cluster) end() {
 	c.dir = ""
 }
 
-// find returns where a program of PostgreSQL's server is; empty: nowhere.
+// find returns the path of one of PostgreSQL's server programs, or "".
 func find(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -240,8 +240,8 @@ func find(name string) string {
 	return all[len(all)-1]
 }
 
-// owner gives a folder to who may run PostgreSQL, which is not root, and returns how to
-// start programs as that user.
+// owner gives a folder to a user who may run PostgreSQL, which refuses root, and
+// returns how to start programs as that user.
 func owner(t testing.TB, dir string) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Proxy stands between a client and an engine, and can fail as a network does.
+// A Proxy sits between a client and an engine, and can fail like a network.
 type Proxy struct {
 	engine *Engine
 	listen net.Listener
