@@ -13,7 +13,7 @@ import (
 
 // Roles say what people may do, besides answering questions.
 type Roles struct {
-	Use []approvers.Who // who may make calls; empty: everybody who can reach the server
+	Use []approvers.Who // who may make calls; empty: everyone who can reach the server
 }
 
 // approvers reads who may allow which calls.
@@ -71,7 +71,8 @@ func (f *fileReader) approver(item *yaml.Node, path string) approvers.Rule {
 	return r
 }
 
-// named reads a list that must not be empty: an empty one would be about every call.
+// named reads a list that must not be empty, since an empty one would apply to every
+// call.
 func (f *fileReader) named(v *yaml.Node, path string, read func()) {
 	if n := value(v); isNull(v) || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 		f.problem(at(v), path, "is empty; name at least one, or remove it")

@@ -23,7 +23,7 @@ type Runner struct {
 	Pack, Tool string   // patterns, as in Opening
 	Kinds      []string // as in Opening; empty means both
 	Runner     string   // RunnerLocal or RunnerContainer
-	Image      string   // with RunnerContainer: another one than that of Containers; empty: that one
+	Image      string   // with RunnerContainer: overrides that of Containers; empty: that one
 }
 
 // The values of Sandbox.Runner.
@@ -130,11 +130,11 @@ func (f *fileReader) runner(item *yaml.Node, path string) Runner {
 	return r
 }
 
-// RunnerOf returns where a program runs: by the first of Runners that it matches, or
-// else by Runner. image is that of the container; it is empty if the configuration has
-// none for this run. The author of a pack that is not trusted chose its name and those of
-// its tools: no entry leads it out of containers, and one with an image for some names only
-// leads it to the usual image.
+// RunnerOf returns where a program runs: according to the first matching entry of Runners,
+// or else to Runner. image is the container's image, or empty if none is configured for
+// this run. The author of an untrusted pack chose its name and those of its tools, so no
+// entry takes it out of containers, and an entry with its own image for certain names only
+// gives it the usual image.
 func (s *Sandbox) RunnerOf(pack, tool, kind string, trusted bool) (runner, image string) {
 	for _, r := range s.Runners {
 		if r.Runner == RunnerLocal && !trusted {

@@ -94,7 +94,9 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// rewrite writes what Set and Remove make of a file that is written with \n.
+// rewrite writes the results of Set and Remove for a file with
+//
+// line endings.
 func rewrite(t *testing.T, file string, a *txtar.Archive, format *Format, path []string, before []byte) {
 	a.Files = a.Files[:1]
 	after, err := format.Set(before, path, server)
@@ -141,7 +143,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// Drop takes an item out of a list of JSON, and keeps the rest of the text.
+// Drop removes an item from a JSON list, and keeps the rest of the text.
 func TestDropJSON(t *testing.T) {
 	path := []string{"permissions", "allow"}
 	for _, tc := range []struct {
@@ -172,7 +174,7 @@ func TestDropJSON(t *testing.T) {
 	}
 }
 
-// SetExactly makes an entry what it was, of which Set keeps the other keys.
+// SetExactly restores an entry exactly, where Set would keep its other keys.
 func TestSetExactly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		format       *Format
@@ -205,7 +207,7 @@ func TestSetExactly(t *testing.T) {
 			}
 		})
 	}
-	// What it cannot write, it leaves.
+	// It leaves text that it cannot change.
 	if got, err := TOML().SetExactly([]byte("s.packs.a = 1\n"), []string{"s", "packs"}, map[string]any{"b": "x"}); !errors.Is(err, ErrShape) {
 		t.Errorf("SetExactly of dotted keys = %q, %v, want ErrShape", got, err)
 	}
@@ -214,7 +216,7 @@ func TestSetExactly(t *testing.T) {
 	}
 }
 
-// A file that is not there is known by the place where it will be.
+// The target of a missing file is where it will be made.
 func TestReadTarget(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -289,7 +291,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Whatever is in a file, it keeps all of it, and has what was set besides.
+// Set keeps everything in a file, and adds the value.
 func FuzzSet(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.txtar")
 	for _, file := range files {

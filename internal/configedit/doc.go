@@ -1,9 +1,8 @@
 // Package configedit changes single values in a person's configuration file, and
 // keeps every other byte: comments, order, indentation and line endings.
 //
-// It reads JSON with comments, TOML, and the lists of YAML. A file that it does not understand is an
-// error, and so is a change whose result would say anything else besides. It does not
-// know what keys mean.
+// It reads JSON with comments, TOML, and the lists of YAML. A file that it does not understand is
+// an error, and so is a change that would affect anything else. It does not know what keys mean.
 package configedit
 
 import (

@@ -15,19 +15,19 @@ import (
 // their settings.
 const maxFile = 64 << 20
 
-// ErrMoved is returned by [File.Replace] for a file that is not what it was.
+// ErrMoved is returned by [File.Replace] for a file that has changed.
 var ErrMoved = errors.New("it changed meanwhile, so it was not written; run the command again")
 
-// A File is a file as it was when it was read.
+// A File is the state of a file when it was read.
 type File struct {
 	Path   string // as it was named
-	Target string // where that leads
+	Target string // the file that Path leads to
 	Text   []byte
 	Exists bool
 }
 
-// Read returns a file, or an empty one that is not there yet. A link is followed; one
-// that leads nowhere is an error, and so is what is not a regular file.
+// Read returns a file, or an empty File if there is none yet. It follows links. A
+// link that leads nowhere, or to something other than a regular file, is an error.
 func Read(path string) (*File, error) {
 	f := &File{Path: path, Target: path}
 	target, err := filepath.EvalSymlinks(path)
@@ -45,7 +45,7 @@ func Read(path string) (*File, error) {
 		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
 	}
 	f.Target, f.Exists = target, true
-	// What is not a regular file could keep us waiting.
+	// Opening a special file could block.
 	info, err := os.Stat(target)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
@@ -68,8 +68,7 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// madeAt returns where a file would be that is made at path: links to folders on the way
-// are followed.
+// madeAt returns where a file made at path would be, following links to folders.
 func madeAt(path string) (string, error) {
 	dir, missing := filepath.Dir(path), filepath.Base(path)
 	for {
@@ -81,7 +80,7 @@ func madeAt(path string) (string, error) {
 	}
 }
 
-// MissingFolders are the folders that Replace will make, the outermost first.
+// MissingFolders returns the folders that Replace will make, outermost first.
 func (f *File) MissingFolders() (all []string) {
 	for dir := filepath.Dir(f.Target); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -92,8 +91,8 @@ func (f *File) MissingFolders() (all []string) {
 	}
 }
 
-// Replace writes text in the place of the file, whole or not at all, with the mode and
-// owner that it has. If the file is not what was read, it is [ErrMoved].
+// Replace atomically replaces the file's content with text, keeping its mode and
+// owner. If the file has changed since it was read, it returns [ErrMoved].
 func (f *File) Replace(text []byte) (err error) {
 	dir := filepath.Dir(f.Target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// JSON is JSON, with comments and commas after the last member.
+// JSON returns the format for JSON with comments and trailing commas.
 func JSON() *Format {
 	return &Format{decode: decodeJSON, set: setJSON, remove: removeJSON, add: appendJSON, drop: dropJSON, write: func(path []string, value any) string {
 		text, _ := setJSON(nil, path, value) // into an empty file, which cannot fail
@@ -20,7 +20,7 @@ func JSON() *Format {
 	}}
 }
 
-// parseJSON returns the tree of text, which is an object. An empty text has none.
+// parseJSON returns the tree of text, which must be an object; nil for empty text.
 func parseJSON(text []byte) (*hujson.Value, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
@@ -36,7 +36,7 @@ func parseJSON(text []byte) (*hujson.Value, error) {
 	return &v, nil
 }
 
-// where is how the parser begins its errors.
+// where matches the beginning of the parser's errors.
 var where = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)
 
 func jsonError(err error) error {
@@ -68,8 +68,8 @@ func decodeJSON(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// twice returns a key that an object has twice, and where. Programs differ in
-// which of the two they take.
+// twice returns a duplicate key in an object, and its offset. Programs differ in
+// which of the two they use.
 func twice(v hujson.Value) (name string, offset int) {
 	switch c := v.Value.(type) {
 	case *hujson.Object:
@@ -103,7 +103,7 @@ func member(o *hujson.Object, key string) *hujson.ObjectMember {
 	return nil
 }
 
-// setJSON writes value at path, into the objects that are there.
+// setJSON writes value at path, into existing objects.
 func setJSON(text []byte, path []string, value any) ([]byte, error) {
 	root, err := parseJSON(text)
 	if err != nil {
@@ -131,7 +131,7 @@ func setJSON(text []byte, path []string, value any) ([]byte, error) {
 	return slices.Concat(text[:at.StartOffset], []byte(w.b.String()), text[at.EndOffset:]), nil
 }
 
-// nested is value within objects of one key each.
+// nested returns value wrapped in objects of one key each.
 func nested(path []string, value any) any {
 	for _, key := range slices.Backward(path) {
 		value = Object{{key, value}}
@@ -139,7 +139,7 @@ func nested(path []string, value any) any {
 	return value
 }
 
-// insertJSON writes a new member behind the others of an object.
+// insertJSON appends a new member to an object.
 func insertJSON(text []byte, root *hujson.Value, at hujson.Value, object *hujson.Object, key string, value any) []byte {
 	first, last := 0, (*hujson.Value)(nil)
 	if n := len(object.Members); n > 0 {
@@ -191,7 +191,7 @@ func insert(text []byte, root *hujson.Value, at hujson.Value, first int, last *h
 	return out.Bytes()
 }
 
-// appendJSON writes an item behind the others of the list at path.
+// appendJSON appends an item to the list at path.
 func appendJSON(text []byte, path []string, item any) ([]byte, error) {
 	root, err := parseJSON(text)
 	if err != nil {
@@ -252,11 +252,11 @@ func dropJSON(text []byte, path []string, index int) ([]byte, error) {
 // A span is where a member of an object or list is.
 type span struct {
 	from, to int
-	after    hujson.Extra // what is before its comma; nil: it has none
+	after    hujson.Extra // text before its comma; nil: no comma
 }
 
-// cut returns text without one of the members of an object or list, and without the
-// comma that parted it from the others.
+// cut returns text without one member of an object or list, and without the comma
+// that separated it.
 func cut(text []byte, all []span, i int) []byte {
 	one := all[i]
 	begin, end := len(bytes.TrimRight(text[:one.from], " \t\r\n")), one.to
@@ -281,7 +281,7 @@ func cut(text []byte, all []span, i int) []byte {
 	return out
 }
 
-// indentUnit is how much deeper each level of text is.
+// indentUnit returns the indentation of one level.
 func indentUnit(text []byte, root *hujson.Value) string {
 	if o := root.Value.(*hujson.Object); len(o.Members) > 0 && startsLine(text, o.Members[0].Name.StartOffset) {
 		if unit := lineIndent(text, o.Members[0].Name.StartOffset); unit != "" {
@@ -302,7 +302,7 @@ func startsLine(text []byte, offset int) bool {
 	return len(bytes.TrimLeft(line, " \t")) == 0
 }
 
-// lineIndent is what the line of offset begins with.
+// lineIndent returns the indentation of the line at offset.
 func lineIndent(text []byte, offset int) string {
 	line := text[bytes.LastIndexByte(text[:offset], '\n')+1 : offset]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])

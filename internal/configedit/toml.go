@@ -15,8 +15,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// TOML is TOML 1.0. An entry that is a table of its own can be changed; one within
-// braces, or with dotted keys, is [ErrShape].
+// TOML returns the format for TOML 1.0. Only entries that are tables of their own can
+// be changed; an inline table, or one with dotted keys, is [ErrShape].
 func TOML() *Format {
 	return &Format{decode: decodeTOML, set: setTOML, remove: removeTOML, write: func(path []string, value any) string {
 		text, _ := setTOML(nil, path, value)
@@ -39,8 +39,8 @@ func decodeTOML(text []byte) (map[string]any, error) {
 	return asJSON(tree).(map[string]any), nil
 }
 
-// asJSON is a decoded value with the types that encoding/json decodes into. Dates
-// stay what they are.
+// asJSON returns a decoded value with the types of encoding/json. Dates stay
+// unchanged.
 func asJSON(value any) any {
 	switch v := value.(type) {
 	case int64:
@@ -61,7 +61,7 @@ func asJSON(value any) any {
 	return value
 }
 
-// A tomlTable is the head of a table with the keys behind it.
+// A tomlTable is the head of a table with its keys.
 type tomlTable struct {
 	path []string
 	from int // of the line of its head
@@ -134,8 +134,8 @@ func valueAt(text []byte, key int) (from, end int, ok bool) {
 	for stop := lineEnd(text, from); ; stop = lineEnd(text, stop) {
 		line := bytes.TrimRight(text[from:stop], "\r\n")
 		if whole, ok := oneValue(line); ok {
-			// A comment behind it begins at a # outside of quotes: cut as far as it
-			// still says the same.
+			// A comment begins at a # outside quotes: cut the line as far as its value stays
+			// the same.
 			best := len(bytes.TrimRight(line, " \t"))
 			for i, b := range line {
 				if b != '#' {
@@ -213,7 +213,7 @@ func removeTOML(text []byte, path []string) ([]byte, error) {
 			continue
 		}
 		from := t.from
-		// With the empty line that parts it from what is above.
+		// Include the empty line above it.
 		if above := bytes.TrimSuffix(bytes.TrimSuffix(out[:from], []byte("\n")), []byte("\r")); len(above) < from && bytes.HasSuffix(above, []byte("\n")) {
 			from = len(above)
 		}
@@ -272,7 +272,7 @@ func inlineTOML(value any) string {
 	}
 }
 
-// tomlString is a basic string. Its escapes are those of JSON.
+// tomlString returns a basic string, whose escapes are those of JSON.
 func tomlString(s string) string {
 	return strings.ReplaceAll(inlineJSON(s), "\x7f", `\u007f`)
 }

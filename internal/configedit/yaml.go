@@ -10,8 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// YAML is YAML. Only lists can be changed, by Append and Drop, and only those that are
-// written an item a line or empty; the rest is [ErrShape].
+// YAML returns the format for YAML. Only lists can be changed, by Append and Drop, and
+// only if they are empty or have one item a line; anything else is [ErrShape].
 func YAML() *Format {
 	never := func([]byte, []string) ([]byte, error) { return nil, ErrShape }
 	return &Format{
@@ -122,7 +122,7 @@ func lastLine(n *yaml.Node) int {
 	return line
 }
 
-// addYAML writes an item behind the others.
+// addYAML appends an item to the list.
 func addYAML(text []byte, path []string, item any) ([]byte, error) {
 	list, at, err := listAt(text, path)
 	if err != nil {
@@ -154,7 +154,7 @@ func addYAML(text []byte, path []string, item any) ([]byte, error) {
 // emptyList is the line of a key whose list is empty.
 var emptyList = regexp.MustCompile(`^([^#\[]*:)\s*\[\s*\](\s*(?:#.*)?\r?\n?)$`)
 
-// dropYAML removes an item of a list, with the lines that it stands on.
+// dropYAML removes an item of a list with its lines.
 func dropYAML(text []byte, path []string, index int) ([]byte, error) {
 	list, at, err := listAt(text, path)
 	if err != nil {

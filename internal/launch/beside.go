@@ -17,9 +17,9 @@ import (
 // ErrNotBeside is returned where there is no such program beside this one.
 var ErrNotBeside = errors.New("there is no such program beside this one")
 
-// Beside returns the path of a program of this project, which is in the folder of the
-// program that runs now. It is looked for nowhere else: PATH and the working folder may
-// be a project's. A program that others could have put there is an error.
+// Beside returns the path of another program of this project, in the folder of the
+// running program. It looks nowhere else, since PATH and the working folder may belong
+// to a project. If others could have put the program there, it returns an error.
 func Beside(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,16 +56,16 @@ func besideOf(self, name string) (string, error) {
 	return path, nil
 }
 
-// Answer starts a program of this project, gives it a question on standard input and
-// returns what it answers on standard output. The program gets an empty environment and
-// works in its own folder, so that neither decides anything. It is killed when ctx ends,
-// or when it answers with more than most bytes.
+// Answer starts a program of this project, writes a question to its standard input and
+// returns its standard output. The program gets an empty environment and runs in its own
+// folder, so that neither influences it. It is killed when ctx ends, or when it answers
+// with more than most bytes.
 func Answer(ctx context.Context, program string, question []byte, most int) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env, cmd.Dir = []string{}, filepath.Dir(program)
-	const patience = 5 * time.Second // for pipes that a child keeps open
+	const patience = 5 * time.Second // in case a child keeps pipes open
 	cmd.WaitDelay = patience
 	out, errs := &bounded{most: most, full: cancel}, new(tail)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(question), out, errs

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What the test binary does as a program that answers. The environment of such a
-// program is empty, so the name of its file says it.
+// Behaviours of the test binary as a program that answers. The environment of such a
+// program is empty, so its file name selects one.
 const (
 	actEcho    = "acts-echo"
 	actHang    = "acts-hang"
@@ -22,7 +22,7 @@ const (
 	actEnviron = "acts-environ"
 )
 
-// as is the test binary under another name.
+// as returns the test binary under another name.
 func as(t *testing.T, name string) string {
 	t.Helper()
 	self, err := os.Executable()

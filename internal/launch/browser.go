@@ -5,9 +5,9 @@
 //
 // It confines nothing, and cannot tell whether the person saw anything. Nothing from a
 // pack decides which program starts, or its arguments: a program comes from the user's
-// environment, from the system or from the folder of this one. What verifies signatures
-// reads them on standard input.
-// Package sandbox starts what packs and models run, through the gate.
+// environment, from the system or from the folder of this one. The program that
+// verifies signatures reads them from standard input. Package sandbox starts what packs
+// and models run, through the gate.
 package launch
 
 import (

@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/idp"
 )
 
-// signText signs a text as it is, as a provider does that lets people choose a claim.
+// signText signs a text unchanged, like a provider that lets people choose a claim.
 func signText(t *testing.T, key *rsa.PrivateKey, kid, text string) *jose.JSONWebSignature {
 	t.Helper()
 	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
@@ -31,8 +31,7 @@ func signText(t *testing.T, key *rsa.PrivateKey, kid, text string) *jose.JSONWeb
 	return signed
 }
 
-// Claims that can be read in two ways, and numbers that are no times, make a token
-// nobody's.
+// A token with ambiguous claims, or with numbers that are not times, is refused.
 func TestAmbiguousClaims(t *testing.T) {
 	p := idp.Start(t)
 	v := verifier(t, p, nil)
@@ -70,7 +69,7 @@ func TestAmbiguousClaims(t *testing.T) {
 			t.Errorf("%s: it is %+v's", name, id)
 		}
 	}
-	// The JSON form of a signature has room for what nobody signed.
+	// The JSON form of a signature has room for unsigned data.
 	var form map[string]any
 	if err := json.Unmarshal([]byte(signText(t, key, kid, claims("")).FullSerialize()), &form); err != nil {
 		t.Fatal(err)
@@ -85,8 +84,8 @@ func TestAmbiguousClaims(t *testing.T) {
 	}
 }
 
-// Two people who chose the same name are two, also when one of them could try many
-// subjects to get the beginning of the other's key.
+// Two people with the same chosen name are distinct, even if one of them can try many
+// subjects to match the beginning of the other's key.
 func TestNamesakes(t *testing.T) {
 	p := idp.Start(t)
 	v := verifier(t, p, nil)
@@ -116,8 +115,8 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// While the provider is away, a token of a key that is not known may be good: a client
-// must not throw it away.
+// While the provider is away, a token with an unknown key may be valid: a client must
+// not discard it.
 func TestNewKeyWhileAway(t *testing.T) {
 	p := idp.Start(t)
 	c := newClock()

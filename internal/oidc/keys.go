@@ -20,42 +20,42 @@ import (
 )
 
 const (
-	// fresh is how long the provider's keys are used without asking for them again.
+	// fresh is how long the provider's keys are used before they are fetched again.
 	fresh = 15 * time.Minute
-	// stale is how long they are used while the provider does not answer. A key that it
-	// took back is used no longer than that.
+	// stale is how long they are used while the provider does not answer. A withdrawn
+	// key is accepted no longer than that.
 	stale = time.Hour
-	// pause is the least time between two looks at the provider: tokens of strangers
-	// name keys that nobody has.
+	// pause is the least time between two fetches, since strangers' tokens may name
+	// unknown keys.
 	pause = 5 * time.Second
-	// maxDocument bounds what the provider answers, in bytes.
+	// maxDocument bounds the provider's answers, in bytes.
 	maxDocument = 1 << 20
-	// maxWords bounds what is said of a failure, in bytes.
+	// maxWords bounds the description of a failure, in bytes.
 	maxWords = 300
-	// maxKeys bounds how many keys a token without the name of its key is held against.
+	// maxKeys bounds how many keys are tried for a token that does not name its key.
 	maxKeys = 64
 )
 
-// keys are those with which the provider signs. The library's own set of keys is not
-// used since it keeps a key that the provider took back for as long as tokens name it,
-// and asks the provider once for each token that names an unknown one.
+// keys are the provider's signing keys. The library's own key set is not used, since
+// it keeps a withdrawn key as long as tokens name it, and asks the provider once for
+// each token that names an unknown key.
 type keys struct {
 	issuer string
 	client *http.Client
 	now    func() time.Time
 
 	asking sync.Mutex // held while the provider is asked
-	tried  time.Time  // when that was last; guarded by asking
-	err    error      // why it gave none then; guarded by asking
+	tried  time.Time  // when it was last asked; guarded by asking
+	err    error      // why that failed; guarded by asking
 
 	mu    sync.Mutex
 	known []jose.JSONWebKey
-	at    time.Time // when the provider gave them
+	at    time.Time // when they were fetched
 }
 
 // verify returns the payload of a token that the provider signed.
 func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
-	signed, err := jose.ParseSignedCompact(token, algorithms()) // a JSON form has a head that nobody signed
+	signed, err := jose.ParseSignedCompact(token, algorithms()) // the JSON form has an unsigned header
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, errors.New("it is not a token with one signature")
 	}
@@ -80,8 +80,8 @@ func fits(key jose.JSONWebKey, head jose.Header) bool {
 	return (head.KeyID == "" || key.KeyID == head.KeyID) && (key.Algorithm == "" || key.Algorithm == head.Algorithm) && (key.Use == "" || key.Use == "sig")
 }
 
-// find returns the keys, asking for them when they are old, or when none has the name.
-// While one request asks because they are old, the others use them.
+// find returns the keys. It fetches them if they are old or none has the name. While
+// one request fetches old keys, the others use them.
 func (k *keys) find(ctx context.Context, name string) ([]jose.JSONWebKey, error) {
 	all, has, age := k.current(name)
 	if has && age < fresh {
@@ -105,8 +105,8 @@ func (k *keys) find(ctx context.Context, name string) ([]jose.JSONWebKey, error)
 	return all, nil
 }
 
-// current returns the keys, whether one has the name, and how old they are. Before
-// there are any, they are older than all.
+// current returns the keys, whether one has the name, and their age, which is the
+// maximum before the first fetch.
 func (k *keys) current(name string) (all []jose.JSONWebKey, has bool, age time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -117,16 +117,16 @@ func (k *keys) current(name string) (all []jose.JSONWebKey, has bool, age time.D
 	return k.known, has, k.now().Sub(k.at)
 }
 
-// refresh asks for the keys, unless that was done a moment ago. The caller holds asking.
+// refresh fetches the keys, unless that was done a moment ago. The caller holds asking.
 func (k *keys) refresh(ctx context.Context) error {
 	if !k.tried.IsZero() && k.now().Sub(k.tried) < pause {
 		return k.err
 	}
-	// Not with the request's own context: the answer is for all requests, and a client
-	// that leaves must not spoil it.
+	// Do not use the request's own context: the answer is for all requests, and a client
+	// that leaves must not cancel it.
 	all, err := k.fetch(context.WithoutCancel(ctx))
 	if err != nil {
-		err = errors.New(safetext.Line(strings.ToValidUTF8(err.Error()[:min(len(err.Error()), maxWords)], ""))) // it may quote what was answered
+		err = errors.New(safetext.Line(strings.ToValidUTF8(err.Error()[:min(len(err.Error()), maxWords)], ""))) // it may quote the answer
 	}
 	if k.tried, k.err = k.now(), err; err != nil {
 		return err
@@ -137,7 +137,7 @@ func (k *keys) refresh(ctx context.Context) error {
 	return nil
 }
 
-// fetch asks the provider where its keys are, and for them.
+// fetch asks the provider for the address of its keys, and fetches them.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, Bounded(k.client)), k.issuer)
 	if err != nil {
@@ -170,7 +170,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	var all []jose.JSONWebKey
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
-		// A key of a kind that nobody here knows spoils no other one.
+		// A key of an unknown kind does not affect the others.
 		if key.UnmarshalJSON(raw) == nil && key.Valid() && key.IsPublic() && len(all) < maxKeys {
 			all = append(all, key)
 		}
@@ -182,7 +182,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 }
 
 // Bounded returns a client that reads no more of an answer than a provider's documents
-// take up.
+// need.
 func Bounded(c *http.Client) *http.Client {
 	return &http.Client{Transport: short{c}, Timeout: c.Timeout}
 }

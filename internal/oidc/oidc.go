@@ -1,8 +1,8 @@
-// Package oidc says whose an access token is: one that an OpenID Connect provider
-// issued for this server, as a signed JWT.
+// Package oidc identifies the owner of an access token: a signed JWT that an OpenID
+// Connect provider issued for this server.
 //
-// It issues no tokens, asks nobody to log in, and keeps no sessions. What a person may
-// do is decided elsewhere.
+// It issues no tokens, asks nobody to log in, and keeps no sessions. It does not
+// decide what a person may do.
 package oidc
 
 import (
@@ -30,50 +30,50 @@ import (
 
 // Options say which tokens are accepted. Issuer and Audience are required.
 type Options struct {
-	// Issuer is the provider's URL, to the letter as its tokens have it.
+	// Issuer is the provider's URL, exactly as in its tokens.
 	Issuer string
-	// Audience is what a token must be for: this server.
+	// Audience is the required audience of tokens: this server.
 	Audience string
 	// Person is the claim that names people to each other; empty is "email".
 	Person string
 	// Groups is the claim with a person's groups; empty is "groups". Names separated by
 	// dots lead into an object, as in "realm_access.roles".
 	Groups string
-	// Allow are the groups whose members may use the server; empty: everybody who has a
+	// Allow lists the groups whose members may use the server; empty: everyone with a
 	// token for it.
 	Allow []string
-	// Client asks the provider; nil is one that asks it over TLS only, or over plain
+	// Client makes requests to the provider; nil is one that uses only TLS, or plain
 	// HTTP on this machine.
 	Client *http.Client
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// An Identity is who a token is for.
+// An Identity is the person for whom a token was issued.
 type Identity struct {
-	// Key is the same for all tokens of one person, and of nobody else: a digest of the
-	// provider and of the person's subject there.
+	// Key is the same for all tokens of one person, and different for everyone else: a
+	// digest of the provider and the person's subject there.
 	Key string
-	// Person is the person's name for other people, and a part of Key: a provider may
-	// give a name to somebody else later, or to two people.
+	// Person is the person's name for other people, followed by a part of Key: a
+	// provider may later give a name to someone else, or to two people.
 	Person string
-	// Groups are what the token says of the person's groups; it may say nothing.
+	// Groups are the person's groups according to the token, if it names any.
 	Groups []string
 	// Until is when the token is no longer accepted.
 	Until time.Time
 }
 
 var (
-	// ErrAway is in the chain of an error when the provider does not answer: whose the
-	// token is cannot be known now.
+	// ErrAway is in the chain of an error if the provider does not answer, so the token
+	// cannot be checked now.
 	ErrAway = errors.New("the identity provider does not answer")
-	// ErrForbidden is in the chain when the token is good, and its person may not use
-	// the server.
+	// ErrForbidden is in the chain if the token is valid but its person may not use the
+	// server.
 	ErrForbidden = errors.New("this person is in none of the groups that may use the server")
 )
 
 const (
-	// maxToken is how long a token may be, in bytes. Those with many groups have some
+	// maxToken is how long a token may be, in bytes. Tokens with many groups have some
 	// thousand.
 	maxToken = 16 << 10
 	// skew is how much the provider's clock may differ from ours.
@@ -82,8 +82,8 @@ const (
 	maxName = 128
 )
 
-// algorithms are those that need no secret of ours. Without this list a token could
-// choose "none", or take a public key for the secret of an HMAC.
+// algorithms returns the algorithms that need no shared secret. Without this list a
+// token could choose "none", or use a public key as the secret of an HMAC.
 func algorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -94,7 +94,7 @@ func algorithms() []jose.SignatureAlgorithm {
 type Verifier struct {
 	o    Options
 	keys *keys
-	want *oidc.Config // what a token's claims must say
+	want *oidc.Config // required claims of a token
 }
 
 // New returns a Verifier. It asks the provider nothing yet.
@@ -129,8 +129,9 @@ func New(o Options) (*Verifier, error) {
 	return v, nil
 }
 
-// Verify returns who a token is for. The error says why it is nobody's, for a log:
-// it never has the token in it. It may match [ErrAway] or [ErrForbidden].
+// Verify returns the person for whom a token was issued. The error says, for a log,
+// why the token is refused, and never contains the token. It may match [ErrAway] or
+// [ErrForbidden].
 func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) {
 	if len(token) > maxToken || strings.Count(token, ".") != 2 || strings.ContainsAny(token, " \t\r\n") {
 		return nil, errors.New("it is not a signed token of an identity provider")
@@ -166,9 +167,8 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) 
 	return &Identity{Key: key, Person: approvers.Provided(name, key), Groups: in, Until: id.Expiry.Add(skew)}, nil
 }
 
-// plain refuses claims that could be read in two ways: a name twice, text that is not
-// UTF-8, or a name that the library takes for one of those that decide, since it does
-// not tell "SUB" from "sub".
+// plain refuses ambiguous claims: a duplicate name, text that is not UTF-8, or a name
+// such as "SUB" that the library would take for "sub".
 func plain(payload []byte) error {
 	claims, err := strictjson.Parse(payload)
 	if err != nil {
@@ -184,14 +184,14 @@ func plain(payload []byte) error {
 	return nil
 }
 
-// signed is the payload of a token whose signature was verified. The library would hide
-// why that failed.
+// signed is the payload of a token whose signature was already verified here, since the
+// library would hide why that failed.
 type signed []byte
 
 // VerifySignature implements [oidc.KeySet].
 func (s signed) VerifySignature(context.Context, string) ([]byte, error) { return s, nil }
 
-// name returns how a person is called.
+// name returns a person's name.
 func (v *Verifier) name(claims map[string]json.RawMessage) (string, error) {
 	var name string
 	if err := json.Unmarshal(claims[v.o.Person], &name); err != nil || name == "" {
@@ -206,7 +206,7 @@ func (v *Verifier) name(claims map[string]json.RawMessage) (string, error) {
 	return name, nil
 }
 
-// isFalse reports whether a claim says no. Some providers write it as text.
+// isFalse reports whether a claim is false. Some providers write it as text.
 func isFalse(claim json.RawMessage) bool {
 	s := string(claim)
 	return s == "false" || s == `"false"`
@@ -239,7 +239,7 @@ func groups(claims map[string]json.RawMessage, name string) []string {
 	return nil
 }
 
-// Trusted reports whether nobody on the way can change what a URL answers.
+// Trusted reports whether nobody on the network path can change a URL's answers.
 func Trusted(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return true
@@ -248,8 +248,8 @@ func Trusted(u *url.URL) bool {
 	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && ip.IsLoopback())
 }
 
-// NewClient returns a client that asks trusted addresses only, also when one leads to
-// another.
+// NewClient returns a client that requests only trusted addresses, even after
+// redirects.
 func NewClient() *http.Client {
 	return &http.Client{Timeout: 10 * time.Second, Transport: onlyTrusted{&http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,

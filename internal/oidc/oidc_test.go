@@ -103,7 +103,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A forger knows the provider's public key, and everything that a real token says.
+// A forger knows the provider's public key and the content of a real token.
 func TestForged(t *testing.T) {
 	p := idp.Start(t)
 	v := verifier(t, p, nil)
@@ -181,8 +181,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// A key that the provider took back is not accepted once the keys are old, also when
-// tokens name it and no other.
+// A withdrawn key is not accepted once the keys are old, even if tokens name no
+// other.
 func TestKeysChange(t *testing.T) {
 	p := idp.Start(t)
 	c := newClock()
@@ -200,19 +200,19 @@ func TestKeysChange(t *testing.T) {
 	if _, err := v.Verify(t.Context(), first); err == nil {
 		t.Error("a token of the old key is accepted when the new keys are known")
 	}
-	// Nobody shows a token of the third key, and the second is taken back.
+	// No token with the third key is used, and the second key is withdrawn.
 	p.Rotate()
 	if _, err := v.Verify(t.Context(), second); err != nil {
 		t.Errorf("the keys are fresh: %v", err)
 	}
 	c.pass(16 * time.Minute)
-	// The token would have ended as well, so it is made again with the key taken back.
+	// The token itself would have expired, so make a new one with the withdrawn key.
 	if _, err := v.Verify(t.Context(), second); err == nil {
 		t.Error("a token of a key that was taken back is accepted")
 	}
 }
 
-// A provider that is away for a while keeps nobody out; one that is away for long does.
+// People get in while the provider is away briefly, but not if it is away for long.
 func TestProviderAway(t *testing.T) {
 	p := idp.Start(t)
 	p.Leave(true)
@@ -249,7 +249,7 @@ func TestProviderAway(t *testing.T) {
 	}
 }
 
-// Strangers cannot make us ask the provider all the time.
+// Strangers cannot make us flood the provider with requests.
 func TestUnknownKeys(t *testing.T) {
 	p := idp.Start(t)
 	c := newClock()
@@ -298,7 +298,7 @@ func sign(t *testing.T, key *rsa.PrivateKey, alg jose.SignatureAlgorithm, kid st
 	return signWith(t, jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, new(jose.SignerOptions), claims)
 }
 
-// signEmbedded has the key that it was signed with in its head.
+// signEmbedded returns a token with its own signing key in the header.
 func signEmbedded(t *testing.T, key *rsa.PrivateKey, claims map[string]any) string {
 	t.Helper()
 	return signWith(t, jose.SigningKey{Algorithm: jose.RS256, Key: key}, &jose.SignerOptions{EmbedJWK: true}, claims)
@@ -325,7 +325,7 @@ func signWith(t *testing.T, key jose.SigningKey, o *jose.SignerOptions, claims m
 	return text
 }
 
-// signHMAC takes the provider's public key for a shared secret.
+// signHMAC signs with the provider's public key as a shared secret.
 func signHMAC(public []byte, kid, claims string) string {
 	text := segment(fmt.Sprintf(`{"alg":"HS256","typ":"JWT","kid":%q}`, kid)) + "." + claims
 	h := hmac.New(sha256.New, public)

@@ -2,8 +2,8 @@ package store
 
 import "strings"
 
-// A Feed says which entries of a mirror have changed, for a user that keeps something
-// made from them. Several changes of one entry are one. It lasts as long as its mirror.
+// A Feed reports which entries of a mirror have changed, to a caller that derives data
+// from them. Several changes of one entry count as one. It lasts as long as its mirror.
 type Feed struct {
 	mirror *Mirror
 	prefix string
@@ -12,8 +12,8 @@ type Feed struct {
 	keys map[string]bool // not taken yet; the mirror's mu guards it
 }
 
-// Feed returns a feed of the entries whose keys have a prefix. All that there are count
-// as changed.
+// Feed returns a feed of the entries whose keys have a prefix. All existing entries
+// count as changed.
 func (m *Mirror) Feed(prefix string) *Feed {
 	f := &Feed{mirror: m, prefix: prefix, wake: make(chan struct{}, 1), keys: make(map[string]bool)}
 	m.mu.Lock()
@@ -26,7 +26,7 @@ func (m *Mirror) Feed(prefix string) *Feed {
 }
 
 // Take returns the keys of the entries that changed since the last call. After
-// [Mirror.Sync], they include all that any replica changed before it.
+// [Mirror.Sync], these include all earlier changes by any replica.
 func (f *Feed) Take() []string {
 	f.mirror.mu.Lock()
 	defer f.mirror.mu.Unlock()
@@ -44,7 +44,7 @@ func (f *Feed) Take() []string {
 // Wake has a value when there is something to take, and sometimes when there is not.
 func (f *Feed) Wake() <-chan struct{} { return f.wake }
 
-// note remembers a change. The caller holds the mirror's mu.
+// note records a change. The caller holds the mirror's mu.
 func (f *Feed) note(key string) {
 	if !strings.HasPrefix(key, f.prefix) {
 		return
@@ -63,7 +63,7 @@ func (m *Mirror) changedKey(key string) {
 	}
 }
 
-// Entry returns an entry as the mirror has it, and reports whether there is one.
+// Entry returns the mirror's copy of an entry, and reports whether there is one.
 func (m *Mirror) Entry(key string) (Entry, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

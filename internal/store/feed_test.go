@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
-// A feed tells of every entry that was made, changed or deleted, also when the store was
-// away meanwhile, or was emptied.
+// A feed reports every entry that was made, changed or deleted, even if the store was
+// away or emptied meanwhile.
 func TestFeed(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()

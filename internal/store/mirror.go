@@ -25,25 +25,26 @@ type Mirror struct {
 	entries map[string]Entry
 	seen    uint64                  // every change up to this revision is in entries
 	changed chan struct{}           // closed and replaced when seen grows
-	again   context.CancelCauseFunc // ends the watch, so that the store is read anew
+	again   context.CancelCauseFunc // ends the watch, so that the store is read again
 	feeds   []*Feed
 
-	syncing chan struct{} // holds a token while somebody writes own
+	syncing chan struct{} // holds a token while own is written
 	rev     uint64        // of own; the holder of the token uses it
 	round   *round        // the next one, which a caller can still join; mu guards it
 }
 
-// A round is one write that brings a mirror up to date for all who joined it.
+// A round is one write that brings a mirror up to date for all callers that joined
+// it.
 type round struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// syncKey is the beginning of the keys that mirrors write to learn how far they are.
+// syncKey begins the keys that mirrors write to learn whether they are up to date.
 const syncKey = "sync."
 
 // Follow returns a mirror that has all entries of a store. The mirror closes the store,
-// also if there is an error.
+// even if Follow returns an error.
 func Follow(ctx context.Context, s Store, logger *slog.Logger) (*Mirror, error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m := &Mirror{
@@ -113,8 +114,8 @@ func (m *Mirror) follow(ctx context.Context) {
 	}
 }
 
-// replace takes all entries as they are now. Their revisions may be lower than those
-// that were seen before, if the store was set back.
+// replace replaces all entries. Their revisions may be lower than earlier ones if the
+// store was set back.
 func (m *Mirror) replace(watching context.Context, now map[string]Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,10 +154,10 @@ func (m *Mirror) apply(watching context.Context, c Change) {
 	m.wake()
 }
 
-// errSetBack is why a store is read anew that gives out revisions which it gave out before.
+// errSetBack is the reason for reading a store again that reuses revisions.
 var errSetBack = errors.New("the store was set back, as from a backup; it is read anew")
 
-// startOver forgets the entries and has them read anew.
+// startOver forgets the entries, so that they are read again.
 func (m *Mirror) startOver() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,13 +168,13 @@ func (m *Mirror) startOver() {
 	m.entries, m.seen = make(map[string]Entry), 0
 }
 
-// wake wakes who waits for a revision. The caller holds mu.
+// wake wakes callers that wait for a revision. The caller holds mu.
 func (m *Mirror) wake() {
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// All returns the entries whose keys have a prefix, by key, as the mirror has them.
+// All returns the mirror's entries whose keys have a prefix, by key.
 func (m *Mirror) All(prefix string) map[string]Entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,7 +188,7 @@ func (m *Mirror) All(prefix string) map[string]Entry {
 }
 
 // Sync returns when the mirror has everything that was written before the call. It
-// writes an entry and waits until the mirror has that, once for all who call meanwhile.
+// writes an entry and waits until the mirror has it, once for all concurrent callers.
 func (m *Mirror) Sync(ctx context.Context) error {
 	m.mu.Lock()
 	r := m.round
@@ -208,12 +209,12 @@ func (m *Mirror) Sync(ctx context.Context) error {
 	}
 }
 
-// carryOut does a round, after the one before it.
+// carryOut does a round, after the previous one.
 func (m *Mirror) carryOut(r *round) {
 	m.syncing <- struct{}{}
 	defer func() { <-m.syncing }()
 	m.mu.Lock()
-	m.round = nil // who comes now must not join: the write may be before theirs
+	m.round = nil // later callers must not join: the write may come before theirs
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), opTime)
 	defer cancel()
@@ -227,7 +228,7 @@ func (m *Mirror) sync(ctx context.Context) error {
 	m.mu.Unlock()
 	rev, err := m.Put(ctx, m.own, nil, m.rev, time.Hour)
 	if errors.Is(err, ErrConflict) {
-		// It expired, or a write was carried out that we know nothing of.
+		// The entry expired, or a write of ours succeeded without our knowing.
 		e, lost := m.Get(ctx, m.own)
 		if lost != nil && !errors.Is(lost, ErrNotFound) {
 			return lost
@@ -239,7 +240,8 @@ func (m *Mirror) sync(ctx context.Context) error {
 	}
 	m.rev = rev
 	if rev <= had {
-		// What was seen is of another past: it says nothing of what was written since.
+		// The mirror's entries are from a different history, which says nothing about later
+		// writes.
 		m.startOver()
 	}
 	for {

@@ -12,14 +12,14 @@ import (
 
 // postgresStore keeps entries and chains in tables. Each write of an entry takes the
 // next revision from one row, which stays locked until the write is committed: so
-// revisions become visible in their order, and a watcher that has read one has missed
-// none before it.
+// revisions become visible in order, and a watcher that has read one has missed none
+// before it.
 type postgresStore struct {
 	pool *pgxpool.Pool
 }
 
-// schema makes the tables. An entry that was deleted stays for a while, so that
-// watchers hear of it.
+// schema makes the tables. A deleted entry stays for a while, so that watchers notice
+// it.
 const schema = `
 create table if not exists packs_mcp_revision (one boolean primary key default true check (one), n bigint not null);
 insert into packs_mcp_revision (n) values (0) on conflict do nothing;
@@ -142,8 +142,8 @@ func (s *postgresStore) Delete(ctx context.Context, key string, rev uint64) erro
 	return err
 }
 
-// sweepEvery is how often a watcher looks for what has expired, and whether its
-// connection still works.
+// sweepEvery is how often a watcher looks for expired entries and checks its
+// connection.
 const sweepEvery = 2 * time.Second
 
 func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
@@ -153,7 +153,7 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 	if err != nil {
 		return away(err)
 	}
-	conn := pooled.Hijack() // it listens, so nobody else can use it
+	conn := pooled.Hijack() // it listens, so it cannot be shared
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTime)
 		defer cancel()
@@ -191,7 +191,7 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 	}
 	// A deletion may be newer than all entries.
 	f(Change{Synced: true})
-	next := time.Now().Add(sweepEvery) // other changes do not put it off
+	next := time.Now().Add(sweepEvery) // other changes do not delay it
 	for {
 		if err := read(columns+`rev > $1 order by rev`, int64(seen)); err != nil {
 			return err
@@ -214,7 +214,7 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 	}
 }
 
-// sweep deletes what has expired, and forgets what was deleted long ago.
+// sweep deletes expired entries, and forgets those that were deleted long ago.
 func (s *postgresStore) sweep(ctx context.Context) error {
 	var err error
 	for err == nil {
@@ -280,8 +280,8 @@ func (s *postgresStore) Read(ctx context.Context, chain string, after uint64, f 
 	}
 }
 
-// lastOfChains looks each chain up in the index: reading all blocks would take longer
-// the more there are.
+// lastOfChains looks up each chain in the index, so that its cost does not grow with
+// the number of blocks.
 const lastOfChains = `with recursive names as (
 	(select chain from packs_mcp_chains order by chain limit 1)
 	union all

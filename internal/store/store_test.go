@@ -46,7 +46,7 @@ func follow(t *testing.T, url string) *store.Mirror {
 	return m
 }
 
-// wants fails the test unless err is what is wanted.
+// wants fails the test unless err is the wanted error.
 func wants(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -54,7 +54,7 @@ func wants(t *testing.T, what string, err, want error) {
 	}
 }
 
-// eventually waits for what must become true.
+// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -69,7 +69,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// One entry: made once, replaced and deleted by who knows its revision, and made again.
+// One entry: made once, replaced and deleted with its revision, and made again.
 func TestEntry(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
@@ -110,14 +110,14 @@ func TestEntry(t *testing.T) {
 	})
 }
 
-// What has expired is gone for everybody, can be made again, and watchers hear of it.
+// An expired entry is gone for everyone, can be made again, and watchers notice.
 func TestExpiry(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
 		m := follow(t, e.URL())
 		rev, err := m.Put(ctx, "r.a", []byte("x"), 0, time.Second)
 		wants(t, "Put", err, nil)
-		// Other writes, which never end, do not keep watchers from hearing of it.
+		// Constant other writes do not keep watchers from noticing it.
 		writing, stop := context.WithCancel(ctx)
 		defer stop()
 		go func() {
@@ -143,7 +143,7 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// Of many who claim the same key at once, one gets it.
+// Of many concurrent claims of the same key, one succeeds.
 func TestClaims(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		const keys, claimants = 60, 3
@@ -178,7 +178,7 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// A watcher hears of every entry, and then of every change, in order.
+// A watcher is told every entry, and then every change, in order.
 func TestWatch(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		s := open(t, e.URL())
@@ -252,7 +252,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A mirror has what anybody wrote before Sync, and misses nothing while it is cut off.
+// After Sync, a mirror has everything written before it, and misses nothing while it
+// is cut off.
 func TestMirror(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
@@ -296,8 +297,8 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-// A store that was set back, as from a backup, is read anew. Its revisions begin below
-// what the mirror has seen, so that they do not show that the mirror lags.
+// A store that was set back, as from a backup, is read again. Its revisions begin
+// below what the mirror has seen, so that they do not show that the mirror lags.
 func TestSetBack(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
@@ -318,7 +319,7 @@ func TestSetBack(t *testing.T) {
 	})
 }
 
-// A chain grows at its end only, by who knows the end.
+// A chain grows only at its end, for writers that know the end.
 func TestChain(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
@@ -368,7 +369,7 @@ func TestChain(t *testing.T) {
 		if now, err := b.Chains(ctx); err != nil || now["x.2"] == before["x.2"] || now["x.1"] != before["x.1"] {
 			t.Errorf("after x.2 grew, Chains = %v, %v; before, it was %v", now, err, before)
 		}
-		// Its beginning can be taken away, and the rest stays.
+		// Its beginning can be removed, and the rest stays.
 		wants(t, "Trim", a.Trim(ctx, "x.1", at[149]), nil)
 		got = nil
 		if err := b.Read(ctx, "x.1", 0, func(_ uint64, block []byte) error { got = append(got, string(block)); return nil }); err != nil || !slices.Equal(got, want[150:]) {
@@ -384,7 +385,7 @@ func TestChain(t *testing.T) {
 		if now, err := b.Chains(ctx); err != nil || len(now) != 1 {
 			t.Errorf("after one was trimmed away, Chains = %v, %v", now, err)
 		}
-		// Of many who append at the same place, one succeeds.
+		// Of many appends at the same place, one succeeds.
 		var won atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 12 {
@@ -403,7 +404,7 @@ func TestChain(t *testing.T) {
 	})
 }
 
-// A store that is away, or does not answer, is an error in time; a slow one works.
+// An unreachable or silent store causes an error in time; a slow one works.
 func TestAway(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
@@ -445,7 +446,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// What was acknowledged is there after the engine was restarted.
+// Acknowledged writes survive a restart of the engine.
 func TestRestart(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()

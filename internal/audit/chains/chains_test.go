@@ -155,7 +155,7 @@ func TestCheckpointsOfOthers(t *testing.T) {
 	})
 }
 
-// A line that is longer than a message of the engine may be goes in pieces.
+// A line that is too long for one message of the engine is split.
 func TestLongLine(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		l := start(t, e.URL(), "web")
@@ -173,8 +173,8 @@ func TestLongLine(t *testing.T) {
 	})
 }
 
-// Without the store nothing is written, and the caller is told so in time. When it is
-// back, a chain goes on from the one before.
+// Without the store, nothing is written, and the caller gets an error in time. When
+// it is back, a new chain continues the previous one.
 func TestAway(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		proxy := e.Proxy(t)
@@ -231,11 +231,11 @@ func chainFiles(t *testing.T, dir string) []string {
 	return files
 }
 
-// Somebody else who writes to a server's chain does not mix with it: the server goes on
-// in another one, and what was added is found.
+// If somebody else writes to a server's chain, the server continues in a new one, and
+// the foreign entries are found.
 func TestForeignWriter(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
-		l, twin := start(t, e.URL(), "web"), start(t, e.URL(), "web") // two of one name
+		l, twin := start(t, e.URL(), "web"), start(t, e.URL(), "web") // two with the same name
 		add(t, l, decision("a"))
 		add(t, twin, decision("twin"))
 		s := open(t, e.URL())
@@ -277,7 +277,7 @@ func TestForeignWriter(t *testing.T) {
 	})
 }
 
-// forged returns a block that goes on a chain as a replica would, but for the key.
+// forged returns a block that continues a chain correctly, except for the key.
 func forged(t *testing.T, name string, after audit.Entry) []byte {
 	t.Helper()
 	nats := storetest.NATS(t)
@@ -305,7 +305,7 @@ func forged(t *testing.T, name string, after audit.Entry) []byte {
 	return nil
 }
 
-// What somebody does to an export, or did to the store before, is found.
+// Changes to an export, or to the store before it, are found.
 func TestHostile(t *testing.T) {
 	e := storetest.NATS(t)
 	for i := range 3 {
@@ -394,7 +394,7 @@ func TestHostile(t *testing.T) {
 			t.Errorf("Verify with other keys = %+v, %v", r, err)
 		}
 	})
-	// All is put back to an earlier state: nothing in it shows that, but what was noted.
+	// If everything is set back to an earlier state, only the noted hash shows it.
 	t.Run("an earlier state", func(t *testing.T) {
 		l := start(t, e.URL(), "later")
 		end(t, l)
@@ -425,8 +425,8 @@ func drop(s string, from, to int) string {
 	return strings.Join(slices.Concat(all[:from-1], all[to:]), "")
 }
 
-// What is old and exported can be removed from the store. The rest still verifies, the
-// heads of what is gone stay, and nothing else may be missing.
+// Old entries that were exported can be removed from the store. The rest still
+// verifies, the heads of removed chains stay, and nothing else may be missing.
 func TestPrune(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		now := time.Now()

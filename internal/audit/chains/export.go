@@ -25,14 +25,14 @@ const (
 	chainEnding     = ".jsonl"
 )
 
-// about is what an export says of itself.
+// about describes an export.
 type about struct {
 	Format int       `json:"format"` // 1
 	Time   time.Time `json:"time"`
-	Keys   []string  `json:"keys"` // public, of who exported
+	Keys   []string  `json:"keys"` // public keys of the exporter
 }
 
-// Exported is what [Export] wrote.
+// Exported describes what [Export] wrote.
 type Exported struct {
 	Chains      int
 	Checkpoints int
@@ -42,8 +42,8 @@ type Exported struct {
 // ErrPruned means that the beginning of the log was removed while it was read.
 var ErrPruned = errors.New("the log was pruned meanwhile; export it again")
 
-// Export writes the log in a store to a folder, which must be empty or not there, as it
-// is: export.json, checkpoints.jsonl, and chains/NAME.jsonl for each chain.
+// Export writes the log in a store, unchanged, to a folder, which must be empty or
+// missing: export.json, checkpoints.jsonl, and chains/NAME.jsonl for each chain.
 func Export(ctx context.Context, s store.Store, keys Keys, dir string, now time.Time) (Exported, error) {
 	out, err := export(ctx, s, keys, dir, now)
 	if err != nil {
@@ -68,7 +68,8 @@ func export(ctx context.Context, s store.Store, keys Keys, dir string, now time.
 		return Exported{}, err
 	}
 	defer root.Close()
-	// Checkpoints come first: what they name is then in the chains, which only grow.
+	// Checkpoints come first. Chains only grow, so they then have all entries that the
+	// checkpoints name.
 	var at uint64
 	err = write(root, checkpointsFile, func(w *bufio.Writer) error {
 		return s.Read(ctx, checkpoints, 0, func(pos uint64, block []byte) error {
@@ -116,7 +117,7 @@ func export(ctx context.Context, s store.Store, keys Keys, dir string, now time.
 	return out, write(root, aboutFile, func(w *bufio.Writer) error { _, err := w.Write(append(text, '\n')); return err })
 }
 
-// write makes a file, and returns when it is on disk.
+// write makes a file and syncs it.
 func write(root *os.Root, name string, fill func(*bufio.Writer) error) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

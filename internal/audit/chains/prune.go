@@ -12,20 +12,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store"
 )
 
-// ErrUnverified means that an export is not as it was written, or not of this store.
+// ErrUnverified means that an export was changed, or is not of this store.
 var ErrUnverified = errors.New("nothing was removed")
 
-// Pruned is what [Prune] removed.
+// Pruned describes what [Prune] removed.
 type Pruned struct {
 	Chains  int // of which something was removed
 	Entries int64
-	Whole   int // chains of which nothing is left but their heads in the checkpoints
+	Whole   int // chains that are gone except for their heads in the checkpoints
 }
 
-// Prune removes from a store what is older than a time, and in an export that verifies.
-// First it appends a checkpoint that says up to which entry each chain may be missing,
-// and that has the heads of all chains. A chain keeps its last block, unless its server
-// has stopped.
+// Prune removes entries from a store that are older than a time and are in an export
+// that verifies. First it appends a checkpoint that has the heads of all chains, and
+// says up to which entry each chain may be missing. A chain keeps its last block,
+// unless its server has stopped.
 func Prune(ctx context.Context, s store.Store, keys Keys, dir string, before, now time.Time) (Pruned, error) {
 	v := &verifier{
 		dir: dir, keys: keys.Public(), used: make(map[string]bool), claims: make(map[string]map[int64]claim), pruned: make(map[string]head),
@@ -89,7 +89,7 @@ func cutOf(ctx context.Context, s store.Store, keys Keys, v *verifier, name stri
 		return head{}, 0, false, err
 	}
 	limit := v.cuts[name]
-	over := v.ends[name].Seq == limit.Seq // its server has stopped, and all of it is old
+	over := v.ends[name].Seq == limit.Seq // its server has stopped, and the whole chain is old
 	done := errors.New("done")
 	err = s.Read(ctx, name, 0, func(at uint64, block []byte) error {
 		sealed, err := lastSeal(block, keys.public, name)

@@ -14,15 +14,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Keys sign seals and checkpoints. The first makes signatures, and those of all are
-// accepted.
+// Keys sign seals and checkpoints. The first key signs; signatures with any of them
+// are accepted.
 type Keys struct {
 	signer ed25519.PrivateKey
 	public []string // in hexadecimal
 }
 
-// KeysOf returns the keys that follow from those that the replicas share. The secret
-// cannot be found out from what [Keys.Public] returns.
+// KeysOf derives the keys from those that the replicas share. The result of
+// [Keys.Public] does not reveal the secret.
 func KeysOf(shared store.Keys) Keys {
 	var k Keys
 	for _, seed := range shared.Derive("audit log v1") {
@@ -48,11 +48,11 @@ func ParseKey(text string) (string, error) {
 	return hex.EncodeToString(key), nil
 }
 
-// sealed is what the last line of a block says.
+// sealed is the content of a block's last line.
 type sealed struct {
 	Chain string `json:"seal"`
 	Seq   int64  `json:"seq"`  // of the entry before it
-	Last  string `json:"last"` // the hash of that
+	Last  string `json:"last"` // the hash of that entry
 }
 
 // A head is the newest entry of a chain.
@@ -61,7 +61,7 @@ type head struct {
 	Hash string `json:"hash"`
 }
 
-// A checkpoint says how far the chains are.
+// A checkpoint records how far the chains have grown.
 type checkpoint struct {
 	Number int64     `json:"checkpoint"` // 1 is the first
 	Time   time.Time `json:"time"`
@@ -70,7 +70,7 @@ type checkpoint struct {
 	// checkpoints before this one may have been removed.
 	Whole bool            `json:"whole,omitempty"`
 	Heads map[string]head `json:"heads"` // of the chains that have grown
-	// Pruned says of each chain up to which entry it may have been removed.
+	// Pruned says up to which entry each chain may have been removed.
 	Pruned map[string]head `json:"pruned,omitempty"`
 	Prev   string          `json:"prev"` // hash of the line of the checkpoint before; zeros in the first
 }
@@ -80,7 +80,7 @@ const (
 	checkpointPrefix = `{"checkpoint":`
 	keyMember        = `,"key":"`
 	signatureMember  = `","signature":"`
-	// maxSeal is more than a seal has, in bytes.
+	// maxSeal is more bytes than any seal has.
 	maxSeal = 1 << 10
 	// signedPrefix is what a signature covers besides the line.
 	signedPrefix = "audit log of packs-mcp\n"
@@ -95,12 +95,12 @@ func hashOf(line []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sign returns v as a line that ends with the key and the signature of what is before
-// these.
+// sign returns v as a line that ends with the key and a signature of the text before
+// it.
 func (k Keys) sign(v any) []byte {
 	line, err := strictjson.Encode(v)
 	if err != nil {
-		panic(err) // it is a seal or a checkpoint
+		panic(err) // seals and checkpoints always encode
 	}
 	line = append(line[:len(line)-1], keyMember...)
 	line = append(line, k.public[0]...)
@@ -143,7 +143,7 @@ func keyOf(line []byte) string {
 	return named.Key
 }
 
-// lastSeal returns what the seal at the end of a block says.
+// lastSeal returns the content of the seal at the end of a block.
 func lastSeal(block []byte, keys []string, chain string) (sealed, error) {
 	line := bytes.TrimSuffix(block, []byte("\n"))
 	line = line[bytes.LastIndexByte(line, '\n')+1:]
