@@ -28,7 +28,7 @@ const (
 // "---" inside a value ends the frontmatter. docs/reference/diagnostics.md names this.
 func (s *subject) agentSkills() {
 	if s.node == nil {
-		return // said by the reader of frontmatter
+		return // reported by the reader of frontmatter
 	}
 	if bytes.HasPrefix(s.src, []byte("\ufeff")) {
 		s.report(diag.Error, CodeYAMLStrict, nil, "the file begins with a byte order mark, which the reference takes for text before the frontmatter", "save the file as UTF-8 without a byte order mark")
@@ -53,8 +53,8 @@ func (s *subject) agentSkills() {
 	}
 }
 
-// agentName holds a name against the rules: small letters of any script,
-// digits, single hyphens inside, and the name of the folder.
+// agentName checks a name against the rules: lower-case letters of any script,
+// digits, single hyphens inside, and equal to the folder's name.
 func (s *subject) agentName(v *yaml.Node) {
 	name := norm.NFKC.String(strings.TrimSpace(v.Value))
 	bad := func(problem string) {
@@ -78,8 +78,8 @@ func (s *subject) agentName(v *yaml.Node) {
 	s.directory(diag.Error, name)
 }
 
-// strictYAML reports what StrictYAML, which the reference reads with, refuses
-// of YAML: flow collections, anchors, aliases and tags.
+// strictYAML reports YAML that the reference's parser, StrictYAML, refuses: flow
+// collections, anchors, aliases and tags.
 func (s *subject) strictYAML() {
 	block, state := frontmatter.Find(s.src)
 	if state != frontmatter.Closed {
@@ -87,7 +87,7 @@ func (s *subject) strictYAML() {
 	}
 	var doc yaml.Node
 	if yaml.Unmarshal(s.src[block.Start:block.End], &doc) != nil {
-		return // recovered, and reported so
+		return // recovered, and already reported
 	}
 	var walk func(n *yaml.Node)
 	walk = func(n *yaml.Node) {
@@ -113,5 +113,6 @@ func (s *subject) strictYAML() {
 	walk(&doc)
 }
 
-// normal is a name as names are compared: composed, and without spaces around.
+// normal returns a name in the form in which names are compared: composed and
+// trimmed.
 func normal(name string) string { return norm.NFKC.String(strings.TrimSpace(name)) }

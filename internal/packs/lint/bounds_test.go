@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// What a bound left out was not checked, and is not a success under --strict.
+// Under --strict, it is not a success if a bound left something unchecked.
 func TestWhatWasLeftOutIsTold(t *testing.T) {
 	dir := writeTree(t, []txtar.File{
 		{Name: "p/SKILL.md", Data: []byte(validPack)},
@@ -29,8 +29,8 @@ func TestWhatWasLeftOutIsTold(t *testing.T) {
 	}
 }
 
-// Each bound of the checks reports once what it left out, with the first path, and is
-// no success under --strict.
+// Each bound reports once what it left out, with the first path, and is not a success
+// under --strict.
 func TestChecksReportTheirBounds(t *testing.T) {
 	fill := func(t *testing.T, dir string, files, each int, name, text string) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestChecksReportTheirBounds(t *testing.T) {
 	}
 }
 
-// A file with more wrong texts than are listed says so.
+// The report says so if a file has more suspect texts than are listed.
 func TestMoreTextWarnings(t *testing.T) {
 	keys := "---\nname: p\ndescription: d\nmetadata:\n"
 	for n := range maxTextWarnings + 5 {

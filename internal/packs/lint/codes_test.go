@@ -32,8 +32,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sourceCodes returns every code that the packages of the repository have: the
-// constants called Code…, and what is written as Code in a diagnostic.
+// sourceCodes returns every code in the repository's packages: the constants named
+// Code…, and literals for Code in diagnostics.
 func sourceCodes(t *testing.T) map[string]token.Position {
 	t.Helper()
 	found := map[string]token.Position{}
@@ -83,9 +83,9 @@ func sourceCodes(t *testing.T) map[string]token.Position {
 	return found
 }
 
-// TestEveryCodeIsDocumented holds docs/reference/diagnostics.md against the source: each
-// code has a section of its own, with an example and what to do, and no section
-// is about a code that is gone.
+// TestEveryCodeIsDocumented compares docs/reference/diagnostics.md with the source: each
+// code has its own section with an example and a cure, and no section is about a removed
+// code.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/diagnostics.md")
 	if err != nil {
@@ -118,10 +118,9 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// TestEveryCodeHasAFixture holds testdata/codes against the source, and each
-// fixture against its name: testdata/codes/CODE.txtar must cause CODE and no
-// other diagnostic. "profile: P", "strict: true" and "path: P" in the comment
-// say how it is checked.
+// TestEveryCodeHasAFixture compares testdata/codes with the source, and each fixture
+// with its name: testdata/codes/CODE.txtar must cause CODE and no other diagnostic.
+// "profile: P", "strict: true" and "path: P" in the comment set how it is checked.
 func TestEveryCodeHasAFixture(t *testing.T) {
 	done := map[string]bool{}
 	files, err := filepath.Glob("testdata/codes/*.txtar")
@@ -129,7 +128,7 @@ func TestEveryCodeHasAFixture(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		// "tools-shape.2.txtar" is a second way to the same code.
+		// "tools-shape.2.txtar" is a second case for the same code.
 		code, _, _ := strings.Cut(filepath.Base(file), ".")
 		done[code] = true
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -200,7 +199,7 @@ func directives(t *testing.T, a *txtar.Archive) (opts Options, path string) {
 	return opts, path
 }
 
-// elsewhere are codes that no file can cause by itself, with what tests them.
+// elsewhere lists codes that no file alone can cause, with the tests for them.
 var elsewhere = map[string]string{ // never modified
 	cases.CodeFile: "package cases: what cannot be read may be another program's",
 }
@@ -208,7 +207,7 @@ var elsewhere = map[string]string{ // never modified
 // aTool is a tools.json with a tool that runs a script of the pack.
 const aTool = `[{"name": "t", "description": "d", "inputSchema": {"type": "object"}, "command": ["./run.sh"]}]`
 
-// withScript returns what is wrong with a pack with this script.
+// withScript returns the diagnostics for a pack with this script.
 func withScript(t *testing.T, mode fs.FileMode, script string, installed func(string) bool) []diag.Diagnostic {
 	t.Helper()
 	dir := writeTree(t, []txtar.File{
@@ -222,7 +221,7 @@ func withScript(t *testing.T, mode fs.FileMode, script string, installed func(st
 
 const validPack = "---\nname: p\ndescription: d\n---\nbody\n"
 
-// scanProblems returns what a scan of some roots finds.
+// scanProblems returns the diagnostics of a scan of some roots.
 func scanProblems(t *testing.T, opts packs.Options) []diag.Diagnostic {
 	t.Helper()
 	c, err := packs.Scan(t.Context(), opts)
@@ -236,8 +235,8 @@ func scanProblems(t *testing.T, opts packs.Options) []diag.Diagnostic {
 	return problems
 }
 
-// programs are the fixtures of codes that need more than files: several roots,
-// a configuration, what a person attached, another command.
+// programs has the fixtures for codes that need more than files: several roots, a
+// configuration, attached packs, another command.
 var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modified
 	CodeProgramMode: func(t *testing.T) []diag.Diagnostic {
 		if runtime.GOOS == "windows" {
@@ -369,8 +368,7 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 	},
 }
 
-// converted returns what there is to say about writing a tools.json in
-// Markdown.
+// converted returns the diagnostics for converting a tools.json to Markdown.
 func converted(t *testing.T, text string) []diag.Diagnostic {
 	t.Helper()
 	s, problems := convert.Read("tools.json", []byte(text))
@@ -381,8 +379,8 @@ func converted(t *testing.T, text string) []diag.Diagnostic {
 	return append(problems, said...)
 }
 
-// TestGolden reads testdata/*.txtar, checks the folder "p" in each, and
-// compares what is said with want.txt.
+// TestGolden reads testdata/*.txtar, checks the folder "p" in each, and compares the
+// report with want.txt.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

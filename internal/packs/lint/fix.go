@@ -9,9 +9,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 )
 
-// AddName returns an entry document with name written into its frontmatter, which
-// has none. ok is false when it has one, when it is nowhere clear where the name
-// goes, or when the result would still lack it: then nothing is to be written.
+// AddName returns an entry document with name added to its frontmatter. ok is false
+// if there is a name already, if the place for it is unclear, or if the result would
+// still lack it; then write nothing.
 func AddName(src []byte, name string) (out []byte, ok bool) {
 	if !packs.ValidName(name) || charset.Of(src) != charset.UTF8 {
 		return nil, false
@@ -26,13 +26,13 @@ func AddName(src []byte, name string) (out []byte, ok bool) {
 		end = "\r\n"
 	}
 	from, to := block.Start, block.Start
-	if line := before.KeyLine("name"); line > 0 { // it says nothing
+	if line := before.KeyLine("name"); line > 0 { // it is empty
 		for range line - 2 {
 			from += bytes.IndexByte(src[from:], '\n') + 1
 		}
 		to = from + bytes.IndexByte(src[from:], '\n') + 1
 		if _, value, _ := strings.Cut(string(src[from:to]), ":"); strings.Trim(value, " \t\r\n\"'~") != "" {
-			return nil, false // more than nothing, and not a text
+			return nil, false // neither empty nor a text
 		}
 	}
 	out = append(bytes.Clone(src[:from]), "name: "+name+end...)
@@ -42,7 +42,7 @@ func AddName(src []byte, name string) (out []byte, ok bool) {
 }
 
 // UnixLineEnds returns a script with the line ends that the system needs. ok is false
-// if it has no others, or is no text: then nothing is to be written.
+// if it already has only these, or is not text; then write nothing.
 func UnixLineEnds(src []byte) (out []byte, ok bool) {
 	if !bytes.HasPrefix(src, []byte("#!")) || bytes.IndexByte(src, 0) >= 0 || !bytes.Contains(src, []byte("\r\n")) {
 		return nil, false

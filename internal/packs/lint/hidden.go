@@ -8,19 +8,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// A hidden is what a text has of one kind of characters that do not show.
+// A hidden describes a text's invisible characters of one kind.
 type hidden struct {
 	code   string
-	kind   string // in words, behind "1 character" or "2 characters"
+	kind   string // in words, after "1 character" or "2 characters"
 	offset int    // of the first
 	first  string // the first
 	count  int
-	spelt  string // what tag characters say
+	spelt  string // the text that tag characters spell
 }
 
-// hiddenIn returns what a text hides, at most one of each code. What ordinary
-// text has is not counted: spaces of every width, joiners and direction marks
-// among letters that need them, selectors of emoji, icons.
+// hiddenIn returns what a text hides, at most one for each code. Characters of
+// ordinary text do not count: spaces of any width, joiners and direction marks among
+// letters that need them, emoji selectors, icons.
 func hiddenIn(s string) []hidden {
 	var plain, order hidden
 	var spelt strings.Builder
@@ -55,15 +55,15 @@ func hiddenIn(s string) []hidden {
 
 func isTag(r rune) bool { return 0xe0000 <= r && r <= 0xe007f }
 
-// innocent reports whether the character at an offset is there in ordinary
-// texts, although package safetext escapes it.
+// innocent reports whether the character at an offset occurs like that in ordinary
+// text, although package safetext escapes it.
 func innocent(s string, at int, r rune, size int, is safetext.Report) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:at])
 	after, _ := utf8.DecodeRuneInString(s[at+size:])
 	shows := func(r rune) bool { return r >= utf8.RuneSelf && r != utf8.RuneError && unicode.IsGraphic(r) }
 	switch {
 	case is.Invalid > 0:
-		return true // said by itself, see notUTF8
+		return true // reported separately; see notUTF8
 	case is.Blank > 0:
 		return unicode.Is(unicode.Zs, r)
 	case r == '\u200e' || r == '\u200f' || r == '\u061c', r == '\u200c' || r == '\u200d':
@@ -78,8 +78,8 @@ func innocent(s string, at int, r rune, size int, is safetext.Report) bool {
 	return icons <= r && r <= lastIcon || emoji <= r && r <= lastEmoji
 }
 
-// inFlag reports whether a text ends in the beginning of a flag such as that
-// of Scotland: a black flag and at most six letters in tags.
+// inFlag reports whether a text ends with the beginning of a flag such as Scotland's:
+// a black flag and at most six tag letters.
 func inFlag(s string) bool {
 	for range 7 {
 		r, size := utf8.DecodeLastRuneInString(s)
@@ -94,9 +94,9 @@ func inFlag(s string) bool {
 	return false
 }
 
-// visible returns a text as a model reads it, for the search for words: tag
-// characters as the letters they stand for, others that do not show left out.
-// origin returns the offset in s of an offset in it.
+// visible returns a text as a model reads it, to search it for words: tag characters
+// become the letters that they encode, and other invisible characters are removed.
+// origin maps an offset in plain to one in s.
 func visible(s string) (plain string, origin func(int) int) {
 	type cut struct{ plain, origin int } // from here on, offsets differ by origin-plain
 	var cuts []cut

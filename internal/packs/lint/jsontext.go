@@ -8,9 +8,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// jsonTexts looks at every string of a JSON file, keys included, as it reads
-// after its escapes are undone. It looks at nothing in a file that is not JSON: the
-// parser of tools says so, and must be satisfied first.
+// jsonTexts checks every string in a JSON file, including keys, after decoding
+// escapes. It skips a file that is not JSON: the tools parser reports that, and must
+// be satisfied first.
 func (s *subject) jsonTexts(file string, src []byte) {
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
 	root, err := strictjson.Parse(src)
@@ -39,7 +39,7 @@ func (s *subject) jsonTexts(file string, src []byte) {
 			visit(item, fmt.Sprintf("%s/%d", pointer, i))
 		}
 		for _, m := range n.Members {
-			// Cut: every value below has this path in front of its own.
+			// Cut, since this path precedes that of every value below.
 			at := pointer + strictjson.Pointer([]string{clip(m.Key)})
 			look(m.Key, m.Start, at)
 			visit(m.Value, at)

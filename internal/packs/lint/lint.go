@@ -1,12 +1,10 @@
-// Package lint says everything that is wrong with packs and files of tools,
-// for their authors: what serving would refuse or read over, what one of the
-// specifications demands to the letter, and what a pack says that it should
-// not.
+// Package lint reports to authors everything that is wrong with packs and tool files: what
+// serving would refuse or ignore, violations of one of the specifications, and texts that a
+// pack should not have.
 //
-// It reads and judges. It serves, runs and writes nothing ([AddName] returns a text),
-// and no server depends on it: what is served is decided by packages packs and tools, whose
-// diagnostics are repeated here. A warning about a text is a reason to look at
-// it, not a verdict.
+// It serves, runs and writes nothing ([AddName] returns a text), and no server depends on
+// it: packages packs and tools decide what is served, and this package repeats their
+// diagnostics. A warning about a text is a reason to look at it, not a verdict.
 package lint
 
 import (
@@ -21,11 +19,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// A Profile is a specification that packs are held against.
+// A Profile is a specification to check packs against.
 type Profile string
 
-// The profiles. The zero value is everything this program knows: what it
-// would refuse is an error, what it would read over or change is a warning.
+// The profiles. The zero value is everything this program knows: what it would refuse
+// is an error, what it would ignore or change is a warning.
 const (
 	Default        Profile = ""
 	AgentSkills    Profile = "agent-skills"    // with the verdicts of the reference validator
@@ -35,13 +33,12 @@ const (
 	Skillkit       Profile = "skillkit"        // skillkit v0.1
 )
 
-// Profiles returns the names of all profiles but the default, which has none.
+// Profiles returns the names of all profiles except the default, which has no name.
 func Profiles() []Profile {
 	return []Profile{AgentSkills, SkillMD, ToolPack, CapabilityPack, Skillkit}
 }
 
-// ParseProfile returns the profile called name; "" and "default" are the
-// default.
+// ParseProfile returns the profile with a name; "" and "default" are the default.
 func ParseProfile(name string) (Profile, error) {
 	if name == "" || name == "default" {
 		return Default, nil
@@ -56,30 +53,29 @@ func ParseProfile(name string) (Profile, error) {
 	return Default, fmt.Errorf("no profile %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// Options say what a [Checker] holds packs against.
+// Options say how a [Checker] checks packs.
 type Options struct {
 	Profile Profile
-	Strict  bool // a warning counts as an error, and so does a key that nobody knows
+	Strict  bool // warnings and unknown keys count as errors
 	Limits  packs.Limits
 	Tools   tools.Limits
 	// Installed reports whether this machine has a program: a name on PATH, or an
-	// absolute path. If nil, programs outside of packs are not looked for.
+	// absolute path. If nil, programs outside packs are not checked.
 	Installed func(program string) bool
-	// Progress, if it is not nil, is told how many packs of a folder were checked.
+	// Progress, if not nil, is called with the number of packs in a folder that have
+	// been checked.
 	Progress func(done, all int)
 }
 
-// A Result is what there is to say about one pack, one file of tools, or a
-// folder as a whole.
+// A Result has the diagnostics for one pack, one tool file, or a folder as a whole.
 type Result struct {
-	Path  string // of the folder or file, beginning as the path that was checked
+	Path  string // of the folder or file; it begins with the path that was checked
 	Valid bool   // none of Problems is an error
 
-	// Of a pack as its frontmatter has it, of a single tool as it declares it;
-	// empty when there is none.
+	// From a pack's frontmatter or a single tool's declaration; empty if there is none.
 	Name, Description string
 
-	Problems []diag.Diagnostic // sorted; File begins as Path does
+	Problems []diag.Diagnostic // sorted; File begins like Path
 }
 
 // A Report is the results of one path, sorted by Path. There is at least one.
@@ -111,9 +107,9 @@ func Check(ctx context.Context, path string, opts Options) (Report, error) {
 	return New(opts).Check(ctx, path)
 }
 
-// Check checks what is at path: a pack, a folder with packs at any depth that
-// a scan looks at, an entry document, a tools.json or a *.tool.json. The only
-// error is that ctx ended; whatever else is wrong is a diagnostic.
+// Check checks a pack, a folder with packs at any depth that a scan covers, an entry
+// document, a tools.json or a *.tool.json. The only error is that ctx ended; every
+// other problem is a diagnostic.
 func (c *Checker) Check(ctx context.Context, path string) (Report, error) {
 	results, err := c.results(ctx, path)
 	if err != nil {
@@ -126,7 +122,7 @@ func (c *Checker) Check(ctx context.Context, path string) (Report, error) {
 	return Report{Packs: results}, nil
 }
 
-// finish applies --strict, brings the problems in order and draws the sum.
+// finish applies --strict, sorts the problems, and sets Valid.
 func (c *Checker) finish(r *Result) {
 	for i := range r.Problems {
 		d := &r.Problems[i]
@@ -138,7 +134,7 @@ func (c *Checker) finish(r *Result) {
 		}
 	}
 	diag.Sort(r.Problems)
-	// Two readers of the same file say the same of it.
+	// Two readers of the same file may report the same problem.
 	r.Problems = slices.CompactFunc(r.Problems, func(a, b diag.Diagnostic) bool { return a == b })
 	if r.Problems == nil {
 		r.Problems = []diag.Diagnostic{}

@@ -18,24 +18,24 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
-// A subject is one pack, or one file of tools, while it is checked.
+// A subject is one pack or tool file that is being checked.
 type subject struct {
 	opts     *Options
 	folder   string // as it is shown
-	name     string // of the folder, by the way it was found
+	name     string // of the folder, as it was found
 	pack     *packs.Pack
 	dir      *packfs.Dir
 	doc      *frontmatter.Document // nil when it could not be read
 	node     *yaml.Node            // the keys of doc
 	src      []byte                // the entry document, nil when it could not be read
 	set      *tools.Set            // nil when there is none
-	wrong    bool                  // a file that declares tools, of those the profile reads, has errors
-	unread   bool                  // a file that declares tools has errors, whatever the profile
+	wrong    bool                  // a tool file that the profile reads has errors
+	unread   bool                  // a tool file has errors, whatever the profile
 	problems []diag.Diagnostic     // File is relative to folder
 }
 
-// pack checks one pack of a scan. folder is its directory as it is shown, and
-// shown what the result goes by.
+// pack checks one pack of a scan. folder is its directory for messages, and shown the
+// path of the result.
 func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string) (Result, error) {
 	r := Result{Path: shown, Description: p.Description}
 	if !p.Frontmatter.IsZero() {
@@ -82,7 +82,7 @@ func (s *subject) read(dir *packfs.Dir) {
 	if p.Frontmatter.IsZero() {
 		return
 	}
-	// What is wrong with reading it was said by the scan.
+	// The scan has already reported any error.
 	s.src, _ = dir.ReadAll(p.Entry, max(s.opts.Limits.EntryDoc, 1<<20))
 	s.src = charset.Text(s.src)
 	if !p.Loose {
@@ -94,7 +94,7 @@ func (s *subject) read(dir *packfs.Dir) {
 	s.node = s.doc.Node()
 }
 
-// placed returns the problems with the paths of their files as they are shown.
+// placed returns the problems with file paths for people.
 func (s *subject) placed() []diag.Diagnostic {
 	out := slices.Clone(s.problems)
 	for i := range out {
@@ -103,7 +103,7 @@ func (s *subject) placed() []diag.Diagnostic {
 	return out
 }
 
-// report adds a problem about a place of the entry document; n may be nil.
+// report adds a problem about a place in the entry document; n may be nil.
 func (s *subject) report(severity diag.Severity, code string, n *yaml.Node, message, hint string) {
 	d := diag.Diagnostic{Code: code, Severity: severity, File: s.pack.Entry, Message: message, Hint: hint}
 	if n != nil {
@@ -125,7 +125,7 @@ func (s *subject) key(name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// A source is what a diagnostic of another package is about.
+// A source says what another package's diagnostic is about.
 type source int
 
 const (
@@ -136,7 +136,7 @@ const (
 	fromList                   // a tools.json
 )
 
-// headCodes are the diagnostics about frontmatter.
+// headCodes lists the codes about frontmatter.
 var headCodes = []string{ // never modified
 	frontmatter.CodeMissing, frontmatter.CodeUnclosed, frontmatter.CodeTooLarge, frontmatter.CodeNotMapping,
 	frontmatter.CodeInvalid, frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeWrongType,

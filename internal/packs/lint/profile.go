@@ -22,13 +22,14 @@ import (
 // A selection says which diagnostics of other packages a profile repeats.
 type selection struct {
 	all    bool     // everything
-	from   []source // what is about these
-	also   []string // these codes, whatever they are about
-	judged []string // but not these codes, which the profile judges itself once it has the frontmatter
+	from   []source // diagnostics about these
+	also   []string // these codes, from any source
+	judged []string // except these codes, which the profile judges itself if it has the frontmatter
 	errors []string // these codes are errors
 }
 
-// selected returns the selection of a profile: what its specification has a rule for.
+// selected returns the selection of a profile: the diagnostics for which its
+// specification has a rule.
 func selected(p Profile) selection {
 	entry := []string{packs.CodeEntryUnreadable, packs.CodeEntryTooLarge, packs.CodeEntryAmbiguous}
 	switch p {
@@ -84,7 +85,7 @@ func (s *subject) take(from source, d diag.Diagnostic) {
 	s.problems = append(s.problems, d)
 }
 
-// profile adds what only the profile's own specification says.
+// profile adds the diagnostics of the profile's own specification.
 func (s *subject) profile() {
 	switch s.opts.Profile {
 	case Default:
@@ -118,12 +119,12 @@ var (
 )
 
 // hostKeys are keys that other programs define for packs, commands and agents. They
-// are not a mistake, wherever the pack is used.
+// are never a mistake.
 const hostKeys = `agent alwaysApply applyTo arguments background category color context disable-model-invocation disallowed-tools
 	disallowedTools effort globs hooks homepage icon id isolation keywords maxTurns mcpServers memory mode model paths permissionMode repository
 	shell skills title tools triggers type user-invocable when_to_use`
 
-// knownKeys are the keys that some specification has, or that are honoured
+// knownKeys returns the keys that some specification defines, or that are supported
 // because many packs have them.
 func knownKeys() []string {
 	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint", "review", "cache"}, strings.Fields(hostKeys))
@@ -153,7 +154,7 @@ func (s *subject) unknownKeys(severity diag.Severity, known []string) {
 	}
 }
 
-// skillFile reports a pack without SKILL.md, and whether there is one.
+// skillFile reports a missing SKILL.md, and returns whether there is one.
 func (s *subject) skillFile() bool {
 	if isSkill(s.pack.Entry) {
 		return true
@@ -164,7 +165,7 @@ func (s *subject) skillFile() bool {
 
 func isSkill(entry string) bool { return strings.EqualFold(path.Base(entry), skillFile) }
 
-// directory reports a name that is not that of the folder.
+// directory reports a name that differs from the folder's.
 func (s *subject) directory(severity diag.Severity, name string) {
 	if name == "" || normal(s.name) == normal(name) {
 		return
@@ -195,19 +196,19 @@ func (s *subject) declaredOnly(severity diag.Severity) {
 	}
 }
 
-// semver is a version as semver.org has it.
+// semver matches a version according to semver.org.
 var semver = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 })
 
-// limit reports a description of more characters than the specification has.
+// limit reports a description that is longer than the specification allows.
 func (s *subject) limit(severity diag.Severity, v *yaml.Node, text string, limit int, message string) {
 	if n := utf8.RuneCountInString(text); n > limit {
 		s.report(severity, CodeDescription, v, fmt.Sprintf("the description has %d characters, and the specification %s", n, fmt.Sprintf(message, limit)), "shorten it, and move the rest into the body")
 	}
 }
 
-// clip shortens a text of the pack for a message.
+// clip shortens a pack's text for a message.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"

@@ -2,9 +2,9 @@ package lint
 
 import "strings"
 
-// unquoted returns a Markdown document with spaces in the place of what it quotes:
-// block quotes and fenced code. Lines and offsets stay. A fence that nothing ends
-// quotes nothing, so that one line cannot hide the rest.
+// unquoted returns a Markdown document with block quotes and fenced code replaced by
+// spaces. Lines and offsets stay. An unclosed fence quotes nothing, so that one line
+// cannot hide the rest.
 func unquoted(text string) string {
 	if !strings.ContainsAny(text, ">`~") {
 		return text
@@ -18,7 +18,7 @@ func unquoted(text string) string {
 		}
 	}
 	var open string // the fence that is open; empty: none
-	var inside int  // where what is in it begins
+	var inside int  // where its content begins
 	at := 0
 	for line := range strings.Lines(text) {
 		end := at + len(line)
@@ -43,8 +43,8 @@ func unquoted(text string) string {
 	return string(out)
 }
 
-// fenceOf returns the fence that a line begins with, and what is behind it; an
-// empty one when it has none.
+// fenceOf returns the fence at the beginning of a line and the text after it, or ""
+// if there is none.
 func fenceOf(line string) (fence, info string) {
 	rest := strings.TrimLeft(line, " \t") // in lists, too
 	for _, c := range []string{"`", "~"} {

@@ -13,8 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 )
 
-// A recorded is one case of the reference validator's own tests, with what it
-// said.
+// A recorded is one case from the reference validator's own tests, with its verdict.
 type recorded struct {
 	Test  string
 	Fn    string
@@ -31,9 +30,9 @@ type recorded struct {
 	Valid  bool
 }
 
-// TestReferenceCases holds the profile agent-skills against the recorded cases
-// of the reference validator: the same verdicts, the same properties. Those of
-// to_prompt are about a command, and tested with it.
+// TestReferenceCases compares the profile agent-skills with the reference validator's
+// recorded cases: verdicts and properties must be the same. The cases for to_prompt
+// are tested with the command that corresponds to it.
 func TestReferenceCases(t *testing.T) {
 	data, err := os.ReadFile(shared(t, "data/skills-ref-cases.json"))
 	if err != nil {
@@ -171,8 +170,8 @@ func caseless(t *testing.T, dir string) bool {
 	return len(names) < 2
 }
 
-// TestReferenceVerdicts holds the profile agent-skills against the verdicts
-// that the reference validator gave on real skills.
+// TestReferenceVerdicts compares the profile agent-skills with the reference
+// validator's verdicts on real skills.
 func TestReferenceVerdicts(t *testing.T) {
 	data, err := os.ReadFile(shared(t, "corpora/verdicts.json"))
 	if err != nil {
@@ -193,8 +192,8 @@ func TestReferenceVerdicts(t *testing.T) {
 	}
 	root := extract(t, shared(t, "corpora/packs.tar.gz"))
 	c := New(Options{Profile: AgentSkills})
-	// The folder as a whole, as somebody would check it; what lies too deep for
-	// a scan, or is hidden, by itself.
+	// Check the folder as a whole, as a person would. Check packs separately if they are
+	// hidden or too deep for a scan.
 	everything := New(Options{})
 	whole, err := everything.Check(t.Context(), root)
 	if err != nil {

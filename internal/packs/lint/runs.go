@@ -19,9 +19,9 @@ import (
 // headSize is how much of a program is read to find out what starts it.
 const headSize = 256
 
-// runs reports what would fail when a tool is called: programs of the pack that are
-// not there or that the system cannot start, and programs that this machine does not
-// have. files are the pack's.
+// runs reports what would fail when a tool is called: programs in the pack that are
+// missing or that the system cannot start, and programs that this machine lacks.
+// files lists the pack's files.
 func (s *subject) runs(files []string) {
 	if s.set == nil || s.dir == nil {
 		return
@@ -47,7 +47,7 @@ func (s *subject) add(code, file string, line int, message, hint string) {
 	s.problems = append(s.problems, diag.Diagnostic{Code: code, Severity: diag.Warning, File: file, Line: line, Message: message, Hint: hint})
 }
 
-// program looks at a program of the pack.
+// program checks a program in the pack.
 func (s *subject) program(t *tools.Tool, name string, files []string) {
 	head, info, err := s.dir.ReadHeadInfo(name, headSize, nil)
 	switch {
@@ -94,7 +94,7 @@ func (s *subject) program(t *tools.Tool, name string, files []string) {
 	s.notHere(file, 1, "the script", interpreter)
 }
 
-// notHere says that this machine does not have a program.
+// notHere reports that this machine lacks a program.
 func (s *subject) notHere(file string, line int, who, program string) {
 	if s.opts.Installed == nil || s.opts.Installed(program) {
 		return
@@ -105,7 +105,7 @@ func (s *subject) notHere(file string, line int, who, program string) {
 	})
 }
 
-// isBinary reports whether a file begins as the programs of some system do.
+// isBinary reports whether a file begins like a program of some system.
 func isBinary(head []byte) bool {
 	for _, magic := range []string{"\x7fELF", "MZ", "\xcf\xfa\xed\xfe", "\xce\xfa\xed\xfe", "\xca\xfe\xba\xbe", "\xca\xfe\xba\xbf"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
@@ -141,7 +141,7 @@ func (s *subject) tests() {
 			ours[d.File] = is
 		}
 		if is {
-			d.Severity = diag.Warning // the pack can be used all the same
+			d.Severity = diag.Warning // the pack can still be used
 			s.problems = append(s.problems, d)
 		}
 	}

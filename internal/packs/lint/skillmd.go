@@ -12,7 +12,7 @@ import (
 // maxSkillText is how many characters of a description are read (§2.2, §9.2).
 const maxSkillText = 256
 
-// skillMD adds the rules of specs/skill-md-tools.md that serving has not.
+// skillMD adds the rules of specs/skill-md-tools.md that serving does not check.
 func (s *subject) skillMD() {
 	if s.doc == nil {
 		return
@@ -45,8 +45,8 @@ func (s *subject) skillMD() {
 	s.skillTools()
 }
 
-// skillTools reports a document without tools (§9.1). What is wrong with those
-// that there are was said by their parser.
+// skillTools reports a document without tools (§9.1). The parser has already reported
+// problems of existing tools.
 func (s *subject) skillTools() {
 	declares := s.set != nil && slices.ContainsFunc(s.set.Tools, func(t *tools.Tool) bool { return t.File == s.pack.Entry })
 	if !declares && !s.wrong {

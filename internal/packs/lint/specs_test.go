@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 )
 
-// TestEverySectionHasALine holds docs/reference/specs.md against the specifications:
-// each heading has one row of its own, and so has each of skillkit's edge cases.
+// TestEverySectionHasALine compares docs/reference/specs.md with the specifications:
+// each heading has its own row, and so does each of skillkit's edge cases.
 func TestEverySectionHasALine(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/reference/specs.md")
 	if err != nil {
@@ -181,7 +181,7 @@ func hasGolden(root fs.FS, pkg, name string) bool {
 	return found
 }
 
-// specSections returns what of a specification has a row of its own.
+// specSections returns the parts of a specification that need a row.
 func specSections(text string) []string {
 	var all []string
 	fenced, cases := false, 0
@@ -210,8 +210,8 @@ var (
 	specTests   = regexp.MustCompile("^`([a-z0-9/_-]+|\\.)` (`Test[A-Za-z0-9_]*(?:/[A-Za-z0-9._-]+)?`(?:, `Test[A-Za-z0-9_]*(?:/[A-Za-z0-9._-]+)?`)*)$")
 )
 
-// sectionKey is what a heading and its row have in common: the number, or the
-// title without what is in parentheses at its end.
+// sectionKey returns the key that a heading and its row share: the number, or the
+// title without parentheses at the end.
 func sectionKey(title string) string {
 	title = strings.ToLower(strings.TrimSpace(title))
 	if m := specNumber.FindStringSubmatch(title + " "); m != nil {

@@ -17,7 +17,7 @@ import (
 
 const skillFile = "SKILL.md"
 
-// results finds out what path is, and checks it.
+// results determines what path is, and checks it.
 func (c *Checker) results(ctx context.Context, path string) ([]Result, error) {
 	wrong := func(code, message, hint string) ([]Result, error) {
 		return []Result{{Path: path, Problems: []diag.Diagnostic{{
@@ -43,8 +43,8 @@ func (c *Checker) results(ctx context.Context, path string) ([]Result, error) {
 	return wrong(CodePathUnsupported, "it is neither a folder nor a file that makes a pack or declares tools", "name a folder, a SKILL.md, a tools.json or a *.tool.json")
 }
 
-// folder checks the packs in and below a directory, or, when entry is not
-// empty, only the one that this document makes of the directory itself.
+// folder checks the packs in and below a directory. If entry is not empty, it checks
+// only the directory's own pack with this entry document.
 func (c *Checker) folder(ctx context.Context, dir, entry string) ([]Result, error) {
 	root := packs.Root{Dir: dir, Source: "named", Named: true}
 	if entry != "" {
@@ -110,13 +110,13 @@ func (c *Checker) ofFolder(problems []diag.Diagnostic) []diag.Diagnostic {
 	return kept
 }
 
-// looseTool checks a *.tool.json that is a pack by itself.
+// looseTool checks a *.tool.json that is itself a pack.
 func (c *Checker) looseTool(p *packs.Pack, path string) Result {
 	r := c.file(path)
 	s := &subject{opts: &c.opts}
 	for _, d := range p.Problems {
 		d.File = path
-		if slices.Contains(idCodes, d.Code) { // the file said the rest
+		if slices.Contains(idCodes, d.Code) { // the file's own check reports the rest
 			s.take(fromScan, d)
 		}
 	}
@@ -124,10 +124,10 @@ func (c *Checker) looseTool(p *packs.Pack, path string) Result {
 	return r
 }
 
-// idCodes are about the id of a pack among others.
+// idCodes lists the codes about a pack's id among others.
 var idCodes = []string{packs.CodeIDReserved, packs.CodeIDCollision, packs.CodeLooseFolder} // never modified
 
-// file checks one file of tools that no pack was named with.
+// file checks one tool file that was named without a pack.
 func (c *Checker) file(path string) Result {
 	r := Result{Path: path}
 	base := filepath.Base(path)
@@ -163,8 +163,8 @@ func (c *Checker) file(path string) Result {
 	return r
 }
 
-// sizeLimit is how much of a file is read, in bytes: a little more than a
-// parser accepts, so that it is the parser that says what is too large.
+// sizeLimit returns how much of a file is read, in bytes: a little more than a parser
+// accepts, so that the parser reports a file that is too large.
 func (c *Checker) sizeLimit() int64 { return max(int64(c.opts.Tools.Size), 1<<20) + 1 }
 
 func unreadable(file string, err error) diag.Diagnostic {
@@ -173,5 +173,5 @@ func unreadable(file string, err error) diag.Diagnostic {
 	}
 }
 
-// causeOf says why a file cannot be read, without its path.
+// causeOf returns why a file cannot be read, without its path.
 func causeOf(err error) string { return "it cannot be read: " + packfs.Cause(err) }

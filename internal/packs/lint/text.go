@@ -21,8 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
-// Bounds on what is looked at for the sake of warnings. What they leave out is
-// reported with [CodeNotChecked].
+// Bounds on checks for warnings. [CodeNotChecked] reports what they leave out.
 const (
 	maxDocuments    = 200
 	maxDocument     = 1 << 20 // bytes of one document
@@ -31,7 +30,7 @@ const (
 	maxDepth        = 20
 )
 
-// A skip is what one bound leaves out of the checks.
+// A skip records what one bound leaves out.
 type skip struct {
 	first string // the path of the first
 	count int
@@ -43,7 +42,7 @@ func (k *skip) add(file string) {
 	}
 }
 
-// skipped reports what a bound left out, if it did. The message goes on after "3
+// skipped reports what a bound left out, if anything. The message continues after "3
 // documents".
 func (s *subject) skipped(k skip, unit, message, hint string) {
 	if k.count == 0 {
@@ -55,7 +54,7 @@ func (s *subject) skipped(k skip, unit, message, hint string) {
 	})
 }
 
-// A text is something that a pack says, with its place.
+// A text is a text in a pack, with its place.
 type text struct {
 	file     string
 	line     int // of its first character; 0 when only the file is known
@@ -64,14 +63,14 @@ type text struct {
 	what     string // "the description", for messages
 	s        string
 	document bool // it has lines of its own
-	// quiet says that it may speak of tools and files: it is a body, which is
-	// read when it is opened, and not metadata that models see beforehand.
+	// quiet says that the text may mention tools and files: it is a body, which is read
+	// when it is opened, not metadata that models see beforehand.
 	quiet bool
 }
 
-// texts looks at everything the pack says: its frontmatter, its documents,
-// the strings of its files of tools, and the names of its files; and at the programs
-// that its tools run, and its tests.
+// texts checks all texts of the pack: its frontmatter, its documents, the strings in
+// its tool files, and its file names. It also checks the programs that its tools run,
+// and its tests.
 func (s *subject) texts(ctx context.Context) error {
 	if s.node != nil {
 		s.yamlTexts(s.node, "", map[*yaml.Node]bool{})
@@ -92,7 +91,7 @@ func (s *subject) texts(ctx context.Context) error {
 		if !isTools && !isDocument {
 			continue
 		}
-		isOther := !isTools && name != s.pack.Entry // nobody else says what is wrong with it
+		isOther := !isTools && name != s.pack.Entry // no other check reports its problems
 		if isOther && documents > maxDocuments {
 			beyond.add(name)
 			continue
@@ -102,11 +101,11 @@ func (s *subject) texts(ctx context.Context) error {
 			if _, tooLarge := errors.AsType[*packfs.TooLargeError](err); tooLarge && isOther {
 				large.add(name)
 			}
-			continue // a place that needs the file says so
+			continue // a check that needs the file reports it
 		}
 		if set := charset.Of(src); isDocument && set != charset.UTF8 {
 			src = set.Decode(src)
-			if name != s.pack.Entry { // of which the frontmatter's reader said so
+			if name != s.pack.Entry { // the frontmatter's reader has reported that one
 				s.warn(text{file: name, line: 1}, tools.CodeNotUTF8, 0, fmt.Sprintf("the document is %s, not UTF-8, and is read as that", set), "save the file as UTF-8")
 			}
 		}
@@ -149,7 +148,7 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 		}
 		entries, truncated, err := s.dir.List(dir)
 		if err != nil {
-			return nil // serving it says so
+			return nil // serving reports it
 		}
 		if truncated {
 			long.add(dir)
@@ -189,14 +188,14 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 	return found, nil
 }
 
-// fileName looks at the name of a file.
+// fileName checks the name of a file.
 func (s *subject) fileName(name string) {
 	for _, h := range hiddenIn(name) {
 		s.warn(text{file: name}, h.code, 0, fmt.Sprintf("the name of the file has %s %s: %+q", diag.Count(h.count, "character"), h.kind, clip(path.Base(name))), "rename the file")
 	}
 }
 
-// yamlTexts looks at every value of the frontmatter.
+// yamlTexts checks every value in the frontmatter.
 func (s *subject) yamlTexts(n *yaml.Node, key string, seen map[*yaml.Node]bool) {
 	if seen[n] {
 		return // a document may say the same thing in many places
@@ -204,8 +203,7 @@ func (s *subject) yamlTexts(n *yaml.Node, key string, seen map[*yaml.Node]bool) 
 	seen[n] = true
 	switch n.Kind {
 	case yaml.ScalarNode:
-		// What a name may be has rules of its own, and a list of allowed tools is
-		// there to name tools.
+		// Names have their own rules, and a list of allowed tools must name tools.
 		quiet := key == "allowed-tools" || key == "name"
 		s.look(text{file: s.pack.Entry, line: n.Line, column: n.Column, what: fmt.Sprintf("the value of %q", clip(key)), s: n.Value, quiet: quiet})
 	case yaml.MappingNode:
@@ -219,8 +217,8 @@ func (s *subject) yamlTexts(n *yaml.Node, key string, seen map[*yaml.Node]bool) 
 	}
 }
 
-// markdownTools looks at what the document's tools say for what only metadata
-// must not; the rest was seen with the document.
+// markdownTools checks the texts of the document's tools for what only metadata must
+// not contain; the rest was checked with the document.
 func (s *subject) markdownTools() {
 	if s.set == nil {
 		return
@@ -232,7 +230,7 @@ func (s *subject) markdownTools() {
 	}
 }
 
-// programs looks for programs that are not what they look like.
+// programs looks for programs with misleading names.
 func (s *subject) programs() {
 	if s.set == nil {
 		return
@@ -275,7 +273,7 @@ func (s *subject) warn(t text, code string, offset int, message, hint string) {
 
 func isTextCode(code string) bool { return strings.HasPrefix(code, "text-") }
 
-// look warns about what a text hides, and what it asks for.
+// look warns about hidden characters in a text and about what it asks for.
 func (s *subject) look(t text) {
 	for _, h := range hiddenIn(t.s) {
 		message := fmt.Sprintf("%s has %s %s: %+q", t.what, diag.Count(h.count, "character"), h.kind, h.first)
@@ -306,7 +304,7 @@ func (s *subject) look(t text) {
 	}
 }
 
-// names warns about what a text that models see beforehand mentions.
+// names warns about tools and files that a text mentions which models see beforehand.
 func (s *subject) names(t text) {
 	plain, _ := visible(t.s)
 	for _, rule := range mentions() {
@@ -322,16 +320,15 @@ type rule struct {
 	pattern *regexp.Regexp
 	says    string
 	hint    string
-	// What matches begins with one of these words, in lower case, as here says
-	// from there on; nil: anything.
+	// A match begins with one of these words, in lower case; nil: with anything.
 	starts []string
 	here   *regexp.Regexp
-	// except is what may stand before a match that then forbids what it says.
+	// except matches words before a match that forbid what it says.
 	except *regexp.Regexp
 }
 
-// excuses reports whether a match in plain is no wish of the author's: it is quoted,
-// as where somebody warns of such texts, or what is before it forbids it.
+// excuses reports whether the author does not mean a match in plain: it is quoted, as
+// in a warning about such texts, or the words before it forbid it.
 func (r *rule) excuses(plain string, from, to int) bool {
 	begin := strings.LastIndexByte(plain[:from], '\n') + 1
 	before, behind := plain[begin:from], plain[to:]
@@ -353,14 +350,14 @@ func (r *rule) excuses(plain string, from, to int) bool {
 	return r.except != nil && r.except.MatchString(before)
 }
 
-// singleQuotes match what is before a text in single quotes, and what is behind it.
-// An apostrophe stands in a word and begins none.
+// singleQuotes matches the text before and after a text in single quotes. An
+// apostrophe is inside a word and does not begin one.
 var singleQuotes = sync.OnceValue(func() [2]*regexp.Regexp {
 	return [2]*regexp.Regexp{regexp.MustCompile(`(^|[\s(\[])'[^']*$`), regexp.MustCompile(`^[^']*'($|\W)`)}
 })
 
-// worded is a rule about wording, whatever the case: what begins with one of the
-// words and goes on as the pattern says.
+// worded returns a case-insensitive rule about wording: a match begins with one of
+// the words and continues as in the pattern.
 func worded(code, pattern, says string, starts ...string) rule {
 	return rule{
 		code: code, pattern: regexp.MustCompile(`(?i)\b` + pattern), says: says, hint: wordsHint,
@@ -368,20 +365,20 @@ func worded(code, pattern, says string, starts ...string) rule {
 	}
 }
 
-// saying is what forbids to say something: "say that you", "write that the model may",
-// "write: ".
+// saying matches the rest of a prohibition to say something: "say that you", "write
+// that the model may", "write: ".
 const saying = `\s+((say|claim|suggest|write|assume|accept|agree)\s+that\s+(\w+\s+){0,3}|(say|write|accept|follow|obey)\s*:\s*)`
 
-// forbidden is a rule that is not about what is forbidden by words that end as the
-// pattern says.
+// forbidden returns a rule that does not match what is forbidden by preceding words,
+// whose end matches the pattern.
 func forbidden(r rule, pattern string) rule {
 	r.except = regexp.MustCompile(`(?i)\b(never|do\s+not|don['’]t|must\s+not|should\s+not|may\s+not|cannot|can['’]t|refuse\s+to|avoid)(` + pattern + `|` + saying + `)$`)
 	return r
 }
 
-// find is the first match of the pattern in plain that nothing excuses, where lower is plain with ASCII letters
-// in lower case. It tries only where a match can begin: the package regexp takes
-// many times as long to find that out.
+// find returns the first match of the pattern in plain that is not excused. lower is plain with
+// ASCII letters in lower case. It tries only where a match can begin, which is many times faster
+// than letting package regexp search.
 func (r *rule) find(plain, lower string) []int {
 	if r.starts == nil || strings.ContainsAny(plain, "ſ\u212A") { // which are s and k in another case
 		for _, m := range r.pattern.FindAllStringIndex(plain, -1) {
@@ -419,12 +416,12 @@ func (r *rule) find(plain, lower string) []int {
 	return nil
 }
 
-// isWord reports whether a byte is of a word, as \b has it.
+// isWord reports whether a byte belongs to a word, as for \b.
 func isWord(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// lowered is s with ASCII letters in lower case, byte for byte.
+// lowered returns s with ASCII letters in lower case; offsets stay the same.
 func lowered(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -437,9 +434,9 @@ func lowered(s string) string {
 
 const wordsHint = "say to the model what the pack is for, and nothing against the person who uses it"
 
-// rules are for all texts, and made when they are first wanted: nobody who serves
-// packs does. They are about wording, so they find what is meant
-// well, too, and miss what is worded otherwise.
+// rules apply to all texts. They are made on first use, since servers never need
+// them. They match wordings, so they also find harmless texts, and miss other
+// wordings.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
 		forbidden(worded(CodeTextOverride, `(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`,
@@ -451,8 +448,8 @@ var rules = sync.OnceValue(func() []rule {
 	}
 })
 
-// mentions are for descriptions, schemas and the like; made when they are first
-// wanted, too.
+// mentions apply to descriptions, schemas and the like. They are made on first use,
+// too.
 var mentions = sync.OnceValue(func() []rule {
 	return []rule{
 		{code: CodeTextOverride, pattern: regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|assistant|secret)\s*>|<\|im_(start|end)\|>|\[/?INST\]`),

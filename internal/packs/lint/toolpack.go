@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
-// snakeCase is a tool's name in specs/tool-packs.md, "Core Fields".
+// snakeCase matches a tool's name according to specs/tool-packs.md, "Core Fields".
 var snakeCase = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`) })
 
 // toolPacks adds the rules of specs/tool-packs.md to a folder's tools.
@@ -32,7 +32,7 @@ func (s *subject) toolPacks() {
 	}
 }
 
-// toolPack holds one tool against the table of core fields.
+// toolPack checks one tool against the table of core fields.
 func (s *subject) toolPack(t *tools.Tool) {
 	add := func(severity diag.Severity, code, message, hint string) {
 		s.problems = append(s.problems, diag.Diagnostic{Code: code, Severity: severity, File: t.File, Line: t.Line, Message: message, Hint: hint})
@@ -50,8 +50,7 @@ func (s *subject) toolPack(t *tools.Tool) {
 	}
 }
 
-// loose adds what the profile says of a file of tools that no pack was named
-// with.
+// loose adds the profile's diagnostics for a tool file that was named without a pack.
 func (s *subject) loose(file string) {
 	switch isPackFile := formats.Of(file) == formats.ToolPack; {
 	case s.opts.Profile == ToolPack && isPackFile && s.set != nil:

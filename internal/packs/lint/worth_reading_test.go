@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Keys that other programs define are no news; a mistyped one is told with what may
-// have been meant.
+// Keys that other programs define are not reported; a mistyped key is reported with a
+// suggestion.
 func TestKeys(t *testing.T) {
 	for key, want := range map[string]string{
 		"model": "", "context": "", "when_to_use": "", "agent": "", "hooks": "", "argument-hint": "", "paths": "",
@@ -31,7 +31,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Keys that are another host's own are never told to move, under no profile.
+// No profile says to move keys that another host defines.
 func TestHostKeysStay(t *testing.T) {
 	for _, profile := range append(Profiles(), Default) {
 		for _, key := range knownKeys() {
@@ -48,7 +48,7 @@ func TestHostKeysStay(t *testing.T) {
 	}
 }
 
-// A mistyped placeholder and a mistyped program are told with what may have been meant.
+// A mistyped placeholder or program is reported with a suggestion.
 func TestNearNames(t *testing.T) {
 	for command, want := range map[string]string{
 		`["echo", "{{nme}}"]`:    "did you mean {{name}}?",
@@ -76,7 +76,7 @@ func TestOthersTests(t *testing.T) {
 	}
 }
 
-// What is no JSON has a place, and a cure.
+// An error about invalid JSON has a place and a cure.
 func TestJSONErrorsSayWhere(t *testing.T) {
 	for src, want := range map[string]struct {
 		line          int
@@ -101,7 +101,7 @@ func TestJSONErrorsSayWhere(t *testing.T) {
 	}
 }
 
-// One is not many.
+// The message for one character uses the singular.
 func TestOneCharacter(t *testing.T) {
 	for text, want := range map[string]string{"a\u200bb": "1 character seen by nobody", "a\u200bb\u200bc": "2 characters seen by nobody"} {
 		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte(validPack + text)}})
@@ -112,7 +112,7 @@ func TestOneCharacter(t *testing.T) {
 	}
 }
 
-// A description that is too long for a specification is told both numbers.
+// The message about a description that is too long has both numbers.
 func TestDescriptionLimitSaysBoth(t *testing.T) {
 	for profile, want := range map[Profile]string{
 		SkillMD:     "the description has 1100 characters, and the specification reads only 256",
@@ -126,8 +126,8 @@ func TestDescriptionLimitSaysBoth(t *testing.T) {
 	}
 }
 
-// Keys of a tool that nobody reads are told with what may have been meant, unless
-// that is there as well.
+// An unknown key of a tool is reported with a suggestion, unless the suggested key is
+// there as well.
 func TestKeysOfTools(t *testing.T) {
 	const tool = `[{"name": "a", "description": "d", "inputSchema": {"type": "object"}, "command": {"program": "true", %s}, "policy": {%s}, "output": {%s}, %s}]`
 	for _, tt := range []struct{ command, policy, output, own, want string }{

@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// maxProblems is how many problems an [ArgumentError] names: enough to mend a
-// call at once, few enough to read.
+// maxProblems is how many problems an [ArgumentError] lists: enough to fix a call at
+// once, few enough to read.
 const maxProblems = 20
 
 // maxArguments is how many bytes arguments may have.
@@ -22,13 +22,13 @@ const maxArguments = 4 << 20
 // Values are checked arguments of one tool, with defaults filled in. The zero
 // value is no arguments.
 type Values struct {
-	given     *strictjson.Node // the arguments as they came; nil: none
+	given     *strictjson.Node // the original arguments; nil: none
 	fields    map[string]any   // :: name → value as JSON, numbers as json.Number
 	defaulted map[string]bool  // :: names whose value is the declared default
 }
 
-// json returns the values as one JSON object: keys sorted, no spaces, numbers
-// as they were written. Equal bytes are equal calls of a tool.
+// json returns the values as one JSON object: keys sorted, no spaces, numbers as
+// written. Equal bytes mean equal calls of a tool.
 func (v Values) json() json.RawMessage {
 	if v.fields == nil {
 		return json.RawMessage("{}")
@@ -38,7 +38,7 @@ func (v Values) json() json.RawMessage {
 
 // An ArgumentError says why arguments are not what a tool takes.
 type ArgumentError struct {
-	Problems []string        // each with the JSON pointer of its place in the arguments
+	Problems []string        // each with its JSON pointer into the arguments
 	Schema   json.RawMessage // what they were checked against
 }
 
@@ -46,12 +46,12 @@ func (e *ArgumentError) Error() string {
 	return "invalid arguments: " + strings.Join(e.Problems, "; ")
 }
 
-// Check holds the arguments of a call against the tool's input schema as it was
-// declared. Nil, and null, mean no arguments. It keeps args and does not change them.
-// Properties that are absent get their defaults, except those that come from
-// the user's context, which [Tool.Expand] fills in. For an optional property, null
-// is absence unless its schema allows null. A value for a parameter that
-// the tool has a fixed one for is refused. An error is an *[ArgumentError], which shows no values of secret parameters.
+// Check checks the arguments of a call against the tool's declared input schema. Nil and null mean
+// no arguments. It keeps args and does not change them. Properties that are absent get their
+// defaults, except those that come from the user's context, which [Tool.Expand] fills in. For an
+// optional property, null means absent unless its schema allows null. A value for a parameter with
+// a fixed value is refused. The error is an *[ArgumentError], which shows no values of secret
+// parameters.
 func (t *Tool) Check(args *strictjson.Node) (Values, error) {
 	in := t.schema()
 	refuse := func(problems ...string) (Values, error) {
@@ -102,7 +102,7 @@ func (t *Tool) Check(args *strictjson.Node) (Values, error) {
 	v := Values{given: args, fields: fields, defaulted: make(map[string]bool)}
 	for _, p := range in.Params {
 		if t.Sources[p.Name].IsContext() {
-			continue // context is looked for first; see Expand
+			continue // the context comes first; see Expand
 		}
 		if _, ok := fields[p.Name]; !ok && p.Preset != nil {
 			fields[p.Name] = p.Preset.Value()

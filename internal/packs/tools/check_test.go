@@ -58,7 +58,7 @@ func TestCheckRefuses(t *testing.T) {
 		`[]`:                              `must be an object, not a list`,
 		`"x"`:                             `must be an object, not a string`,
 		`{"title": "x", "labels": ` + tooltest.Nested(80) + `}`: `levels deep`,
-		// AR-05: nothing is turned into text that is none.
+		// AR-05: values that are not text are not converted to text.
 		`{"title": "x", "labels": [["a"]]}`:    `/labels/0: got array, want string`,
 		`{"title": "x", "labels": [{"a": 1}]}`: `/labels/0: got object, want string`,
 		`{"title": "x", "labels": [1]}`:        `/labels/0: got number, want string`,
@@ -81,7 +81,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// The same wrong call is told the same, whatever order maps have.
+// The same wrong call always gets the same error, whatever the map order.
 func TestCheckIsStable(t *testing.T) {
 	tool := tooltest.Compile(t, ticketSchema, `["p"]`)
 	args := tooltest.Arguments(t, `{"title": "", "severity": 9, "labels": [1, 2, 3], "a": 1, "b": 2}`)
@@ -97,7 +97,7 @@ func TestCheckIsStable(t *testing.T) {
 	wg.Wait()
 }
 
-// A Tool that no parser made has no less of a check.
+// A Tool that no parser made is checked as strictly.
 func TestCheckOfLiteralTool(t *testing.T) {
 	tool := &tools.Tool{Name: "t", InputSchema: json.RawMessage(ticketSchema)}
 	if _, err := tool.Check(tooltest.Arguments(t, `{}`)); err == nil {

@@ -12,9 +12,9 @@ import (
 )
 
 // Definition returns everything about the tool that an approval covers, as one
-// canonical JSON object: two tools are the same tool exactly if the bytes are
-// the same. Where it was declared is not part of it. In a list it is a
-// tools.json that compiles to the same tool again.
+// canonical JSON object: two tools are the same exactly if the bytes are. It does not
+// include where the tool was declared. In a list, it is a tools.json that compiles to
+// the same tool.
 func (t *Tool) Definition() []byte {
 	def := map[string]any{
 		"name":        t.Name,
@@ -104,8 +104,8 @@ func put(def map[string]any, key string, value any, when bool) {
 	}
 }
 
-// rawValue decodes JSON that was read before; text that is none stays visible
-// as a string, so that it still makes a difference.
+// rawValue decodes JSON that was read before. Invalid JSON becomes a string, so that
+// it still makes a difference.
 func rawValue(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		raw = json.RawMessage(schema.Empty)

@@ -10,13 +10,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 )
 
-// maxFilled is how many characters of one context value stand in an example.
+// maxFilled is how many characters of one context value an example shows.
 const maxFilled = 200
 
-// DescriptionFor returns the description for a model, of at most limit
-// characters (0: 1,024), followed by as many whole examples as have room. What
-// ctx knows is filled into the {{...}} of the examples; the rest of them stays
-// as it is, and so do secrets. It is not escaped.
+// DescriptionFor returns the description for a model, of at most limit characters (0:
+// 1,024), followed by as many whole examples as have room. Values from ctx replace
+// the {{...}} in the examples; other placeholders stay, and so do those of secrets.
+// The result is not escaped.
 func (t *Tool) DescriptionFor(ctx Context, limit int) string {
 	limit = Limits{Description: limit}.OrDefault().Description
 	var b strings.Builder
@@ -36,8 +36,8 @@ func (t *Tool) DescriptionFor(ctx Context, limit int) string {
 	return b.String()
 }
 
-// fillExample puts what ctx knows into s. Examples are prose: what is no
-// placeholder of a known value is text.
+// fillExample puts values from ctx into s. Examples are prose: anything that is not a
+// placeholder for a known value is text.
 func (t *Tool) fillExample(s string, ctx Context) string {
 	in := t.schema()
 	var b strings.Builder
@@ -62,9 +62,9 @@ func (t *Tool) fillExample(s string, ctx Context) string {
 	}
 }
 
-// contextValue returns what ctx says for a placeholder of an example: of a
-// parameter that comes from the context, of {{context.url}}, and of {{url}}
-// when no parameter has that name.
+// contextValue returns the context's value for a placeholder in an example: for a
+// parameter that comes from the context, for {{context.url}}, and for {{url}} if no
+// parameter has that name.
 func (t *Tool) contextValue(in *schema.Input, placeholder string, ctx Context) (string, bool) {
 	name, _, _ := strings.Cut(placeholder, ":")
 	name = strings.TrimSpace(name)

@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 )
 
-// A Context is what the user's side knows when a tool is called: name ("cwd",
-// "file", "url", "selection", "clipboard") → value. A name that is absent is
-// not known; an empty value is a value.
+// A Context has the values that the client supplies when a tool is called: name
+// ("cwd", "file", "url", "selection", "clipboard") → value. An absent name is
+// unknown; an empty value is a value.
 type Context map[string]string
 
 // An Invocation is a command with everything filled in. It still has to be
@@ -23,7 +23,7 @@ type Invocation struct {
 	Program string   // as in [Command.Program]
 	Args    []string // without the program
 	Env     []string // NAME=value, sorted; only what the tool declares
-	Fixed   []string // those of Args, and values of Env, that no parameter has a part in
+	Fixed   []string // those of Args, and values of Env, that depend on no parameter
 	Cwd     string   // CwdWorkspace, CwdPackRoot, CwdProject, or a path that a placeholder gave and the caller must confine
 	Stdin   []byte   // nil: empty
 	Values  Values   // what was filled in: the arguments of the call, fixed values and what came from the context
@@ -47,7 +47,7 @@ func (e *NULError) Error() string {
 	return fmt.Sprintf("value of %q has a NUL character", e.Param)
 }
 
-// A MissingContextError names what the tool needs to know and nobody said.
+// A MissingContextError names context that the tool needs and that was not supplied.
 type MissingContextError struct {
 	Names  []string // keys of a [Context], sorted
 	Params []string // parameters that a caller can give instead of some of them, sorted
@@ -61,10 +61,9 @@ func (e *MissingContextError) Error() string {
 	return s
 }
 
-// Expand fills v, which [Tool.Check] of the same tool returned, and ctx into
-// the tool's command. A value is never split, expanded again or quoted. A
-// parameter that comes from the context and is not in v is what ctx says, else
-// its default.
+// Expand fills v, which [Tool.Check] of the same tool returned, and ctx into the
+// tool's command. A value is never split, expanded again or quoted. A parameter from
+// the context that is not in v gets its value from ctx, or else its default.
 //
 // Errors are [ErrDeclaredOnly] (wrapped), *[LeadingDashError], *[NULError],
 // *[MissingContextError], and *[ArgumentError] when the context says something
@@ -127,11 +126,11 @@ type expander struct {
 	values  Values
 	context Context
 	input   *schema.Input
-	missing MissingContextError // what is needed and not there
+	missing MissingContextError // needed but absent
 }
 
-// argument returns the arguments that a becomes: usually one, none when it has
-// no value.
+// argument returns the arguments that a becomes: usually one, none if it has no
+// value.
 func (x *expander) argument(a template.Arg, afterDashes bool) ([]string, error) {
 	if !a.Alone() || a.Pieces[0].Form == template.Plain || a.Pieces[0].Form == template.Fallback {
 		r, ok, err := x.text(a, true)
@@ -180,12 +179,12 @@ func (x *expander) argument(a template.Arg, afterDashes bool) ([]string, error) 
 // filled is a template with its values.
 type filled struct {
 	text string
-	dash string // the parameter whose value begins the text with a "-" it may not have; "" is none
+	dash string // the parameter whose value begins the text with a forbidden "-"; "" is none
 }
 
-// text fills a, which has no spread and no flag. It reports false when there is
-// no value for any placeholder of it. With urls, values in a template that
-// begins as a URL are percent-encoded.
+// text fills a, which has no spread and no flag. It returns false if none of its
+// placeholders has a value. With urls, values in a template that begins like a URL
+// are percent-encoded.
 func (x *expander) text(a template.Arg, urls bool) (filled, bool, error) {
 	encode := urls && len(a.Pieces) > 0 && a.Pieces[0].Form == template.Literal && template.IsURL(a.Pieces[0].Extra)
 	var b strings.Builder
@@ -245,8 +244,8 @@ func (x *expander) cwd(source string) (string, error) {
 	return r.text, nil
 }
 
-// lookup returns the value that p names. An absent one, null and an empty list
-// are no value. Context that is needed and absent is noted.
+// lookup returns the value that p names. An absent value, null and an empty list
+// count as no value. It records context that is needed but absent.
 func (x *expander) lookup(p template.Piece) (any, bool) {
 	if name, ok := strings.CutPrefix(p.Name, template.ContextPrefix); ok {
 		value, ok := x.context[name]
@@ -272,8 +271,8 @@ func (x *expander) mayDash(name string) bool {
 	return p != nil && p.AllowDash
 }
 
-// dashes reports whether v, or an element of it, is a text that begins with "-".
-// A number is no option.
+// dashes reports whether v, or an element of it, is a text that begins with "-". A
+// number is not an option.
 func dashes(v any) bool {
 	switch v := v.(type) {
 	case []any:

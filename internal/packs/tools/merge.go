@@ -8,13 +8,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
 )
 
-// Merge makes one set of those of several files of a pack, in their order. Two
-// tools of different files whose names a person, a client or a model could
-// take for each other make both files' tools unusable: each such pair is an
-// error that names both. The set is nil when no tool is left.
+// Merge combines the sets of a pack's files, in order. If a person, a client or a
+// model could confuse the names of two tools in different files, both files' tools
+// are unusable: each such pair is an error that names both. The set is nil if no tool
+// is left.
 func Merge(sets ...*Set) (*Set, []diag.Diagnostic) {
 	var problems []diag.Diagnostic
-	refused := make(map[string]bool) // :: file → one of its names is another file's too
+	refused := make(map[string]bool) // :: file → another file has one of its names, too
 	first := make(map[string]*Tool)  // :: folded name → the tool that has it
 	for _, s := range sets {
 		if s == nil {

@@ -15,14 +15,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// defaultMaxChars is how much of a result is spoken when nothing is said.
+// defaultMaxChars is how much of a result is spoken by default.
 const defaultMaxChars = 1000
 
 // maxParsed is how much standard output is read as JSON.
 const maxParsed = 1 << 20 // 1 MiB
 
-// An Output says how the result of a run is shown. The zero value shows it as
-// it is.
+// An Output says how the result of a run is shown. The zero value shows it unchanged.
 type Output struct {
 	Format       string // "text", "json", "markdown"; "" is text
 	MaxChars     int    // longest spoken text, in characters; 0: 1,000
@@ -32,27 +31,27 @@ type Output struct {
 	Merged       bool   // show both streams as one
 }
 
-// An outputError says that a program printed something else than its tool
-// declares. The run itself is not a failure because of that.
+// An outputError says that a program's output is not what its tool declares. That
+// does not make the run a failure.
 type outputError struct {
 	Problem string
 }
 
 func (e *outputError) Error() string { return "output is not as declared: " + e.Problem }
 
-// A Formatted is the standard output of a run as its tool wants it shown.
+// A Formatted is the standard output of a run, formatted as its tool declares.
 type Formatted struct {
 	Text   string // what to show
 	Parsed *any   // standard output as JSON, numbers as json.Number; nil if it is not JSON
 	Speak  string // what to read aloud, at most MaxChars characters; "" for nothing
 }
 
-// Apply formats the standard output of a run. exitOK is [Policy.Allows] of its
-// exit code: what a failed program printed is shown as it is. An error says that the
-// output is not as declared, and comes with a Formatted that can be used.
+// Apply formats the standard output of a run. exitOK is [Policy.Allows] of its exit
+// code: the output of a failed program is shown unchanged. An error says that the
+// output is not as declared; the Formatted can be used anyway.
 //
-// More than 1 MiB is not read as JSON. Neither is what somebody cut, which the
-// caller says with isWhole.
+// More than 1 MiB is not read as JSON. Output that was cut is not, either; isWhole
+// says whether it is complete.
 func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err error) {
 	value, isJSON := any(nil), false
 	if isWhole {
@@ -97,9 +96,8 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 	return out, err
 }
 
-// parseOutput reads JSON that a program printed, which no schema of ours is about: of
-// two equal keys the last counts, as it does for most readers, and a byte order mark is
-// no part of it.
+// parseOutput reads JSON that a program printed. No schema applies to it: the last of
+// two equal keys counts, as for most readers, and a byte order mark is ignored.
 func parseOutput(stdout string) (value any, ok bool) {
 	if len(stdout) > maxParsed || !utf8.ValidString(stdout) {
 		return nil, false
@@ -115,7 +113,7 @@ func parseOutput(stdout string) (value any, ok bool) {
 	return value, true
 }
 
-// maxOutputDepth is how deeply what a program prints may be nested to be parsed.
+// maxOutputDepth is how deeply nested a program's output may be to be parsed.
 const maxOutputDepth = 100
 
 // isDeeper reports whether v is nested more than so many levels deep.
@@ -136,8 +134,7 @@ func isDeeper(v any, levels int) bool {
 	return false
 }
 
-// extract returns the member called field, or else what the dotted path leads
-// to.
+// extract returns the member named field, or else the value at the dotted path.
 func extract(v any, field string) (any, bool) {
 	if m, ok := v.(map[string]any); ok {
 		if value, ok := m[field]; ok {
@@ -168,8 +165,8 @@ func extract(v any, field string) (any, bool) {
 // OutputName is the one placeholder of an output template.
 const OutputName = "output"
 
-// fill puts s into the template. A template that is none is left out; the
-// parsers refuse it.
+// fill puts s into the template. An invalid template is ignored; the parsers refuse
+// it.
 func (o Output) fill(s string) string {
 	a, err := template.Parse(o.Template)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Redact returns the arguments that v was made of, as they came, with the values of
-// secrets replaced by "[redacted]". The caller may change what it returns, which is
-// as [json.Unmarshal] makes it of anything. Secret are the parameters that are
-// declared so, by "writeOnly": true, "format": "password" or "secret": true at any
-// depth, and those with a name like password or api_key. In all other texts, what
-// [redact.Text] and [redact.Args] find is replaced as well.
+// Redact returns the original arguments of v, with the values of secrets replaced by
+// "[redacted]". The caller may change what it returns, which is as [json.Unmarshal]
+// makes it of anything. Secret are the parameters that are declared so, by
+// "writeOnly": true, "format": "password" or "secret": true at any depth, and those
+// with a name like password or api_key. In all other texts, what [redact.Text] and
+// [redact.Args] find is replaced as well.
 func (t *Tool) Redact(v Values) any {
 	if v.given == nil {
 		return map[string]any{}
@@ -24,16 +24,16 @@ func (t *Tool) Redact(v Values) any {
 	return redact.Value(v.given.Value(), func(name string) bool { return schema.IsSecret(secrets, name) })
 }
 
-// SecretValues returns the texts that the secrets among v become in arguments,
-// URLs and JSON, going by declarations and by names, for the log. Longest first;
-// the empty text is not among them.
+// SecretValues returns, for the log, the texts that the secrets in v become in
+// arguments, URLs and JSON, going by declarations and names. They are sorted, longest
+// first, without the empty text.
 func (t *Tool) SecretValues(v Values) []string {
 	secrets := t.schema().Secrets
 	return valuesOf(v, func(name string) bool { return schema.IsSecret(secrets, name) })
 }
 
-// DeclaredSecrets is SecretValues of what is declared secret alone, for results: a
-// caller knows what it passed, and a name proves nothing.
+// DeclaredSecrets returns the same for declared secrets only, for results: a caller
+// knows what it passed, and a name proves nothing.
 func (t *Tool) DeclaredSecrets(v Values) []string {
 	declared := t.schema().Declared
 	return valuesOf(v, func(name string) bool {

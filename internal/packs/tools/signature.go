@@ -9,9 +9,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// PortableSchema returns the input schema for tools/list, without what real clients
-// cannot take. It may accept more than the declared schema, against which calls are
-// checked by [Tool.Check].
+// PortableSchema returns the input schema for tools/list, without features that real
+// clients cannot handle. It may accept more than the declared schema, against which
+// calls are checked by [Tool.Check].
 func (t *Tool) PortableSchema() json.RawMessage { return t.schema().Portable() }
 
 // maxDefaultText is how long a default may be in a signature.

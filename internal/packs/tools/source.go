@@ -11,18 +11,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A Source says where the value of a parameter comes from when the model gives
-// none.
+// A Source says where a parameter's value comes from if the model gives none.
 type Source struct {
 	From     string          // SourceLiteral, SourceTranscript, or "context." and a key of [Context]
-	Required bool            // context only: without a value from there, and without a default, there is no call
+	Required bool            // context only: the call fails without a value from there or a default
 	Value    json.RawMessage // SourceLiteral only: the value, as JSON
 }
 
 // What [Source.From] can be, besides context.
 const (
-	// SourceLiteral is a fixed value, which the model neither sees nor gives:
-	// the parameter is not in the input schema.
+	// SourceLiteral is a fixed value, which the model can neither see nor set: the
+	// parameter is not in the input schema.
 	SourceLiteral = "literal"
 	// SourceTranscript is an ordinary argument: the model has the transcript.
 	SourceTranscript = "transcript"
@@ -50,8 +49,7 @@ func (t *Tool) sources() map[string]any {
 	return def
 }
 
-// literals returns the names of fixed values that args gives nevertheless,
-// sorted.
+// literals returns, sorted, the names in args of parameters with fixed values.
 func (t *Tool) literals(args map[string]any) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -62,9 +60,8 @@ func (t *Tool) literals(args map[string]any) []string {
 	return names
 }
 
-// fill returns v with fixed values, with what ctx says, and with the defaults
-// of what it does not say. It does not change v. What is required and nowhere
-// to be had is noted in missing.
+// fill returns v with fixed values, values from ctx, and defaults for the rest. It
+// does not change v. It records required values that are not available in missing.
 func (t *Tool) fill(v Values, ctx Context, missing *MissingContextError) (Values, error) {
 	if len(t.Sources) == 0 {
 		return v, nil
@@ -107,8 +104,8 @@ func (t *Tool) fill(v Values, ctx Context, missing *MissingContextError) (Values
 	return out, nil
 }
 
-// fromContext makes a text of the user's context the value of a parameter: the
-// text itself, or what it means as JSON if only that is valid.
+// fromContext turns a text from the context into a parameter's value: the text
+// itself, or its value as JSON if only that is valid.
 func (t *Tool) fromContext(name, text string) (any, error) {
 	p := t.schema().Param(name)
 	if p == nil || p.Compiled == nil || p.Compiled.Validate(text) == nil {

@@ -1,5 +1,5 @@
-// Package tools holds the one [Tool] that declarations in every format become,
-// checks the arguments of a call against it, and turns them into a program and its
+// Package tools defines the [Tool] that declarations in every format become, checks
+// the arguments of a call against it, and turns them into a program and its
 // arguments.
 //
 // It parses no declarations: package formats and those beside it do. A Tool does not
@@ -21,18 +21,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
 )
 
-// A Tool is one compiled tool. It is never modified after it was made and is
-// safe for concurrent use.
+// A Tool is one compiled tool. It is immutable and safe for concurrent use.
 type Tool struct {
 	Name        string // [a-zA-Z0-9_-]{1,64}, unique in its set; with . : / too if the tool is declared only
 	Title       string
 	Description string // whole, as the pack wrote it; not escaped
-	Version     string // of the tool by itself, or ""
+	Version     string // of the tool itself, or ""
 
 	InputSchema  json.RawMessage // JSON Schema as declared, always an object schema
 	OutputSchema json.RawMessage // JSON Schema as declared, or nil
 
-	Sources map[string]Source // :: parameter → where its value comes from when the model gives none
+	Sources map[string]Source // :: parameter → where its value comes from if the model gives none
 
 	Command      *Command // nil: declared only, never run
 	DeclaredOnly string   // why Command is nil
@@ -42,15 +41,15 @@ type Tool struct {
 	Examples []string
 	Modes    []string // empty, or with "Global": offered in every mode
 
-	File string // as the parser was given it
+	File string // as passed to the parser
 	Line int    // 1-based line of the declaration
 
 	Input *schema.Input // InputSchema, compiled; nil in a Tool that no parser made
 }
 
-// schema returns the compiled input schema. A Tool that no parser made gets
-// its own on every call, and one that accepts nothing if InputSchema is no
-// schema.
+// schema returns the compiled input schema. For a Tool that no parser made, it
+// compiles the schema on every call; if InputSchema is invalid, the result accepts
+// nothing.
 func (t *Tool) schema() *schema.Input {
 	if t.Input != nil {
 		return t.Input
@@ -68,7 +67,7 @@ func (t *Tool) schema() *schema.Input {
 	return in
 }
 
-// Knows reports whether a placeholder may name name: a property, or a fixed
+// Knows reports whether a placeholder may use name: it is a property or a fixed
 // value.
 func (t *Tool) Knows(name string) bool {
 	return t.Sources[name].From == SourceLiteral || t.schema().Param(name) != nil
@@ -83,7 +82,7 @@ type Command struct {
 	Cwd     string                  // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
 	Stdin   string                  // "" (empty standard input) or StdinJSON
 
-	UsualCwd string // what Cwd is when the declaration names no folder: CwdWorkspace, or CwdProject in Markdown
+	UsualCwd string // Cwd if the declaration names no folder: CwdWorkspace, or CwdProject in Markdown
 	SkillEnv bool   // it also gets GIBBERISH_SKILL_NAME, GIBBERISH_SKILL_DIR and GIBBERISH_MODE, which the caller knows
 }
 
@@ -111,7 +110,7 @@ const (
 // StdinJSON gives the arguments as one line of JSON on standard input.
 const StdinJSON = "json"
 
-// Network is how much of the network a tool asks for. The zero value is none.
+// Network says which network access a tool asks for. The zero value is none.
 type Network string
 
 // What a tool can ask for.
@@ -126,10 +125,10 @@ const (
 // widen it. The zero value asks for nothing.
 type Policy struct {
 	ReadOnly         bool
-	DeclaresReadOnly bool // the author wrote that; without it, ReadOnly is only what the format assumes
+	DeclaresReadOnly bool // the author wrote it; otherwise ReadOnly is only the format's default
 	AlwaysAsk        bool
 	Review           bool          // a person sees every change before it is applied
-	Cache            string        // the name of the cache that it keeps between its runs; empty: none
+	Cache            string        // name of the cache kept between its runs; empty: none
 	Network          Network       // "" is NetworkNone
 	Hosts            []hosts.Host  // with NetworkHosts: sorted, each once, 1 to MaxHosts
 	Timeout          time.Duration // 1 s to 300 s; 0: the default of the configuration
@@ -139,8 +138,8 @@ type Policy struct {
 // MaxHosts is how many hosts a tool can name: each is a line of the question.
 const MaxHosts = 16
 
-// Reach returns what of the network the tool asks for, in words: "none", "loopback",
-// "full", or its hosts.
+// Reach returns the network access that the tool asks for, in words: "none",
+// "loopback", "full", or its hosts.
 func (p *Policy) Reach() string {
 	if p.Network != NetworkHosts {
 		return string(cmp.Or(p.Network, NetworkNone))
@@ -163,7 +162,7 @@ const ReviewAll = "all"
 // MaxTimeout is the longest time that a pack can ask for.
 const MaxTimeout = 300 * time.Second
 
-// Allows reports whether a program that ended with code did not fail.
+// Allows reports whether a program that exited with code succeeded.
 func (p Policy) Allows(code int) bool {
 	if p.AllowedExitCodes == nil {
 		return code == 0
@@ -174,14 +173,14 @@ func (p Policy) Allows(code int) bool {
 // ErrDeclaredOnly means that a tool has no command.
 var ErrDeclaredOnly = errors.New("tool is declared only")
 
-// Limits bounds what a parser reads. A zero field has the default.
+// Limits bounds what a parser reads. A zero field stands for its default.
 type Limits struct {
 	Size        int // bytes of a file; 1 MiB
 	Count       int // tools in a file; 200
 	Description int // characters that models see of a description; more is a warning; 1,024
 }
 
-// OrDefault returns l with the defaults in the place of zeros.
+// OrDefault returns l with zeros replaced by defaults.
 func (l Limits) OrDefault() Limits {
 	if l.Size <= 0 {
 		l.Size = 1 << 20
@@ -195,14 +194,13 @@ func (l Limits) OrDefault() Limits {
 	return l
 }
 
-// A Set is the tools of one file, in the order they were declared.
+// A Set has the tools of one file, in the order of declaration.
 type Set struct {
 	Tools []*Tool
 }
 
-// Lookup returns the tool called name, or nil. Letter case, and the difference
-// between "-", "_" and ".", do not matter: no two tools of a set differ in
-// only that.
+// Lookup returns the tool with the name, or nil. It ignores letter case and the
+// difference between "-", "_" and ".": no two tools of a set differ only in these.
 func (s *Set) Lookup(name string) *Tool {
 	if s == nil {
 		return nil

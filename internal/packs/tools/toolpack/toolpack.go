@@ -1,7 +1,7 @@
 // Package toolpack compiles files called NAME.tool.json, with one tool each.
 //
-// It does not read lists of tools, which are in a tools.json, and does not ask whether
-// the name of the file is that of the tool.
+// It does not read lists of tools, which belong in a tools.json, and does not compare
+// the file's name with the tool's.
 package toolpack
 
 import (
@@ -23,13 +23,12 @@ var shape = sync.OnceValue(func() *jsonschema.Schema {
 	return schema.Published(schemas.ToolPackV1(), "")
 })
 
-// Parse compiles the one tool that src, the content of a *.tool.json
-// called file, declares. The set is nil exactly if one of the diagnostics is an
-// error; each names the line, and the JSON pointer if there is one.
+// Parse compiles the tool that src, the content of the *.tool.json file, declares.
+// The set is nil exactly if one of the diagnostics is an error; each names the line,
+// and the JSON pointer if there is one.
 //
-// The flat parameters become a JSON Schema, and what they say of where values
-// come from becomes [tools.Tool.Sources]. A tool is taken to be read-only, and its
-// result to be spoken, unless it says otherwise.
+// The flat parameters become a JSON Schema, and the sources of their values become
+// [tools.Tool.Sources]. By default, a tool is read-only and its result is spoken.
 func Parse(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
 	p := decl.New(file, limits, decl.Dialect{
 		Parameter: "parameter", Declare: "declare the parameter",
@@ -39,8 +38,8 @@ func Parse(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Dia
 	return p.Finish(readTool(p, src))
 }
 
-// Names returns the name of the tool that src seems to declare, in a list of
-// at most one, without compiling it. It does not say what is wrong with a file.
+// Names returns the name of the tool that src seems to declare, in a list of at most
+// one, without compiling it. It does not report problems.
 func Names(src []byte, limits tools.Limits) []string {
 	_, root := decl.New("", limits, decl.Dialect{}).Read(src)
 	if name := root.StringAt("name"); name != "" {

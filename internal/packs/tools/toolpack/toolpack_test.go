@@ -42,8 +42,8 @@ func mustPack(t testing.TB, members string) *tools.Tool {
 	return set.Tools[0]
 }
 
-// One archive for each section of specs/tool-packs.md, named after it, and for
-// what its reader has to do beyond it.
+// One archive for each section of specs/tool-packs.md, named after it, and some for
+// cases beyond it.
 func TestToolPackGolden(t *testing.T) {
 	tooltest.Goldens(t, *update, "testdata/*.txtar", func(files map[string]string) (*tools.Set, []diag.Diagnostic) {
 		return parsePack(files["x.tool.json"])
@@ -174,7 +174,7 @@ func TestToolPackDefaults(t *testing.T) {
 	if tool.Policy.ReadOnly || tool.Output.Speak {
 		t.Errorf("what says no is read as yes: %+v, %+v", tool.Policy, tool.Output)
 	}
-	// What the format assumes is not what the author wrote.
+	// The format's defaults do not count as the author's declarations.
 	for policy, declared := range map[string]bool{`{}`: false, `{"timeout_secs": 1}`: false, `{"read_only": true}`: true, `{"read_only": false}`: false} {
 		if tool = mustPack(t, `"command": {"program": "p"}, "policy": `+policy); tool.Policy.DeclaresReadOnly != declared {
 			t.Errorf("%s: DeclaresReadOnly = %v, want %v", policy, tool.Policy.DeclaresReadOnly, declared)
@@ -190,7 +190,7 @@ func TestToolPackBytes(t *testing.T) {
 	}
 }
 
-// A fixed value is nowhere for the model to see, and not for it to give.
+// The model can neither see nor set a fixed value.
 func TestLiteralHidden(t *testing.T) {
 	tool := mustPack(t, `"parameters": {
 		"seen": {"type": "string"},
@@ -222,7 +222,7 @@ func TestLiteralHidden(t *testing.T) {
 	}
 }
 
-// What comes from the context is bytes like any other value.
+// Values from the context are passed byte for byte, like any other.
 func TestContextByteForByte(t *testing.T) {
 	tool := mustPack(t, `"parameters": {"s": {"type": "string", "required": true, "source": "context.selection"}},
 		"command": {"program": "p", "args": ["{{s}}", "x{{s}}y", "https://h/?q={{s}}"], "env": {"S": "{{s}}"}}`)
@@ -309,8 +309,7 @@ func TestDescriptionFor(t *testing.T) {
 	}
 }
 
-// What a tool pack compiles to can be written as a tools.json, and is the same
-// tool then.
+// A compiled tool pack can be written as a tools.json that compiles to the same tool.
 func TestToolPackDefinition(t *testing.T) {
 	for _, src := range packFixtures(t) {
 		set, _ := parsePack(src)
@@ -320,7 +319,7 @@ func TestToolPackDefinition(t *testing.T) {
 		def := set.Tools[0].Definition()
 		again, found := toolsjson.Parse("tools.json", []byte(`[`+string(def)+`]`), tools.Limits{})
 		if again == nil && set.Tools[0].Command == nil {
-			continue // a bare list says by its commands what it is
+			continue // a bare list is recognized by its commands
 		}
 		if again == nil || len(again.Tools) != 1 {
 			t.Errorf("ParseToolsJSON([%s]) = %v", def, found)
@@ -332,7 +331,7 @@ func TestToolPackDefinition(t *testing.T) {
 	}
 }
 
-// The published schema says of files what the loader says of their shape.
+// The published schema agrees with the loader about the shape of files.
 func TestPublishedToolPackSchema(t *testing.T) {
 	root, e := strictjson.Parse([]byte(schemas.ToolPackV1()))
 	if e != nil {

@@ -9,27 +9,27 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A listing is the declarations of tools that a file holds.
+// A listing has the tool declarations in a file.
 type listing struct {
-	node  *strictjson.Node   // the list or map they stand in
+	node  *strictjson.Node   // the list or map that contains them
 	tools []*strictjson.Node // each an object with a "name"
-	extra []*strictjson.Node // what stands twice, around a function and in it, and is not read
+	extra []*strictjson.Node // members both around a function and inside it, which are not read
 }
 
-// A notListError says why a file is no list of tools.
+// A notListError says why a file is not a list of tools.
 type notListError struct {
 	where  *strictjson.Node
 	reason string
 }
 
-// toolList finds the declarations in root. A file called tools.json can be
-// about anything, so what is not unmistakably a list of tools is none.
+// toolList finds the declarations in root. A file called tools.json can be about
+// anything, so only an unmistakable list of tools counts.
 func toolList(root *strictjson.Node) (*listing, *notListError) {
 	switch root.Kind {
 	case strictjson.List:
 		l, err := fromList(root)
-		// Lists of all kinds of things have names. Under "tools" they are taken
-		// for tools; a bare list has to say so.
+		// Lists of all kinds of things have names. Under "tools" they count as tools; a
+		// bare list must be recognizable.
 		if err == nil && len(l.tools) > 0 && !slices.ContainsFunc(l.tools, callable) {
 			err = &notListError{root, "nothing in it has a command or a schema"}
 		}
@@ -55,7 +55,7 @@ func toolList(root *strictjson.Node) (*listing, *notListError) {
 	return fromNested(root)
 }
 
-// fromNested finds the one list of tools under another key of root.
+// fromNested finds the only list of tools under another key of root.
 func fromNested(root *strictjson.Node) (*listing, *notListError) {
 	var found *listing
 	for _, m := range root.Members {
@@ -107,8 +107,8 @@ func fromList(list *strictjson.Node) (*listing, *notListError) {
 	return l, nil
 }
 
-// fromMap reads a map of tools by name. Maps of groups of tools, or of
-// anything else, look much the same: each entry has to say that it is a tool.
+// fromMap reads a map of tools by name. Maps of tool groups, or of anything else,
+// look similar, so each entry must be recognizable as a tool.
 func fromMap(all *strictjson.Node) (*listing, *notListError) {
 	if len(all.Members) == 0 {
 		return nil, &notListError{all, `"tools" is an empty object, not a list`}
@@ -133,8 +133,8 @@ func fromMap(all *strictjson.Node) (*listing, *notListError) {
 	return l, nil
 }
 
-// unwrap returns the function of {"type": "function", "function": {...}},
-// together with what the wrapper says besides.
+// unwrap returns the function in {"type": "function", "function": {...}}, with the
+// wrapper's other members.
 func (l *listing) unwrap(n *strictjson.Node) *strictjson.Node {
 	fn := n.Get("function")
 	if n.StringAt("type") != "function" || fn == nil || fn.Kind != strictjson.Object {
@@ -153,16 +153,16 @@ func (l *listing) unwrap(n *strictjson.Node) *strictjson.Node {
 	return fn.With(besides...)
 }
 
-// callable reports whether n says how it is called, or what it runs.
+// callable reports whether n has a command or an input schema.
 func callable(n *strictjson.Node) bool { return n.Get("command") != nil || decl.InputOf(n) != nil }
 
-// hasInput reports whether n has something that can be a schema.
+// hasInput reports whether n has a value that can be a schema.
 func hasInput(n *strictjson.Node) bool {
 	s := decl.InputOf(n)
 	return s != nil && s.Kind == strictjson.Object
 }
 
-// unmistakable reports whether everything in l is a tool and nothing else.
+// unmistakable reports whether every entry in l is clearly a tool.
 func unmistakable(l *listing) bool {
 	return len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(n *strictjson.Node) bool {
 		command, _ := decl.CommandOf(n)

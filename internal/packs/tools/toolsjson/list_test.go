@@ -9,10 +9,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
 )
 
-// Each shape in which other programs write lists of tools is one, or is not
-// and says why.
+// Each shape that other programs use for lists of tools is accepted, or refused with
+// a reason.
 func TestShapes(t *testing.T) {
-	// As many as make an object look its members up by an index.
+	// Enough for an object to index its members.
 	manyKeys := ""
 	for i := range 20 {
 		manyKeys += fmt.Sprintf(`, "x-%d": 1`, i)

@@ -1,8 +1,8 @@
-// Package toolsjson compiles files called tools.json, and the shapes in which other
-// programs write lists of tools.
+// Package toolsjson compiles tools.json files, including the shapes that other
+// programs use for lists of tools.
 //
 // It finds the declarations in a file; package decl compiles each. It guesses no
-// command: a tool without one that is understood is declared only.
+// commands: a tool without a command that it understands is declared only.
 package toolsjson
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/schemas"
 )
 
-// shape is what the published schema says of one tool.
+// shape is the part of the published schema about one tool.
 var shape = sync.OnceValue(func() *jsonschema.Schema {
 	return schema.Published(schemas.ToolsV1(), "#/$defs/tool")
 })
 
-// Parse compiles the tools that src, the content of file, declares:
-// {"tools": [...]}, a bare list, or one of the shapes in which other programs
-// write such a list. The set is nil exactly if one of the diagnostics is an
-// error; each names the line, and the JSON pointer if there is one. Tools
-// without a command that is understood are declared only.
+// Parse compiles the tools that src, the content of file, declares: {"tools": [...]},
+// a bare list, or one of the shapes in which other programs write such a list. The
+// set is nil exactly if one of the diagnostics is an error; each names the line, and
+// the JSON pointer if there is one. Tools without an understood command are declared
+// only.
 func Parse(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
 	p := decl.New(file, limits, decl.Dialect{
 		Parameter: "property of the input schema", Declare: "declare the property",
@@ -37,9 +37,9 @@ func Parse(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Dia
 	return p.Finish(readList(p, src))
 }
 
-// Names returns the names of the tools that src seems to declare, without
-// compiling any. It is for finding them: it does not say what is wrong with a file,
-// and returns nothing for one whose tools cannot be told.
+// Names returns the names of the tools that src seems to declare, without compiling
+// any. It is for search: it does not report problems, and returns nothing if it
+// cannot recognize the file's tools.
 func Names(src []byte, limits tools.Limits) []string {
 	p := decl.New("", limits, decl.Dialect{})
 	_, root := p.Read(src)

@@ -193,7 +193,7 @@ func TestParseDiagnostics(t *testing.T) {
 	tooltest.ReportsAll(t, seen, "../../../strictjson/parse.go", "Codes of the errors of [Parse]")
 }
 
-// A problem inside a schema is found where it is.
+// A problem inside a schema is reported at its place.
 func TestParsePointers(t *testing.T) {
 	src := "{\"tools\": [{\"name\": \"t\", \"description\": \"d\",\n\"inputSchema\": {\n\"properties\": {\n\"x\": {\"type\": \"text\"}\n}},\n\"command\": {\"program\": \"p\",\n\"args\": [\"a\",\n\"{{x\"]}}]}"
 	_, found := toolsjson.Parse("f", []byte(src), tools.Limits{})
@@ -263,8 +263,7 @@ func TestParseDeclaredOnly(t *testing.T) {
 	}
 }
 
-// SH-01: two names that somebody could take for each other are refused, and
-// both are named.
+// SH-01: two names that could be confused are refused, and the message has both.
 func TestNamesToldApart(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"a", "a"}, {"open_ticket", "Open_Ticket"}, {"open_ticket", "open-ticket"}, {"open_ticket", "open.ticket"},
@@ -305,8 +304,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// The whole published schema says of files what the loader says, which uses
-// only its part about one tool.
+// The published schema agrees with the loader, which uses only the schema's part
+// about one tool.
 func TestPublishedSchema(t *testing.T) {
 	root, e := strictjson.Parse([]byte(schemas.ToolsV1()))
 	if e != nil {
@@ -345,7 +344,7 @@ func TestPublishedSchema(t *testing.T) {
 	}
 }
 
-// The example packs are what people copy.
+// The example packs must be right, since people copy them.
 func TestExamplePacks(t *testing.T) {
 	src, err := os.ReadFile("../../../../examples/packs/git-helper/tools.json")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
-// wildVerdicts says of each real file what it is, and why it is no more than
-// that: "runs", "declared only", "not a tool list", or the code of an error.
+// wildVerdicts has the verdict on each real file: "runs", "declared only", "not a
+// tool list", or the code of an error, with the reason.
 var wildVerdicts = map[string]string{
 	"Aethis-ai/aethis-skills/tools.json":                                                        `tools-not-a-tool-list: not a list of tools: "tools" is an object whose "decide" is not a tool: it has no description, no command and no schema`,
 	"openclaw/skills/skills/abgohel/meow-finder/data/tools.json":                                `tools-not-a-tool-list: not a list of tools: nothing in it has a command or a schema`,
@@ -44,8 +44,8 @@ var wildVerdicts = map[string]string{
 	"hyperifyio/goagent/tools.json":                                                             `runs: 28, get_time(timezone: string, tz?: string)`,
 }
 
-// Real files that declare tools seldom say how to run them. Those that give a
-// list of arguments do; nothing of the others may ever run.
+// Real files that declare tools seldom say how to run them. Only tools with a list of
+// arguments may ever run.
 func TestWildFiles(t *testing.T) {
 	var data struct {
 		Samples []struct {
@@ -83,7 +83,7 @@ func TestWildFiles(t *testing.T) {
 	}
 }
 
-// verdict sums a file up: what its tools are, how many, the first one's
+// verdict sums up a file: the kind and number of its tools, the first one's
 // signature, and why they do not run.
 func verdict(set *tools.Set, found []diag.Diagnostic) string {
 	if set == nil {
