@@ -1,5 +1,5 @@
-// Package authority signs artifacts in tests as Sigstore's public service does: it has an
-// authority for certificates, a log and a clock of its own, all in memory.
+// Package authority signs artifacts in tests like Sigstore's public service: it has its
+// own certificate authority, log and clock, all in memory.
 package authority
 
 import (
@@ -62,8 +62,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// Root is the trusted_root.json of those who trust the authority. With certificateLog,
-// certificates have to be in a log, too, and those of this package are in none.
+// Root returns the trusted_root.json for trusting the authority. With certificateLog,
+// certificates must also be in a log, and those of this package are in none.
 func (a *Authority) Root(t *testing.T, certificateLog bool) []byte {
 	t.Helper()
 	logs := a.virtual.RekorLogs()
@@ -89,7 +89,7 @@ func (a *Authority) Root(t *testing.T, certificateLog bool) []byte {
 	return data
 }
 
-// A Signature is what is signed, and by whom. What is empty has the usual value.
+// A Signature says what to sign, and as whom. Empty fields have the usual values.
 type Signature struct {
 	Identity, Issuer, Repository, Ref, Runner string
 
@@ -206,7 +206,7 @@ func (a *Authority) promise(t *testing.T, e *rekor.TransparencyLogEntry, kind st
 	return e
 }
 
-// SignBytes signs an artifact itself, as somebody with an address of e-mail.
+// SignBytes signs an artifact directly, as a person with an e-mail address.
 func (a *Authority) SignBytes(t *testing.T, identity, issuer string, artifact []byte) *protobundle.Bundle {
 	t.Helper()
 	e, err := a.virtual.Sign(identity, issuer, artifact)
@@ -241,7 +241,7 @@ func Statement(digest, predicate string) string {
 	return string(data)
 }
 
-// JSON is a bundle as it is published.
+// JSON returns a bundle in its published form.
 func JSON(t *testing.T, b *protobundle.Bundle) []byte {
 	t.Helper()
 	data, err := protojson.Marshal(b)
@@ -257,7 +257,7 @@ func NewKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// PublicPEM is the file of a public key, as cosign writes it.
+// PublicPEM returns a public key file in cosign's format.
 func PublicPEM(t *testing.T, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(key.Public())

@@ -20,8 +20,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/served"
 )
 
-// Half of the packs need nobody; of the others, the person in front of the client
-// allows each once for the chat.
+// Half of the packs need no approval; the client's user allows each of the others
+// once for the chat.
 const rules = `rules:
   - allow: {pack: "w0/*", kind: [open, read, enable, run]}
   - allow: {pack: "w1/*", kind: [open, read, enable, run]}
@@ -29,9 +29,9 @@ const rules = `rules:
 
 // TestChurn has four writers change 200 packs for some seconds, or for as long as
 // PACKS_MCP_CHURN says, while four clients of three servers use them. Each answer
-// is one that the packs, at one moment, can have given; what ran is what was
-// allowed; each client's lists are right as soon as it was told all there is to
-// tell; at the end everything is as a new process says, and nothing is left.
+// must be possible for the packs at one moment; only what was allowed ran; each
+// client's lists are right once it has received all notifications; at the end,
+// everything agrees with a new process, and nothing is left behind.
 func TestChurn(t *testing.T) {
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("PACKS_MCP_CHURN"), "2s"))
 	if err != nil {
@@ -102,8 +102,8 @@ func TestChurn(t *testing.T) {
 	left(t, w)
 }
 
-// converge waits until a client has the packs and the lists that a new process
-// has, of which it asks for nothing but the packs.
+// converge waits until a client has the same packs and lists as a new process. The
+// client asks only for the packs.
 func converge(t *testing.T, w *served.World, n int, r, fresh *reader) {
 	t.Helper()
 	want, err := fresh.packsNow(t.Context())
@@ -184,10 +184,11 @@ func report(t *testing.T, writers []*writer, readers []*reader) {
 	}
 }
 
-// leaks compares what servers hold with one that was not there for the churn.
+// leaks compares the servers' resources with those of a server that was not part of
+// the churn.
 func leaks(t *testing.T, w *served.World, web *served.Server, readers []*reader, fresh *reader) {
 	t.Helper()
-	// A server keeps a helper for the next run, until there was none for a while.
+	// A server keeps a helper for the next run, until there has been none for a while.
 	settled := func(name string, old, new *served.Server) {
 		t.Helper()
 		var got, want served.Usage
@@ -196,7 +197,7 @@ func leaks(t *testing.T, w *served.World, web *served.Server, readers []*reader,
 			return got.Descriptors <= want.Descriptors && got.Watches == want.Watches
 		})
 		t.Logf("%s holds %+v, a new one %+v", name, got, want)
-		// The heap has grown while it was used, and shrinks when it is collected next.
+		// The heap has grown in use, and shrinks at the next collection.
 		if got.Resident > want.Resident+48<<20 || got.Threads > want.Threads+16 {
 			t.Errorf("%s holds %+v, a new one %+v", name, got, want)
 		}
@@ -240,7 +241,7 @@ func usage(t *testing.T, s *served.Server) served.Usage {
 	return u
 }
 
-// audited compares what ran with what the log says was allowed.
+// audited compares the runs with the log's decisions.
 func audited(t *testing.T, w *served.World, readers []*reader) {
 	t.Helper()
 	digests := make(map[string][]string) // :: run → the digests in its lines
@@ -277,7 +278,7 @@ func audited(t *testing.T, w *served.World, readers []*reader) {
 	t.Logf("%d runs were of what was allowed; %d grants", checked, len(granted))
 }
 
-// left looks for what nobody needs any more.
+// left looks for leftovers.
 func left(t *testing.T, w *served.World) {
 	t.Helper()
 	unfinished := regexp.MustCompile(`\.new$|^making-|^\.`)

@@ -2,6 +2,6 @@
 // them, while the real program serves them to several clients over standard input
 // and output and over HTTP.
 //
-// What a single edit does to a Catalog is tested beside the watcher; this is about
-// everything at once, and about what is left afterwards.
+// The watcher's own tests cover the effect of single edits on a Catalog; this package
+// tests everything at once, and what is left afterwards.
 package churn

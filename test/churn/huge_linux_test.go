@@ -19,7 +19,7 @@ func document(name, description string) string {
 	return fmt.Sprintf("---\nname: %s\ndescription: %s\n---\nThe body.\n", name, description)
 }
 
-// described returns what the client is told of each pack.
+// described returns each pack's description as the client gets it.
 func described(t *testing.T, c *served.Client) map[string]string {
 	t.Helper()
 	all, err := (&reader{Client: c}).packsNow(t.Context())
@@ -33,8 +33,8 @@ func described(t *testing.T, c *served.Client) map[string]string {
 	return out
 }
 
-// While all of a pack of gigabytes is read, as it has to be before something of it
-// is given, other packs are opened, and edits of them are seen.
+// While a pack of gigabytes is read in full, as it must be before any of it is
+// returned, other packs can be opened, and their edits are noticed.
 func TestHugePackKeepsNobodyWaiting(t *testing.T) {
 	w := newWorld(t)
 	w.Put("home/config.yaml", allowAll)
@@ -85,8 +85,8 @@ func TestHugePackKeepsNobodyWaiting(t *testing.T) {
 	c.End()
 }
 
-// When the folder of all packs goes, the packs do, and the server stays; they are
-// back when it is.
+// If the folder of all packs disappears, so do the packs, but not the server; they
+// return with the folder.
 func TestRootGoesWhileServing(t *testing.T) {
 	w := newWorld(t)
 	w.Put("home/config.yaml", allowAll)

@@ -16,29 +16,29 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// A kind is how the packs are changed that one writer has.
+// A kind is the way in which a writer changes its packs.
 type kind byte
 
 const (
-	whole  kind = 'a' // its folder is replaced at once: nobody may see two generations of one pack
-	linked kind = 'l' // a symbolic link, which is pointed elsewhere; what it led to goes file by file
+	whole  kind = 'a' // its folder is replaced at once: no client may see two generations of one pack
+	linked kind = 'l' // a symbolic link, which is pointed elsewhere; its old target is removed file by file
 	edited kind = 'e' // file by file, and byte by byte
 )
 
-// A pack is changed by one writer. Everything in it says which generation it is
-// of, so that what does not belong together shows.
+// A pack is changed by one writer. Everything in it names its generation, so that
+// mixed generations show.
 type pack struct {
 	id   string // "w0/a3w0"
 	name string
 	kind kind
-	home string // the folder that its writer has to himself
+	home string // the folder that its writer owns
 	dir  string // where it is, or was last
 	gen  int    // of the last that was written
 
 	mu      sync.Mutex
-	opened  map[string]int    // :: what may be opened of an entry document → its generation
+	opened  map[string]int    // :: parts of an entry document that may be opened → generation
 	told    map[string]int    // :: description → its generation
-	data    map[string]bool   // what data.txt may have held
+	data    map[string]bool   // possible contents of data.txt
 	outputs map[string]string // :: digest of all files → what the script prints then
 }
 
@@ -53,7 +53,7 @@ func newPack(home, name string, k kind) *pack {
 	return p
 }
 
-// lines are so many that half of them is half of a file.
+// lines returns enough lines that half of them make half a file.
 func lines(what string, gen int) string {
 	return strings.Repeat(what+" of generation "+strconv.Itoa(gen)+"\n", 60)
 }
@@ -66,7 +66,7 @@ func (p *pack) head(gen int) string {
 	return fmt.Sprintf("---\nname: %s\ndescription: %s\n---\n", p.name, p.description(gen))
 }
 
-// document notes what a client may see of a generation from now on.
+// document records what clients may see of a generation from now on.
 func (p *pack) document(gen int) string {
 	body := lines("The body", gen)
 	p.mu.Lock()
@@ -84,14 +84,14 @@ func (p *pack) content(gen int) string {
 	return text
 }
 
-// script is the same for some generations: that another one runs than was allowed
-// has to show when it does the same with other data.
+// script returns a script that is the same for some generations, so that running a
+// different generation than the allowed one shows even if only the data differs.
 func script(gen int) string {
 	gen -= gen % 8
 	return fmt.Sprintf("#!/bin/sh\necho script %d\ncat \"${0%%/*}/data.txt\"\n", gen)
 }
 
-// hasTools, and hasMore, are which tools a generation has.
+// hasTools and hasMore report which tools a generation has.
 func hasTools(gen int) bool { return gen%5 != 0 }
 func hasMore(gen int) bool  { return hasTools(gen) && gen%2 == 0 }
 
@@ -140,7 +140,7 @@ func (p *pack) build(dir string, gen int) error {
 	return err
 }
 
-// note remembers what a run prints that is allowed while the pack is as it is now.
+// note records the output of a run that is allowed in the pack's present state.
 func (p *pack) note(dir string) error {
 	d, err := packfs.Open(dir)
 	if err != nil {
@@ -166,14 +166,13 @@ func (p *pack) note(dir string) error {
 	return nil
 }
 
-// there reports whether the pack is where it was last.
+// there reports whether the pack still exists at its last place.
 func (p *pack) there() bool {
 	_, err := os.Lstat(p.dir)
 	return err == nil
 }
 
-// replace puts the next generation in the place of the whole pack, at once when it
-// is there.
+// replace replaces the whole pack with the next generation, atomically if it exists.
 func (p *pack) replace(exchange bool) error {
 	p.gen++
 	if p.kind == linked {
@@ -228,8 +227,8 @@ func (p *pack) remove() error {
 	return os.RemoveAll(old)
 }
 
-// rename gives the folder another name, or its own again. The pack is called by
-// its frontmatter.
+// rename gives the folder another name, or its own again. The pack keeps its name,
+// which is in the frontmatter.
 func (p *pack) rename() error {
 	to := filepath.Join(p.home, p.name)
 	if p.dir == to {
@@ -261,7 +260,7 @@ func (p *pack) writeHalves(name, text string, cut int) error {
 	return errors.Join(err, f.Close())
 }
 
-// save puts a file in place whole, as editors do.
+// save replaces a file atomically, as editors do.
 func (p *pack) save(dir, name, text string, mode os.FileMode) error {
 	next := filepath.Join(dir, "."+name+".swp")
 	if err := errors.Join(os.WriteFile(next, []byte(text), mode), p.note(dir)); err != nil {
@@ -270,8 +269,8 @@ func (p *pack) save(dir, name, text string, mode os.FileMode) error {
 	return errors.Join(os.Rename(next, filepath.Join(dir, name)), p.note(dir))
 }
 
-// allow notes that a part of a document may be opened, too: a document that was
-// whole when the packs were looked at can be half of one when it is opened.
+// allow records that a part of a document may be opened, too: a document that was
+// complete during the scan can be half written when it is opened.
 func (p *pack) allow(part string, gen int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,31 +25,31 @@ const (
 	callTool   = "capability_packs_call_tool"
 )
 
-// A ran is a program that a client was told the end of.
+// A ran is a program whose end was reported to a client.
 type ran struct {
 	id, stdout string
 	pack       *pack
 }
 
-// A reader is a client that goes on using packs, whatever becomes of them.
+// A reader is a client that keeps using packs, whatever happens to them.
 type reader struct {
 	*served.Client
 	r     *rand.Rand
-	packs []*pack // all there ever are, by id
+	packs []*pack // all packs that ever exist, by id
 	hot   []*pack // those that change most
 	own   []*pack // whose tools it enables
 
 	answers map[string]int // :: tool, and code of the error → how often
 	runs    []ran
 	last    map[string]int // :: pack → generation of the last description it was told
-	wrong   []string       // what no Catalog can have said
+	wrong   []string       // impossible answers
 
 	mu     sync.Mutex
 	relist int
-	lists  lists // what it was given last, after a notification
+	lists  lists // the last lists that it got, after a notification
 }
 
-// lists are what a client keeps of a server.
+// lists are a client's copies of a server's lists.
 type lists struct{ Tools, Prompts, Resources string }
 
 func newReader(c *served.Client, all, hot []*pack, n int) *reader {
@@ -95,14 +95,14 @@ func (r *reader) read(ctx context.Context) {
 	}
 }
 
-// expected are the errors that packs which change give. All others are wrong.
+// expected reports whether changing packs can cause an error.
 func expected(code string) bool {
 	return slices.Contains([]string{
 		"not_found", "not_attached", "not_enabled", "invalid_tools", "path_denied", "denied", "program_not_found",
 	}, code)
 }
 
-// ask calls a tool, and reports whether it gave something.
+// ask calls a tool, and reports whether it succeeded.
 func (r *reader) ask(ctx context.Context, tool string, args map[string]any, v any) bool {
 	a, err := r.Call(context.WithoutCancel(ctx), tool, args)
 	if err != nil {
@@ -264,11 +264,11 @@ func (r *reader) run(ctx context.Context, p *pack) {
 	}
 }
 
-// follow lists anew whenever it is told to, as clients do, until ctx ends.
+// follow lists again after each notification, as clients do, until ctx ends.
 func (r *reader) follow(ctx context.Context) error {
 	heard := make(map[string]int)
 	for {
-		// Before it is asked: what changes from now on is told again.
+		// Read this before asking: later changes are notified again.
 		next := make(map[string]int)
 		for _, what := range []string{"tools", "prompts", "resources"} {
 			method := "notifications/" + what + "/list_changed"
@@ -292,7 +292,7 @@ func (r *reader) follow(ctx context.Context) error {
 		for what, field := range map[string][2]*string{
 			"tools": {&r.lists.Tools, &now.Tools}, "prompts": {&r.lists.Prompts, &now.Prompts}, "resources": {&r.lists.Resources, &now.Resources},
 		} {
-			// Only what it was told of. The first time, that is everything.
+			// Only lists that it was notified of; the first time, all of them.
 			if len(heard) == 0 || next[what] != heard[what] {
 				*field[0] = *field[1]
 			}
@@ -307,14 +307,14 @@ func (r *reader) follow(ctx context.Context) error {
 	}
 }
 
-// kept is what the client has by what it was told.
+// kept returns the client's lists, updated by notifications.
 func (r *reader) kept() lists {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lists
 }
 
-// listAll asks for all lists, and makes text of them.
+// listAll requests all lists, and returns them as text.
 func (r *reader) listAll(ctx context.Context) (lists, error) {
 	ctx, cancel := context.WithTimeout(ctx, served.Patience)
 	defer cancel()
@@ -340,7 +340,7 @@ func (r *reader) listAll(ctx context.Context) (lists, error) {
 	return out, errors.Join(errs...)
 }
 
-// packsNow are all packs as they are listed, without what is enabled in the chat.
+// packsNow returns all packs as listed, without the chat's enabled tools.
 func (r *reader) packsNow(ctx context.Context) ([]listed, error) {
 	var all []listed
 	for cursor := ""; ; {

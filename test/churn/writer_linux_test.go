@@ -22,7 +22,7 @@ type writer struct {
 	problem error
 }
 
-// fifty packs are the writer's.
+// newWriter returns a writer with fifty packs.
 func newWriter(root, aside string, n int) *writer {
 	home := filepath.Join(root, fmt.Sprintf("w%d", n))
 	w := &writer{r: rand.New(rand.NewPCG(uint64(n), 8)), aside: filepath.Join(aside, fmt.Sprintf("w%d", n)), edits: make(map[string]int)}
@@ -75,7 +75,7 @@ func (w *writer) churn(ctx context.Context) {
 	}
 }
 
-// pick is any of all, or every other time one of the hot ones.
+// pick returns any of all packs, or every other time a hot one.
 func pick(r *rand.Rand, all, hot []*pack) *pack {
 	if r.IntN(2) == 0 {
 		return hot[r.IntN(len(hot))]
@@ -124,7 +124,7 @@ func (w *writer) dangle(p *pack) error {
 	return errors.Join(os.Symlink(".store/nothing", next), os.Rename(next, p.dir))
 }
 
-// forbid takes everybody's rights to a folder, and gives them back.
+// forbid removes all rights to a folder, and restores them.
 func (w *writer) forbid(p *pack) error {
 	if err := os.Chmod(p.dir, 0); err != nil {
 		if p.kind == linked && errors.Is(err, os.ErrNotExist) {
@@ -138,7 +138,7 @@ func (w *writer) forbid(p *pack) error {
 	return os.Chmod(p.dir, 0o755)
 }
 
-// editFile changes one file of a pack that is changed so.
+// editFile changes one file of a pack of the kind edited.
 func (w *writer) editFile(p *pack) (what string, err error) {
 	p.gen++
 	gen := p.gen
@@ -175,8 +175,7 @@ func (w *writer) editFile(p *pack) (what string, err error) {
 	return "tools", p.save(p.dir, "more.tool.json", moreTool(gen), 0o644)
 }
 
-// checkout does what "git checkout" does: files go and come, in no order that
-// means anything.
+// checkout acts like "git checkout": files disappear and appear in arbitrary order.
 func (w *writer) checkout() error {
 	var some []*pack
 	for _, p := range w.packs {

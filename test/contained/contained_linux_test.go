@@ -115,8 +115,8 @@ func expect(t *testing.T, what, out string, code, wantCode int, want ...string) 
 	}
 }
 
-// The runner is in the question, in the result and in the log; what a run changes comes
-// back; and where the container cannot be had, nothing runs.
+// The question, the result and the log name the runner; a run's changes come back; and
+// without the container, nothing runs.
 func TestContained(t *testing.T) {
 	w := newWorld(t)
 	out, code := w.call(t, "where", "--dry-run")

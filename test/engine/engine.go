@@ -1,6 +1,6 @@
-// Package engine starts a container engine for tests: Podman's service, with a store of
-// its own and one small image, which is made here of busybox. Nothing of the user's
-// images and containers is touched, and no registry is asked.
+// Package engine starts a container engine for tests: Podman's service, with its own
+// store and one small image, made here from busybox. It does not touch the user's
+// images and containers or contact a registry.
 package engine
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// An Engine is a service that runs.
+// An Engine is a running service.
 type Engine struct {
 	Socket string
 	Image  string // sha256:ID
@@ -29,7 +29,7 @@ type Engine struct {
 	service *exec.Cmd
 }
 
-// ErrLacks is why this machine cannot have the engine.
+// ErrLacks says why this machine cannot run the engine.
 type ErrLacks struct{ Why string }
 
 func (e *ErrLacks) Error() string { return e.Why }
@@ -56,7 +56,7 @@ func Start(ctx context.Context, dir, runtime string, flags ...string) (*Engine, 
 	return e, e.Serve()
 }
 
-// Serve starts the service, again after Stop.
+// Serve starts the service. It can be called again after Stop.
 func (e *Engine) Serve() error {
 	_ = os.Remove(e.Socket)
 	var said bytes.Buffer
@@ -77,7 +77,7 @@ func (e *Engine) Serve() error {
 	}
 }
 
-// Podman returns the command that does something with this engine's store.
+// Podman returns a podman command that works on this engine's store.
 func (e *Engine) Podman(ctx context.Context, args ...string) *exec.Cmd {
 	own := []string{
 		"--root", filepath.Join(e.dir, "store"), "--runroot", filepath.Join(e.dir, "run"), "--storage-driver", "overlay",
@@ -86,7 +86,7 @@ func (e *Engine) Podman(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "podman", append(own, args...)...)
 }
 
-// Import makes an image of a tar archive, and returns its id.
+// Import makes an image from a tar archive, and returns its id.
 func (e *Engine) Import(ctx context.Context, name string, archive []byte) (string, error) {
 	cmd := e.Podman(ctx, "import", "--change", "ENV PATH=/opt/tools:/bin", "-", name)
 	cmd.Stdin = bytes.NewReader(archive)
@@ -99,7 +99,7 @@ func (e *Engine) Import(ctx context.Context, name string, archive []byte) (strin
 	return "sha256:" + strings.TrimPrefix(strings.TrimSpace(string(out)), "sha256:"), nil
 }
 
-// image returns a small system of busybox alone, with a script in /opt/tools.
+// image returns a small system with only busybox, and a script in /opt/tools.
 func (e *Engine) image(context.Context) ([]byte, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
@@ -139,7 +139,7 @@ func (e *Engine) Stop() {
 	}
 }
 
-// Close ends the service and everything of it, and removes its store.
+// Close ends the service and its containers, and removes its store.
 func (e *Engine) Close() {
 	e.Stop()
 	_ = e.Podman(context.Background(), "rm", "--force", "--all").Run()

@@ -11,9 +11,9 @@ import (
 )
 
 // Statically runs the tests of the package in the working folder in a binary that a
-// container can start, as packs-mcp is one: without the C library, and so without the
-// race detector. Without names it runs what this process was to run. done reports that
-// they ran; code is their exit status.
+// container can start, like packs-mcp itself: without the C library, and so without
+// the race detector. Without names it runs the tests that this process was asked to
+// run. done reports that they ran; code is their exit status.
 func Statically(names ...string) (code int, done bool) {
 	self, err := os.Executable()
 	if err != nil || static(self) {

@@ -28,7 +28,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Audience is what the provider's tokens are for.
+// Audience is the audience of the provider's tokens.
 const Audience = "packs-mcp"
 
 // The people who can log in.
@@ -48,7 +48,7 @@ type Provider struct {
 
 	t     testing.TB
 	store *store
-	asked atomic.Int32 // how often it was asked for its keys
+	asked atomic.Int32 // how often its keys were requested
 	away  atomic.Bool
 }
 
@@ -80,13 +80,13 @@ func Start(t testing.TB) *Provider {
 	return p
 }
 
-// Asked returns how often somebody asked for the keys.
+// Asked returns how often the keys were requested.
 func (p *Provider) Asked() int { return int(p.asked.Load()) }
 
-// Leave makes the provider answer nothing, or answer again.
+// Leave makes the provider stop answering, or answer again.
 func (p *Provider) Leave(away bool) { p.away.Store(away) }
 
-// Rotate makes the provider sign with another key, and forget the one before.
+// Rotate makes the provider sign with a new key, and withdraw the old one.
 func (p *Provider) Rotate() {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -104,8 +104,8 @@ func (p *Provider) Key() (*rsa.PrivateKey, string) {
 	return p.store.key.private, p.store.key.id
 }
 
-// Redirect lets the clients send browsers back to a URL. One of this machine may have any
-// port.
+// Redirect allows clients to have browsers sent back to a URL. A URL on this machine may
+// have any port.
 func (p *Provider) Redirect(url string) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
@@ -145,8 +145,8 @@ func (p *Provider) Token(person, client string) string {
 	return out.Token
 }
 
-// Login does what a person's browser does that a client sent to a URL of the provider. It
-// returns the URL that the provider sends the browser back to, with its answer.
+// Login acts as the browser of a person whom a client sent to a URL of the provider. It
+// returns the URL to which the provider redirects, with its answer.
 func (p *Provider) Login(person, at string) *url.URL {
 	p.t.Helper()
 	next := p.ask(here().Get(at))
@@ -154,8 +154,8 @@ func (p *Provider) Login(person, at string) *url.URL {
 	return p.ask(here().Get(p.url(next.String())))
 }
 
-// Device does what a person does on another device, at the URL and with the code that a
-// client shows: they log in, and allow it or not.
+// Device acts as a person on another device, who opens the URL and enters the code that
+// a client shows, logs in, and allows it or not.
 func (p *Provider) Device(person, at, code string, allow bool) {
 	p.t.Helper()
 	browser := here()
@@ -203,7 +203,7 @@ func (p *Provider) url(path string) string {
 	return p.Issuer + strings.TrimPrefix(path, "/")
 }
 
-// ask returns where an answer leads.
+// ask returns the target of a redirect.
 func (p *Provider) ask(res *http.Response, err error) *url.URL {
 	p.t.Helper()
 	if err != nil {

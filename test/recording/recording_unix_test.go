@@ -28,7 +28,7 @@ const (
 	typing     = 0.06 // seconds a letter
 )
 
-// A scene is a terminal with a person at it, and what of it is kept.
+// A scene is a terminal with a person at it, and the recorded frames.
 type scene struct {
 	t      *testing.T
 	home   string // as long as /home/ada, which pictures show instead
@@ -81,8 +81,8 @@ func world(t *testing.T) (s *scene, env []string, project string) {
 	return s, env, project
 }
 
-// scrub replaces what differs from one recording to the next by something of the same
-// length, so that lines break where they did.
+// scrub replaces texts that differ between recordings by others of the same length,
+// so that lines break at the same places.
 func (s *scene) scrub(text string) string {
 	text = strings.ReplaceAll(text, s.home, "/home/ada")
 	for _, r := range []struct{ what, by string }{
@@ -127,7 +127,7 @@ func (s *scene) keep(seconds float64, written string) {
 	s.frames = append(s.frames, frame{term.last(rows), seconds})
 }
 
-// save compares the picture with what is expected of any, and writes it with -update.
+// save checks the picture, and writes it with -update.
 func (s *scene) save(name, title string) {
 	s.t.Helper()
 	picture := draw(title, cols, rows, s.frames)
@@ -214,7 +214,7 @@ func TestApprovals(t *testing.T) {
 	s.save("approvals-terminal.svg", "A terminal that runs packs-mcp approvals: a question appears, is shown in full, and is answered")
 }
 
-// A person who has just got the program sees it work, in a project of theirs.
+// A new user sees the program work in their own project.
 func TestTry(t *testing.T) {
 	s, env, project := world(t)
 	s.types("packs-mcp try")

@@ -1,5 +1,5 @@
 // Package recording plays scenes with the program on a terminal and draws them as
-// pictures for the documents: what is on the screen is what the program wrote.
+// pictures for the docs. The screen shows exactly what the program wrote.
 //
 // It knows only the control sequences that the program uses, and fails at any other. A
 // picture has no times of its own: how long a frame is shown is up to the scene, so two
@@ -19,7 +19,7 @@ type cell struct {
 	style string
 }
 
-// A terminal is what a program wrote, as it stands on a screen that never scrolls.
+// A terminal holds what a program wrote, on a screen that never scrolls.
 type terminal struct {
 	cols     int
 	lines    [][]cell
@@ -90,8 +90,8 @@ func (t *terminal) line() *[]cell {
 	return &t.lines[t.row]
 }
 
-// escape does what the sequence at the beginning of text says, and returns its
-// length, or 0 if the rest of it has not come.
+// escape carries out the control sequence at the beginning of text, and returns its
+// length, or 0 if it is incomplete.
 func (t *terminal) escape(text string) (int, error) {
 	if len(text) < 2 {
 		return 0, nil

@@ -61,14 +61,15 @@ func TestCacheRecipe(t *testing.T) {
 			if got := w.caches(t); len(got) != 1 {
 				t.Fatalf("there are %d caches, want one: %v", len(got), got)
 			}
-			// Another version of the pack begins anew, and the old cache goes.
+			// Another version of the pack starts with an empty cache, and the old cache is
+			// removed.
 			before := w.caches(t)[0]
 			write(t, w.packs, map[string]string{"acme/go/note.md": "changed\n"})
 			build()
 			if got := w.caches(t); len(got) != 1 || got[0] == before {
 				t.Errorf("there are %v after the pack changed, want one, and not %q", got, before)
 			}
-			// So does a person who starts over.
+			// Revoking the answer empties it, too.
 			if out := w.run(t, w.project, mustProgram(t), "approvals", "revoke", "--all"); !strings.Contains(out, "emptied 1 cache") {
 				t.Errorf("revoke --all prints %q", out)
 			}
@@ -79,8 +80,8 @@ func TestCacheRecipe(t *testing.T) {
 	}
 }
 
-// What a server that was killed in the middle of a run leaves in a cache is not
-// used, and its lock is in nobody's way.
+// A cache left by a server that was killed during a run is not used, and its lock
+// blocks nobody.
 func TestCacheOfAKilledServer(t *testing.T) {
 	w := newWorld(t, "")
 	write(t, w.packs, map[string]string{
@@ -137,7 +138,7 @@ func mustProgram(t *testing.T) string {
 	return file
 }
 
-// caches are the keys of the caches that there are.
+// caches returns the keys of the existing caches.
 func (w *world) caches(t *testing.T) (keys []string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.state, "caches", strings.Repeat("?", 64)))

@@ -49,9 +49,9 @@ type control struct {
 // refusals to mean something.
 const enoughControls = 20
 
-// HM-03: what packs ordinarily do works under each level.
+// HM-03: what packs usually do works under each level.
 func TestControls(t *testing.T) {
-	controls := slices.Concat(compilerControls(), toolControls(), pythonControls(), nodeControls(), shellControls(), networkControls()) // what takes longest comes first
+	controls := slices.Concat(compilerControls(), toolControls(), pythonControls(), nodeControls(), shellControls(), networkControls()) // the slowest come first
 	eachVariant(t, func(t *testing.T, v variant) {
 		r := v.runner(t, runner.Options{TempDir: t.TempDir(), Grace: time.Second})
 		var passed atomic.Int32
@@ -136,8 +136,7 @@ func (c *control) try(t *testing.T, v variant, r *runner.Runner) {
 	}
 }
 
-// Each control is a real one: under no level does it succeed when the program
-// does not.
+// Each control can fail: under no level does it succeed if the program does not.
 func TestControlsCanFail(t *testing.T) {
 	need(t, "sh")
 	p := newPlace(t)
@@ -148,8 +147,8 @@ func TestControlsCanFail(t *testing.T) {
 	}
 }
 
-// What docs/how-to/sandbox-recipes.md says that no grant brings back is indeed missing
-// under the confined levels; when it is not any more, the page is wrong.
+// What docs/how-to/sandbox-recipes.md calls impossible even with a grant is indeed
+// impossible under the confined levels; otherwise the page is wrong.
 func TestMissing(t *testing.T) {
 	missing := []control{
 		python("local socket", `
@@ -189,7 +188,7 @@ except OSError: print("none")
 	})
 }
 
-// artifact is a check that the run left a file of at least that many bytes.
+// artifact returns a check that the run left a file of at least size bytes.
 func artifact(name string, size int64) func(*testing.T, *place, *sandbox.Result) {
 	return func(t *testing.T, _ *place, res *sandbox.Result) {
 		for _, a := range res.Artifacts {
@@ -201,7 +200,7 @@ func artifact(name string, size int64) func(*testing.T, *place, *sandbox.Result)
 	}
 }
 
-// all is a check of several things.
+// all returns a check that makes several checks.
 func all(checks ...func(*testing.T, *place, *sandbox.Result)) func(*testing.T, *place, *sandbox.Result) {
 	return func(t *testing.T, p *place, res *sandbox.Result) {
 		for _, check := range checks {

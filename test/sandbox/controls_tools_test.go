@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// shell is a control of a script for sh, which needs other programs too.
+// shell returns a control with an sh script that needs other programs.
 func shell(name, script, prints string, programs ...string) control {
 	return control{name: name, programs: append([]string{"sh"}, programs...), args: []string{"-ec", script}, prints: prints}
 }
@@ -77,7 +77,7 @@ git log --format=%s; git diff HEAD~1 --shortstat; git gc -q; git fsck 2>/dev/nul
 	}
 }
 
-// zones has a time zone in the other half of the year, no matter who runs it.
+// zones returns a control that shows a date in another time zone.
 func zones() control {
 	c := shell("date with TZ", `TZ=Asia/Tokyo date -d @0 '+%F %H:%M %z'; date -u -d @0 +%s`, "1970-01-01 09:00 +0900\n0", "date")
 	c.prepare = func(t *testing.T, _ *place) {
@@ -91,8 +91,8 @@ func zones() control {
 	return c
 }
 
-// largeSort sorts more than fits what sort keeps in memory, so that it needs
-// its files below TMPDIR.
+// largeSort returns a control that sorts more than sort keeps in memory, so that it
+// needs files in TMPDIR.
 func largeSort() control {
 	size := 96 << 20
 	if testing.Short() {

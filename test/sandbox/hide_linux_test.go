@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canHide says that hide can do something here.
+// canHide says that hide works here.
 const canHide = true
 
-// hide makes this process, with all that it starts from now on, one of a kernel
-// that does not know what is named.
+// hide makes this process, and everything it starts from now on, see a kernel that
+// lacks the named feature.
 func hide(what string) error {
 	const number, arg0 = 0, 16 // offsets in struct seccomp_data
 	var filter []unix.SockFilter
@@ -37,7 +37,7 @@ func hide(what string) error {
 		}
 	case "userns":
 		unless(unix.BPF_JEQ, unix.SYS_CLONE3, 1)
-		refuse(unix.ENOSYS) // its flags cannot be looked at; who uses it can do without
+		refuse(unix.ENOSYS) // its flags cannot be examined; its users have a fallback
 		for _, nr := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 			unless(unix.BPF_JEQ, nr, 4)
 			load(arg0) // the flags' lower half, on the machines that this is made for

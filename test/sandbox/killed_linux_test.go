@@ -32,8 +32,8 @@ const killsVar = "SANDBOX_KILLS"
 // patience is how long a test waits for something that must happen.
 const patience = 30 * time.Second
 
-// What the project is before, and two scripts: one changes it in every way that
-// a run can, and the other makes it what it was.
+// The initial project, and two scripts: one changes it in every way that a run can,
+// the other restores it.
 const (
 	forwardScript = `
 set -e; umask 022
@@ -59,8 +59,8 @@ rm link; ln -s old-0 link
 rm -r type; echo type >type
 tr a b <big >big.tmp; mv big.tmp big
 `
-	// hostileScript is what no run may make live: the user's next git command, or
-	// an agent, would obey it.
+	// hostileScript makes changes that must never take effect: the user's next git
+	// command, or an agent, would obey them.
 	hostileScript = `
 mkdir -p .git/x .git/hooks
 for f in objects refs; do ln -s ../$f .git/x/$f; done
@@ -93,7 +93,7 @@ func plantBefore(t *testing.T, dir string) {
 	}
 }
 
-// protectedNames are never live, at no moment.
+// protectedNames returns names that must never exist in the project.
 func protectedNames() []string {
 	return []string{".git/commondir", ".git/x", ".git/hooks", "CLAUDE.md"}
 }
@@ -132,7 +132,7 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// A killer has a project, and kills what changes it.
+// A killer has a project, and kills the programs that change it.
 type killer struct {
 	t             *testing.T
 	w             *world
@@ -170,7 +170,7 @@ func newKiller(t *testing.T, hide, level string) *killer {
 		"sly/do.sh": "#!/bin/sh\neval \"$1\"\n",
 	})
 	plantBefore(t, w.project)
-	// What the scripts do without this program is what they are to do with it.
+	// The scripts must have the same effect with this program as without it.
 	plain := filepath.Join(w.root, "plain")
 	plantBefore(t, plain)
 	w.run(t, plain, "sh", "-c", forwardScript)
@@ -183,7 +183,7 @@ func newKiller(t *testing.T, hide, level string) *killer {
 	return k
 }
 
-// look describes a folder, but for what the run after a kill leaves.
+// look describes a folder, except for files from the run after a kill.
 func (k *killer) look(dir string) map[string]string {
 	k.t.Helper()
 	all := map[string]string{}
@@ -286,7 +286,7 @@ func (k *killer) sets() []*changes.Set {
 	return list.Sets
 }
 
-// open returns the files that stand for change sets which are not settled.
+// open returns the files that represent unsettled change sets.
 func (k *killer) open() []string {
 	names, err := filepath.Glob(filepath.Join(k.w.state, "state", "changes", "open", "*"))
 	if err != nil {
@@ -295,8 +295,7 @@ func (k *killer) open() []string {
 	return names
 }
 
-// committed reports whether a set has all that it needs on disk, and is not
-// settled.
+// committed reports whether a set is committed but not settled.
 func (k *killer) committed() bool {
 	for _, name := range k.open() {
 		data, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(name)), "sets", filepath.Base(name), "set.json"))
@@ -385,7 +384,7 @@ func (k *killer) undo(id string, moment func()) {
 	}
 }
 
-// round kills once, and returns the next server and what the project is now.
+// round kills once, and returns the next server and the project's state.
 func (k *killer) round(s *running, round int, isAfter bool) (*running, bool) {
 	t := k.t
 	sets := k.sets()

@@ -31,8 +31,8 @@ type Session struct {
 	seen int // how much of text the person has read
 }
 
-// Start starts packs-mcp, which is in PATH, on a terminal of its own. Where there is
-// no terminal to be had, it skips the test.
+// Start starts packs-mcp, which is in PATH, on a terminal of its own. If there is no
+// terminal, it skips the test.
 func Start(t *testing.T, env []string, dir string, args ...string) *Session {
 	t.Helper()
 	return Program(t, env, dir, "packs-mcp", args...)
@@ -98,7 +98,7 @@ func (s *Session) Until(words string) string {
 	}
 }
 
-// Screen returns all that was on the screen.
+// Screen returns everything that was on the screen.
 func (s *Session) Screen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,11 +21,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// token is what clients over HTTP have.
+// token is the token of clients over HTTP.
 const token = "served-0123456789abcdef0123456789abcdef"
 
-// version is of the last protocol with sessions, and with notifications that
-// nobody has to ask for.
+// version is the last protocol version with sessions, and with notifications without
+// a subscription.
 const version = "2025-11-25"
 
 // A Server is one process.
@@ -35,17 +35,17 @@ type Server struct {
 	log   *logbuf.Buffer
 	ended chan struct{} // closed when the process has ended, and its log is complete
 	url   string        // of the HTTP server; empty on standard input and output
-	// quit says that it was made to print its stacks, and to end.
+	// quit says that the server was told to print its stacks and end.
 	quit atomic.Bool
 }
 
-// PID is the process's.
+// PID returns the process id.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log is what the server wrote to standard error.
+// Log returns what the server wrote to standard error.
 func (s *Server) Log() string { return s.log.String() }
 
-// start starts a process, with pipes that were asked for.
+// start starts a process whose pipes are already set up.
 func (w *World) start(cmd *exec.Cmd) *Server {
 	w.T.Helper()
 	s := &Server{w: w, cmd: cmd, log: new(logbuf.Buffer), ended: make(chan struct{})}
@@ -60,7 +60,7 @@ func (w *World) start(cmd *exec.Cmd) *Server {
 	return s
 }
 
-// finish waits until the process has ended, and kills it when it does not.
+// finish waits until the process has ended, and kills it if it takes too long.
 func (s *Server) finish() {
 	s.w.T.Helper()
 	select {
@@ -116,11 +116,11 @@ type Client struct {
 
 	mu    sync.Mutex
 	heard map[string]int // :: method → how often
-	wake  chan struct{}  // has one when a notification came since it was taken
+	wake  chan struct{}  // has a value if a notification came since the last receive
 }
 
-// Stdio starts a server, and a client with a person who always chooses the same.
-// args are in the place of "serve --packs" when there are any.
+// Stdio starts a server and a client whose person always gives the same decision.
+// args, if any, replace "serve --packs".
 func (w *World) Stdio(decision string, args ...string) *Client {
 	w.T.Helper()
 	if len(args) == 0 {
@@ -171,7 +171,7 @@ func (s *Server) connect(way transport.Interface, decision string) *Client {
 		default:
 		}
 	})
-	// A client that is closed twice does no harm.
+	// Closing a client twice is harmless.
 	s.w.T.Cleanup(func() { _ = c.Client.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -194,8 +194,8 @@ func (c *Client) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.Elicitati
 	}}, nil
 }
 
-// End ends the session, and with it a server of the client's own, which must end
-// well.
+// End ends the session, and the client's own server, if it has one, which must end
+// cleanly.
 func (c *Client) End() {
 	c.w.T.Helper()
 	if err := c.Client.Close(); err != nil {
@@ -211,17 +211,17 @@ func (c *Client) End() {
 	c.good()
 }
 
-// Wake has a value when a notification came since it was taken.
+// Wake has a value if a notification came since the last receive.
 func (c *Client) Wake() <-chan struct{} { return c.wake }
 
-// Heard says how many notifications came of a method.
+// Heard returns how many notifications of a method came.
 func (c *Client) Heard(method string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.heard[method]
 }
 
-// An Answer is what a call of a tool came to.
+// An Answer is the result of a tool call.
 type Answer struct {
 	Content json.RawMessage // structured
 	Code    string          // of the error; empty when there is none

@@ -1,7 +1,7 @@
-// Package served runs the real program as tests of whole servers need it: in a
-// home of its own, with clients over standard input and output and over HTTP, and
-// with a look at what each process has open.
+// Package served runs the real program for tests of whole servers: in a home of its
+// own, with clients over standard input and output and over HTTP, and with a count of
+// each process's resources.
 //
-// It checks nothing but that servers start, end well and log no errors; what they
-// answer is the concern of the tests.
+// It only checks that servers start, end cleanly and log no errors; the tests check
+// the answers.
 package served

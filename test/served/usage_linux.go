@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A Usage is what a process holds.
+// A Usage describes a process's resources.
 type Usage struct {
 	Threads, Descriptors, Watches int
 	Resident                      int64 // bytes
 }
 
-// Usage looks at the server's process.
+// Usage measures the server's process.
 func (s *Server) Usage() (Usage, error) {
 	proc := s.proc()
 	status, err := os.ReadFile(proc + "status")

@@ -15,8 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// Patience is how long a test waits for something that must happen. It is only
-// used up by a test that fails.
+// Patience is how long a test waits for something that must happen. Only a failing
+// test waits that long.
 const Patience = 60 * time.Second
 
 // Build returns the program that PACKS_MCP_BIN names, or builds it in dir as it is
@@ -25,8 +25,8 @@ func Build(dir, module string) (string, error) {
 	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
 		return file, nil
 	}
-	// The test cache knows the files that a test looked at, and not what "go
-	// build" reads: without this, tests of an older program would count.
+	// The test cache tracks the files that a test reads, but not what "go build" reads:
+	// without this, results for an older program would be reused.
 	for _, part := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
 		err := filepath.WalkDir(filepath.Join(module, part), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {
@@ -73,15 +73,16 @@ func New(t testing.TB, program string) *World {
 	w.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "TMPDIR=" + w.Temp, "PACKS_MCP_HOME=" + w.Home,
 		"PACKS_MCP_SANDBOX_REQUIRE=none", "PACKS_MCP_APPROVAL_CHANNELS=elicitation", "PACKS_MCP_TOKEN=" + token,
-		// Of a program built with -race: a race ends it, and no command waits a second.
+		// If the program is built with -race, a race ends it, and no command waits for a
+		// second at exit.
 		"GORACE=atexit_sleep_ms=0 halt_on_error=1",
 	}
 	t.Cleanup(w.unlock)
 	return w
 }
 
-// unlock lets the folders be removed: copies of packs are read-only, and a test
-// may have closed others.
+// unlock makes the folders removable: copies of packs are read-only, and a test may
+// have removed rights to others.
 func (w *World) unlock() {
 	_ = filepath.WalkDir(w.Root, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
@@ -108,7 +109,7 @@ func (w *World) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Entries verifies the audit log with the program, and returns what is in it.
+// Entries verifies the audit log with the program, and returns the entries.
 func (w *World) Entries() []audit.Entry {
 	w.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -126,7 +127,7 @@ func (w *World) Entries() []audit.Entry {
 	return all
 }
 
-// Until waits for what other processes do.
+// Until waits until other processes have done something.
 func (w *World) Until(what string, done func() bool) {
 	w.T.Helper()
 	late, tick := time.After(Patience), time.NewTicker(20*time.Millisecond)

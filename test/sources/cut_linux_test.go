@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// A cutter answers, and breaks the connection after some bytes of what git sends.
+// A cutter serves, and breaks the connection after some bytes of git's answer.
 type cutter struct {
 	next  http.Handler
 	after atomic.Int64 // bytes; negative: never
@@ -78,8 +78,8 @@ func containsAny(s string, words []string) bool {
 	return false
 }
 
-// A connection that ends in the middle changes nothing, and the same command works when
-// it does not.
+// A connection that breaks in the middle changes nothing, and the same command works
+// afterwards.
 func TestCutConnection(t *testing.T) {
 	w := newWorld(t)
 	cut := &cutter{}
@@ -102,8 +102,8 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// A disk without room changes nothing, that of the packs or that of temporary files,
-// and the same command works when there is room.
+// A full disk changes nothing, whether it holds the packs or temporary files, and the
+// same command works once there is room.
 func TestFullDisk(t *testing.T) {
 	file, err := program()
 	if err != nil {

@@ -104,7 +104,7 @@ func (w *world) ok(args ...string) string {
 // pack is the folder of the pack.
 func (w *world) pack() string { return filepath.Join(w.Home, "sources", filepath.FromSlash(id)) }
 
-// left fails when a process left something that is no pack: in the store, or in the
+// left fails if a process left anything except packs in the store, or anything in the
 // folder for temporary files.
 func (w *world) left(what string) {
 	w.t.Helper()
@@ -127,8 +127,8 @@ func (w *world) left(what string) {
 	}
 }
 
-// tells returns what the pack's tool says to a client whose person answers every
-// question with decision; "" if it does not run.
+// tells returns the output of the pack's tool for a client whose person answers every
+// question with decision, or "" if it does not run.
 func (w *world) tells(decision string) string {
 	w.t.Helper()
 	c := w.Stdio(decision, "serve")

@@ -1,9 +1,9 @@
-// Package upstream has the places that packs come from, for tests: repositories that the
-// real git serves over http and the real sshd over ssh, a registry, a site and a server
-// of rulebooks. All of them are on this machine.
+// Package upstream provides sources of packs for tests, all on this machine:
+// repositories that the real git serves over http and the real sshd over ssh, a
+// registry, a site and a rulebook server.
 //
-// What this machine lacks skips a test by name, such as "sshd", which PACKS_MCP_REQUIRE
-// turns into a failure.
+// If this machine lacks something, such as "sshd", the test is skipped by that name;
+// PACKS_MCP_REQUIRE turns that into a failure.
 package upstream
 
 import (
@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Files are the files of one state of a source, by path. Those of scripts, whose names
-// end in .sh, may be executed.
+// Files are the files of one state of a source, by path. Scripts, whose names end in
+// .sh, are executable.
 type Files map[string]string
 
 func mode(name string) os.FileMode {
@@ -24,7 +24,7 @@ func mode(name string) os.FileMode {
 	return 0o644
 }
 
-// Absent skips a test for what this machine lacks.
+// Absent skips a test because this machine lacks something.
 func Absent(t testing.TB, name, reason string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), name) {

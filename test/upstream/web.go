@@ -40,7 +40,7 @@ func TarGz(t testing.TB, files Files) []byte {
 	return out.Bytes()
 }
 
-// Pages are what a server on the loopback interface answers, by path. They may be set
+// Pages are the pages of a server on the loopback interface, by path. They may be set
 // at any time.
 type Pages struct {
 	URL string
@@ -102,7 +102,7 @@ func Sum(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Skill makes the pack the only one of the site's index of skills, version 0.2.
+// Skill makes the pack the only one in the site's index of skills, version 0.2.
 func (p *Pages) Skill(name string, files Files) {
 	p.t.Helper()
 	const dir = "/.well-known/agent-skills/"
@@ -114,7 +114,7 @@ func (p *Pages) Skill(name string, files Files) {
 	})
 }
 
-// Artifact gives a tag of a repository of the registry to a pack, and returns its
+// Artifact puts a pack under a tag in a repository of the registry, and returns its
 // digest.
 func (p *Pages) Artifact(repository, tag string, files Files) string {
 	p.t.Helper()
@@ -137,7 +137,7 @@ func (p *Pages) Artifact(repository, tag string, files Files) string {
 	return Sum(m)
 }
 
-// Rulebook makes a rulebook the only one of the server's API, which is at its root.
+// Rulebook makes a rulebook the only one in the server's API, which is at the root.
 func (p *Pages) Rulebook(uri, description, content string) {
 	p.t.Helper()
 	listed := map[string]any{"id": "1", "uri": uri, "description": description, "visibility": "PUBLIC", "tags": []string{}}

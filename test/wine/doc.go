@@ -1,9 +1,9 @@
-// Package wine runs the Windows build of the program under Wine, the way a person
-// would use it: from version to an edit that a client hears of.
+// Package wine runs the Windows build of the program under Wine as a person would use
+// it: from "version" to an edit that a client is notified of.
 //
 // Wine is not Windows. It has no integrity levels and enforces no limits of job
-// objects, so that the sandbox's own trial refuses it, and runs are unconfined
-// here. What a test expects that is Wine's own fault says so.
+// objects, so the sandbox's own trial fails, and runs are unconfined here. Comments
+// mark expectations that are due to Wine.
 //
 // scripts/wine.sh (make wine) prepares it all. Without that, the tests are skipped;
 // PACKS_MCP_REQUIRE=wine turns that into a failure.

@@ -59,7 +59,7 @@ func document(description string) string {
 	return "---\nname: greeter\ndescription: " + description + "\n---\nThe words of the document.\n"
 }
 
-// windows is a path of this machine as Windows has it.
+// windows returns a path of this machine in Windows' form.
 func windows(path string) string { return "Z:" + strings.ReplaceAll(path, "/", `\`) }
 
 // says runs a command that ends by itself, with a status.
@@ -103,7 +103,7 @@ func wants(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// What a person types.
+// Commands that a person types.
 func TestCommands(t *testing.T) {
 	w := newWorld(t)
 	wants(t, "version", says(t, w, 0, "version"), "windows/amd64")
@@ -145,8 +145,8 @@ func TestAttack(t *testing.T) {
 	wants(t, "what has no meaning", strings.Join(got.Absent, "\n"), "mount", "setuid", "keyrings", "user namespace", "abstract")
 }
 
-// What a client does: packs are listed and opened, a person approves each call, a
-// program runs in a workspace and leaves a file, and an edit is heard.
+// A client lists and opens packs, a person approves each call, a program runs in a
+// workspace and leaves a file, and the client is notified of an edit.
 func TestServe(t *testing.T) {
 	w := newWorld(t)
 	c := w.Stdio("once", "serve", "--packs", windows(w.Packs))
@@ -233,8 +233,8 @@ func TestDenied(t *testing.T) {
 	c.End()
 }
 
-// The digest of a pack is the same as here, but for what Windows does not keep:
-// that a file may be executed.
+// The digest of a pack is the same as here, except that Windows does not record which
+// files are executable.
 func TestDigest(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct {
