@@ -2,9 +2,9 @@
 # make test    all tests that this machine can run
 # make check   everything that must hold before a change is merged
 # make ci      both
-# make bench   what a server costs, beside what everybody knows; "make bench ARGS='-packs 100 -only start'" is a part
-# make docker  the image; without a Docker engine, its stages by hand
-# make snapshot  what a release consists of, in dist/; publishes nothing
+# make bench   the cost of a server, compared with familiar programs; "make bench ARGS='-packs 100 -only start'" is a part
+# make docker  the image; without a Docker engine, its stages one by one
+# make snapshot  the files of a release, in dist/; publishes nothing
 
 VERSION := $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
@@ -33,7 +33,7 @@ build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/packs-mcp-sigstore ./cmd/packs-mcp-sigstore
 
 # "make test V=1" also names what is skipped, and why. Two packages at a time, since
-# many tests have time limits; and test/sandbox alone, which counts what is left on the
+# many tests have time limits; and test/sandbox alone, since it counts leftovers on the
 # machine. The packages of PLAIN are tested without the race detector: PURE has one
 # goroutine at a time (but for one test of tools), and there the detector takes ten times
 # as long; the others start the program, or a runner that internal/sandbox tests with it,
@@ -51,8 +51,8 @@ test:
 	run $$race -p 2 $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE))); \
 	exit $$failed
 
-# Most of this computes; the rest waits for processes, and stands beside it. At
-# last the fuzzing, which is to have the whole machine for its seconds.
+# Most of this computes; the rest waits for processes, and runs beside it. Fuzzing
+# comes last, and has the whole machine for its seconds.
 COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross json-passes snapshot-check
 WAITS    := docker fresh wine e2e cards conformance image
 
@@ -94,9 +94,9 @@ bench-overshoot:
 	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -o .cache/bench-sandbox ./test/sandbox/bench && CGO_ENABLED=0 go build -o .cache/probe ./test/attack/probe
 	@.cache/bench-sandbox -overshoot && .cache/probe block userns,listener -- .cache/bench-sandbox -overshoot
 
-# Applies and undoes change sets while they are killed 200 times, in the package and
-# with the real program at each level; and 200 random trees, with a user and an enemy
-# beside. Root's also sets the clock, by a nanosecond.
+# Applies and undoes change sets while killing them 200 times, in the package and
+# with the real program at each level; and changes 200 random trees, with a user and an
+# enemy at the same time. As root, it also sets the clock, by a nanosecond.
 soak-changes:
 	SANDBOX_KILLS=200 go test -count=1 -timeout 30m -run '^TestKilledServer$$' -v ./test/sandbox
 	CHANGES_TEST_ROUNDS=200 go test -count=1 -timeout 30m -run 'TestKill|TestProperty|TestEnemy|TestBusyUser' -v ./internal/sandbox/changes
@@ -108,7 +108,7 @@ soak-sandbox:
 	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./test/attack -args -runs 500 -swap 2s
 	scripts/unprivileged.sh all
 
-# Lines of the product by package: Go without tests, and what only they use.
+# Lines of the product by package: Go without tests and their helpers.
 lines:
 	@git ls-files 'cmd/*.go' 'internal/*.go' 'schemas/*.go' 'examples/*.go' ':!*_test.go' ':!*/servertest/*' ':!*/sourcestest/*' | xargs wc -l | \
 		awk '$$2 != "total" { sub("/[^/]*$$", "", $$2); lines[$$2] += $$1; lines["all"] += $$1 } END { for (d in lines) print lines[d], d }' | sort -rn
@@ -128,7 +128,7 @@ soak-approvals:
 	APPROVALS_SOAK=1000 APPROVALS_KILLS=200 go test -count=1 -timeout 30m -run '^(TestTenServers|TestKilledServers)$$' -v ./test/approvals
 	PACKS_MCP_AUDIT_KILLS=5000 go test -count=1 -timeout 30m -run '^TestKilledProcesses$$' -v ./test/audit
 
-# A hundred clients over HTTP for a minute, with approvals; nothing of them may be left.
+# A hundred clients over HTTP for a minute, with approvals; nothing may be left.
 soak-http:
 	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server/httpd
 
@@ -146,7 +146,7 @@ soak-churn:
 	PACKS_MCP_CHURN=5m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
 	PACKS_MCP_INDEX_KILLS=200 go test -count=1 -timeout 30m -run '^TestIndexOfKilledProcesses$$' -v ./internal/packs
 
-# Takes the pictures of docs/images anew: of the page, and of a terminal.
+# Retakes the pictures in docs/images: of the page, and of a terminal.
 pictures:
 	go test -count=1 ./test/recording -update
 	PACKS_MCP_REQUIRE=browser go test -count=1 -run '^TestLooks$$' ./test/browser -update
@@ -235,7 +235,7 @@ agents: build
 agents-setup: build
 	@scripts/agents-setup.sh bin/packs-mcp
 
-# The MCP Inspector looks at the program.
+# Inspects the program with the MCP Inspector.
 inspector: build
 	@scripts/inspector.sh bin/packs-mcp
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # agents-setup.sh BINARY
 #
-# Has "packs-mcp setup" connect real agents, which then start with the settings that it
+# Lets "packs-mcp setup" connect real agents, and starts them with the settings that it
 # wrote, offline and with a scripted model (test/e2e/agents_setup_test.go). The agents
 # are those of scripts/agents.sh, installed once. What cannot be installed is skipped;
 # PACKS_MCP_REQUIRE=agents turns that into a failure.

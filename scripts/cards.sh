@@ -1,8 +1,8 @@
 #!/bin/sh
 # cards.sh BINARY
 #
-# Has the page of the MCP Inspector, in a Chromium without a window, show the approval
-# card of the binary and answer on it, in both eras of the protocol
+# Makes the page of the MCP Inspector, in a headless Chromium, show the binary's approval
+# card, and answers on it, in both eras of the protocol
 # (test/browser/inspector_test.go). The Inspector is installed from npm, once; skipped
 # by name where that is not possible, which PACKS_MCP_REQUIRE=inspector turns into a
 # failure, or without Chromium, which PACKS_MCP_REQUIRE=browser does.

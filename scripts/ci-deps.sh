@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests and checks use and this machine lacks, from Debian's
-# packages. Asks for nothing, and does nothing when nothing is missing.
+# Installs the Debian packages that the tests and checks need and this machine lacks.
+# Asks no questions, and does nothing if nothing is missing.
 set -eu
 
 missing=''

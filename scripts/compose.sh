@@ -1,8 +1,8 @@
 #!/bin/sh
 # compose.sh DIR IMAGE PODMAN...
 #
-# Starts the service of compose.yaml from IMAGE, with Compose, as its first lines say, and
-# uses it: who may ask, and what stays when it is started again and made anew. PODMAN... is
+# Starts the service of compose.yaml from IMAGE with Compose, as its first lines say, and
+# uses it: checks who gets an answer, and what survives a restart and a new container. PODMAN... is
 # the command that has the image; Compose speaks to it as it would to Docker. Files go to
 # DIR. Skipped by name where there is no Compose; PACKS_MCP_REQUIRE=compose turns that into
 # a failure.
@@ -32,7 +32,7 @@ mkdir -p "$dir/service/packs"
 : >"$dir/compose.log"
 cp compose.yaml "$dir/service/"
 
-# Without these a container asks for more than root may have in some machines.
+# Without these, a container asks for more than root may have on some machines.
 printf '[containers]\ndefault_ulimits = ["nofile=1000:1000", "nproc=1000:1000"]\n' >"$dir/containers.conf"
 export DOCKER_HOST="unix://$dir/api.sock"
 CONTAINERS_CONF=$dir/containers.conf "$@" system service --time=0 "$DOCKER_HOST" >"$dir/service.log" 2>&1 &
@@ -50,7 +50,7 @@ port=$((40000 + $$ % 20000))
 export PACKS_MCP_TOKEN=fedcba9876543210fedcba9876543210 PACKS_MCP_PORT=$port
 request='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"compose","version":"1"}}}'
 ask() { curl --noproxy '*' --silent --output /dev/null --write-out '%{http_code}' --retry 60 --retry-delay 1 --retry-all-errors --header 'Content-Type: application/json' --header 'Accept: application/json, text/event-stream' --data "$request" "$@" "http://127.0.0.1:$port/mcp" || :; }
-# served STARTS: it answers who has the token, and the log has the starts so far.
+# served STARTS: it answers clients with the token, and the log has the starts so far.
 served() {
 	codes=$(ask)/$(ask --header 'Authorization: Bearer 00000000000000000000000000000000')/$(ask --header "Authorization: Bearer $PACKS_MCP_TOKEN")
 	[ "$codes" = 401/401/200 ] || fail "it answered $codes without a token, with another, and with the right one, not 401/401/200"
@@ -68,7 +68,7 @@ compose up --no-build --detach >"$dir/compose.log" 2>&1 || fail "it does not sta
 served 3
 compose exec -T packs-mcp head -n 1 /data/audit.jsonl | grep -q "\"hash\":\"$first\"" || fail "the log does not begin with its first entry"
 
-# What compose.yaml takes away is taken away.
+# The container lacks what compose.yaml removes.
 run=$(compose exec -T packs-mcp sh -c 'id -u; touch /x 2>/dev/null && echo writes; touch /packs/x 2>/dev/null && echo writes; sed -n "s/^CapBnd:[[:space:]]*//p; s/^NoNewPrivs:[[:space:]]*//p" /proc/self/status' | tr '\n' ' ')
 [ "$run" = '10001 0000000000000000 1 ' ] || fail "it runs as \"$run\": want user 10001, no capabilities, no new privileges, and nothing written outside its data"
 echo "compose.yaml: 401 without the token, 200 with it; the log stays when it is restarted and made anew"

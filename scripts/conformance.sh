@@ -1,7 +1,7 @@
 #!/bin/sh
 # conformance.sh BINARY
 #
-# Has the official conformance suite judge the binary over HTTP, by the list in
+# Runs the official conformance suite on the binary over HTTP, by the list in
 # test/e2e/judges/conformance.yaml (test/e2e/conformance_test.go). The suite is
 # installed from npm, once; skipped by name where that is not possible, which
 # PACKS_MCP_REQUIRE=conformance turns into a failure.

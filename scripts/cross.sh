@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the program for each system that it is made for, and vets everything
-# with its tests for each operating system, and what differs by processor for
-# each of these. Nothing is run: that takes the system. The flags are a release's, so
+# Builds the program for each system that it supports. Vets everything, including the
+# tests, for each operating system, and what differs by processor for each processor.
+# Nothing is run, since that needs the system. The flags are a release's, so
 # that a release after it has most of its packages compiled.
 set -eu
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # deb-check.sh DEB VERSION
 #
-# Installs the package in a clean Debian, and uses the program there as somebody who has
-# just installed it would: as an ordinary user, with an empty home. Skipped by name where
+# Installs the package in a clean Debian, and uses the program there as a new user
+# would: without privileges, with an empty home. Skipped by name where
 # this is not root or there is no debootstrap; PACKS_MCP_REQUIRE=debootstrap turns that
 # into a failure.
 set -eu

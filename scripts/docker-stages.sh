@@ -1,13 +1,13 @@
 #!/bin/sh
 # docker-stages.sh VERSION
 #
-# Runs the stages of the Dockerfile as far as that goes without a Docker
-# engine. The lines are read from the Dockerfile itself. What is done:
+# Runs the stages of the Dockerfile as far as possible without a Docker
+# engine. The lines are read from the Dockerfile itself:
 #
 #   build stage   its COPY and RUN lines, in a folder of its own with an empty
 #                 HOME, and only what .dockerignore lets through
 #   last stage    its packages are looked up, nothing is installed; the binary
-#                 is copied, and tried by a user without rights, with the
+#                 is copied, and tried by an unprivileged user, with the
 #                 stage's ENV and nothing else
 #
 # The caches of Go are this machine's, as a Docker build has its own; with

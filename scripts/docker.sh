@@ -2,7 +2,7 @@
 # docker.sh VERSION
 #
 # Builds the image packs-mcp:VERSION and tries it. Without a Docker engine, the
-# stages are run as far as that goes; PACKS_MCP_REQUIRE=docker asks for the
+# stages are run as far as possible; PACKS_MCP_REQUIRE=docker asks for the
 # engine.
 set -eu
 . scripts/lib.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the README's first command as somebody with a fresh machine would: a
+# Runs the README's first command as on a fresh machine: a
 # clean clone, an empty home folder, no terminal, and nothing in the environment
 # but PATH and what Go needs to find its modules here.
 set -eu

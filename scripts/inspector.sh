@@ -1,7 +1,7 @@
 #!/bin/sh
 # inspector.sh BINARY
 #
-# Has the MCP Inspector look at the binary over stdio and HTTP, in both eras of
+# Inspects the binary with the MCP Inspector over stdio and HTTP, in both eras of
 # the protocol (test/e2e/inspector_test.go). It is installed from npm, once;
 # skipped by name where that is not possible, which PACKS_MCP_REQUIRE=inspector
 # turns into a failure; PACKS_MCP_REQUIRE=corpora also wants the corpus.

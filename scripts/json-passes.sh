@@ -1,8 +1,8 @@
 #!/bin/sh
 # json-passes.sh counts how often our code reads or writes the arguments of one call as
 # JSON, and fails when that is more than the test TestJSONPasses allows. It compiles the
-# test with an encoding/json that tells of each pass, so everything that imports it is
-# compiled anew: up to a minute the first time.
+# test with an encoding/json that reports each pass, so everything that imports it is
+# recompiled: up to a minute the first time.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)

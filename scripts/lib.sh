@@ -10,7 +10,7 @@ required() {
 	esac
 }
 
-# skip NAME REASON says what is left out and ends the script: well, unless
+# skip NAME REASON says what is skipped and ends the script: with success, unless
 # NAME is required.
 skip() {
 	if required "$1"; then

@@ -5,7 +5,7 @@
 # below, on each system, and copies their texts into DIR. A licence that go-licenses
 # does not recognize fails.
 #
-# These licences allow everybody to use, change and pass on the program, under the MIT
+# These licences allow everyone to use, change and pass on the program, under the MIT
 # licence of the rest. Add another one only if it does, too. MPL-2.0 asks for the source
 # of its files, which go-licenses copies beside the text.
 set -eu
@@ -14,7 +14,7 @@ allowed=MIT,ISC,BSD-2-Clause,BSD-3-Clause,Apache-2.0,MPL-2.0
 tool=$(scripts/release-tool.sh github.com/google/go-licenses/v2)
 tmp=$(mktemp -d)
 trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
-# It takes every package for one of the standard library if it does not know where that is.
+# It treats every package as part of the standard library if it cannot find that.
 GOROOT=$(go env GOROOT)
 export GOROOT CGO_ENABLED=0
 if "$tool" check ./cmd/packs-mcp --allowed_licenses=ISC >"$tmp/log" 2>&1; then

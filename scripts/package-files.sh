@@ -1,7 +1,7 @@
 #!/bin/sh
 # package-files.sh VERSION
 #
-# Makes what is packaged beside the programs, in .cache/package: the manual pages, the
+# Makes the files that are packaged with the programs, in .cache/package: the manual pages, the
 # completions of shells, and the licences of all modules that are compiled in. The
 # licences are those of the programs for each system, in one folder.
 set -eu
@@ -21,8 +21,8 @@ done
 scripts/licenses.sh "$out/licenses"
 cp "$(go env GOROOT)/LICENSE" "$out/licenses/go/LICENSE" # of its standard library
 
-# Packages take over whole folders as they are, with times and modes: those of the commit,
-# and of everybody's umask.
+# Packages copy whole folders with times and modes, so set the commit's time and modes
+# that do not depend on the umask.
 at=$(TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M.%S --format=%cd)
 chmod -R u=rwX,go=rX "$out/man" "$out/completions" "$out/licenses"
 find "$out/man" "$out/completions" "$out/licenses" -exec env TZ=UTC touch -t "$at" {} +

@@ -2,7 +2,7 @@
 # release-tool.sh PACKAGE
 #
 # Prints the path of a program that release/tools/go.mod pins, built once into
-# .cache/bin. Fails with 3 when it cannot be had, and the last lines of the reason on
+# .cache/bin. If it cannot be built, fails with 3, and the last lines of the reason on
 # standard error.
 set -eu
 package=$1

@@ -2,9 +2,9 @@
 # snapshot-check.sh
 #
 # Makes the release of the last commit twice, as for a tag, in two clones, with different
-# settings and the second without a network, and compares every file. Then it looks into
+# settings and the second without a network, and compares every file. Then it inspects
 # the files and uses them: the tests of release, and scripts/deb-check.sh. A commit without
-# a tag has one in the clones alone. At last it builds what is not a release, as "make
+# a tag gets one in the clones only. Finally it builds what is not a release, as "make
 # snapshot" does, for this system. GORELEASER is "PACKAGE VERSION", as in the Makefile.
 set -eu
 . scripts/lib.sh

@@ -11,8 +11,8 @@ shift 2
 goreleaser=$(scripts/tool.sh goreleaser "$package" "$version") || skip goreleaser "it cannot be built"
 sbom=$(scripts/release-tool.sh github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod) || skip goreleaser "cyclonedx-gomod cannot be built"
 
-# Neither this machine's settings for Go nor its place may show in what is built.
-# What a machine keeps for Go in a file counts unless the variable is set. The commit is
+# Neither this machine's settings for Go nor its paths may affect the build.
+# Go's settings file counts unless the variable is set. The commit is
 # given to the linker, so Go need not look for it.
 export GOFLAGS=-buildvcs=false
 umask 022

@@ -2,15 +2,15 @@
 # steps.sh LANE... [then LANE...]...
 #
 # Makes the targets of each lane, one after another, and the lanes side by side;
-# what stands behind "then" begins when all before it has ended. A lane is one
-# argument: targets, separated by blanks. Whatever becomes of a target, the
-# others are made. What a target prints is shown when it ends, in one piece; how
-# long each took and which failed is said at the end.
+# what follows "then" begins when everything before it has ended. A lane is one
+# argument: targets, separated by blanks. If a target fails, the
+# others are still made. A target's output is shown in one piece when it ends. The
+# time of each target, and those that failed, are listed at the end.
 set -u
 
 make=${MAKE:-make}
 
-# The other end of it: one lane, with its results in a folder.
+# The inner call: one lane, with its results in a folder.
 if [ "${1:-}" = lane ]; then
 	dir=$2
 	shift 2
@@ -38,7 +38,7 @@ fi
 dir=$(mktemp -d)
 begin=$(date +%s) wanted=0 lanes=''
 trap 'rm -rf "$dir"' EXIT
-# What a shell starts in the background does not hear of ^C.
+# Background processes of a shell do not get ^C.
 trap 'kill $lanes 2>/dev/null; wait; exit 130' INT TERM
 for lane; do
 	if [ "$lane" = "then" ]; then
@@ -61,7 +61,7 @@ if [ -n "$failed" ]; then
 	echo "failed: $failed" >&2
 	exit 1
 fi
-# A lane that died has not said how its targets ended.
+# A lane that died has not reported how its targets ended.
 if [ "$(wc -l <"$dir/summary")" -ne "$wanted" ]; then
 	echo "failed: $wanted targets were to be made, and not all have ended" >&2
 	exit 1

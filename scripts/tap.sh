@@ -2,8 +2,8 @@
 # tap.sh TAG
 #
 # Puts the cask and the Scoop manifest of a release into their repositories, which "brew"
-# and "scoop" read. The release workflow calls it last, with GH_TOKEN, when everybody can
-# download what they name.
+# and "scoop" read. The release workflow calls it last, with GH_TOKEN, when the files that
+# they name can be downloaded.
 set -eu
 tag=$1
 tmp=$(mktemp -d)

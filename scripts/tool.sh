@@ -1,8 +1,8 @@
 #!/bin/sh
 # tool.sh NAME PACKAGE VERSION
 #
-# Prints the path of a Go program, built once into .cache/bin. Fails with 3
-# when it cannot be had, and the last lines of the reason on standard error.
+# Prints the path of a Go program, built once into .cache/bin. If it cannot
+# be built, fails with 3, and the last lines of the reason on standard error.
 set -eu
 name=$1 package=$2 version=$3
 

@@ -1,10 +1,9 @@
 #!/bin/sh
 # unprivileged.sh [all]
 #
-# Runs the tests of the sandbox once more, as somebody without privileges, when
-# it is root who runs the others: most people are not root, and what the kernel
-# allows differs. With "all", also what takes longer: the table at the built program,
-# and the ordinary programs.
+# If root runs the tests, repeats those of the sandbox as an unprivileged user: most
+# people are not root, and the kernel allows them other things. With "all", also runs
+# the slower ones: the table with the built program, and the ordinary programs.
 set -eu
 . scripts/lib.sh
 
@@ -32,8 +31,8 @@ if [ "${1:-}" = all ]; then
 fi
 
 cd "$dir/tmp"
-# A user whom nobody else runs anything as: the kernel counts processes by user, and
-# their limits would fail what runs beside.
+# A user with no other processes: the kernel counts processes by user, and
+# the limits would make other programs fail.
 user=$((61184 + $$ % 4000))
 # other NAME ARGUMENT... runs one of them. The repository need not be readable.
 other() {

@@ -4,8 +4,8 @@
 # Looks for known vulnerabilities in what both programs call, on each system, and then in
 # every package that the module and its tests import, on this one. The database is that of the network, or without a network the newest copy in
 # ../shared/data/vulndb, whose date is printed. Before that, a module that is known to
-# be vulnerable must be found. Where the program that looks, or a database, cannot be
-# had, the check is skipped by name, which PACKS_MCP_REQUIRE=vulndb turns into a failure.
+# be vulnerable must be found. If govulncheck or a database is not
+# available, the check is skipped by name, which PACKS_MCP_REQUIRE=vulndb turns into a failure.
 set -eu
 . scripts/lib.sh
 
@@ -13,14 +13,14 @@ tool=$(scripts/tool.sh govulncheck "$1" "$2") || skip vulndb "govulncheck cannot
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# What only tests import, and what has no fix: the entry, its module, the day on which a person
+# Vulnerabilities without a fix in what only tests import: the entry, its module, the day on which a person
 # judged it, and why it may stay. The programs have no exceptions. One that is no longer
 # found, or has a fix, fails the check.
 excepted='
 GO-2026-5932 golang.org/x/crypto 2026-11-28 openpgp is unmaintained; the authority of our tests gets it through the one of Sigstore, and reads no OpenPGP
 '
 
-# look FOLDER ARGUMENT... has govulncheck look, and leaves its words in tmp/out. Its own
+# look FOLDER ARGUMENT... runs govulncheck, and leaves its output in tmp/out. Its
 # status for "found some" is 3.
 look() {
 	code=0 folder=$1
@@ -29,7 +29,7 @@ look() {
 	"$tool" $db -C "$folder" "$@" >"$tmp/out" 2>&1 || code=$?
 }
 
-# What must be found: language.Parse of this version does not end (GO-2022-1059).
+# A known vulnerability: language.Parse of this version does not end (GO-2022-1059).
 mkdir "$tmp/control"
 printf 'module control\n\ngo 1.26.5\n\nrequire golang.org/x/text v0.3.7\n' >"$tmp/control/go.mod"
 printf 'package main\n\nimport "golang.org/x/text/language"\n\nfunc main() { _, _, _ = language.ParseAcceptLanguage("de") }\n' >"$tmp/control/main.go"
@@ -80,7 +80,7 @@ case $code in
 	exit 1
 	;;
 esac
-# One line for each: the entry, its module, and the version that mends it, or N/A.
+# One line for each: the entry, its module, and the version that fixes it, or N/A.
 awk '/^Vulnerability #/ { id = $3 } /^ *Module: / { module = $2 } /^ *Fixed in: / { print id, module, $3 }' "$tmp/out" | sort -u >"$tmp/found"
 if [ "$code" = 3 ] && [ ! -s "$tmp/found" ]; then
 	cat "$tmp/out" >&2
