@@ -35,7 +35,7 @@ func project(t *testing.T, names ...string) string {
 	return dir
 }
 
-// What a run makes of its copy of a project comes back as a change set, through the same
+// A run's changes to its copy of a project come back as a change set, with the same
 // checks as elsewhere: nothing dangerous is applied, and nothing large stays.
 func TestCopiesComeBack(t *testing.T) {
 	r := sharedRunner(t)
@@ -111,7 +111,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Whatever the program is by now, nothing but the approved bytes starts.
+// Whatever happens to the program's file, only the approved bytes start.
 func TestOtherBytes(t *testing.T) {
 	r, s := sharedRunner(t), newSystem(t)
 	pack := project(t)
@@ -147,7 +147,8 @@ func TestOtherBytes(t *testing.T) {
 	}
 }
 
-// A run is not given what would open the machine to it, or what a container cannot have.
+// A run is not given folders that would open the machine to it, or that a container
+// cannot have.
 func TestRefused(t *testing.T) {
 	r := sharedRunner(t)
 	sh := shell(t)
@@ -208,7 +209,7 @@ func sleeper(t *testing.T, ctx context.Context, r *runner.Runner, dir string) <-
 	return done
 }
 
-// left are the containers that the engine has.
+// left returns the engine's containers.
 func left(t *testing.T) []string {
 	t.Helper()
 	out, err := podman.Podman(t.Context(), "ps", "--all", "--quiet", "--no-trunc").Output()
@@ -218,8 +219,8 @@ func left(t *testing.T) []string {
 	return strings.Fields(string(out))
 }
 
-// A container that somebody kills is a run that was cut: nobody knows what it would have
-// done, so its changes wait for a person.
+// If somebody kills a container, its run counts as interrupted, and its changes wait for
+// a person.
 func TestCut(t *testing.T) {
 	r := newRunner(t)
 	dir := project(t)
@@ -245,8 +246,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Without the engine, a run ends as it would with it, and what is left of it goes with the
-// next start. A container of a server that lives stays.
+// A run ends normally even if the engine is gone, and the next start removes the
+// leftovers. The container of a running server stays.
 func TestEngineGoesAway(t *testing.T) {
 	r := newRunner(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -292,8 +293,8 @@ func TestEngineGoesAway(t *testing.T) {
 	living.Close()
 }
 
-// A container of a server whose folders are not to be seen here is left while it runs: the
-// other server may be in a container itself.
+// A running container stays even if its server's folders are not visible here: that server
+// may itself be in a container.
 func TestSweepLeavesRunning(t *testing.T) {
 	needsPodman(t)
 	run := func(args ...string) string {
@@ -322,7 +323,7 @@ func TestSweepLeavesRunning(t *testing.T) {
 	}
 }
 
-// What the configuration names must be there, exactly.
+// Exactly the configured image must exist.
 func TestOtherImage(t *testing.T) {
 	needsPodman(t)
 	digest := strings.Repeat("a", 64)
@@ -349,7 +350,7 @@ func TestOtherImage(t *testing.T) {
 			}
 		})
 	}
-	// By its name and digest, it is the same image.
+	// Its name with the digest denotes the same image.
 	if place, err := container.New(container.Options{Socket: podman.Socket, Image: "localhost/box@" + podman.Image}).Place(t.Context()); err != nil || place.Image != podman.Image {
 		t.Errorf("Place = %+v, %v", place, err)
 	}

@@ -23,8 +23,8 @@ var podman *engine.Engine // nil: this machine has none
 
 var lacks string // why
 
-// engineVar names the socket and the image of an engine that runs already, and reachVar
-// makes this binary the program that tries to reach others.
+// engineVar names the socket and the image of a running engine. reachVar makes this
+// binary the program that tries to reach others.
 const (
 	engineVar = "PACKS_TEST_ENGINE"
 	reachVar  = "PACKS_TEST_REACH"
@@ -75,8 +75,8 @@ func needsPodman(t *testing.T) {
 	t.Skipf("podman: %s", lacks)
 }
 
-// shared is the runner of tests that need none of their own: making sure that a container
-// confines takes two of them.
+// shared is the runner for tests that do not need their own, since a trial takes two
+// containers.
 var shared struct {
 	runner *runner.Runner
 	dir    string
@@ -157,8 +157,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A program in a container reaches the hosts that its tool names, by the same proxy as
-// elsewhere, and nothing else.
+// A program in a container reaches only the hosts that its tool names, through the
+// same proxy as elsewhere.
 func TestHosts(t *testing.T) {
 	needsPodman(t)
 	t.Setenv(engineVar, podman.Socket+" "+podman.Image)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// An engine is a client of a container engine: the few calls of Docker's API that a
-// run takes. Its errors are for people.
+// An engine is a client of a container engine, with the few calls of Docker's API
+// that a run needs. Its errors are for people.
 type engine struct {
 	socket string
 	http   http.Client
@@ -46,8 +46,8 @@ const (
 	askTime  = 20 * time.Second
 )
 
-// maxAnswer is how much of an answer is read: a list of the containers of a busy
-// machine has some 100 KiB.
+// maxAnswer bounds an answer: the list of a busy machine's containers takes some 100
+// KiB.
 const maxAnswer = 16 << 20
 
 // A statusError is an engine's refusal.
@@ -118,17 +118,17 @@ func (e *engine) call(ctx context.Context, method, at string, in, out any) error
 	return nil
 }
 
-// The API that is spoken: the oldest with everything that is asked for, and the newest
-// that was tried.
+// Versions of the API: the oldest that has every feature used here, and the newest
+// that was tested.
 const (
 	oldestAPI = 40
 	newestAPI = 44
 )
 
-// An about is what an engine says of itself.
+// An about describes an engine, in its own words.
 type about struct {
 	Name, Version string // "Podman Engine", "4.3.1"
-	api           string // the path of the API's version
+	api           string // path prefix with the API's version
 }
 
 // about asks for the engine's version.
@@ -151,8 +151,8 @@ func (e *engine) about(ctx context.Context) (about, error) {
 	return a, nil
 }
 
-// rootless reports whether the engine has no more rights than its user: then the root
-// of a container is that user.
+// rootless reports whether the engine runs with only its user's rights. The root of a
+// container is that user then.
 func (e *engine) rootless(ctx context.Context, a about) (bool, error) {
 	var info struct{ SecurityOptions []string }
 	if err := e.call(ctx, http.MethodGet, a.api+"/info", nil, &info); err != nil {
@@ -166,22 +166,22 @@ func (e *engine) rootless(ctx context.Context, a about) (bool, error) {
 	return false, nil
 }
 
-// An image is what the engine says of an image.
+// An image is the engine's description of an image.
 type image struct {
-	ID          string `json:"Id"` // sha256:…, of its configuration, and by that of all its files
+	ID          string `json:"Id"` // sha256:…, of its configuration, which covers all its files
 	RepoDigests []string
 	OS          string `json:"Os"`
 	Config      struct{ Env []string }
 }
 
-// image asks for an image by its name or its id.
+// image returns an image by its name or id.
 func (e *engine) image(ctx context.Context, a about, name string) (*image, error) {
 	i := &image{}
 	err := e.call(ctx, http.MethodGet, a.api+"/images/"+url.PathEscape(name)+"/json", nil, i)
 	return i, err
 }
 
-// A spec is a container to be made. The names are the API's.
+// A spec describes a container to make. The names are the API's.
 type spec struct {
 	Image       string
 	Entrypoint  []string
@@ -236,7 +236,7 @@ func (e *engine) create(ctx context.Context, a about, s *spec) (string, error) {
 	return made.ID, err
 }
 
-// plainID reports whether an id can stand in a path.
+// plainID reports whether an id is safe in a path.
 func plainID(id string) bool {
 	return id != "" && len(id) <= 128 && strings.Trim(id, "0123456789abcdef") == ""
 }
@@ -250,7 +250,7 @@ func (e *engine) wait(ctx context.Context, a about, id string) error {
 	return e.call(ctx, http.MethodPost, a.api+"/containers/"+id+"/wait", nil, nil)
 }
 
-// A state is what the engine says of a container.
+// A state is the engine's description of a container.
 type state struct {
 	Image string // the image's id
 	State struct {
@@ -260,8 +260,8 @@ type state struct {
 	HostConfig struct{ Runtime string }
 }
 
-// runtime returns the runtime of a container. Podman's answer to Docker's question says
-// nothing of it, and Podman has one runtime for all containers of a service.
+// runtime returns the runtime of a container. Podman's answer to Docker's API does not
+// name it, but a Podman service has one runtime for all containers.
 func (e *engine) runtime(ctx context.Context, a about, id string, s *state) (string, error) {
 	if a.Name != podmanName {
 		return s.HostConfig.Runtime, nil
@@ -271,7 +271,7 @@ func (e *engine) runtime(ctx context.Context, a about, id string, s *state) (str
 	return path.Base(own.OCIRuntime), err
 }
 
-// podmanName is what Podman calls itself.
+// podmanName is Podman's name for itself.
 const podmanName = "Podman Engine"
 
 func (e *engine) inspect(ctx context.Context, a about, id string) (*state, error) {
@@ -279,10 +279,10 @@ func (e *engine) inspect(ctx context.Context, a about, id string) (*state, error
 	return s, e.call(ctx, http.MethodGet, a.api+"/containers/"+id+"/json", nil, s)
 }
 
-// remove ends a container and removes it, with the volumes that its image asked for.
+// remove kills and removes a container, with the volumes that its image asked for.
 func (e *engine) remove(ctx context.Context, a about, id string) error {
 	err := e.call(ctx, http.MethodDelete, a.api+"/containers/"+id+"?force=1&v=1", nil, nil)
-	if isStatus(err, http.StatusNotFound, http.StatusConflict) { // somebody removes it, or has
+	if isStatus(err, http.StatusNotFound, http.StatusConflict) { // it is being removed, or gone
 		return nil
 	}
 	return err

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trusted returns an error if neither root nor the user of this process serves the
-// other end of a connection: somebody else could put a socket at the path.
+// trusted returns an error unless root or the user of this process serves the other
+// end of a connection: another user could put a socket at the path.
 func trusted(conn *net.UnixConn) error {
 	cred, err := peer(conn)
 	if err != nil {
@@ -21,7 +21,8 @@ func trusted(conn *net.UnixConn) error {
 	return nil
 }
 
-// peer returns who is at the other end of a connection, as this process sees them.
+// peer returns the credentials of the other end of a connection, as this process sees
+// them.
 func peer(conn *net.UnixConn) (cred *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

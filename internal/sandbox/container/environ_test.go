@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Nothing on a run's PATH means the folder that it works in, where anybody may have put a
-// program: env(1) must find what the look-up found.
+// No entry of a run's PATH means its working folder, where anyone may have put a program:
+// env(1) must find what the look-up found.
 func TestEnvironPath(t *testing.T) {
 	const usual = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	for in, want := range map[string]string{

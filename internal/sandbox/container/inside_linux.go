@@ -28,11 +28,11 @@ func init() {
 	}
 }
 
-// A request is what the helper is asked before it gets a job: one line.
+// A request is sent to the helper before its job: one line.
 type request struct {
 	Given *given // what the container must have
 
-	// Verify is the program that must be as it was; without a path, there is nothing to
+	// Verify is the program that must be unchanged; without a path, there is nothing to
 	// compare. The job follows the answer.
 	Verify *program.Program `json:",omitempty"`
 
@@ -45,14 +45,14 @@ type request struct {
 	Options program.LookupOptions
 }
 
-// An answer is the helper's, one line.
+// An answer is the helper's answer to a request: one line.
 type answer struct {
 	Program  program.Program
 	Checked  []checked
 	Landlock int              // the ABI of the container's kernel; 0: it has none
 	Limits   map[string]int64 // see insideLimits
 
-	// One of these, when there is no such program.
+	// One of these is set if there is no such program.
 	NotFound      *program.NotFoundError      `json:",omitempty"`
 	NotExecutable *program.NotExecutableError `json:",omitempty"`
 	Changed       *changed                    `json:",omitempty"`
@@ -93,7 +93,8 @@ func (a *answer) err() error {
 	return nil
 }
 
-// inside is the whole life of a container's first process. It returns the exit status.
+// inside does all the work of a container's first process, and returns its exit
+// status.
 func inside() int {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -147,10 +148,10 @@ func inside() int {
 	return confine.Help()
 }
 
-// listenHere listens on a port of the container's loopback interface. What connects to it
-// from inside reaches the server, which is outside.
+// listenHere listens on a port of the container's loopback interface. Connections from
+// inside reach the server outside.
 func listenHere(port int) (fd int, err error) {
-	const waiting = 128 // connections that nobody has accepted yet
+	const waiting = 128 // connections not yet accepted
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port})
@@ -164,7 +165,7 @@ func listenHere(port int) (fd int, err error) {
 	return fd, nil
 }
 
-// verifyHere compares the program with what it is in this container.
+// verifyHere compares the program with the files in this container.
 func verifyHere(p program.Program, a *answer) error {
 	all, err := new(program.Lookuper).Verify(p)
 	for i, path := range p.Files() {
@@ -184,7 +185,7 @@ func readSocket(b []byte) (int, error) {
 	}
 }
 
-// say answers the server, and reports whether it was heard.
+// say sends an answer to the server, and reports whether it could.
 func say(a *answer) bool {
 	text, err := line(a)
 	for len(text) > 0 && err == nil {
@@ -196,8 +197,8 @@ func say(a *answer) bool {
 	return err == nil
 }
 
-// ask asks the helper in the container of c. An error says that nothing can run in it, and
-// not what came of the question.
+// ask sends a request to the helper in the container of c. An error means that nothing can
+// run in it; failures of the request itself are in the answer.
 func (b *box) ask(c *spec, q request) (*answer, error) {
 	a := &answer{}
 	_ = b.conn.SetDeadline(time.Now().Add(callTime))
@@ -248,7 +249,7 @@ func (s *System) lookup(ctx context.Context, name, packDir string) (program.Prog
 	if err != nil {
 		return program.Program{}, &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "looking for the program in the image", Err: err}
 	}
-	// Everything of the image can be read.
+	// All of the image can be read.
 	a.Program.Needs, a.Program.Links = nil, nil
 	return a.Program, a.err()
 }

@@ -29,19 +29,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
 
-// Where a container has what is ours.
+// Paths of our files in a container.
 const (
 	helperPath = "/.packs-mcp"
 	socketPath = "/.packs-mcp.sock"
 )
 
-// label is on every container of ours. Its value is the run's folder, which is locked
-// as long as the server lives: see package temp.
+// label marks our containers. Its value is the run's folder, which is locked while
+// the server lives; see package temp.
 const label = "packs-mcp.run"
 
 // userOf returns the user of a container's processes: the server's own, without any
-// capability, so that files keep their owner. The root of an engine without rights is
-// that user.
+// capability, so that files keep their owner. The root of a rootless engine is that
+// user.
 func userOf(rootless bool) string {
 	if rootless {
 		return "0:0"
@@ -49,8 +49,8 @@ func userOf(rootless bool) string {
 	return strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
 }
 
-// helperMemory is what the helper takes of a container's memory, and helperTasks how
-// many threads it has at most.
+// helperMemory is the helper's share of a container's memory, and helperTasks the
+// most threads that it has.
 const (
 	helperMemory = 64 << 20
 	helperTasks  = 32
@@ -68,10 +68,10 @@ const (
 func newSpec(p *pinned, runtime string, limits sandbox.Limits) *spec {
 	s := &spec{
 		Image: p.image.ID, Entrypoint: []string{helperPath, Arg}, Cmd: []string{}, User: p.user, WorkingDir: "/", Hostname: "pack",
-		// The helper waits more than it works, and fewer threads start sooner.
+		// The helper mostly waits, and fewer threads start sooner.
 		Env: []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"},
 	}
-	s.Healthcheck.Test = []string{"NONE"} // nothing of the image's runs by itself
+	s.Healthcheck.Test = []string{"NONE"} // run no health check of the image
 	h := &s.HostConfig
 	h.NetworkMode, h.IpcMode, h.CgroupnsMode = "none", "private", "private"
 	h.ReadonlyRootfs, h.CapDrop, h.SecurityOpt = true, []string{"ALL"}, []string{"no-new-privileges"}
@@ -89,8 +89,8 @@ func newSpec(p *pinned, runtime string, limits sandbox.Limits) *spec {
 	return s
 }
 
-// terms returns a digest of what is asked of the engine for every run, besides what the
-// run's Policy says. An answer is bound to it.
+// terms returns a digest of the settings that every run asks of the engine, besides the
+// run's Policy. Answers are bound to it.
 func terms() string {
 	s := newSpec(&pinned{image: &image{}}, "", sandbox.Limits{})
 	text, _ := json.Marshal(s)
@@ -111,11 +111,11 @@ func (s *spec) bind(from, at string, writable bool) {
 	s.HostConfig.Mounts = append(s.HostConfig.Mounts, m)
 }
 
-// errSocket is why a folder is not given to a run.
+// errSocket is the reason for not giving a folder to a run.
 var errSocket = errors.New("it holds the container engine's socket, by which a program could do anything")
 
-// check returns an error if a mount would give a program the engine, or would be in the
-// place of what makes a container.
+// check returns an error if a mount would give a program access to the engine, or would
+// hide a part of the container that we rely on.
 func (s *System) check(c *spec) error {
 	socket := paths.Spellings([]string{s.o.Socket})
 	for _, m := range c.HostConfig.Mounts {
@@ -129,8 +129,8 @@ func (s *System) check(c *spec) error {
 				return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("folder %q cannot be in a container, which has its own", m.Target)}
 			}
 		}
-		// Podman makes an option of the mount: what follows a comma would be another folder of
-		// the name's choice.
+		// Podman turns the mount into an option, so a comma in a name could add a folder of
+		// the attacker's choice.
 		for _, path := range []string{m.Source, m.Target} {
 			if strings.ContainsAny(path, ":,\"\r\n") {
 				return &sandbox.CommandError{Folder: true, Problem: fmt.Sprintf("folder %q has a colon, a comma, a quote or a line break in its path, which the container engine would misread", path)}
@@ -140,7 +140,7 @@ func (s *System) check(c *spec) error {
 	return nil
 }
 
-// connectTime bounds how long the helper may take to connect once its container was
+// connectTime bounds how long the helper may take to connect after its container was
 // started.
 const connectTime = 30 * time.Second
 
@@ -161,14 +161,14 @@ func helper() (string, error) {
 	return exe, nil
 }
 
-// A box is a container with a helper that is connected.
+// A box is a container with a connected helper.
 type box struct {
 	system *System
 	pinned *pinned
 	id     string
 	folder *temp.Folder
 	conn   *net.UnixConn
-	pid    int              // of the helper, as this process sees it; 0: it does not
+	pid    int              // of the helper, as this process sees it; 0: not visible
 	pidfd  int              // of the same; -1: there is none
 	limits map[string]int64 // :: controller → bound of the same, as this process sees it
 	once   sync.Once
@@ -261,13 +261,13 @@ func (b *box) accept(ctx context.Context, l *net.UnixListener) (*net.UnixConn, e
 	defer waiting.Wait()
 	defer cancel()
 	waiting.Go(func() {
-		_ = b.system.engine.wait(ctx, b.pinned.about, b.id) // also an error is an end
+		_ = b.system.engine.wait(ctx, b.pinned.about, b.id) // an error counts as the end, too
 		_ = l.SetDeadline(time.Now())
 	})
 	return l.AcceptUnix()
 }
 
-// unconnected says why no helper came.
+// unconnected says why no helper connected.
 func (b *box) unconnected(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
@@ -281,7 +281,7 @@ func (b *box) unconnected(err error) error {
 	return fmt.Errorf("%w; the container is %s, with status %d %s", err, s.State.Status, s.State.ExitCode, s.State.Error)
 }
 
-// identify notes the helper's process, so that it can be killed without the engine.
+// identify records the helper's process, so that it can be killed without the engine.
 func (b *box) identify() error {
 	cred, err := peer(b.conn)
 	if err != nil || cred.Pid <= 1 {
@@ -292,7 +292,7 @@ func (b *box) identify() error {
 		return fmt.Errorf("the container's first process ended at once: %w", err)
 	}
 	b.pid, b.pidfd = int(cred.Pid), fd
-	b.limits = limitsOf(b.pid) // it waits for a request, so it is there
+	b.limits = limitsOf(b.pid) // it waits for a request, so it is alive
 	return nil
 }
 
@@ -340,8 +340,8 @@ func (b *box) discard() {
 	})
 }
 
-// removeTries is how often the removal of a container is tried: Podman refuses it while it
-// takes in that the container ended.
+// removeTries is how often the removal of a container is tried: Podman refuses it until it
+// has noticed that the container ended.
 const removeTries = 20
 
 // remove removes the container once it has ended.
@@ -363,14 +363,14 @@ func (b *box) remove(ctx context.Context) error {
 	}
 }
 
-// Sweep removes the containers of servers that were killed, which ended with them. One
-// that runs has a server, though its folder may not be one that can be seen from here.
+// Sweep removes the containers of killed servers, which ended with these. A running
+// container has a server, even if its folder cannot be seen from here.
 func (s *System) Sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	a, err := s.engine.about(ctx)
 	if err != nil {
-		return // a run that needs a container is told
+		return // a run that needs a container gets the error
 	}
 	all, err := s.engine.ended(ctx, a, label)
 	for id, folder := range all {

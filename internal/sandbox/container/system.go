@@ -19,7 +19,7 @@ import (
 // Options say which containers are made.
 type Options struct {
 	Socket  string // absolute path of the engine's socket
-	Image   string // NAME@sha256:DIGEST, or sha256:ID; empty: there is none, and everything is refused
+	Image   string // NAME@sha256:DIGEST, or sha256:ID; empty: none, and everything is refused
 	Runtime string // as the engine names it; empty: its usual one
 
 	Logger *slog.Logger // gets problems that end no run; nil: they are dropped
@@ -35,21 +35,21 @@ type System struct {
 	found  map[sought]program.Program // guarded by mu
 }
 
-// A sought program is found in the same place as long as the image and the pack have the
-// same bytes.
+// A sought is the key of a look-up. Its result is the same as long as the image and the
+// pack have the same bytes.
 type sought struct{ name, packDir, packDigest string }
 
 // maxFound bounds how many look-ups are remembered: more than a server's tools.
 const maxFound = 512
 
-// pinned is what was found of the engine and the image. It never changes.
+// pinned describes the engine and the image. It never changes.
 type pinned struct {
 	about about
 	image *image
 	user  string // of the processes in a container, as uid:gid
 }
 
-// New returns a System. It asks the engine nothing yet.
+// New returns a System. It does not contact the engine yet.
 func New(o Options) *System {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -70,8 +70,8 @@ func ParseImage(text string) (name, digest string, err error) {
 	return name, digest, nil
 }
 
-// open finds the engine and the image, once. While it asks, others may ask as well: an
-// engine that does not answer holds up nobody but its caller.
+// open finds the engine and the image, once. Callers do not wait for each other: an
+// engine that does not answer delays only the caller that asks it.
 func (s *System) open(ctx context.Context) (*pinned, error) {
 	s.mu.Lock()
 	p := s.pinned
@@ -99,7 +99,7 @@ func (s *System) open(ctx context.Context) (*pinned, error) {
 	return s.pinned, nil
 }
 
-// here is open with an error that a call can be answered with.
+// here is open with an error that is fit to answer a call.
 func (s *System) here(ctx context.Context) (*pinned, error) {
 	p, err := s.open(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *System) find(ctx context.Context, a about) (*image, error) {
 	return nil, fmt.Errorf("the container engine has no image %q; pull it first", s.o.Image)
 }
 
-// Place says what runs run in, when the engine and the image are there.
+// Place returns the place of runs, if the engine and the image are available.
 func (s *System) Place(ctx context.Context) (sandbox.Place, error) {
 	p, err := s.here(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *System) Place(ctx context.Context) (sandbox.Place, error) {
 }
 
 // About returns the engine's name and version, and the image's id; both are empty if
-// they are not there.
+// they are not available.
 func (s *System) About(ctx context.Context) (engine, image string) {
 	p, err := s.open(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *System) Environ(ctx context.Context) ([]string, error) {
 	return append(env, "PATH="+path), nil
 }
 
-// Hint says what gives this machine containers.
+// Hint says how to get containers on this machine.
 func (s *System) Hint(r *sandbox.Report) string {
 	if why := r.Problem(); why != "" && r.Level == sandbox.LevelNone {
 		return fmt.Sprintf("see that the container engine at %q runs and has the image: %s", s.o.Socket, why)
@@ -189,7 +189,7 @@ func (s *System) Hint(r *sandbox.Report) string {
 	return ""
 }
 
-// noOverlay is why a folder has no layer in memory.
+// noOverlay is the reason for having no layers in memory.
 const noOverlay = "a container works with copies"
 
 // Lookup finds a program as a run would find it: on the image's PATH, in the image, or in

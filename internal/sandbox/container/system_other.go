@@ -12,15 +12,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// errElsewhere is why there are no containers on other systems.
+// errElsewhere says why there are no containers on this system.
 var errElsewhere = errors.New("packs run in containers only on Linux, on amd64 and arm64")
 
-// Candidates has one that cannot work.
+// Candidates returns one that cannot work.
 func (s *System) Candidates(*slog.Logger) []level.Candidate {
 	return []level.Candidate{{Level: sandbox.LevelFull, Err: errElsewhere}}
 }
 
-// Sweep does nothing: there are no containers of ours.
+// Sweep does nothing: there are no containers here.
 func (s *System) Sweep() {}
 
 func (s *System) lookup(context.Context, string, string) (program.Program, error) {
