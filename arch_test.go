@@ -101,11 +101,11 @@ func theMap() []row {
 		{dir: "internal/approvals", may: []string{"internal/approvals/control", "internal/approvals/page", "internal/approvals/runfolder", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/gate/call", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
 		{dir: "internal/gate/prompt", may: []string{"internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
-		{dir: "internal/gate/queue", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/prompt", "internal/safetext", "internal/sandbox"}},
+		{dir: "internal/gate/queue", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/prompt", "internal/safetext", "internal/sandbox", "internal/store", "internal/strictjson"}},
 		{dir: "internal/gate/grants", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/prompt"}},
 		{dir: "internal/gate/grantshared", may: []string{"internal/gate/call", "internal/gate/grants", "internal/store", "internal/strictjson"}},
 		{dir: "internal/gate/runs", may: []string{"internal/audit", "internal/store", "internal/strictjson"}},
-		{dir: "internal/gate", may: []string{"internal/approvers", "internal/audit", "internal/caches", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/strictjson"}},
+		{dir: "internal/gate", may: []string{"internal/approvers", "internal/audit", "internal/caches", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/store", "internal/strictjson"}},
 		// What may come in is decided by stage alone, and what came in is kept by store.
 		{dir: "internal/sources/stage", may: []string{"internal/packs"}},
 		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},

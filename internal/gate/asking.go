@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -100,9 +99,22 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 	case errors.Is(err, queue.ErrFull):
 		return nil, nil, c.deny(err.Error(), "Wait until the user has answered some, and call again.")
 	case err != nil:
-		return nil, nil, c.deny(err.Error(), "")
+		return nil, nil, c.undecided(err)
 	}
 	return nil, c.carried(ticket), nil
+}
+
+// undecided returns the denial of a call whose question cannot be made or changed.
+func (c *check) undecided(err error) error {
+	if !errors.Is(err, queue.ErrUnavailable) {
+		return c.deny(err.Error(), "")
+	}
+	c.logger.Error("the store that replicas share cannot be reached; a call is denied", "err", err)
+	denied := c.deny(unreachable, tryLater)
+	if e, ok := errors.AsType[*DeniedError](denied); ok {
+		e.Unavailable = true
+	}
+	return denied
 }
 
 // unasked marks a denial that no person decided because nobody could be asked.
@@ -185,7 +197,7 @@ func (c *check) renew(e *queue.Entry, note string) (*Permit, *Question, error) {
 	case errors.Is(err, queue.ErrEnded):
 		return nil, nil, c.deny(err.Error(), "Make the call again; the user will then be asked.")
 	case err != nil:
-		return nil, nil, c.deny(err.Error(), "")
+		return nil, nil, c.undecided(err)
 	}
 	return nil, c.carried(ticket), nil
 }
@@ -226,8 +238,10 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	if !g.elsewhere() && !q.InChat {
 		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: q.unanswered()}, nil
 	}
-	e, shown, answer := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
+	e, shown, answer, err := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
+	case err != nil:
+		return &Answer{State: q.State, Reason: unreachable}, nil
 	case e == nil:
 		return &Answer{State: q.State, Reason: "the question is no longer open"}, nil
 	case answer != nil:
@@ -240,7 +254,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 		why = "the client can show it on a card"
 	}
 	if err := c.recordPending(fmt.Sprintf("%s; the question stays open until %s", why, queue.Clock(p.Expires))); err != nil {
-		g.queue.Finish(q.nonce, queue.CodeWithdrawn, "the question could not be recorded")
+		g.queue.Drop(e, "the question could not be recorded")
 		return nil, err
 	}
 	switch {
@@ -284,13 +298,13 @@ func (c *check) byItself() string {
 // possible, the call is denied.
 func (c *check) unanswered(why string) (*Permit, *Question, error) {
 	if !c.elsewhere() {
-		c.queue.Finish(c.nonce, queue.CodeWithdrawn, why)
+		c.withdraw(why)
 		return nil, nil, c.deny(why, "Nobody decided this. Tell the user: their client does not let them answer, and the configuration has no other channel. "+
 			"With approval.channels: [elicitation, page, terminal] they can answer on a page or in a terminal.")
 	}
 	c.unshown = true
 	if nobody := c.nobodyMay(); nobody != "" {
-		c.queue.Finish(c.nonce, queue.CodeWithdrawn, why)
+		c.withdraw(why)
 		return nil, nil, c.deny(why+"; "+nobody, "Nobody decided this. Tell the user: their client does not let them answer.")
 	}
 	e, _ := c.queue.Asked(c.nonce)
@@ -299,10 +313,18 @@ func (c *check) unanswered(why string) (*Permit, *Question, error) {
 	}
 	c.changed = e.Changed
 	if err := c.write(pendingWord, c.answer.Channel, why+"; the question stays open elsewhere", "", false); err != nil {
-		c.queue.Finish(c.nonce, queue.CodeWithdrawn, "the question could not be recorded")
+		c.withdraw("the question could not be recorded")
 		return nil, nil, err
 	}
 	return c.renew(e, "The client did not let you answer: "+why+". If that was you, deny it here.")
+}
+
+// withdraw ends the question of an answer that decides nothing. Where replicas share the
+// questions and the store cannot be reached, it stays open until its time is over.
+func (c *check) withdraw(why string) {
+	if _, _, err := c.queue.Finish(c.nonce, queue.CodeWithdrawn, why); err != nil {
+		c.logger.Warn("a question could not be withdrawn", "err", err)
+	}
 }
 
 // answered applies the answer to a question. stale is nil if the answer's state
@@ -310,7 +332,13 @@ func (c *check) unanswered(why string) (*Permit, *Question, error) {
 func (c *check) answered(stale error) (*Permit, *Question, error) {
 	const again = "Make the call again, without an answer or a state; the user will then be asked."
 	if stale != nil {
-		e, _ := c.queue.Finish(c.nonce, queue.CodeWithdrawn, "something about the call changed since the question")
+		if errors.Is(stale, queue.ErrUnavailable) {
+			return nil, nil, c.undecided(stale)
+		}
+		e, _, err := c.queue.Finish(c.nonce, queue.CodeWithdrawn, "something about the call changed since the question")
+		if err != nil {
+			return nil, nil, c.undecided(err)
+		}
 		denied := c.deny(stale.Error(), again)
 		// An answer without a state is a mistake of the client. A state that does
 		// not fit was made up or taken from elsewhere, unless what the call is
@@ -330,7 +358,10 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	if d.Decision == queue.Deny && !d.explicit && !c.answer.Declined && c.elsewhere() {
 		// The client garbled the answer. A person can still allow the call for when
 		// it is made again.
-		e, shown, answer := c.queue.Leave(c.nonce, "The client's answer was of no use. You can still allow the call for when it is made again.")
+		e, shown, answer, err := c.queue.Leave(c.nonce, "The client's answer was of no use. You can still allow the call for when it is made again.")
+		if err != nil {
+			return nil, nil, c.undecided(err)
+		}
 		if e != nil && answer == nil {
 			c.changed = e.Changed
 			return nil, nil, c.denyBy(c.answer.Channel, d.reason, "Tell the user that their answer did not arrive. They can allow the call "+c.where(shown.Code)+
@@ -339,13 +370,21 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	}
 	// Hold the lock from here: a decision on another channel is now either
 	// complete, with what it kept, or too late.
-	c.deciding.Lock()
-	e, other := c.queue.Finish(c.nonce, queue.CodeAnswered, queue.Answered(d.Decision, c.answer.Channel, c.now()))
+	unlock := c.oneByOne()
+	e, other, err := c.queue.Finish(c.nonce, queue.CodeAnswered, queue.Answered(d.Decision, c.answer.Channel, c.now()))
+	if err != nil {
+		unlock()
+		return nil, nil, c.undecided(err)
+	}
 	if e == nil {
 		// The question ended after the state was checked: another call took its
 		// answer, or it was withdrawn.
-		c.deciding.Unlock()
-		return nil, nil, c.deny(queue.ErrSpent.Error(), again)
+		unlock()
+		denied := c.deny(queue.ErrSpent.Error(), again)
+		if c.queue.Shared() {
+			denied = invalid(denied) // another replica took it before this one heard of it
+		}
+		return nil, nil, denied
 	}
 	c.changed, c.asked = e.Changed, e.ID()
 	if other != nil && other.Decision != queue.Deny && d.Decision == queue.Deny {
@@ -354,7 +393,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	if other != nil && other.Decision == queue.Deny && !other.Late() && other.Before != nil {
 		c.takeBack(other.Before) // a late answer, given after a waiting call was denied
 	}
-	c.deciding.Unlock()
+	unlock()
 	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
 		// The first answer counts, and a denial anywhere wins.
 		c.answer = answerOf(other, "")
@@ -369,12 +408,12 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		return nil, nil, c.deny(d.reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
-	if other != nil && other.Late() {
+	if other != nil && other.Late() && !c.queue.Shared() {
 		// The late answer is already recorded and kept.
 		permit, err := c.applyLate(other)
 		return permit, nil, err
 	}
-	if d.Decision != queue.Once && call.DigestOf(e.Call.Facts()) != c.ownGrant().Digest {
+	if d.Decision != queue.Once && e.Call.FactsDigest() != c.ownGrant().Digest {
 		// The person was asked about other files than the ones that are there now.
 		d.Decision = queue.Once
 		answer := *c.answer
@@ -383,6 +422,17 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	}
 	permit, err := c.allow(d.Decision, d.values)
 	return permit, nil, err
+}
+
+// oneByOne waits until no other decision is being made, and returns the function that
+// lets the next one begin. Where replicas share the questions, the store keeps decisions
+// apart, and what makes an answer hold for more than its call is the call.
+func (g *Gate) oneByOne() (done func()) {
+	if g.queue.Shared() {
+		return func() {}
+	}
+	g.deciding.Lock()
+	return g.deciding.Unlock
 }
 
 // takeBack takes back the grant that a ruling made.

@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/store"
 )
 
 // ErrDenied is the decision that a call does not happen. Errors that are
@@ -160,6 +161,10 @@ type Options struct {
 	// Copies makes the private copies of packs that programs start from. If nil,
 	// they start from the pack's own folder.
 	Copies Copier
+	// Questions is the store in which replicas share their questions, sealed, and Keys
+	// make and check the states that clients carry. If it is nil, this server is alone.
+	Questions *store.Mirror
+	Keys      [][]byte
 	// Caches keeps what tools store between runs. If nil, a tool that needs a cache
 	// does not run.
 	Caches *caches.Store
@@ -259,7 +264,7 @@ func New(o Options) (*Gate, error) {
 		o.Ended = func(grants.Grant) bool { return false }
 	}
 	people := max(1, o.People)
-	questions, err := queue.New(queue.Options{Now: o.Now, People: people})
+	questions, err := queue.New(queue.Options{Now: o.Now, People: people, Shared: o.Questions, Keys: o.Keys})
 	if err != nil {
 		return nil, err
 	}
@@ -311,9 +316,20 @@ func (g *Gate) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 // that it should run anyway. The chat's other questions end.
 func (g *Gate) Abandon(chat string) { g.queue.Abandon(chat) }
 
+// LeaveChat forgets what this server has of a chat that other replicas may go on with.
+// Its questions stay open.
+func (g *Gate) LeaveChat(chat string) {
+	g.queue.Part(chat)
+	g.forgetChat(chat)
+}
+
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
 	g.queue.Forget(chat)
+	g.forgetChat(chat)
+}
+
+func (g *Gate) forgetChat(chat string) {
 	g.refusals.forget(chat)
 	g.chats.Forget(chat)
 	g.mu.Lock()
@@ -337,15 +353,15 @@ func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Pe
 		c.nonce, stale = c.queue.Redeem(answer.State, c.call)
 	}
 	if ctx.Err() != nil {
-		c.queue.Finish(c.nonce, queue.CodeWithdrawn, "the client cancelled the call")
+		c.cancelled()
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
 	if reason := c.call.Problem(); reason != "" {
-		c.queue.Finish(c.nonce, queue.CodeWithdrawn, reason)
+		c.withdraw(reason)
 		return nil, nil, c.deny(reason, "")
 	}
 	if weak := c.tooWeak(); weak != nil {
-		c.queue.Finish(c.nonce, queue.CodeWithdrawn, weak.Error())
+		c.withdraw(weak.Error())
 		if err := c.record(queue.Deny, queue.ChannelPolicy, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
@@ -381,6 +397,19 @@ func (c *check) tooWeak() *WeakSandboxError {
 	return nil
 }
 
+// cancelled ends the question of a call that was cancelled. If that was since this server
+// ends, and others go on, it stays open for the call, made again there.
+func (c *check) cancelled() {
+	if c.answer == nil || !c.answer.Ended || !c.queue.Shared() {
+		c.withdraw("the client cancelled the call")
+		return
+	}
+	_, _, _, err := c.queue.Leave(c.nonce, "The server of the call ended. Your answer holds once, when the client makes the call again.")
+	if err != nil {
+		c.logger.Warn("a question could not be left to other servers", "err", err)
+	}
+}
+
 // Refuse records that an answer came for a call that cannot be made, or for
 // something that is not a call. It spends the answer's state, so that the state
 // allows nothing later. Of req, only the caller, the method and the arguments are
@@ -391,7 +420,8 @@ func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
 	if err != nil {
 		reason += "; " + err.Error()
 	}
-	g.queue.Finish(nonce, queue.CodeWithdrawn, "the call cannot be made any more")
+	c.nonce = nonce
+	c.withdraw("the call cannot be made any more")
 	denied := c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
 	if errors.Is(err, queue.ErrForged) || errors.Is(err, queue.ErrSpent) || errors.Is(err, queue.ErrTheirs) {
 		return invalid(denied)
@@ -468,7 +498,10 @@ func (c *check) first() (*Permit, *Question, error) {
 		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
-	left, answer := c.queue.Again(c.call, c.holder(), c.waits())
+	left, answer, err := c.queue.Again(c.call, c.holder(), c.waits())
+	if err != nil {
+		return nil, nil, c.undecided(err)
+	}
 	if left != nil {
 		c.changed = left.Changed
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,13 +42,31 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	c.asked = r.Entry.ID()
+	reason := fmt.Sprintf("the person answered at %s, before the call was made again", queue.Clock(r.At))
+	if c.queue.Shared() {
+		return c.takeLate(r, reason)
+	}
 	p := c.newPermit()
 	p.values = r.Values
-	reason := fmt.Sprintf("the person answered at %s, before the call was made again", queue.Clock(r.At))
 	if err := c.record(queue.Once, r.Channel, reason, p.run); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// takeLate applies a ruling that another replica may have recorded, and keeps it for
+// later calls if it says so.
+func (c *check) takeLate(r *queue.Ruling, reason string) (*Permit, error) {
+	c.answer = answerOf(r, "")
+	d := c.answer.decision(c.choices(), c.call.Fields)
+	if d.Decision == queue.Deny {
+		return nil, c.deny(d.reason, "Make the call again; the user will then be asked.")
+	}
+	if r.Entry.Call.FactsDigest() != c.ownGrant().Digest {
+		d.Decision = queue.Once // it was asked about other files than the ones that are there now
+	}
+	c.answer.Note = withNote(reason, c.answer.Note)
+	return c.allow(d.Decision, d.values)
 }
 
 // Pending returns the calls that wait for a person, and those whose answer waits
@@ -72,12 +91,15 @@ func (g *Gate) Changes() <-chan struct{} { return g.queue.Changes() }
 func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	// Decide and record one at a time: a denial must not overtake what it takes
 	// back.
-	g.deciding.Lock()
-	defer g.deciding.Unlock()
+	defer g.oneByOne()()
 	if err := g.mayDecide(code, v); err != nil {
 		return queue.Pending{}, err
 	}
 	r, err := g.queue.Rule(code, v, g.pending)
+	if errors.Is(err, queue.ErrUnavailable) {
+		g.logger.Error("an answer could not be given, since the store that replicas share cannot be reached", "err", err)
+		return queue.Pending{}, &DeniedError{Reason: unreachable, Hint: tryLater, Unavailable: true}
+	}
 	if err != nil {
 		return queue.Pending{}, err
 	}
@@ -99,6 +121,17 @@ func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 	e := r.Entry
 	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note, by: r.By}}
+	if g.queue.Shared() {
+		// The call that takes the answer keeps it for later ones, and records that.
+		reason := "the call had returned; it is allowed when it is made again"
+		switch {
+		case r.Decision == queue.Deny:
+			reason = "the call had returned; it is denied when it is made again"
+		case !r.Shown.Waits.IsZero():
+			reason = "the call waits on another server, which goes on"
+		}
+		return "", c.record(r.Decision, r.Channel, withNote(reason, r.Note), "")
+	}
 	c.always = c.rule().Effect == rules.Ask
 	if r.Decision == queue.Deny {
 		if r.Before != nil {

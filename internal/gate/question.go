@@ -75,6 +75,9 @@ type Answer struct {
 	// Failed says that the client could not show the form.
 	Failed bool
 
+	// Ended says that nobody answered before this server began to end.
+	Ended bool
+
 	by *approvers.Person // who gave it elsewhere; nil: the operator, or the client's own user
 }
 

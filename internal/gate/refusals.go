@@ -163,6 +163,7 @@ func (r *refusals) forget(chat string) {
 
 // Close writes the counts that are still unwritten. Do not refuse calls after it.
 func (g *Gate) Close() {
+	g.queue.Close()
 	g.refusals.mu.Lock()
 	people := slices.Sorted(maps.Keys(g.refusals.people))
 	g.refusals.mu.Unlock()

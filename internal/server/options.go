@@ -78,6 +78,8 @@ type Decider interface {
 	// have ended as well.
 	Abandon(chat string)
 	EndChat(chat string)
+	// LeaveChat forgets what this server has of a chat that other replicas may go on with.
+	LeaveChat(chat string)
 	// Layers says how runs can change these folders without writing to them.
 	Layers(ctx context.Context, folders []string) []sandbox.Layer
 	// ShowsInChat reports whether a caller's person is asked on cards in the chat,
@@ -105,6 +107,9 @@ type Options struct {
 	Elsewhere plan.Elsewheres
 	// Workspaces is the folder in which each chat gets a workspace of its own.
 	Workspaces string
+	// SharedChat returns the id of the chat of a credential, 32 hexadecimal digits, if
+	// several replicas go on with one chat; nil: this server is alone.
+	SharedChat func(credential string) string
 	// Workspace, when not empty, is the one workspace of every chat instead.
 	Workspace string
 	// Project is the folder that tools with cwd "project" work in; empty: the

@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -50,6 +51,24 @@ func (k Keys) Derive(purpose string) [][]byte {
 		all[i] = derive(secret, purpose)
 	}
 	return all
+}
+
+// States returns the keys for the states that carry questions through clients: the first
+// makes them, and all check them.
+func (k Keys) States() [][]byte {
+	var all [][]byte
+	for _, secret := range k.secrets {
+		all = append(all, derive(secret, "question states v1"))
+	}
+	return all
+}
+
+// Chat returns the id of the chat of a credential, which is the same on all replicas, as
+// lower-case letters and digits. It follows from the first key.
+func (k Keys) Chat(credential string) string {
+	h := hmac.New(sha256.New, derive(k.secrets[0], "chats v1"))
+	h.Write([]byte(credential))
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // derive returns the key for one purpose.

@@ -37,8 +37,9 @@ const handleLength = 32
 
 // A Use is a workspace in use.
 type Use struct {
-	dir  string
-	lock *flock.Flock
+	dir    string
+	lock   *flock.Flock
+	joined bool // others may use it, too
 }
 
 // Make makes the workspace with a new handle in dir, and marks it as in use. The
@@ -65,12 +66,45 @@ func Make(dir, handle string) (*Use, error) {
 	return u, nil
 }
 
+// Join marks a workspace as in use that other servers may use, too, and makes it if it is
+// missing. It stays when the use ends.
+func Join(dir, handle string) (*Use, error) {
+	if !isHandle(handle) {
+		return nil, fmt.Errorf("opening a workspace: %q is not a handle", handle)
+	}
+	dir = filepath.Clean(dir)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(dir+locksSuffix, 0o700)); err != nil {
+		return nil, fmt.Errorf("opening a workspace: %w", err)
+	}
+	u := &Use{dir: filepath.Join(dir, handle), lock: lockOf(dir, handle), joined: true}
+	locked, err := u.lock.TryRLock()
+	if err == nil && !locked {
+		err = errors.New("it is being removed; try again")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the workspace %q: %w", u.dir, errors.Join(err, u.lock.Close()))
+	}
+	if err = os.Mkdir(u.dir, 0o700); errors.Is(err, fs.ErrExist) {
+		var info fs.FileInfo
+		if info, err = os.Lstat(u.dir); err == nil && !info.IsDir() {
+			err = errors.New("it is not a folder")
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the workspace %q: %w", u.dir, err), u.lock.Unlock())
+	}
+	return u, nil
+}
+
 // Dir returns the folder.
 func (u *Use) Dir() string { return u.dir }
 
 // Leave ends the use. A folder with something in it stays for the person; an empty one
-// is removed.
+// is removed, unless others may use it.
 func (u *Use) Leave() error {
+	if u.joined {
+		return u.lock.Unlock() // the lock's file is another server's, too
+	}
 	_ = os.Remove(u.dir) // fails if something is in it
 	return u.unlock()
 }

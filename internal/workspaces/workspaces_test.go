@@ -183,3 +183,55 @@ func TestMakeAndLeave(t *testing.T) {
 		t.Errorf("Sweep() of nothing = %v, %v", removed, err)
 	}
 }
+
+// Several servers use one workspace at once. It stays when one leaves, is not swept as long
+// as another uses it, and is opened again with what is in it. A link is not followed.
+func TestJoin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workspaces")
+	handle := strings.Repeat("ab", 16)
+	join := func() *Use {
+		t.Helper()
+		u, err := Join(dir, handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	sweep := func() int {
+		t.Helper()
+		removed, err := Sweep(t.Context(), dir, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(removed)
+	}
+	one, two := join(), join()
+	if err := os.WriteFile(filepath.Join(one.Dir(), "kept"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if n := sweep(); n != 0 {
+		t.Errorf("%d workspaces are removed while one is in use", n)
+	}
+	if err := two.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	again := join()
+	if _, err := os.Stat(filepath.Join(again.Dir(), "kept")); err != nil || again.Dir() != one.Dir() {
+		t.Errorf("opened again at %s: %v", again.Dir(), err)
+	}
+	if err := again.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if n := sweep(); n != 1 {
+		t.Errorf("%d workspaces are removed that nobody uses, want 1", n)
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, handle)); err != nil {
+		t.Skip("no symbolic links here")
+	}
+	if _, err := Join(dir, handle); err == nil {
+		t.Error("a link is opened as a workspace")
+	}
+}

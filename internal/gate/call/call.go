@@ -16,6 +16,7 @@ type Call struct {
 	Request
 	level  sandbox.Level
 	digest string
+	kept   string // digest of the facts, of a call that another replica kept; otherwise empty
 }
 
 // Freeze returns the call of a request, for programs that are confined at this level.

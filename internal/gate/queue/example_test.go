@@ -39,9 +39,9 @@ func Example() {
 		ruling.Settle("", nil) // no call waits, so it was recorded here
 	}
 
-	_, answer := q.Again(c, queue.HeldByCall, time.Time{})
+	_, answer, _ := q.Again(c, queue.HeldByCall, time.Time{})
 	fmt.Println(answer.Decision, answer.Channel)
-	_, answer = q.Again(c, queue.HeldByCall, time.Time{})
+	_, answer, _ = q.Again(c, queue.HeldByCall, time.Time{})
 	fmt.Println(answer)
 
 	// Output:

@@ -3,8 +3,11 @@
 // can be answered, what was answered, and how many questions there may be.
 //
 // It does not decide whether a call happens, and it writes nothing to the log:
-// package gate does. It does not put calls into words; see package prompt. Nothing in
-// it outlives the process.
+// package gate does. It does not put calls into words; see package prompt.
+//
+// The questions are in the memory of this process, or in a store that replicas share.
+// There, each answer, and each use of one, is a change of the question's revision, which
+// one replica makes.
 package queue
 
 import (
@@ -21,6 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/store"
 )
 
 // An Entry is a question that is open, or that was answered and whose call has not
@@ -35,12 +39,16 @@ type Entry struct {
 	decided chan struct{} // closed with the first ruling
 
 	// Guarded by the queue's lock.
-	shown  Pending
-	nonce  string        // of the state that carries the question; valid as long as the entry is in the queue
-	asked  time.Time     // when that state was made
-	taken  chan struct{} // closed when another call takes the question
-	holder Holder
-	ruling *Ruling // what a person decided on the page or in the terminal; nil until then
+	shown Pending
+	nonce string        // of the state that carries the question; valid as long as the entry is in the queue
+	asked time.Time     // when that state was made
+	taken chan struct{} // closed when another call takes the question
+	// Where replicas share the questions: the revision in the store, and the replica
+	// whose call holds it.
+	rev     uint64
+	replica string
+	holder  Holder
+	ruling  *Ruling // what a person decided on the page or in the terminal; nil until then
 }
 
 // A Holder says who has the question.
@@ -73,6 +81,10 @@ type Options struct {
 	Now    func() time.Time // nil is time.Now
 	People int              // how many people share the room equally; 0 is one
 	Most   Size             // of all questions together; fields that are 0 have defaults
+	// Shared is the store in which replicas share the questions, sealed; nil: this
+	// server is alone. Keys then make states, the first one, and check them, all.
+	Shared *store.Mirror
+	Keys   [][]byte
 }
 
 // A Queue holds the questions of a gate, which the page and the terminal show. Its
@@ -82,8 +94,9 @@ type Options struct {
 type Queue struct {
 	now    func() time.Time
 	states *states
-	most   Size // of all questions together
-	share  Size // of one person
+	most   Size   // of all questions together
+	share  Size   // of one person
+	board  *board // nil: this server is alone
 
 	mu      sync.Mutex
 	entries map[string]*Entry // :: code → question
@@ -107,15 +120,29 @@ func New(o Options) (*Queue, error) {
 	most := Size{
 		Questions: cmp.Or(o.Most.Questions, maxPending), Text: cmp.Or(o.Most.Text, maxText), Kept: cmp.Or(o.Most.Kept, maxKept),
 	}
-	return &Queue{
+	q := &Queue{
 		now: o.Now, states: st, most: most, share: most.part(people),
 		entries: make(map[string]*Entry), gone: make(map[string]bool), changed: make(chan struct{}),
-	}, nil
+	}
+	if o.Shared != nil {
+		if len(o.Keys) == 0 {
+			return nil, errors.New("questions cannot be shared without keys")
+		}
+		st.keys = o.Keys
+		q.board = newBoard(o.Shared)
+		q.follow()
+	}
+	return q, nil
 }
 
-// lock locks the queue, and drops what has expired.
+// lock locks the queue, and drops what has expired. What replicas share expires by the
+// clock of the store, since their own ones may differ.
 func (q *Queue) lock() (unlock func()) {
 	q.mu.Lock()
+	if q.board != nil {
+		q.catchUp()
+		return q.mu.Unlock
+	}
 	now := q.now()
 	for code, e := range q.entries {
 		if now.After(e.shown.Expires) {
@@ -134,9 +161,11 @@ func (q *Queue) lock() (unlock func()) {
 func (q *Queue) end(code string, problem CodeProblem, detail string) {
 	if e := q.entries[code]; e != nil {
 		q.states.spend(e.nonce)
-		q.all = q.all.minus(e.size)
+		if q.board != nil {
+			q.remove(e)
+		}
 	}
-	delete(q.entries, code)
+	q.forgetEntry(code)
 	q.ended = append(q.ended, CodeError{Code: code, Problem: problem, Detail: detail})
 	q.ended = q.ended[max(0, len(q.ended)-maxPast):]
 	q.change()
@@ -150,7 +179,11 @@ func (q *Queue) change() {
 
 // mint makes a state for a question about a call. It is valid until expires.
 func (q *Queue) mint(c *call.Call, expires time.Time) (state, nonce string, err error) {
-	state, nonce, err = q.states.mint(c.Caller.Person, c.Caller.Chat, c.Digest(), expires)
+	if q.board != nil {
+		state, nonce, err = q.states.sign(c.Digest(), expires) // the store knows that it is open
+	} else {
+		state, nonce, err = q.states.mint(c.Caller.Person, c.Caller.Chat, c.Digest(), expires)
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("the question could not be made: %w", err)
 	}
@@ -175,6 +208,9 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 	e.id = rand.Text()
 	e.shown, e.holder, e.nonce, e.asked, e.decided, e.taken = shown, holder, nonce, q.now(), make(chan struct{}), make(chan struct{})
 	e.carry()
+	if q.board != nil {
+		return q.addShared(e, state)
+	}
 	defer q.lock()()
 	if other := q.justAdded(e); other != nil {
 		q.states.spend(other.nonce)
@@ -217,6 +253,9 @@ func (q *Queue) Renew(e *Entry, holder Holder, waits, expires time.Time, note st
 	if err != nil {
 		return nil, err
 	}
+	if q.board != nil {
+		return q.renewShared(e, state, Entry{holder: holder, nonce: nonce}, waits, expires, note)
+	}
 	defer q.lock()()
 	if q.entries[e.shown.Code] != e {
 		q.states.spend(nonce)
@@ -237,6 +276,9 @@ func (q *Queue) Renew(e *Entry, holder Holder, waits, expires time.Time, note st
 // whatever Redeem returns, unless it belongs to somebody else, who can then still
 // answer.
 func (q *Queue) Redeem(state string, c *call.Call) (nonce string, err error) {
+	if q.board != nil {
+		return q.redeemShared(state, c)
+	}
 	nonce, err = q.states.redeem(state, c.Caller.Person, c.Caller.Chat, c.Digest())
 	if err == nil && !q.has(nonce) {
 		err = ErrSpent
@@ -249,9 +291,29 @@ func (q *Queue) Redeem(state string, c *call.Call) (nonce string, err error) {
 // other answer, and otherwise the question that has been open longest. Finding an
 // answer spends it. The caller takes over an open question, even if the earlier call
 // still waits: its client may have given it up without saying so. A question that a
-// client shows stays with the call for which it is shown.
-func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, answer *Ruling) {
+// client shows stays with the call for which it is shown. An error is [ErrUnavailable].
+func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, answer *Ruling, err error) {
+	if q.board != nil {
+		return q.againShared(asked)
+	}
 	defer q.lock()()
+	e = q.leftBehind(asked)
+	switch {
+	case e == nil:
+		return nil, nil, nil
+	case e.ruling != nil:
+		q.end(e.shown.Code, CodeAnswered, answeredAndMade)
+		return e, e.ruling, nil
+	}
+	e.holder, e.shown.Waits = now, waits
+	return e, nil, nil
+}
+
+// answeredAndMade is how a question ends whose answer was waiting for its call.
+const answeredAndMade = "it was answered, and the call was made"
+
+// leftBehind returns the question that [Queue.Again] finds. The caller holds the lock.
+func (q *Queue) leftBehind(asked *call.Call) (e *Entry) {
 	rank := func(e *Entry) int {
 		switch {
 		case e.ruling != nil && e.ruling.Decision == Deny:
@@ -265,22 +327,17 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 	for _, other := range q.entries {
 		switch {
 		case other.Call.Caller.Chat != asked.Caller.Chat, other.Call.Digest() != asked.Digest(), other.holder == HeldByForm:
-		case other.ruling != nil && other.holder == HeldByCall: // the call that waits applies it
+		case other.ruling != nil && other.holder == HeldByCall && q.isHere(other): // the call that waits applies it
 		case other.ruling == nil && other.holder == HeldByClient: // it belongs to another call
 		case e == nil, rank(other) < rank(e), rank(other) == rank(e) && other.shown.Asked.Before(e.shown.Asked):
 			e = other
 		}
 	}
-	if e == nil {
-		return nil, nil
-	}
-	if e.ruling != nil {
-		q.end(e.shown.Code, CodeAnswered, "it was answered, and the call was made")
-		return e, e.ruling
-	}
-	e.holder, e.shown.Waits = now, waits
-	return e, nil
+	return e
 }
+
+// isHere reports whether the call that holds a question is one of this process.
+func (q *Queue) isHere(e *Entry) bool { return q.board == nil || e.replica == q.board.replica }
 
 // take tells the call that waits for the question that another call has taken it. It
 // is called together with making the new state, since several calls may have found
@@ -311,19 +368,23 @@ func (e *Entry) mark(gone bool) {
 }
 
 // Leave marks a question as one that nobody holds any more, unless it was answered
-// just now. It returns the question as it is then shown, and that answer.
-func (q *Queue) Leave(nonce, note string) (e *Entry, shown Pending, answer *Ruling) {
+// just now. It returns the question as it is then shown, and that answer. An error is
+// [ErrUnavailable].
+func (q *Queue) Leave(nonce, note string) (e *Entry, shown Pending, answer *Ruling, err error) {
+	if q.board != nil {
+		return q.leaveShared(nonce, note)
+	}
 	defer q.lock()()
 	e = q.find(nonce)
 	if e == nil {
-		return nil, Pending{}, nil
+		return nil, Pending{}, nil, nil
 	}
 	if e.ruling == nil {
 		e.holder, e.shown.Waits, e.shown.Note = HeldByNobody, time.Time{}, note
 		e.shown.Gone, e.shown.Carried = false, false // an answer starts nothing
 		q.change()
 	}
-	return e, e.shown, e.ruling
+	return e, e.shown, e.ruling, nil
 }
 
 // find returns the question for a state's nonce. The caller holds the lock.
@@ -343,15 +404,19 @@ func (q *Queue) has(nonce string) bool {
 }
 
 // Finish removes the question with this nonce from the queue, and returns it with the
-// ruling that was made on it meanwhile. Each is nil if there is none.
-func (q *Queue) Finish(nonce string, problem CodeProblem, detail string) (*Entry, *Ruling) {
+// ruling that was made on it meanwhile. Each is nil if there is none. An error is
+// [ErrUnavailable].
+func (q *Queue) Finish(nonce string, problem CodeProblem, detail string) (*Entry, *Ruling, error) {
+	if q.board != nil {
+		return q.finishShared(nonce, problem, detail)
+	}
 	defer q.lock()()
 	e := q.find(nonce)
 	if e == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	q.end(e.shown.Code, problem, detail)
-	return e, e.ruling
+	return e, e.ruling, nil
 }
 
 // Asked returns the question with this nonce, and when it was asked with that state;
@@ -383,7 +448,7 @@ func (q *Queue) Abandon(chat string) {
 	q.gone[chat] = true
 	for code, e := range q.entries {
 		switch {
-		case e.Call.Caller.Chat != chat:
+		case e.Call.Caller.Chat != chat, !q.isHere(e):
 		case !e.holder.waits():
 			q.end(code, CodeWithdrawn, "its client closed")
 		default:
@@ -403,6 +468,13 @@ func (q *Queue) Forget(chat string) {
 			q.end(code, CodeWithdrawn, "its client closed")
 		}
 	}
+}
+
+// Part forgets a chat that has ended here and may go on at another replica. Its
+// questions stay open.
+func (q *Queue) Part(chat string) {
+	defer q.lock()()
+	delete(q.gone, chat)
 }
 
 // Remember adds a decision to the history.
@@ -470,8 +542,12 @@ func (q *Queue) Changes() <-chan struct{} {
 // CallOf returns the call of a question, by its code as a person typed it; nil if no
 // question has that code.
 func (q *Queue) CallOf(typed string) *call.Call {
+	code := canonicalCode(typed)
+	if q.board != nil {
+		q.lookFor(code)
+	}
 	defer q.lock()()
-	if e := q.entries[canonicalCode(typed)]; e != nil {
+	if e := q.entries[code]; e != nil {
 		return e.Call
 	}
 	return nil
@@ -482,19 +558,29 @@ func (q *Queue) CallOf(typed string) *call.Call {
 // only a denial can take back another. An error is a [*CodeError].
 func (q *Queue) Rule(typed string, v Verdict, lasts time.Duration) (*Ruling, error) {
 	code := canonicalCode(typed)
+	if q.board != nil {
+		return q.ruleShared(code, v, lasts)
+	}
 	defer q.lock()()
 	e := q.entries[code]
 	if e == nil {
-		for _, ended := range slices.Backward(q.ended) {
-			if ended.Code == code {
-				return nil, &ended
-			}
-		}
-		return nil, &CodeError{Code: safetext.Line(code), Problem: CodeUnknown}
+		return nil, q.endOf(code)
 	}
 	if problem := e.refuses(v); problem != nil {
 		return nil, problem
 	}
+	r := q.rules(e, v, lasts)
+	if e.ruling == nil {
+		close(e.decided)
+	}
+	e.ruling, e.shown = r, r.Shown
+	q.change()
+	return r, nil
+}
+
+// rules returns the ruling that a verdict makes on a question, and does not make it. The
+// caller holds the lock.
+func (q *Queue) rules(e *Entry, v Verdict, lasts time.Duration) *Ruling {
 	v.Values = maps.Clone(v.Values)
 	if e.shown.Gone && v.Decision != Deny {
 		how := v.Note
@@ -503,22 +589,29 @@ func (q *Queue) Rule(typed string, v Verdict, lasts time.Duration) (*Ruling, err
 			v.Note += "; " + how
 		}
 	}
-	r := &Ruling{Verdict: v, At: q.now(), Entry: e, Before: e.ruling}
+	r := &Ruling{Verdict: v, At: q.now(), Entry: e, Before: e.ruling, Shown: e.shown}
 	if !e.holder.waits() {
-		r.settled = make(chan struct{})
-		e.shown.Waits, e.shown.Expires = time.Time{}, r.At.Add(lasts)
-		e.shown.Note = "Allowed. It holds once, when the client makes the call again."
-		if e.shown.Carried {
-			e.shown.Note = noteStillShown
+		r.Shown.Waits, r.Shown.Expires = time.Time{}, r.At.Add(lasts)
+		r.Shown.Note = "Allowed. It holds once, when the client makes the call again."
+		if r.Shown.Carried {
+			r.Shown.Note = noteStillShown
 		}
 	}
-	if e.ruling == nil {
-		close(e.decided)
+	if !e.holder.waits() || !q.isHere(e) {
+		r.settled = make(chan struct{})
 	}
-	e.ruling, e.shown.Answered = r, v.Decision
-	r.Shown = e.shown
-	q.change()
-	return r, nil
+	r.Shown.Answered = v.Decision
+	return r
+}
+
+// endOf returns how the question with a code ended. The caller holds the lock.
+func (q *Queue) endOf(code string) *CodeError {
+	for _, ended := range slices.Backward(q.ended) {
+		if ended.Code == code {
+			return &ended
+		}
+	}
+	return &CodeError{Code: safetext.Line(code), Problem: CodeUnknown}
 }
 
 // Drop removes a question from the queue.
@@ -532,6 +625,9 @@ func (q *Queue) Drop(e *Entry, detail string) {
 // Withdraw removes a question that nobody has answered from the queue. It reports
 // false if somebody has.
 func (q *Queue) Withdraw(e *Entry, detail string) bool {
+	if q.board != nil {
+		return q.withdrawShared(e, detail)
+	}
 	defer q.lock()()
 	if e.ruling != nil {
 		return false

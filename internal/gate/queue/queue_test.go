@@ -56,8 +56,10 @@ func (b *bench) ask(c *call.Call, holder Holder) (*Ticket, *Ruling, error) {
 	if holder == HeldByCall {
 		waits = b.time.Add(time.Minute)
 	}
-	left, answer := b.Again(c, holder, waits)
+	left, answer, err := b.Again(c, holder, waits)
 	switch {
+	case err != nil:
+		return nil, nil, err
 	case answer != nil:
 		return nil, answer, nil
 	case left != nil:

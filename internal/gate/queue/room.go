@@ -61,6 +61,16 @@ var (
 // questions of the same person are dropped. If there is an error, the question has no
 // place. The caller holds the lock.
 func (q *Queue) put(e *Entry) error {
+	if err := q.place(e); err != nil {
+		return err
+	}
+	q.entries[e.shown.Code] = e
+	q.all = q.all.plus(e.size)
+	return nil
+}
+
+// place is put without taking the place. The caller holds the lock.
+func (q *Queue) place(e *Entry) error {
 	e.size = e.measure()
 	if !e.size.within(q.share) {
 		return ErrTooLong
@@ -77,8 +87,6 @@ func (q *Queue) put(e *Entry) error {
 	for e.shown.Code == "" || q.entries[e.shown.Code] != nil {
 		e.shown.Code = newCode()
 	}
-	q.entries[e.shown.Code] = e
-	q.all = q.all.plus(e.size)
 	return nil
 }
 

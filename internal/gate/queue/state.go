@@ -14,9 +14,10 @@ import (
 )
 
 // states mints and redeems the tokens that carry a question through a client.
-// The key lives as long as the process, so no state outlives it.
+// Without keys from elsewhere, the key lives as long as the process, so no state outlives
+// it.
 type states struct {
-	key   [32]byte
+	keys  [][]byte // the first makes, and all are accepted
 	now   func() time.Time
 	share int // how many open questions one person may have
 
@@ -55,18 +56,17 @@ var errTooManyStates = errors.New("too many questions are open")
 
 // newStates returns states for this many people.
 func newStates(now func() time.Time, people int) (*states, error) {
-	s := &states{now: now, share: max(1, maxOpen/people), open: make(map[string]waiting)}
-	if _, err := rand.Read(s.key[:]); err != nil {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("making the approval key: %w", err)
 	}
-	return s, nil
+	return &states{now: now, share: max(1, maxOpen/people), open: make(map[string]waiting), keys: [][]byte{key}}, nil
 }
 
 // mint returns a state for the call with this digest in a person's chat, valid until
 // expires, and the nonce that identifies its question.
 func (s *states) mint(person, chat, call string, expires time.Time) (state, nonce string, err error) {
-	nonce = rand.Text()
-	raw, err := json.Marshal(token{Nonce: nonce, Call: call, Expires: expires.Unix()})
+	state, nonce, err = s.sign(call, expires)
 	if err != nil {
 		return "", "", err
 	}
@@ -77,8 +77,18 @@ func (s *states) mint(person, chat, call string, expires time.Time) (state, nonc
 		return "", "", errTooManyStates
 	}
 	s.open[nonce] = waiting{person, chat, expires}
+	return state, nonce, nil
+}
+
+// sign returns a state that s does not know to be open.
+func (s *states) sign(call string, expires time.Time) (state, nonce string, err error) {
+	nonce = rand.Text()
+	raw, err := json.Marshal(token{Nonce: nonce, Call: call, Expires: expires.Unix()})
+	if err != nil {
+		return "", "", err
+	}
 	body := base64.RawURLEncoding.EncodeToString(raw)
-	return body + "." + s.mac(body), nonce, nil
+	return body + "." + s.mac(s.keys[0], body), nonce, nil
 }
 
 // makeRoom drops what has expired. If the person still has their full share, it drops
@@ -135,22 +145,9 @@ func (s *states) forget(chat string) {
 // empty if the state is not authentic, was already spent, or belongs to somebody
 // else.
 func (s *states) redeem(state, person, chat, call string) (nonce string, err error) {
-	if state == "" {
-		return "", ErrNoState
-	}
-	// Authenticate the text and not what it decodes to: base64 has several texts for
-	// the same bytes.
-	body, mac, ok := strings.Cut(state, ".")
-	if !ok || !hmac.Equal([]byte(mac), []byte(s.mac(body))) {
-		return "", ErrForged
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(body)
+	t, err := s.read(state)
 	if err != nil {
-		return "", ErrForged
-	}
-	var t token
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return "", ErrForged
+		return "", err
 	}
 	s.mu.Lock()
 	w, open := s.open[t.Nonce]
@@ -175,6 +172,34 @@ func (s *states) redeem(state, person, chat, call string) (nonce string, err err
 	return t.Nonce, nil
 }
 
+// read returns what an authentic state says.
+func (s *states) read(state string) (t token, err error) {
+	if state == "" {
+		return token{}, ErrNoState
+	}
+	// Authenticate the text and not what it decodes to: base64 has several texts for
+	// the same bytes.
+	body, mac, ok := strings.Cut(state, ".")
+	if !ok || !s.made(mac, body) {
+		return token{}, ErrForged
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil || json.Unmarshal(raw, &t) != nil {
+		return token{}, ErrForged
+	}
+	return t, nil
+}
+
+// made reports whether one of the keys made a state.
+func (s *states) made(mac, body string) bool {
+	for _, key := range s.keys {
+		if hmac.Equal([]byte(mac), []byte(s.mac(key, body))) {
+			return true
+		}
+	}
+	return false
+}
+
 // spend voids a state whose question nobody carries any more.
 func (s *states) spend(nonce string) {
 	s.mu.Lock()
@@ -182,8 +207,8 @@ func (s *states) spend(nonce string) {
 	delete(s.open, nonce)
 }
 
-func (s *states) mac(body string) string {
-	h := hmac.New(sha256.New, s.key[:])
+func (s *states) mac(key []byte, body string) string {
+	h := hmac.New(sha256.New, key)
 	h.Write([]byte("packs-mcp approval state v1\x00" + body))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }

@@ -104,7 +104,10 @@ func (r *Road) ask(ctx context.Context, c *Call, q *gate.Question) (answer *gate
 // cancelled, or that was made again.
 func (r *Road) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, error) {
 	if ctx.Err() != nil {
-		return &gate.Answer{State: q.State, Reason: "the call was cancelled while the question was open"}, nil
+		return &gate.Answer{
+			State: q.State, Reason: "the call was cancelled while the question was open",
+			Ended: errors.Is(context.Cause(ctx), wire.ErrEnded),
+		}, nil
 	}
 	return r.opts.Gate.Postpone(q)
 }

@@ -38,9 +38,10 @@ type Chat struct {
 	Lists              *lists.Follower // which its client has
 	Enabled            enabled.Tools
 
-	id   string        // opaque; grants belong to it
-	runs chan struct{} // holds a value for each program that runs
-	all  *Chats
+	id     string        // opaque; grants belong to it
+	shared bool          // other replicas may go on with it
+	runs   chan struct{} // holds a value for each program that runs
+	all    *Chats
 
 	mu     sync.Mutex
 	client string            // name and version that the client gave
@@ -52,12 +53,17 @@ type Chat struct {
 
 // Open begins a chat for a client.
 func (a *Chats) Open(of wire.Client) (*Chat, error) {
-	own, err := workspace.NewSet(a.opts.Workspaces)
+	id, shared, at := rand.Text()[:16], false, a.opts.Workspaces
+	if a.opts.Shared != nil && of.Credential != "" {
+		id, shared = a.opts.Shared(of.Credential), true
+		at.First = id
+	}
+	own, err := workspace.NewSet(at)
 	if err != nil {
 		return nil, err
 	}
 	c := &Chat{
-		id: of.Transport + "-" + rand.Text()[:16], Person: of.Person, Origin: of.Origin, Ends: of.Ends, Workspaces: own,
+		id: of.Transport + "-" + id, shared: shared, Person: of.Person, Origin: of.Origin, Ends: of.Ends, Workspaces: own,
 		runs: make(chan struct{}, a.opts.Runs), all: a,
 	}
 	c.Lists = lists.NewFollower(c, a.opts.Lists)
@@ -89,7 +95,11 @@ func (c *Chat) Abandon() { c.all.opts.Gate.Abandon(c.id) }
 
 // Close drops a chat whose calls have ended. The files in its workspaces stay.
 func (c *Chat) Close() {
-	c.all.opts.Gate.EndChat(c.id)
+	if c.shared {
+		c.all.opts.Gate.LeaveChat(c.id)
+	} else {
+		c.all.opts.Gate.EndChat(c.id)
+	}
 	c.all.drop(c)
 	c.Set.Close()
 	c.Workspaces.Close()

@@ -26,24 +26,29 @@ type Library interface {
 }
 
 // A Gate is told when chats end. Abandon says that the client of a chat is gone, and
-// EndChat that its calls have ended as well.
+// EndChat that its calls have ended as well. LeaveChat is in place of EndChat for a chat
+// that other replicas may go on with.
 type Gate interface {
 	Abandon(chat string)
 	EndChat(chat string)
+	LeaveChat(chat string)
 }
 
-// Options are what [Chats] are made of. All are required.
+// Options are what [Chats] are made of. All but Shared are required.
 type Options struct {
 	Library    Library
 	Gate       Gate
 	Workspaces workspace.Place
-	Runs       int // programs of one chat at a time
-	Offer      *offer.Offer
-	KeepsOut   func(*packs.Pack) error // why nothing of a pack may be given; nil if it may
-	Pace       *subscriptions.Pace
-	Lists      *lists.Shared
-	Tools      func(*packs.Catalog, *Chat) []mcp.Tool // the list of a chat's tools
-	Other      func(now *packs.Catalog)               // called when Follow sees another Catalog than before
+	// Shared returns the id of the chat of a credential, if several replicas go on with
+	// one chat; nil: this server is alone.
+	Shared   func(credential string) string
+	Runs     int // programs of one chat at a time
+	Offer    *offer.Offer
+	KeepsOut func(*packs.Pack) error // why nothing of a pack may be given; nil if it may
+	Pace     *subscriptions.Pace
+	Lists    *lists.Shared
+	Tools    func(*packs.Catalog, *Chat) []mcp.Tool // the list of a chat's tools
+	Other    func(now *packs.Catalog)               // called when Follow sees another Catalog than before
 }
 
 // Chats are the chats of a server that have not ended. They are safe for concurrent

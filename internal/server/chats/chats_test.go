@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -22,11 +23,16 @@ import (
 // ends remembers which chats ended.
 type ends struct{ all []string }
 
-func (e *ends) Abandon(chat string) { e.all = append(e.all, "abandoned "+chat) }
-func (e *ends) EndChat(chat string) { e.all = append(e.all, "ended "+chat) }
+func (e *ends) Abandon(chat string)   { e.all = append(e.all, "abandoned "+chat) }
+func (e *ends) LeaveChat(chat string) { e.all = append(e.all, "left "+chat) }
+func (e *ends) EndChat(chat string)   { e.all = append(e.all, "ended "+chat) }
 
 // open returns the chats of a library with two packs, of which one is attached.
-func open(t *testing.T) (*chats.Chats, *ends) {
+func open(t *testing.T) (*chats.Chats, *ends) { return openIn(t, t.TempDir(), nil) }
+
+// openIn is open with a folder for workspaces, for a server that has the chats which shared
+// names together with others.
+func openIn(t *testing.T, workspaces string, shared func(credential string) string) (*chats.Chats, *ends) {
 	t.Helper()
 	root := t.TempDir()
 	testdata.Plant(t, root, "-- a/SKILL.md --\n---\nname: a\ndescription: A.\n---\n-- b/SKILL.md --\n---\nname: b\ndescription: B.\n---\n")
@@ -37,7 +43,7 @@ func open(t *testing.T) (*chats.Chats, *ends) {
 	o := offer.New(offer.Options{Forbids: func(call.Kind, string) bool { return false }, Description: 100})
 	e := new(ends)
 	return chats.New(chats.Options{
-		Library: lib, Gate: e, Workspaces: workspace.Place{Each: t.TempDir()}, Runs: 1,
+		Library: lib, Gate: e, Workspaces: workspace.Place{Each: workspaces}, Shared: shared, Runs: 1,
 		Offer: o, KeepsOut: func(*packs.Pack) error { return nil }, Pace: subscriptions.NewPace(subscriptions.Every),
 		Lists: lists.NewShared(lists.Options{Tools: func(*packs.Catalog) []mcp.Tool { return nil }, Differ: o.ListsDiffer}),
 		Tools: func(*packs.Catalog, *chats.Chat) []mcp.Tool { return nil },
@@ -89,6 +95,37 @@ func TestChatsShareNothing(t *testing.T) {
 	}
 	if err := all.CanAttach(t.Context(), one.ID(), "a", true); err == nil || len(all.All()) != 1 {
 		t.Errorf("a chat that ended can attach packs, or is among %v", all.All())
+	}
+}
+
+// A credential has one chat on all servers, with one workspace; a session has its own.
+func TestSharedChat(t *testing.T) {
+	dir := t.TempDir()
+	id := func(credential string) string { return strings.Repeat("0", 32-len(credential)) + credential }
+	a, ends := openIn(t, dir, id)
+	b, _ := openIn(t, dir, id)
+	with := func(all *chats.Chats, credential string) *chats.Chat {
+		t.Helper()
+		c, err := all.Open(wire.Client{Transport: "http", Credential: credential})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	one, two, other, session := with(a, "aa"), with(b, "aa"), with(b, "bb"), with(b, "")
+	if one.ID() != two.ID() || one.Workspaces.First().Dir != two.Workspaces.First().Dir {
+		t.Errorf("the chats %s in %s and %s in %s differ", one.ID(), one.Workspaces.First().Dir, two.ID(), two.Workspaces.First().Dir)
+	}
+	if other.ID() == one.ID() || session.ID() == one.ID() || other.Workspaces.First().Dir == one.Workspaces.First().Dir || session.Workspaces.First().Dir == one.Workspaces.First().Dir {
+		t.Error("chats of different clients are one")
+	}
+	if w, err := one.Workspaces.Keep([32]byte{1}); err != nil || w.Dir == one.Workspaces.First().Dir {
+		t.Errorf("another workspace of the chat: %v, %v", w, err)
+	}
+	one.Close()
+	if want := []string{"left " + one.ID()}; !slices.Equal(ends.all, want) {
+		t.Errorf("the gate heard %q, want %q", ends.all, want)
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 
 // A caller is a credential and its resources.
 type caller struct {
+	key    string // the same for all of a person's requests, and on all replicas
 	person string
 	origin call.Origin
 	slots  wire.Slots // for its requests that are being processed
@@ -50,7 +51,7 @@ type caller struct {
 
 func newCaller(p guard.Person, limit int) *caller {
 	return &caller{
-		person: p.Name, origin: p.Origin, limit: limit, most: max(maxHeld, 2*limit), room: maxAnswers,
+		key: p.Key, person: p.Name, origin: p.Origin, limit: limit, most: max(maxHeld, 2*limit), room: maxAnswers,
 		slots: wire.NewSlots(), freed: make(chan struct{}),
 	}
 }
@@ -67,7 +68,7 @@ func (c *caller) use(h *core) (_ wire.Chat, leave func(), err error) {
 	}
 	c.mu.Unlock()
 	if ch == nil {
-		if ch, err = h.host.Open(wire.Client{Transport: "http", Ends: "until this token has not been used for " + inWords(h.idle), Person: c.person, Origin: c.origin}); err != nil {
+		if ch, err = h.host.Open(wire.Client{Transport: "http", Ends: "until this token has not been used for " + inWords(h.idle), Person: c.person, Origin: c.origin, Credential: c.key}); err != nil {
 			return nil, nil, err
 		}
 		c.mu.Lock()

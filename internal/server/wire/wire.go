@@ -52,6 +52,9 @@ type Client struct {
 	Ends      string      // when the chat ends, in words: "until this client closes"
 	Person    string      // whose credential it has; empty: no particular person
 	Origin    call.Origin // the zero value trusts least
+	// Credential is the same for all clients of one person on all replicas, of a chat that
+	// other replicas may go on with; otherwise empty.
+	Credential string
 }
 
 // A Chat is a [Host]'s state for one conversation. Sessions belong to it.

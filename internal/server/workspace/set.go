@@ -42,6 +42,7 @@ func NewSet(at Place) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	at.First = ""
 	return &Set{at: at, first: first}, nil
 }
 

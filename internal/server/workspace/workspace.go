@@ -29,6 +29,9 @@ const New = "new"
 type Place struct {
 	Each   string // the folder in which each workspace gets a folder of its own
 	Shared string // if not empty: the one folder of every chat instead
+	// First is the handle of the first workspace, for a chat that several servers go on
+	// with; empty: a new one.
+	First string
 }
 
 // A Workspace is a folder that programs write to.
@@ -48,6 +51,9 @@ type Workspace struct {
 
 // open makes a workspace, or, if the user named a folder, a handle for that.
 func (at Place) open() (*Workspace, error) {
+	if at.First != "" && at.Shared == "" {
+		return at.again()
+	}
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, fmt.Errorf("naming a workspace: %w", err)
@@ -62,6 +68,20 @@ func (at Place) open() (*Workspace, error) {
 	} else if err := os.MkdirAll(w.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the workspace: %w", err)
 	}
+	if err := w.find(); err != nil {
+		w.leave()
+		return nil, err
+	}
+	return w, nil
+}
+
+// again makes the first workspace, or opens it where it is already.
+func (at Place) again() (*Workspace, error) {
+	use, err := workspaces.Join(at.Each, at.First)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workspace{Handle: at.First, Dir: use.Dir(), IsOwn: true, use: use, used: time.Now()}
 	if err := w.find(); err != nil {
 		w.leave()
 		return nil, err

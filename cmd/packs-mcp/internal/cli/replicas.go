@@ -140,5 +140,8 @@ func Grants(ctx context.Context, cfg *config.Config, people int, logger *slog.Lo
 	return SharedGrants(m, people), m.Close, nil
 }
 
+// SharedKeys returns the keys that replicas share.
+func SharedKeys(cfg *config.Config) (store.Keys, error) { return replicaKeys(cfg) }
+
 // SharedGrants returns the "always" answers that replicas share.
 func SharedGrants(m *store.Mirror, people int) *grantshared.Store { return grantshared.New(m, people) }

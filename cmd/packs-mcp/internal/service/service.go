@@ -52,14 +52,15 @@ type Service struct {
 	log        audit.Writer
 	name       string // this process's name in the audit log
 	require    sandbox.Level
-	runner     *runner.Runner // the gate's; nil until the gate is open
-	containers *containers    // the gate's, for other places; nil as long as runner is
-	copies     *copies.Store  // the gate's
-	caches     *caches.Store  // the gate's
-	shared     *store.Mirror  // what replicas share; nil: nothing
-	runs       *runs.Claims   // nil as long as shared is
-	changes    *changes.Store // the runner's
-	added      *cli.Added     // what is known about packs from elsewhere
+	runner     *runner.Runner                 // the gate's; nil until the gate is open
+	containers *containers                    // the gate's, for other places; nil as long as runner is
+	copies     *copies.Store                  // the gate's
+	caches     *caches.Store                  // the gate's
+	shared     *store.Mirror                  // what replicas share; nil: nothing
+	runs       *runs.Claims                   // nil as long as shared is
+	chatID     func(credential string) string // see [server.Options]; nil as long as shared is
+	changes    *changes.Store                 // the runner's
+	added      *cli.Added                     // what is known about packs from elsewhere
 	traces     *telemetry.Traces
 	desk       *lazyDesk // nil if the person is asked only in this terminal
 	keeper     *keeper   // watches the folders of packs; nil until then
@@ -117,7 +118,7 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 	l := cfg.Limits
 	s.Server, err = server.New(server.Options{
 		Version: a.Version, Library: s.Library, Gate: s.Gate, Logger: logger, Tools: files, Programs: programs, Elsewhere: s.containers.elsewhere,
-		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: at.Project,
+		Workspaces: cfg.Paths.Workspaces, SharedChat: s.chatID, Workspace: a.Flags.Workspace, Project: at.Project,
 		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: TokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
@@ -194,8 +195,13 @@ func (s *Service) share(ctx context.Context, cfg *config.Config, asking *gate.Op
 		asking.Grants = cli.GrantStore(cfg).Among(asking.People)
 		return nil
 	}
+	keys, err := cli.SharedKeys(cfg)
+	if err != nil {
+		return err
+	}
 	shared := cli.SharedGrants(s.shared, asking.People)
-	asking.Grants, asking.Ended = shared, shared.Ended
+	asking.Grants, asking.Ended, asking.Questions, asking.Keys = shared, shared.Ended, s.shared, keys.States()
+	s.chatID = keys.Chat
 	s.runs, err = runs.Open(ctx, s.shared, runs.Options{Logger: asking.Logger, Keep: 2 * cfg.Approval.Pending})
 	if err == nil {
 		asking.Runs = s.runs

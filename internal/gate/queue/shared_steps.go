@@ -1,0 +1,208 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/store"
+)
+
+// addShared is [Queue.Add] where replicas share the questions. Two calls that are the
+// same and come at once make two questions.
+func (q *Queue) addShared(e *Entry, state string) (*Ticket, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), shareTime)
+	defer cancel()
+	for {
+		unlock := q.lock()
+		e.shown.Code, e.replica = "", q.board.replica
+		err := q.place(e)
+		if err == nil {
+			e.mark(q.gone[e.Call.Caller.Chat])
+		}
+		r, lasts := q.recordOf(e), e.shown.Expires.Sub(q.now())
+		unlock()
+		if err != nil {
+			return nil, err
+		}
+		rev, err := q.write(ctx, r, 0, lasts)
+		if errors.Is(err, store.ErrConflict) {
+			continue // another replica gave the same code to a question of its own
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer q.lock()()
+		// The store may have told of it already, and of what another replica made of it.
+		told := q.entries[r.Shown.Code] != nil
+		q.forgetEntry(r.Shown.Code)
+		e.rev = rev
+		q.entries[r.Shown.Code] = e
+		q.all = q.all.plus(e.size)
+		if told {
+			q.meet(r.Shown.Code)
+		}
+		q.change()
+		return e.ticket(state), nil
+	}
+}
+
+// renewShared is [Queue.Renew]. of has the new holder and nonce.
+func (q *Queue) renewShared(e *Entry, state string, of Entry, waits, expires time.Time, note string) (t *Ticket, err error) {
+	got, err := q.alter(func() *Entry { return q.current(e) }, func(e *Entry) (step, error) {
+		now := *e
+		now.holder, now.nonce, now.asked, now.replica = of.holder, of.nonce, q.now(), q.board.replica
+		now.shown.Waits, now.shown.Expires, now.shown.Note = waits, expires, note
+		now.shown.Gone = false
+		now.carry()
+		now.mark(q.gone[e.Call.Caller.Chat])
+		return step{q.recordOf(&now), expires.Sub(q.now())}, nil
+	}, func(e *Entry) { t = e.ticket(state) })
+	if err == nil && got == nil {
+		err = ErrEnded
+	}
+	return t, err
+}
+
+// current returns the entry that is in the queue for a question; nil if that has ended.
+// The caller holds the lock.
+func (q *Queue) current(e *Entry) *Entry {
+	if now := q.entries[e.shown.Code]; now != nil && now.id == e.id {
+		return now
+	}
+	return nil
+}
+
+// redeemShared is [Queue.Redeem]. It spends nothing: what follows it does, with the
+// nonce, and succeeds once.
+func (q *Queue) redeemShared(state string, c *call.Call) (nonce string, err error) {
+	t, err := q.states.read(state)
+	if err != nil {
+		return "", err
+	}
+	e, err := q.alter(func() *Entry { return q.find(t.Nonce) }, func(*Entry) (step, error) { return step{}, errNone }, nil)
+	switch {
+	case err != nil:
+		return "", err
+	case e == nil:
+		return "", ErrSpent
+	case e.Call.Caller.Person != c.Caller.Person || e.Call.Caller.Chat != c.Caller.Chat:
+		return "", ErrTheirs
+	case t.Call != e.Call.Digest():
+		return "", ErrForged
+	case t.Call != c.Digest():
+		return t.Nonce, ErrOther
+	}
+	return t.Nonce, nil
+}
+
+// againShared is [Queue.Again]. The caller renews an open question.
+func (q *Queue) againShared(asked *call.Call) (e *Entry, answer *Ruling, err error) {
+	unlock := q.lock()
+	e = q.leftBehind(asked)
+	unlock()
+	if e == nil {
+		return nil, nil, nil // the grants were read just now, and with them the store
+	}
+	e, err = q.alter(func() *Entry { return q.leftBehind(asked) }, func(e *Entry) (step, error) {
+		if answer = e.ruling; answer == nil {
+			return step{}, errNone
+		}
+		return step{}, nil
+	}, func(e *Entry) { q.noteEnd(e, CodeAnswered, answeredAndMade) })
+	if err != nil || e == nil {
+		return nil, nil, err // what was planned did not happen
+	}
+	return e, answer, nil
+}
+
+// noteEnd remembers how a question ended. The caller holds the lock.
+func (q *Queue) noteEnd(e *Entry, problem CodeProblem, detail string) {
+	q.ended = append(q.ended, CodeError{Code: e.shown.Code, Problem: problem, Detail: detail})
+	q.ended = q.ended[max(0, len(q.ended)-maxPast):]
+}
+
+// leaveShared is [Queue.Leave]. The state that carried the question is spent.
+func (q *Queue) leaveShared(nonce, note string) (e *Entry, shown Pending, answer *Ruling, err error) {
+	e, err = q.alter(func() *Entry { return q.find(nonce) }, func(e *Entry) (step, error) {
+		if answer, shown = e.ruling, e.shown; answer != nil {
+			return step{}, errNone
+		}
+		now := *e
+		now.holder, now.nonce = HeldByNobody, rand.Text()
+		now.shown.Waits, now.shown.Note, now.shown.Gone, now.shown.Carried = time.Time{}, note, false, false
+		shown = now.shown
+		return step{q.recordOf(&now), now.shown.Expires.Sub(q.now())}, nil
+	}, func(*Entry) {})
+	if err != nil || e == nil {
+		return nil, Pending{}, nil, err
+	}
+	return e, shown, answer, nil
+}
+
+// finishShared is [Queue.Finish].
+func (q *Queue) finishShared(nonce string, problem CodeProblem, detail string) (e *Entry, answer *Ruling, err error) {
+	if nonce == "" {
+		return nil, nil, nil
+	}
+	e, err = q.alter(func() *Entry { return q.find(nonce) }, func(e *Entry) (step, error) {
+		answer = e.ruling
+		return step{}, nil
+	}, func(e *Entry) { q.noteEnd(e, problem, detail) })
+	if err != nil || e == nil {
+		return nil, nil, err
+	}
+	return e, answer, nil
+}
+
+// ruleShared is [Queue.Rule].
+func (q *Queue) ruleShared(code string, v Verdict, lasts time.Duration) (r *Ruling, err error) {
+	e, err := q.alter(func() *Entry { return q.entries[code] }, func(e *Entry) (step, error) {
+		if problem := e.refuses(v); problem != nil {
+			return step{}, problem
+		}
+		r = q.rules(e, v, lasts)
+		now := *e
+		now.ruling, now.shown = r, r.Shown
+		return step{q.recordOf(&now), lasts}, nil
+	}, func(e *Entry) {
+		// The one that was made from the record does not know who records it.
+		if e.ruling != nil && e.ruling.At.Equal(r.At) {
+			e.ruling = r
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil:
+		defer q.lock()()
+		return nil, q.endOf(code)
+	}
+	return r, nil
+}
+
+// withdrawShared is [Queue.Withdraw]. Without the store, it reports false.
+func (q *Queue) withdrawShared(e *Entry, detail string) bool {
+	answered := false
+	_, err := q.alter(func() *Entry { return q.current(e) }, func(e *Entry) (step, error) {
+		if answered = e.ruling != nil; answered {
+			return step{}, errNone
+		}
+		return step{}, nil
+	}, func(e *Entry) { q.noteEnd(e, CodeWithdrawn, detail) })
+	return err == nil && !answered
+}
+
+// lookFor catches up with the store if this replica does not know a question yet.
+func (q *Queue) lookFor(code string) {
+	unlock := q.lock()
+	known := q.entries[code] != nil
+	unlock()
+	if !known {
+		ctx, cancel := context.WithTimeout(context.Background(), shareTime)
+		defer cancel()
+		_ = q.sync(ctx) // without the store, the question stays unknown
+	}
+}
