@@ -18,8 +18,8 @@ import (
 // A new file belongs where most of what it uses comes after it.
 func serverOrder() []string {
 	return []string{
-		"doc", "reply", "host", "front", "complete", "directory_read", "skills", "resource_read", "cards",
-		"resources", "skill_tools", "listing", "prompts", "front_request", "tool_exec", "tool_call", "tool_read_file", "tool_enable",
+		"doc", "reply", "host", "front", "cards",
+		"skill_tools", "listing", "prompts", "front_request", "tool_exec", "tool_call", "tool_read_file", "tool_enable",
 		"tool_open_docs", "tool_list", "run", "run_changes", "secrets", "call", "traces",
 		"clients", "chat_views", "server", "options",
 	}

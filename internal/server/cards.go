@@ -25,23 +25,6 @@ func appsSettings() map[string]any {
 	return map[string]any{"mimeTypes": []string{wire.AppsMIME}, "elicitation": map[string]any{}}
 }
 
-// readCard returns the document of the card.
-func (s *Server) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata, error) {
-	method := s.metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
-	out, question, err := s.road.Pass(ctx, method, p.tree(), p.RoundTrip, nil)
-	switch {
-	case question != nil:
-		return question, nil
-	case err != nil:
-		return nil, err
-	}
-	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{mcp.TextResourceContents{
-		URI: p.URI, MIMEType: wire.AppsMIME, Text: out.(string),
-		// No domains: the card loads nothing, and talks only to the client.
-		Meta: map[string]any{"ui": map[string]any{"prefersBorder": false}},
-	}}}, nil
-}
-
 // showsCards reports whether the client of a request has the tools for cards.
 func (s *Server) showsCards(ctx context.Context) bool {
 	ch, sess, ok := chats.Of(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
+	"github.com/packs-mcp/packs-mcp/internal/server/resources"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -20,26 +21,26 @@ import (
 // frontMethod returns the function that answers a method before the library sees it,
 // or nil if the library answers it. The result is a pointer to a struct of the mcp
 // package, or to one that embeds [mcp.Result].
-func frontMethod(method string) func(*Server, context.Context, *frontRequest) (mcp.ResultMetadata, error) {
+func (s *Server) frontMethod(method string) func(context.Context, *calls.Request) (mcp.ResultMetadata, error) {
 	switch method {
 	case string(mcp.MethodPromptsList):
-		return (*Server).listPrompts
+		return s.listPrompts
 	case string(mcp.MethodPromptsGet):
-		return (*Server).getPrompt
+		return s.getPrompt
 	case string(mcp.MethodResourcesList):
-		return (*Server).listResources
+		return s.resources.List
 	case string(mcp.MethodResourcesTemplatesList):
-		return (*Server).listTemplates
+		return s.resources.Templates
 	case string(mcp.MethodResourcesRead):
-		return (*Server).readResource
-	case methodDirectoryRead:
-		return (*Server).readDirectory
-	case methodSkillsList:
-		return (*Server).listSkills
-	case methodSkillsGet:
-		return (*Server).getSkill
+		return s.resources.Read
+	case resources.MethodDirectoryRead:
+		return s.resources.Directory
+	case resources.MethodSkillsList:
+		return s.resources.ListSkills
+	case resources.MethodSkillsGet:
+		return s.resources.GetSkill
 	case string(mcp.MethodCompletionComplete):
-		return (*Server).complete
+		return s.resources.Complete
 	default:
 		return nil
 	}
@@ -49,7 +50,7 @@ func frontMethod(method string) func(*Server, context.Context, *frontRequest) (m
 // the library must handle the message: one of its own methods, a notification, or a
 // request of an era that it refuses.
 func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMessage, ok bool) {
-	answer := frontMethod(m.Method)
+	answer := s.frontMethod(m.Method)
 	if answer == nil && !calls.Answerable(m.Method) || m.ID == nil {
 		return nil, false
 	}
@@ -60,7 +61,7 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 	if calls.Answerable(m.Method) {
 		carried := calls.CarriedAnswer{State: m.Params.Get("requestState"), Responses: m.Params.Get("inputResponses")}
 		if text := carried.Problem(); text != "" {
-			answer = func(s *Server, ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+			answer = func(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 				return nil, s.refuseAnswer(ctx, r, text)
 			}
 		}
@@ -85,13 +86,13 @@ func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMe
 		sess.SetClientCapabilities(*info.ClientCapabilities)
 	}
 	ctx = mcpserver.WithRequestProtocolInfo(ctx, info)
-	r := &frontRequest{method: m.Method, params: m.Params.Raw(), modern: info.Modern, chat: ch, catalog: ch.Catalog(ctx)}
-	ch.Lists.Saw(r.catalog)
-	result, err := answer(s, ctx, r)
+	r := &calls.Request{Method: m.Method, Params: m.Params.Raw(), Modern: info.Modern, Chat: ch, Catalog: ch.Catalog(ctx)}
+	ch.Lists.Saw(r.Catalog)
+	result, err := answer(ctx, r)
 	if err != nil {
 		return toolerr.Reply(m.ID, s.refusal(m.Method, err)), true
 	}
-	if r.modern {
+	if r.Modern {
 		s.decorate(result)
 	}
 	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(m.ID), Result: result}, true
@@ -129,7 +130,7 @@ func (s *Server) refusal(method string, err error) *toolerr.RPCError {
 		return e
 	}
 	e := s.road.Explain(err, wire.NewReference())
-	if method == string(mcp.MethodResourcesRead) || method == methodDirectoryRead {
+	if method == string(mcp.MethodResourcesRead) || method == resources.MethodDirectoryRead {
 		e.Hint = strings.TrimSpace(e.Hint + s.orReadFile(err))
 	}
 	message := e.Message

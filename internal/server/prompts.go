@@ -28,22 +28,22 @@ import (
 )
 
 type promptsResult struct {
-	pageResult
+	calls.PageResult
 	Prompts []mcp.Prompt `json:"prompts"`
 }
 
 // listPrompts answers prompts/list: one prompt for each pack, and those with which a
 // person attaches and detaches.
-func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
-	var p cursorParams
-	if err := r.decode(&p); err != nil {
+func (s *Server) listPrompts(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
+	var p calls.CursorParams
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(r.chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
+	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(r.Chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}
-	return &promptsResult{pageResult: pageResult{NextCursor: next}, Prompts: s.offer.AsPrompts(page)}, nil
+	return &promptsResult{PageResult: calls.PageResult{NextCursor: next}, Prompts: s.offer.AsPrompts(page)}, nil
 }
 
 type getPromptParams struct {
@@ -71,9 +71,9 @@ type getPromptRequest struct {
 // getPrompt answers prompts/get, which by the protocol is a person's own act. It is
 // recorded as what it does. The gate decides whether the client's word for that is
 // enough, or a person is asked.
-func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+func (s *Server) getPrompt(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p getPromptRequest
-	if err := r.decode(&p); err != nil {
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
 	method := &calls.Method{Name: string(mcp.MethodPromptsGet)}
@@ -84,8 +84,8 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 	default:
 		known = offer.ArgWords
 		method.Prepare = s.prepareInvocation
-		if offer.PromptOf(r.catalog, p.Name) == nil {
-			return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.Name, noPrompt(p.Name))
+		if offer.PromptOf(r.Catalog, p.Name) == nil {
+			return nil, s.road.RefusedRequest(ctx, r, toolerr.CodeNotFound, p.Name, noPrompt(p.Name))
 		}
 	}
 	for name := range p.Arguments {
@@ -95,7 +95,7 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 	}
 	spans.From(ctx).Prompt(p.Name)
 	if _, sess, ok := chats.Of(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
-		return s.template(r.catalog, p.Name), nil
+		return s.template(r.Catalog, p.Name), nil
 	}
 	out, question, err := s.road.Pass(ctx, method, p.tree(), p.RoundTrip, func(c *calls.Call) { c.Caller.Act = true })
 	switch {

@@ -18,8 +18,17 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
+	"github.com/packs-mcp/packs-mcp/internal/server/resources"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+)
+
+// What clients are told by the templates, and the largest file that is given whole.
+const (
+	templateSkill     = "skill://{+pack_id}/{+path}"
+	templatePack      = "pack://{+pack_id}/{+path}"
+	templateWorkspace = "workspace://{workspace}/{+path}"
+	maxResource       = 16 << 20
 )
 
 // shelf has a skill with a folder, a pack that is not a skill, a skill inside another
@@ -339,7 +348,7 @@ func TestReadDenied(t *testing.T) {
 					// The error names another way if nobody decided, but not if a
 					// person denied it.
 					named := strings.Contains(message, "capability_packs_read_file")
-					unasked := c.rule != rules.Deny && (c.answer == nil || modern && m.method == methodDirectoryRead)
+					unasked := c.rule != rules.Deny && (c.answer == nil || modern && m.method == resources.MethodDirectoryRead)
 					if code != toolerr.RPCNotGiven || !strings.HasPrefix(message, "denied: ") || named != unasked {
 						t.Errorf("%v: %d %q, want a denial that names the tool: %v", m, code, message, unasked)
 					}

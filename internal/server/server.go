@@ -27,8 +27,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
+	"github.com/packs-mcp/packs-mcp/internal/server/resources"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
+	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
@@ -51,12 +53,13 @@ type Server struct {
 	drain    func()          // closes it
 	info     mcp.Implementation
 
-	claims   claims.Set // of runs
-	finder   *finder.Finder
-	offer    *offer.Offer
-	resolver *enabled.Resolver // of names of tools
-	skills   *skills.Skills
-	chats    *chats.Chats
+	claims    claims.Set // of runs
+	finder    *finder.Finder
+	offer     *offer.Offer
+	resolver  *enabled.Resolver // of names of tools
+	skills    *skills.Skills
+	resources *resources.Resources
+	chats     *chats.Chats
 }
 
 // New returns a server without any chats.
@@ -128,6 +131,11 @@ func New(o Options) (*Server, error) {
 		LookAt: s.lookAt, Draining: s.draining, Ended: s.claims.Count, Progress: cmp.Or(o.progress, progressEvery),
 	})
 
+	s.resources = resources.New(resources.Options{
+		Road: s.road, Offer: s.offer, Given: s.given, Skills: s.skills, Secrets: secrets,
+		ReadFile: limits.ReadFile, ReadFileTool: s.exposed(toolname.ReadFile),
+	})
+
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
 		r.Instructions = s.offer.Instructions(s.chats.Catalog(ctx), s.files.Once())
@@ -148,7 +156,7 @@ func New(o Options) (*Server, error) {
 		mcpserver.WithPromptCapabilities(true),
 		mcpserver.WithResourceCapabilities(true, true),
 		mcpserver.WithCompletions(),
-		mcpserver.WithExtensions(map[string]any{extensionSkills: map[string]any{"directoryRead": true}, wire.ExtensionApps: appsSettings()}),
+		mcpserver.WithExtensions(map[string]any{resources.ExtensionSkills: map[string]any{"directoryRead": true}, wire.ExtensionApps: appsSettings()}),
 		mcpserver.WithHooks(hooks),
 		mcpserver.WithToolFilter(s.listTools),
 		// What a chat sees is its own, and changes when a person allows it.

@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
+	"github.com/packs-mcp/packs-mcp/internal/server/resources"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -47,7 +48,7 @@ func TestSkillsDeclared(t *testing.T) {
 	} {
 		c := caps.(map[string]any)
 		want := map[string]any{
-			extensionSkills:              map[string]any{"directoryRead": true},
+			resources.ExtensionSkills:    map[string]any{"directoryRead": true},
 			"io.modelcontextprotocol/ui": map[string]any{"mimeTypes": []any{"text/html;profile=mcp-app"}, "elicitation": map[string]any{}},
 		}
 		if diff := cmp.Diff(want, c["extensions"]); diff != "" {

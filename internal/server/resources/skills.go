@@ -1,4 +1,4 @@
-package server
+package resources
 
 import (
 	"context"
@@ -20,15 +20,15 @@ import (
 
 // Methods for which the library has no constants.
 const (
-	methodSkillsList = "skills/list"
-	methodSkillsGet  = "skills/get"
+	MethodSkillsList = "skills/list"
+	MethodSkillsGet  = "skills/get"
 )
 
-// extensionSkills names the Skills extension of MCP, SEP-2640.
-const extensionSkills = "io.modelcontextprotocol/skills"
+// ExtensionSkills names the Skills extension of MCP, SEP-2640.
+const ExtensionSkills = "io.modelcontextprotocol/skills"
 
 type skillsResult struct {
-	pageResult
+	calls.PageResult
 	Skills []json.RawMessage `json:"skills"`
 }
 
@@ -38,56 +38,56 @@ type skillResult struct {
 }
 
 type listSkillsParams struct {
-	cursorParams
+	calls.CursorParams
 	calls.RoundTrip
 }
 
-// listSkills answers skills/list.
-func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+// ListSkills answers skills/list.
+func (s *Resources) ListSkills(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p listSkillsParams
-	if err := r.decode(&p); err != nil {
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
-	after, err := pages.After(methodSkillsList, p.Cursor)
+	after, err := pages.After(MethodSkillsList, p.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := s.road.Pass(ctx, s.metadataMethod(methodSkillsList, func(ctx context.Context) (any, error) {
-		return s.skillsAfter(ctx, r.catalog, after)
-	}), p.tree(), p.RoundTrip, nil)
+	out, _, err := s.opts.Road.Pass(ctx, s.metadataMethod(MethodSkillsList, func(ctx context.Context) (any, error) {
+		return s.skillsAfter(ctx, r.Catalog, after)
+	}), p.Tree(), p.RoundTrip, nil)
 	if err != nil {
 		return nil, err
 	}
 	return out.(*skillsResult), nil
 }
 
-func (s *Server) skillsAfter(ctx context.Context, catalog *packs.Catalog, after string) (*skillsResult, error) {
-	entries, last, err := s.skills.Page(ctx, s.offer.Skills(catalog), after)
+func (s *Resources) skillsAfter(ctx context.Context, catalog *packs.Catalog, after string) (*skillsResult, error) {
+	entries, last, err := s.opts.Skills.Page(ctx, s.opts.Offer.Skills(catalog), after)
 	if err != nil {
 		return nil, err
 	}
 	out := &skillsResult{Skills: entries}
 	if last != "" {
-		out.NextCursor = pages.Cursor(methodSkillsList, last)
+		out.NextCursor = pages.Cursor(MethodSkillsList, last)
 	}
 	return out, nil
 }
 
-// getSkill answers skills/get.
-func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+// GetSkill answers skills/get.
+func (s *Resources) GetSkill(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p uriRequest
-	if err := r.decode(&p); err != nil {
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
-	pack := skills.At(r.catalog, p.URI)
-	if pack == nil || !s.offer.ShowsFiles(pack) {
-		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
+	pack := skills.At(r.Catalog, p.URI)
+	if pack == nil || !s.opts.Offer.ShowsFiles(pack) {
+		return nil, s.opts.Road.RefusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
-	out, _, err := s.road.Pass(ctx, s.metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
-		return s.skills.Entry(ctx, pack)
+	out, _, err := s.opts.Road.Pass(ctx, s.metadataMethod(MethodSkillsGet, func(ctx context.Context) (any, error) {
+		return s.opts.Skills.Entry(ctx, pack)
 	}), p.tree(), p.RoundTrip, nil)
 	if skills.IsNone(err) {
-		s.skills.LeftOut(pack, err)
+		s.opts.Skills.LeftOut(pack, err)
 		return nil, notFound(r, p.URI)
 	}
 	if err != nil {
@@ -98,16 +98,16 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 
 // generated returns the function that makes a generated resource, or nil if the URI
 // does not name one. A file of that name takes precedence.
-func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
+func (s *Resources) generated(catalog *packs.Catalog, uri string) generated {
 	if uri == offer.IndexURI {
-		return func(ctx context.Context) (any, error) { return s.skills.Index(ctx, s.offer.Skills(catalog)) }
+		return func(ctx context.Context) (any, error) { return s.opts.Skills.Index(ctx, s.opts.Offer.Skills(catalog)) }
 	}
 	u, ok := address.Parse(uri)
 	if !ok || u.Scheme != address.SchemeSkill || path.Base(u.Path) != skills.ManifestFile {
 		return nil
 	}
 	for _, at := range address.Places(catalog, u) {
-		if at.Path != skills.ManifestFile || !s.offer.ShowsFiles(at.Pack) {
+		if at.Path != skills.ManifestFile || !s.opts.Offer.ShowsFiles(at.Pack) {
 			continue
 		}
 		if dir, err := at.Pack.OpenDir(); err == nil {
@@ -117,7 +117,7 @@ func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
 				return nil
 			}
 		}
-		return func(ctx context.Context) (any, error) { return s.skills.Manifest(ctx, at.Pack) }
+		return func(ctx context.Context) (any, error) { return s.opts.Skills.Manifest(ctx, at.Pack) }
 	}
 	return nil
 }

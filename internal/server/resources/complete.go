@@ -1,4 +1,4 @@
-package server
+package resources
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
+	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
@@ -45,11 +46,11 @@ type completion struct {
 	HasMore bool     `json:"hasMore"`
 }
 
-// complete answers completion/complete. It offers only names, as lists do: ids of
+// Complete answers completion/complete. It offers only names, as lists do: ids of
 // packs for the prompts attach and detach, and ids and paths for the templates.
-func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+func (s *Resources) Complete(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p completeParams
-	if err := r.decode(&p); err != nil {
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
 	var all []string
@@ -75,36 +76,36 @@ func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 
 // promptValues returns the possible values of a prompt's argument. ok is false if
 // there is no such argument.
-func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []string, ok bool) {
+func (s *Resources) promptValues(r *calls.Request, p *completeParams) (values []string, ok bool) {
 	switch {
 	case (p.Ref.Name == offer.PromptAttach || p.Ref.Name == offer.PromptDetach) && p.Argument.Name == offer.ArgPack:
-		for _, pack := range r.catalog.All() {
-			if s.offer.MayChoose(p.Ref.Name, pack) {
+		for _, pack := range r.Catalog.All() {
+			if s.opts.Offer.MayChoose(p.Ref.Name, pack) {
 				values = append(values, pack.ID)
 			}
 		}
 		return values, true
 	default:
-		return nil, p.Argument.Name == offer.ArgWords && offer.PromptOf(r.catalog, p.Ref.Name) != nil
+		return nil, p.Argument.Name == offer.ArgWords && offer.PromptOf(r.Catalog, p.Ref.Name) != nil
 	}
 }
 
 // templateValues returns the possible values of a template's variable.
-func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *completeParams) (values []string, ok bool) {
+func (s *Resources) templateValues(ctx context.Context, r *calls.Request, p *completeParams) (values []string, ok bool) {
 	skill := p.Ref.URI == templateSkill
 	switch {
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "workspace":
-		for _, sp := range r.chat.Workspaces.All() {
+		for _, sp := range r.Chat.Workspaces.All() {
 			values = append(values, sp.Handle)
 		}
 		return values, true
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
-		if !s.offer.MayReadWorkspaces() {
+		if !s.opts.Offer.MayReadWorkspaces() {
 			return nil, true
 		}
-		sp := r.chat.Workspaces.First()
+		sp := r.Chat.Workspaces.First()
 		if h := p.Context.Arguments["workspace"]; h != "" {
-			if sp = r.chat.Workspaces.Named(h); sp == nil {
+			if sp = r.Chat.Workspaces.Named(h); sp == nil {
 				return nil, true
 			}
 		}
@@ -115,15 +116,15 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 	case !skill && p.Ref.URI != templatePack:
 		return nil, false
 	case p.Argument.Name == offer.ArgPack:
-		for _, pack := range s.offer.Packs(r.catalog) {
-			if address.IsSkill(pack) == skill && (s.offer.MayOpen(pack) || s.offer.MayRead(pack)) {
+		for _, pack := range s.opts.Offer.Packs(r.Catalog) {
+			if address.IsSkill(pack) == skill && (s.opts.Offer.MayOpen(pack) || s.opts.Offer.MayRead(pack)) {
 				values = append(values, pack.ID)
 			}
 		}
 		return values, true
 	case p.Argument.Name == "path":
-		pack := r.catalog.ByID(p.Context.Arguments[offer.ArgPack])
-		if pack == nil || !address.IsOffered(pack) || address.IsSkill(pack) != skill || !s.offer.MayRead(pack) {
+		pack := r.Catalog.ByID(p.Context.Arguments[offer.ArgPack])
+		if pack == nil || !address.IsOffered(pack) || address.IsSkill(pack) != skill || !s.opts.Offer.MayRead(pack) {
 			return nil, true
 		}
 		return packFiles(pack), true

@@ -1,4 +1,4 @@
-package server
+package resources
 
 import (
 	"context"
@@ -11,32 +11,24 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
-	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
-	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // mimeDirectory is the type of a resource that is a folder.
 const mimeDirectory = "inode/directory"
 
-// A pageResult holds what the pages of every list have in common.
-type pageResult struct {
-	mcp.CacheableResult
-	NextCursor string `json:"nextCursor,omitempty"`
-}
-
 type resourcesResult struct {
-	pageResult
+	calls.PageResult
 	Resources []mcp.Resource `json:"resources"`
 }
 
 type templatesResult struct {
-	pageResult
+	calls.PageResult
 	ResourceTemplates []template `json:"resourceTemplates"`
 }
 
@@ -47,27 +39,19 @@ type template struct {
 	Description string `json:"description,omitempty"`
 }
 
-type cursorParams struct {
-	Cursor string `json:"cursor"`
-}
-
-func (p *cursorParams) tree() *strictjson.Node {
-	return strictjson.NewObject(callargs.Text("cursor", p.Cursor))
-}
-
-// listResources answers resources/list: the entry document of each pack, and the
+// List answers resources/list: the entry document of each pack, and the
 // index of skills. A pack's other files are in its manifest, and below its folder.
 // Names and descriptions are metadata, so nobody is asked.
-func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
-	var p cursorParams
-	if err := r.decode(&p); err != nil {
+func (s *Resources) List(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
+	var p calls.CursorParams
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("resources", p.Cursor, s.offer.Documents(r.chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
+	page, next, err := pages.Of("resources", p.Cursor, s.opts.Offer.Documents(r.Chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}
-	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: s.offer.AsResources(page)}, nil
+	return &resourcesResult{PageResult: calls.PageResult{NextCursor: next}, Resources: s.opts.Offer.AsResources(page)}, nil
 }
 
 // Templates of our URIs, in the syntax of RFC 6570.
@@ -77,10 +61,10 @@ const (
 	templateWorkspace = address.SchemeWorkspace + "://{workspace}/{+path}"
 )
 
-// listTemplates answers resources/templates/list.
-func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
-	var p cursorParams
-	if err := r.decode(&p); err != nil {
+// Templates answers resources/templates/list.
+func (s *Resources) Templates(_ context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
+	var p calls.CursorParams
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
 	page, next, err := pages.Of("templates", p.Cursor, []template{
@@ -91,14 +75,14 @@ func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMe
 	if err != nil {
 		return nil, err
 	}
-	return &templatesResult{pageResult: pageResult{NextCursor: next}, ResourceTemplates: page}, nil
+	return &templatesResult{PageResult: calls.PageResult{NextCursor: next}, ResourceTemplates: page}, nil
 }
 
 // notFound returns the error for a resource that does not exist. The error is the
 // same for one that may not be seen.
-func notFound(r *frontRequest, uri string) *toolerr.RPCError {
+func notFound(r *calls.Request, uri string) *toolerr.RPCError {
 	code := mcp.RESOURCE_NOT_FOUND
-	if r.modern || r.method != string(mcp.MethodResourcesRead) {
+	if r.Modern || r.Method != string(mcp.MethodResourcesRead) {
 		code = wire.CodeInvalidParams // in both eras for the extension's methods
 	}
 	return &toolerr.RPCError{Code: code, Message: "there is no such resource", Data: map[string]any{"uri": uri}}
@@ -115,7 +99,7 @@ type found struct {
 
 // find finds what a URI names. In a pack, that is only what its digest covers: no
 // links.
-func (s *Server) find(ctx context.Context, c *calls.Call, u address.URI) (*found, error) {
+func (s *Resources) find(ctx context.Context, c *calls.Call, u address.URI) (*found, error) {
 	if u.Scheme == address.SchemeWorkspace {
 		handle, inside, ok := chats.CutHandle(u.Path)
 		if !ok || c.InWorkspace(handle) != nil {
@@ -131,7 +115,7 @@ func (s *Server) find(ctx context.Context, c *calls.Call, u address.URI) (*found
 		return f, err
 	}
 	for _, at := range address.Places(c.Catalog, u) {
-		facts, tree, err := s.given.Facts(ctx, at.Pack)
+		facts, tree, err := s.opts.Given.Facts(ctx, at.Pack)
 		if err != nil {
 			return nil, err
 		}

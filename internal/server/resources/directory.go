@@ -1,4 +1,4 @@
-package server
+package resources
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 )
 
-// methodDirectoryRead is a method for which the library has no constant.
-const methodDirectoryRead = "resources/directory/read"
+// MethodDirectoryRead is a method for which the library has no constant.
+const MethodDirectoryRead = "resources/directory/read"
 
 type directoryParams struct {
 	uriParams
@@ -28,23 +28,23 @@ type directoryParams struct {
 	calls.RoundTrip
 }
 
-// readDirectory answers resources/directory/read: it returns the direct children of a
+// Directory answers resources/directory/read: it returns the direct children of a
 // folder.
-func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+func (s *Resources) Directory(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p directoryParams
-	if err := r.decode(&p); err != nil {
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
 	list := "directory " + p.URI
 	if _, err := pages.After(list, p.Cursor); err != nil {
 		return nil, err
 	}
-	if u, ok := address.Parse(p.URI); !ok || u.Scheme != address.SchemeWorkspace && len(address.Places(r.catalog, u)) == 0 {
-		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
+	if u, ok := address.Parse(p.URI); !ok || u.Scheme != address.SchemeWorkspace && len(address.Places(r.Catalog, u)) == 0 {
+		return nil, s.opts.Road.RefusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	// Only the protocol's own methods can return a result that asks for input, so the
 	// caller of this one is asked elsewhere.
-	out, _, err := s.road.Pass(ctx, &calls.Method{Name: methodDirectoryRead, Input: uriInput, Prepare: s.prepareDirectory}, p.tree(), p.RoundTrip, func(c *calls.Call) { c.Caller.CanAsk = c.Caller.CanAsk && !r.modern })
+	out, _, err := s.opts.Road.Pass(ctx, &calls.Method{Name: MethodDirectoryRead, Input: uriInput, Prepare: s.prepareDirectory}, p.tree(), p.RoundTrip, func(c *calls.Call) { c.Caller.CanAsk = c.Caller.CanAsk && !r.Modern })
 	switch {
 	case errors.Is(err, address.ErrNoResource) || toolerr.IsMissing(err):
 		return nil, notFound(r, p.URI)
@@ -55,10 +55,10 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	if err != nil {
 		return nil, err
 	}
-	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: page}, nil
+	return &resourcesResult{PageResult: calls.PageResult{NextCursor: next}, Resources: page}, nil
 }
 
-func (s *Server) prepareDirectory(ctx context.Context, c *calls.Call) (*calls.Action, error) {
+func (s *Resources) prepareDirectory(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	_, f, err := s.asked(ctx, c, true)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *Server) prepareDirectory(ctx context.Context, c *calls.Call) (*calls.Ac
 		if f.pack == nil {
 			return workspaceChildren(c, f.path)
 		}
-		if err := s.road.SameAs(ctx, c, f.pack, permit, false); err != nil {
+		if err := s.opts.Road.SameAs(ctx, c, f.pack, permit, false); err != nil {
 			return nil, err
 		}
 		return s.packChildren(f), nil
@@ -76,7 +76,7 @@ func (s *Server) prepareDirectory(ctx context.Context, c *calls.Call) (*calls.Ac
 
 // packChildren returns the files in a pack's folder, and the subfolders that contain
 // files, sorted by their URIs.
-func (s *Server) packChildren(f *found) []mcp.Resource {
+func (s *Resources) packChildren(f *found) []mcp.Resource {
 	prefix := f.path + "/"
 	if f.path == "." {
 		prefix = ""
@@ -96,7 +96,7 @@ func (s *Server) packChildren(f *found) []mcp.Resource {
 			all = append(all, folderResource(address.OfPack(f.pack, at), name))
 		case deeper:
 		case at == f.pack.Entry:
-			r := s.offer.Document(f.pack)
+			r := s.opts.Offer.Document(f.pack)
 			r.Size = &file.Size
 			all = append(all, r)
 		default:

@@ -1,4 +1,4 @@
-package server
+package resources
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/card"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
@@ -17,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
-	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
@@ -39,27 +40,27 @@ type uriRequest struct {
 // uriInput is the schema of uriParams.
 const uriInput = `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`
 
-// readResource answers resources/read.
-func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+// Read answers resources/read.
+func (s *Resources) Read(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p uriRequest
-	if err := r.decode(&p); err != nil {
+	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
 	if p.URI == calls.CardURI {
 		return s.readCard(ctx, p)
 	}
 	u, ok := address.Parse(p.URI)
-	made := s.generated(r.catalog, p.URI)
+	made := s.generated(r.Catalog, p.URI)
 	if !ok && made == nil {
-		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
+		return nil, s.opts.Road.RefusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
 	if made != nil {
 		return s.readGenerated(ctx, r, p, made)
 	}
-	if u.Scheme != address.SchemeWorkspace && len(address.Places(r.catalog, u)) == 0 {
-		return nil, s.refusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
+	if u.Scheme != address.SchemeWorkspace && len(address.Places(r.Catalog, u)) == 0 {
+		return nil, s.opts.Road.RefusedRequest(ctx, r, toolerr.CodeNotFound, p.URI, notFound(r, p.URI))
 	}
-	out, question, err := s.road.Pass(ctx, &calls.Method{Name: string(mcp.MethodResourcesRead), Input: uriInput, Prepare: s.prepareRead}, p.tree(), p.RoundTrip, nil)
+	out, question, err := s.opts.Road.Pass(ctx, &calls.Method{Name: string(mcp.MethodResourcesRead), Input: uriInput, Prepare: s.prepareRead}, p.tree(), p.RoundTrip, nil)
 	switch {
 	case question != nil:
 		return question, nil
@@ -72,7 +73,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 }
 
 // asked finds the file or folder that a request names.
-func (s *Server) asked(ctx context.Context, c *calls.Call, isDir bool) (uri string, _ *found, err error) {
+func (s *Resources) asked(ctx context.Context, c *calls.Call, isDir bool) (uri string, _ *found, err error) {
 	var p uriParams
 	if err := c.Decode(&p); err != nil {
 		return "", nil, err
@@ -92,7 +93,7 @@ func (s *Server) asked(ctx context.Context, c *calls.Call, isDir bool) (uri stri
 }
 
 // prepareRead finds out which file would be given.
-func (s *Server) prepareRead(ctx context.Context, c *calls.Call) (*calls.Action, error) {
+func (s *Resources) prepareRead(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	uri, f, err := s.asked(ctx, c, false)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (s *Server) prepareRead(ctx context.Context, c *calls.Call) (*calls.Action,
 			return nil, err
 		}
 		if f.pack != nil {
-			if err := s.road.SameAs(ctx, c, f.pack, permit, false); err != nil {
+			if err := s.opts.Road.SameAs(ctx, c, f.pack, permit, false); err != nil {
 				return nil, err
 			}
 		}
@@ -122,10 +123,10 @@ func (s *Server) prepareRead(ctx context.Context, c *calls.Call) (*calls.Action,
 }
 
 // readRequest returns the request about a file or a folder for the gate.
-func (s *Server) readRequest(c *calls.Call, f *found) gate.Request {
+func (s *Resources) readRequest(c *calls.Call, f *found) gate.Request {
 	req := gate.Request{
 		Caller: c.Caller, Kind: gate.KindRead, Method: c.Method.Name, Pack: f.facts, Path: f.path,
-		Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets),
+		Arguments: c.Args.Whole(), Logged: c.Logged(s.opts.Secrets),
 	}
 	switch {
 	case f.pack == nil:
@@ -137,8 +138,8 @@ func (s *Server) readRequest(c *calls.Call, f *found) gate.Request {
 }
 
 // whole reads a file, exactly the bytes that the pack's digest covers.
-func (s *Server) whole(c *calls.Call, f *found) (*packfs.Page, error) {
-	limits := packfs.Limits{Page: maxResource, PageMax: maxResource, File: min(maxResource, s.limits.ReadFile)}
+func (s *Resources) whole(c *calls.Call, f *found) (*packfs.Page, error) {
+	limits := packfs.Limits{Page: maxResource, PageMax: maxResource, File: min(maxResource, s.opts.ReadFile)}
 	var page *packfs.Page
 	if f.pack == nil {
 		dir, err := c.Workspace().Open()
@@ -161,9 +162,9 @@ func (s *Server) whole(c *calls.Call, f *found) (*packfs.Page, error) {
 
 // tooLargeForOne adds a hint about how to get a file that is too large to be given at
 // once, if there is a way: read_file has a limit, too.
-func (s *Server) tooLargeForOne(err error) error {
-	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Size <= s.limits.ReadFile {
-		return toolerr.New(toolerr.CodeTooLarge, "It is there by pages: call "+s.exposed(toolname.ReadFile)+" with its pack_id and path.", "%v", e)
+func (s *Resources) tooLargeForOne(err error) error {
+	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Size <= s.opts.ReadFile {
+		return toolerr.New(toolerr.CodeTooLarge, "It is there by pages: call "+s.opts.ReadFileTool+" with its pack_id and path.", "%v", e)
 	}
 	return err
 }
@@ -182,8 +183,8 @@ func contents(uri string, page *packfs.Page) mcp.ResourceContents {
 type generated func(context.Context) (any, error)
 
 // readGenerated returns a generated resource. It is recorded, and nobody is asked.
-func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriRequest, made generated) (mcp.ResultMetadata, error) {
-	out, _, err := s.road.Pass(ctx, s.metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.RoundTrip, nil)
+func (s *Resources) readGenerated(ctx context.Context, r *calls.Request, p uriRequest, made generated) (mcp.ResultMetadata, error) {
+	out, _, err := s.opts.Road.Pass(ctx, s.metadataMethod(string(mcp.MethodResourcesRead), made), p.tree(), p.RoundTrip, nil)
 	if skills.IsNone(err) {
 		return nil, notFound(r, p.URI)
 	}
@@ -200,11 +201,28 @@ func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriReques
 }
 
 // metadataMethod returns a method that shows metadata.
-func (s *Server) metadataMethod(name string, give func(context.Context) (any, error)) *calls.Method {
+func (s *Resources) metadataMethod(name string, give func(context.Context) (any, error)) *calls.Method {
 	return &calls.Method{Name: name, Prepare: func(_ context.Context, c *calls.Call) (*calls.Action, error) {
 		return &calls.Action{
-			Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: name, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets)},
+			Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: name, Arguments: c.Args.Whole(), Logged: c.Logged(s.opts.Secrets)},
 			Perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
 		}, nil
 	}}
+}
+
+// readCard returns the document of the card.
+func (s *Resources) readCard(ctx context.Context, p uriRequest) (mcp.ResultMetadata, error) {
+	method := s.metadataMethod(string(mcp.MethodResourcesRead), func(context.Context) (any, error) { return card.Chat(), nil })
+	out, question, err := s.opts.Road.Pass(ctx, method, p.tree(), p.RoundTrip, nil)
+	switch {
+	case question != nil:
+		return question, nil
+	case err != nil:
+		return nil, err
+	}
+	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{mcp.TextResourceContents{
+		URI: p.URI, MIMEType: wire.AppsMIME, Text: out.(string),
+		// No domains: the card loads nothing, and talks only to the client.
+		Meta: map[string]any{"ui": map[string]any{"prefersBorder": false}},
+	}}}, nil
 }
