@@ -24,9 +24,9 @@ import (
 func (s *Server) frontMethod(method string) func(context.Context, *calls.Request) (mcp.ResultMetadata, error) {
 	switch method {
 	case string(mcp.MethodPromptsList):
-		return s.listPrompts
+		return s.prompts.List
 	case string(mcp.MethodPromptsGet):
-		return s.getPrompt
+		return s.prompts.Get
 	case string(mcp.MethodResourcesList):
 		return s.resources.List
 	case string(mcp.MethodResourcesTemplatesList):

@@ -27,6 +27,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/lists"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
+	"github.com/packs-mcp/packs-mcp/internal/server/prompts"
 	"github.com/packs-mcp/packs-mcp/internal/server/resources"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
@@ -59,6 +60,7 @@ type Server struct {
 	resolver  *enabled.Resolver // of names of tools
 	skills    *skills.Skills
 	resources *resources.Resources
+	prompts   *prompts.Prompts
 	chats     *chats.Chats
 }
 
@@ -134,6 +136,12 @@ func New(o Options) (*Server, error) {
 	s.resources = resources.New(resources.Options{
 		Road: s.road, Offer: s.offer, Given: s.given, Skills: s.skills, Secrets: secrets,
 		ReadFile: limits.ReadFile, ReadFileTool: s.exposed(toolname.ReadFile),
+	})
+
+	s.prompts = prompts.New(prompts.Options{
+		Road: s.road, Chats: s.chats, Offer: s.offer, Given: s.given, Tools: s.files, Secrets: secrets,
+		PageMax: limits.ReadPageMax, OpenDocs: s.exposed(toolname.OpenDocs),
+		ToolsOf: func(p *packs.Pack) string { return s.toolsSentence(p, false) },
 	})
 
 	hooks := &mcpserver.Hooks{}

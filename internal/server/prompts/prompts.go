@@ -1,4 +1,9 @@
-package server
+// Package prompts answers the requests about prompts: a pack's own, which opens it, and
+// those with which a person attaches a pack to a chat or detaches it.
+//
+// It does not decide whether the client's word for a person's act is enough, nor ask;
+// package gate does, on the road of package calls.
+package prompts
 
 import (
 	"context"
@@ -12,6 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
@@ -21,29 +28,47 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
-	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
+
+// Options are what [Prompts] are made of. All are required.
+type Options struct {
+	Road     *calls.Road
+	Chats    *chats.Chats
+	Offer    *offer.Offer
+	Given    *given.Giver
+	Tools    *toolfiles.Files
+	Secrets  *redact.Secrets          // left out of the log
+	PageMax  int64                    // bytes of a document with its arguments
+	OpenDocs string                   // the name of the tool that opens packs
+	ToolsOf  func(*packs.Pack) string // names a pack's tools behind its document; empty if it has none
+}
+
+// Prompts answer requests. They are safe for concurrent use.
+type Prompts struct{ opts Options }
+
+// New returns Prompts.
+func New(o Options) *Prompts { return &Prompts{o} }
 
 type promptsResult struct {
 	calls.PageResult
 	Prompts []mcp.Prompt `json:"prompts"`
 }
 
-// listPrompts answers prompts/list: one prompt for each pack, and those with which a
+// List answers prompts/list: one prompt for each pack, and those with which a
 // person attaches and detaches.
-func (s *Server) listPrompts(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
+func (s *Prompts) List(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p calls.CursorParams
 	if err := r.Decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pages.Of("prompts", p.Cursor, s.offer.Prompts(r.Chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
+	page, next, err := pages.Of("prompts", p.Cursor, s.opts.Offer.Prompts(r.Chat.Lists.GiveCatalog(ctx)), offer.Entry.String)
 	if err != nil {
 		return nil, err
 	}
-	return &promptsResult{PageResult: calls.PageResult{NextCursor: next}, Prompts: s.offer.AsPrompts(page)}, nil
+	return &promptsResult{PageResult: calls.PageResult{NextCursor: next}, Prompts: s.opts.Offer.AsPrompts(page)}, nil
 }
 
 type getPromptParams struct {
@@ -68,10 +93,10 @@ type getPromptRequest struct {
 	calls.RoundTrip
 }
 
-// getPrompt answers prompts/get, which by the protocol is a person's own act. It is
+// Get answers prompts/get, which by the protocol is a person's own act. It is
 // recorded as what it does. The gate decides whether the client's word for that is
 // enough, or a person is asked.
-func (s *Server) getPrompt(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
+func (s *Prompts) Get(ctx context.Context, r *calls.Request) (mcp.ResultMetadata, error) {
 	var p getPromptRequest
 	if err := r.Decode(&p); err != nil {
 		return nil, err
@@ -85,7 +110,7 @@ func (s *Server) getPrompt(ctx context.Context, r *calls.Request) (mcp.ResultMet
 		known = offer.ArgWords
 		method.Prepare = s.prepareInvocation
 		if offer.PromptOf(r.Catalog, p.Name) == nil {
-			return nil, s.road.RefusedRequest(ctx, r, toolerr.CodeNotFound, p.Name, noPrompt(p.Name))
+			return nil, s.opts.Road.RefusedRequest(ctx, r, toolerr.CodeNotFound, p.Name, noPrompt(p.Name))
 		}
 	}
 	for name := range p.Arguments {
@@ -97,7 +122,7 @@ func (s *Server) getPrompt(ctx context.Context, r *calls.Request) (mcp.ResultMet
 	if _, sess, ok := chats.Of(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
 		return s.template(r.Catalog, p.Name), nil
 	}
-	out, question, err := s.road.Pass(ctx, method, p.tree(), p.RoundTrip, func(c *calls.Call) { c.Caller.Act = true })
+	out, question, err := s.opts.Road.Pass(ctx, method, p.tree(), p.RoundTrip, func(c *calls.Call) { c.Caller.Act = true })
 	switch {
 	case err != nil:
 		return nil, err
@@ -115,13 +140,13 @@ func fillsIn(client, argument string) bool { return client == "opencode" && argu
 // template returns a prompt with the placeholder, for [fillsIn]. Nobody has chosen
 // the prompt, so it opens nothing: if somebody chooses it later, the model makes a
 // call.
-func (s *Server) template(catalog *packs.Catalog, name string) *mcp.GetPromptResult {
+func (s *Prompts) template(catalog *packs.Catalog, name string) *mcp.GetPromptResult {
 	switch p := offer.PromptOf(catalog, name); {
 	case p != nil && !address.IsOffered(p):
-		return userMessage(s.offer.Describe(p.Description), fmt.Sprintf(
+		return userMessage(s.opts.Offer.Describe(p.Description), fmt.Sprintf(
 			"The capability pack %s is opened by its prompt alone, and this client asks for prompts before anybody chooses one. Tell me that it cannot be used here.", p.ID))
 	case p != nil:
-		return userMessage(s.offer.Describe(p.Description), fmt.Sprintf("Use the capability pack %s: open it with %s, and apply it to what follows.\n\n$1", p.ID, s.exposed(toolname.OpenDocs)))
+		return userMessage(s.opts.Offer.Describe(p.Description), fmt.Sprintf("Use the capability pack %s: open it with %s, and apply it to what follows.\n\n$1", p.ID, s.opts.OpenDocs))
 	}
 	return userMessage("Packs are attached elsewhere.",
 		"This prompt does not work here. Tell me that I can attach and detach the pack $1 on the approval page, which this command opens: packs-mcp approvals open")
@@ -132,7 +157,7 @@ func noPrompt(name string) *toolerr.RPCError {
 }
 
 // prepareInvocation finds out what a pack's prompt says.
-func (s *Server) prepareInvocation(ctx context.Context, c *calls.Call) (*calls.Action, error) {
+func (s *Prompts) prepareInvocation(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p getPromptParams
 	if err := c.Decode(&p); err != nil {
 		return nil, err
@@ -141,7 +166,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *calls.Call) (*calls.A
 	if pack == nil {
 		return nil, noPrompt(p.Name)
 	}
-	facts, tree, err := s.given.Facts(ctx, pack)
+	facts, tree, err := s.opts.Given.Facts(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -150,38 +175,38 @@ func (s *Server) prepareInvocation(ctx context.Context, c *calls.Call) (*calls.A
 		return nil, err
 	}
 	words := p.Arguments[offer.ArgWords]
-	if n := given.FilledSize(body, words); int64(n) > s.limits.ReadPageMax {
-		return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
+	if n := given.FilledSize(body, words); int64(n) > s.opts.PageMax {
+		return nil, toolerr.New(toolerr.CodeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.opts.PageMax)
 	}
 	return &calls.Action{
 		Request: gate.Request{
 			Caller: c.Caller, Kind: gate.KindOpen, Method: c.Method.Name, Pack: facts,
-			Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets), Hidden: given.Hidden([]byte(body)),
+			Arguments: c.Args.Whole(), Logged: c.Logged(s.opts.Secrets), Hidden: given.Hidden([]byte(body)),
 		},
 		Perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.road.SameAs(ctx, c, pack, permit, false); err != nil {
+			if err := s.opts.Road.SameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
 			c.Opens = true
-			return userMessage(s.offer.Describe(pack.Description), given.Part{}.Fill(pack.Folder(), body, words)+s.toolsSentence(pack, false)), nil
+			return userMessage(s.opts.Offer.Describe(pack.Description), given.Part{}.Fill(pack.Folder(), body, words)+s.opts.ToolsOf(pack)), nil
 		},
 	}, nil
 }
 
 // body returns the whole entry document without its frontmatter, made of the bytes
 // that were digested.
-func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
+func (s *Prompts) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 	dir, err := pack.OpenDir()
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
-	page, err := s.given.BodyPage(dir, pack, tree, 0, s.limits.ReadPageMax)
+	page, err := s.opts.Given.BodyPage(dir, pack, tree, 0, s.opts.PageMax)
 	if err != nil {
 		return "", err
 	}
 	if page.Truncated {
-		return "", toolerr.New(toolerr.CodeTooLarge, "Open it with "+s.exposed(toolname.OpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
+		return "", toolerr.New(toolerr.CodeTooLarge, "Open it with "+s.opts.OpenDocs+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.opts.PageMax)
 	}
 	text, _ := page.Text()
 	return strings.ToValidUTF8(string(text), "\ufffd"), nil
@@ -196,7 +221,7 @@ func userMessage(description, text string) *mcp.GetPromptResult {
 
 // prepareAttach finds out which pack a person attaches to this chat, or detaches from
 // it.
-func (s *Server) prepareAttach(ctx context.Context, c *calls.Call) (*calls.Action, error) {
+func (s *Prompts) prepareAttach(ctx context.Context, c *calls.Call) (*calls.Action, error) {
 	var p getPromptParams
 	if err := c.Decode(&p); err != nil {
 		return nil, err
@@ -204,42 +229,42 @@ func (s *Server) prepareAttach(ctx context.Context, c *calls.Call) (*calls.Actio
 	on := p.Name == offer.PromptAttach
 	pack, err := c.Catalog.Lookup(p.Arguments[offer.ArgPack])
 	if err != nil {
-		e := s.road.Explain(toolerr.NamingOnly(err, func(id string) bool {
+		e := s.opts.Road.Explain(toolerr.NamingOnly(err, func(id string) bool {
 			near, err := c.Catalog.Lookup(id)
-			return err == nil && s.offer.MayChoose(p.Name, near)
+			return err == nil && s.opts.Offer.MayChoose(p.Name, near)
 		}), c.ID)
 		e.Hint = "packs-mcp list --all says which packs there are."
 		return nil, e
 	}
 	req := gate.Request{
 		Caller: c.Caller, Kind: gate.KindDetach, Method: c.Method.Name, Pack: gate.Pack{ID: pack.ID, Dir: "", Trust: gate.Trust(pack.Trust)},
-		Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets),
+		Arguments: c.Args.Whole(), Logged: c.Logged(s.opts.Secrets),
 	}
 	if on {
 		req.Kind = gate.KindAttach
 		if !pack.Valid {
 			return nil, toolerr.New(toolerr.CodeInvalidArguments, "packs-mcp validate says what to mend.", "pack %q is not valid", pack.ID)
 		}
-		if req.Pack, _, err = s.given.Facts(ctx, pack); err != nil {
+		if req.Pack, _, err = s.opts.Given.Facts(ctx, pack); err != nil {
 			return nil, err
 		}
 	}
 	return &calls.Action{Request: req, Perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
-		if err := s.SetAttached(ctx, c.Chat.ID(), pack.ID, on); err != nil {
+		if err := s.opts.Chats.SetAttached(ctx, c.Chat.ID(), pack.ID, on); err != nil {
 			return nil, err
 		}
 		if !on {
 			return userMessage("The pack is detached.", fmt.Sprintf("I detached the capability pack %s from this chat: do not use it, or its tools, any more.", pack.ID)), nil
 		}
 		text := fmt.Sprintf("I attached a capability pack to this chat:\n- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
-			pack.ID, safetext.Line(pack.Name), s.offer.Describe(pack.Description), s.files.HasTools(pack))
+			pack.ID, safetext.Line(pack.Name), s.opts.Offer.Describe(pack.Description), s.opts.Tools.HasTools(pack))
 		switch {
 		case !pack.Offered:
 			text += "It is meant for another mode, so it cannot be used now."
 		case !address.IsOffered(pack):
 			text += "Only I call on it, by its own prompt."
 		default:
-			text += fmt.Sprintf("Open it with %s when it fits what I ask for.", s.exposed(toolname.OpenDocs))
+			text += fmt.Sprintf("Open it with %s when it fits what I ask for.", s.opts.OpenDocs)
 		}
 		return userMessage("The pack is attached.", text), nil
 	}}, nil
