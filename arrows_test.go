@@ -20,7 +20,7 @@ func serverOrder() []string {
 	return []string{
 		"doc", "reply", "host", "front", "cards",
 		"skill_tools", "listing", "front_request", "tool_exec", "tool_call", "tool_read_file", "tool_enable",
-		"tool_open_docs", "tool_list", "run", "run_changes", "secrets", "call", "traces",
+		"tool_open_docs", "tool_list", "secrets", "call", "traces",
 		"clients", "chat_views", "server", "options",
 	}
 }

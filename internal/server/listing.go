@@ -35,9 +35,6 @@ func (s *Server) baseTools() []*baseTool {
 	return all
 }
 
-// exposed returns the name under which a base tool is listed.
-func (s *Server) exposed(plain string) string { return toolname.Exposed(plain, s.opts.Dotted) }
-
 // definition returns a base tool as it is registered. Its description is made each
 // time it is listed; see [Server.listTools].
 func (s *Server) definition(t *baseTool) mcp.Tool {
@@ -167,15 +164,6 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 		RawOutputSchema: json.RawMessage(output),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},
 	}
-}
-
-// knownContext returns what the user configured for context.* placeholders, for the
-// examples in descriptions. It leaves out the working folder: models get the handle
-// of a workspace, not its path.
-func (s *Server) knownContext() tools.Context {
-	ctx := tools.Context(maps.Clone(s.opts.Context))
-	delete(ctx, "cwd")
-	return ctx
 }
 
 // A renamed call is a call of a base tool that was made under another name.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/prompts"
 	"github.com/packs-mcp/packs-mcp/internal/server/resources"
+	"github.com/packs-mcp/packs-mcp/internal/server/runs"
 	"github.com/packs-mcp/packs-mcp/internal/server/skills"
 	"github.com/packs-mcp/packs-mcp/internal/server/subscriptions"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
@@ -61,6 +63,7 @@ type Server struct {
 	skills    *skills.Skills
 	resources *resources.Resources
 	prompts   *prompts.Prompts
+	runs      *runs.Runs
 	chats     *chats.Chats
 }
 
@@ -144,6 +147,8 @@ func New(o Options) (*Server, error) {
 		ToolsOf: func(p *packs.Pack) string { return s.toolsSentence(p, false) },
 	})
 
+	s.runs = runs.New(runs.Options{Road: s.road, Claims: &s.claims, Offer: s.offer, Logger: o.Logger, Quota: limits.Run.Workspace})
+
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
 		r.Instructions = s.offer.Instructions(s.chats.Catalog(ctx), s.files.Once())
@@ -209,3 +214,15 @@ func (s *Server) lookAt(ctx context.Context, dirs []string) {
 // progressEvery is how often a client that asked for progress is told what its call
 // waits for.
 const progressEvery = 5 * time.Second
+
+// exposed returns the name under which a base tool is listed.
+func (s *Server) exposed(plain string) string { return toolname.Exposed(plain, s.opts.Dotted) }
+
+// knownContext returns what the user configured for context.* placeholders, for the
+// examples in descriptions. It leaves out the working folder: models get the handle
+// of a workspace, not its path.
+func (s *Server) knownContext() tools.Context {
+	ctx := tools.Context(maps.Clone(s.opts.Context))
+	delete(ctx, "cwd")
+	return ctx
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
+	"github.com/packs-mcp/packs-mcp/internal/server/runs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
@@ -88,8 +89,8 @@ func (s *Server) prepareCallTool(ctx context.Context, c *calls.Call) (*calls.Act
 	if err != nil {
 		return nil, err
 	}
-	r := &run{server: s, call: c, pack: pack, plan: planned, output: tool.Output, allows: tool.Policy.Allows, secrets: planned.Secrets}
-	return r.action(gate.Request{
+	r := &runs.Run{Call: c, Pack: pack, Plan: planned, Output: tool.Output, Allows: tool.Policy.Allows, Secrets: planned.Secrets}
+	return s.runs.Action(r, gate.Request{
 		Caller: c.Caller, Kind: gate.KindRun, Method: c.Method.Name, Pack: facts,
 		Arguments: c.Args.Canonical(p.Arguments), Logged: c.Logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
 		Workspace: c.Workspace().Dir, Scratch: c.Workspace().IsOwn, Run: &planned.Run,

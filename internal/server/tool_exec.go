@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
 	"github.com/packs-mcp/packs-mcp/internal/server/meant"
+	"github.com/packs-mcp/packs-mcp/internal/server/runs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
@@ -84,8 +85,8 @@ func (s *Server) prepareExec(ctx context.Context, c *calls.Call) (*calls.Action,
 	if err != nil {
 		return nil, err
 	}
-	r := &run{server: s, call: c, pack: pack, plan: planned, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
-	return r.action(gate.Request{
+	r := &runs.Run{Call: c, Pack: pack, Plan: planned, Allows: tools.Policy{}.Allows, Secrets: planned.Secrets}
+	return s.runs.Action(r, gate.Request{
 		Caller: c.Caller, Kind: gate.KindExec, Method: c.Method.Name, Pack: facts,
 		Arguments: c.Args.Whole(), Logged: c.Logged(planned.Unlogged),
 		Workspace: c.Workspace().Dir, Scratch: c.Workspace().IsOwn, Run: &planned.Run,

@@ -12,7 +12,7 @@ import (
 // is still attached, since digesting it may have taken a while. If all of the bytes
 // were compared with the digest that the permit is for, the pack is not digested
 // again. A person's answer does not require it either: after one, the whole call is
-// prepared again (see [Server.askAndCheck]).
+// prepared again (see [Road.Decide]).
 func (r *Road) SameAs(ctx context.Context, c *Call, p *packs.Pack, permit *gate.Permit, compared bool) error {
 	if r.isStillAttached(ctx, c, p) {
 		if compared {

@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"cmp"
@@ -21,10 +21,10 @@ const running = "the program has been running"
 
 // waits tells the client and the log that the run waits for its turn, which h has
 // now.
-func (r *run) waits(progress *calls.Teller, permit *gate.Permit, h changes.Holder) (over func()) {
+func (r *Run) waits(progress *calls.Teller, permit *gate.Permit, h changes.Holder) (over func()) {
 	r.waited = true
 	began := time.Now()
-	log := r.server.logger.With("run", permit.RunID(), "pack", r.pack.ID, "dir", h.Folder)
+	log := r.runs.opts.Logger.With("run", permit.RunID(), "pack", r.Pack.ID, "dir", h.Folder)
 	log.Info("a run waits for its turn in a folder", "holder", h.Run.ID, "holder_pack", h.Run.Pack, "holder_tool", h.Run.Tool, "holder_pid", h.PID)
 	progress.TurnNow("waiting for " + r.turnOf(h))
 	return func() {
@@ -35,7 +35,7 @@ func (r *run) waits(progress *calls.Teller, permit *gate.Permit, h changes.Holde
 
 // busy turns the error of a run that did not get its turn into what a model may know
 // about it.
-func (r *run) busy(err error) error {
+func (r *Run) busy(err error) error {
 	e, ok := errors.AsType[*sandbox.BusyError](err)
 	if !ok {
 		return err
@@ -46,12 +46,12 @@ func (r *run) busy(err error) error {
 
 // turnOf tells a client whose turn it is, and where. It names the pack and tool only
 // if the client may know about the pack: the run may be another server's.
-func (r *run) turnOf(h changes.Holder) string {
+func (r *Run) turnOf(h changes.Holder) string {
 	if h.PID == 0 {
 		return "its turn in a folder that another run may change"
 	}
 	of := ""
-	if slices.ContainsFunc(r.server.offer.Packs(r.call.Catalog), func(p *packs.Pack) bool { return p.ID == h.Run.Pack }) {
+	if slices.ContainsFunc(r.runs.opts.Offer.Packs(r.Call.Catalog), func(p *packs.Pack) bool { return p.ID == h.Run.Pack }) {
 		of = fmt.Sprintf("%s of %s, ", cmp.Or(h.Run.Tool, "a command"), h.Run.Pack)
 	}
 	return safetext.Line(fmt.Sprintf("its turn in %q, where %s (%sprocess %d) is at work", h.Folder, cmp.Or(h.Run.ID, "a run"), of, h.PID))
@@ -59,14 +59,14 @@ func (r *run) turnOf(h changes.Holder) string {
 
 // tell writes to the server's log what a person has to know about the run's changes,
 // whatever the model does with the result.
-func (r *run) tell(id string, res *sandbox.Result) {
+func (r *Run) tell(id string, res *sandbox.Result) {
 	for _, set := range res.Changes {
 		if held, refused := set.Count(changes.Held), set.Count(changes.Refused); held+refused > 0 {
-			r.server.logger.Warn("changes of a run were not applied", "run", id, "pack", r.pack.ID, "dir", set.Folder,
+			r.runs.opts.Logger.Warn("changes of a run were not applied", "run", id, "pack", r.Pack.ID, "dir", set.Folder,
 				"set", set.ID, "held", held, "refused", refused, "hint", "packs-mcp changes show "+set.ID)
 		}
 	}
 	if res.ChangesProblem != "" {
-		r.server.logger.Error("changes of a run are lost", "run", id, "pack", r.pack.ID, "err", res.ChangesProblem)
+		r.runs.opts.Logger.Error("changes of a run are lost", "run", id, "pack", r.Pack.ID, "err", res.ChangesProblem)
 	}
 }

@@ -1,8 +1,14 @@
-package server
+// Package runs runs the programs of calls that were allowed: one waits for its place,
+// makes sure that it still is what was allowed, and says what came of it.
+//
+// It starts nothing itself: a permit does, and only the gate makes permits. It does not
+// find out what a call would run; package plan does.
+package runs
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -14,28 +20,47 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
+	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// A run is one program of a call, from the permit to the result.
-type run struct {
-	server  *Server
-	call    *calls.Call
-	pack    *packs.Pack
-	plan    *plan.Plan
-	output  tools.Output
-	allows  func(code int) bool
-	secrets *redact.Secrets // that must not be in the result
-	waited  bool            // the run waited for its turn in a folder
+// Options are what [Runs] are made of. All are required.
+type Options struct {
+	Road   *calls.Road
+	Claims *claims.Set
+	Offer  *offer.Offer
+	Logger *slog.Logger
+	Quota  int64 // bytes that the workspaces of a chat may hold
 }
 
-func (r *run) action(req gate.Request) *calls.Action {
+// Runs run programs. They are safe for concurrent use.
+type Runs struct{ opts Options }
+
+// New returns Runs.
+func New(o Options) *Runs { return &Runs{o} }
+
+// A Run is one program of a call, from the permit to the result.
+type Run struct {
+	Call    *calls.Call
+	Pack    *packs.Pack
+	Plan    *plan.Plan
+	Output  tools.Output
+	Allows  func(code int) bool // whether an exit status is a success
+	Secrets *redact.Secrets     // that must not be in the result
+
+	runs   *Runs
+	waited bool // the run waited for its turn in a folder
+}
+
+// Action returns the action of a call that runs r. It changes r.
+func (s *Runs) Action(r *Run, req gate.Request) *calls.Action {
+	r.runs = s
 	return &calls.Action{Request: req, Perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
 		step := spans.From(ctx).Run(permit.RunID())
 		defer func() { step.End(err != nil) }()
 		var release func()
-		progress := r.server.road.Telling(ctx, r.call, "waiting for other programs to end")
+		progress := r.runs.opts.Road.Telling(ctx, r.Call, "waiting for other programs to end")
 		wire.Aside(ctx, func() { release, err = r.place(ctx, claims.Of(permit, req.Run)) })
 		progress.Stop()
 		if err != nil {
@@ -46,20 +71,20 @@ func (r *run) action(req gate.Request) *calls.Action {
 		if err := r.confirm(ctx, permit); err != nil {
 			return nil, err
 		}
-		if err := r.call.Chat.Workspaces.CheckQuota(r.call.Workspace(), r.server.limits.Run.Workspace); err != nil {
+		if err := r.Call.Chat.Workspaces.CheckQuota(r.Call.Workspace(), r.runs.opts.Quota); err != nil {
 			return nil, errors.Join(err, permit.Withhold("the workspaces of the chat hold as much as they may", "Call again when there is room."))
 		}
-		done, ok := r.call.Chat.Workspaces.Begin(r.call.Workspace())
+		done, ok := r.Call.Chat.Workspaces.Begin(r.Call.Workspace())
 		if !ok {
-			return nil, calls.Changed(permit, r.pack.ID)
+			return nil, calls.Changed(permit, r.Pack.ID)
 		}
 		defer done()
-		progress = r.server.road.Telling(ctx, r.call, running)
-		permit.Hide(r.secrets.Logged)
+		progress = r.runs.opts.Road.Telling(ctx, r.Call, running)
+		permit.Hide(r.Secrets.Logged)
 		permit.Waiting(func(h changes.Holder) (over func()) { return r.waits(progress, permit, h) })
 		permit.Ready(func() error { return r.confirm(ctx, permit) })
 		result, err := permit.Run(ctx)
-		r.server.claims.Touch()
+		r.runs.opts.Claims.Touch()
 		progress.Stop()
 		if err != nil {
 			return nil, r.busy(err)
@@ -75,20 +100,20 @@ func (r *run) action(req gate.Request) *calls.Action {
 }
 
 // envelope turns the run's result into what the model gets.
-func (r *run) envelope(id string, result *sandbox.Result, limits sandbox.Limits) *envelope.Envelope {
-	of := envelope.Run{Output: r.output, Allows: r.allows, Secrets: r.secrets, Workspace: r.call.Workspace()}
-	of.Local = r.call.Chat.Origin == gate.OriginClient || r.call.Chat.Origin == gate.OriginMachine
+func (r *Run) envelope(id string, result *sandbox.Result, limits sandbox.Limits) *envelope.Envelope {
+	of := envelope.Run{Output: r.Output, Allows: r.Allows, Secrets: r.Secrets, Workspace: r.Call.Workspace()}
+	of.Local = r.Call.Chat.Origin == gate.OriginClient || r.Call.Chat.Origin == gate.OriginMachine
 	return of.Envelope(id, result, limits)
 }
 
 // place waits until the run may go on: until its chat has a free place, and until no
 // other run can change what this run's answer is bound to, or the reverse.
-func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err error) {
-	leave, err := r.call.Chat.TakeRun(ctx)
+func (r *Run) place(ctx context.Context, own *claims.Claim) (release func(), err error) {
+	leave, err := r.Call.Chat.TakeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
-	drop, err := r.server.claims.Take(ctx, own)
+	drop, err := r.runs.opts.Claims.Take(ctx, own)
 	if err != nil {
 		leave()
 		return nil, err
@@ -106,24 +131,24 @@ func (r *run) place(ctx context.Context, own *claims.Claim) (release func(), err
 // did if the run had to wait for its place or turn), or if the pack will not be
 // copied. Nothing more is needed: the pack's copy is compared with the digest, and
 // the runner compares the program, its interpreters and the folders.
-func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
-	s, c := r.server, r.call
-	if r.waited || !permit.Copies() || s.claims.Count() != c.Ended || c.Chat.Catalog(ctx) != c.Catalog {
+func (r *Run) confirm(ctx context.Context, permit *gate.Permit) error {
+	c := r.Call
+	if r.waited || !permit.Copies() || r.runs.opts.Claims.Count() != c.Ended || c.Chat.Catalog(ctx) != c.Catalog {
 		return r.again(ctx, permit)
 	}
-	if !r.plan.Unchanged(permit.ByGrant()) {
-		return calls.Changed(permit, r.pack.ID)
+	if !r.Plan.Unchanged(permit.ByGrant()) {
+		return calls.Changed(permit, r.Pack.ID)
 	}
 	return nil
 }
 
 // again prepares the call once more and makes sure that it still is what was allowed:
 // a pack may have been detached, or a folder replaced.
-func (r *run) again(ctx context.Context, permit *gate.Permit) error {
-	r.call.Catalog = r.call.Chat.Catalog(ctx)
-	now, err := r.server.road.PrepareNow(ctx, r.call)
+func (r *Run) again(ctx context.Context, permit *gate.Permit) error {
+	r.Call.Catalog = r.Call.Chat.Catalog(ctx)
+	now, err := r.runs.opts.Road.PrepareNow(ctx, r.Call)
 	if err != nil || !permit.Covers(now.Request) {
-		return calls.Changed(permit, r.pack.ID)
+		return calls.Changed(permit, r.Pack.ID)
 	}
 	return nil
 }
