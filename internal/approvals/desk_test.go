@@ -336,7 +336,7 @@ func until(t *testing.T, ok func() bool, what string) {
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("in vain waited until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		case <-tick.C:
 		}
 	}

@@ -97,14 +97,14 @@ func (r *Repeat) Read(p []byte) (int, error) {
 // Until waits until is reports true.
 func Until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute) // a busy machine takes its time
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for !is() {
 		select {
 		case <-look.C:
 		case <-late:
-			t.Fatalf("it does not come about that %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
