@@ -26,7 +26,7 @@ type team struct {
 
 // teamFlags adds the flags that name a team's server.
 func (a *app) teamFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.team.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; packs-mcp login logs you in to it")
+	cmd.Flags().StringVar(&a.team.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; log in to it with 'packs-mcp login URL'")
 	cmd.Flags().StringVar(&a.team.tokenFile, "token-file", "", "a `FILE` of yours alone (mode 0600) with your token for --server, in place of a login")
 	_ = cmd.MarkFlagFilename("token-file")
 }
