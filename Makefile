@@ -25,7 +25,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: snapshot snapshot-check release release-files install-script workflows image build test check ci bench bench-micro bench-sandbox bench-runs bench-containers bench-sources json-passes bench-overshoot lines soak-changes soak-sandbox soak-sources soak-approvals soak-http soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
+.PHONY: snapshot snapshot-check release release-files install-script workflows image build test check ci bench bench-micro bench-sandbox bench-runs bench-containers bench-sources json-passes bench-overshoot lines soak-changes soak-sandbox soak-sources soak-approvals soak-http soak-replicas soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -40,7 +40,7 @@ build:
 # built as it is shipped. All is built with the flags of "make build", so that it is
 # compiled once; "make vet" does what "go test" would vet, and more.
 PURE  := $(addprefix ./internal/,packs/lint packs/search packs/tools packs/tools/markdown packs/tools/toolpack packs/tools/toolsjson redact scan sources/archive)
-PLAIN := $(PURE) $(addprefix ./test/,approvals attack audit browser churn e2e plant recording sources)
+PLAIN := $(PURE) $(addprefix ./test/,approvals attack audit browser churn e2e plant recording replicas sources)
 ALONE := ./test/sandbox
 test:
 	@race=$$(scripts/race.sh) || exit 1; failed=0; export GOFLAGS='$(strip $(GOFLAGS) -trimpath)'; \
@@ -127,6 +127,11 @@ soak-sources:
 soak-approvals:
 	APPROVALS_SOAK=1000 APPROVALS_KILLS=200 go test -count=1 -timeout 30m -run '^(TestTenServers|TestKilledServers)$$' -v ./test/approvals
 	PACKS_MCP_AUDIT_KILLS=5000 go test -count=1 -timeout 30m -run '^TestKilledProcesses$$' -v ./test/audit
+
+# Three servers with one store, at each engine: for a minute as fast as they can, then a
+# thousand people, then the same while a server is killed every five seconds.
+soak-replicas:
+	REPLICAS_SECONDS=60 REPLICAS_CHATS=1000 REPLICAS_PAUSE=20 go test -count=1 -timeout 30m -run '^TestReplicas$$' -v ./test/replicas
 
 # A hundred clients over HTTP for a minute, with approvals; nothing may be left.
 soak-http:

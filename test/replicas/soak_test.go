@@ -1,0 +1,438 @@
+//go:build unix
+
+package replicas
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/store"
+	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
+)
+
+// number reads a setting of "make soak-replicas".
+func number(t *testing.T, name string, usual int) int {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%s is not a number", name, s)
+	}
+	return n
+}
+
+// Three servers share a store, and people approve calls at all of them. Every call that
+// was approved runs once, and every run is in the log before it. "make soak-replicas" has
+// many people, with pauses between their calls, and kills servers meanwhile: what that cuts
+// is in the log as cut.
+func TestReplicas(t *testing.T) {
+	lasts := time.Duration(number(t, "REPLICAS_SECONDS", 1)) * time.Second
+	chats, pause := number(t, "REPLICAS_CHATS", 0), time.Duration(number(t, "REPLICAS_PAUSE", 1))*time.Second
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		t.Run("approvals", func(t *testing.T) {
+			l := newLoad(t, e.URL(), opens, 32)
+			before := bare(t, e.URL(), lasts/4)
+			l.run(lasts, 0, 0)
+			t.Logf("the bare engine: %.0f a second before, %.0f after", before, bare(t, e.URL(), lasts/4))
+		})
+		e.Empty(t)
+		t.Run("runs", func(t *testing.T) {
+			l := newLoad(t, e.URL(), runs, 8)
+			l.run(lasts, 0, 0)
+			l.check()
+		})
+		if chats == 0 {
+			return
+		}
+		e.Empty(t)
+		t.Run("pauses", func(t *testing.T) {
+			l := newLoad(t, e.URL(), runs, chats)
+			l.run(lasts, pause, 0)
+			l.check()
+		})
+		e.Empty(t)
+		t.Run("kills", func(t *testing.T) {
+			l := newLoad(t, e.URL(), runs, chats)
+			l.run(lasts, pause, 5*time.Second)
+			l.check()
+		})
+	})
+}
+
+// bare returns how many approvals a second the engine can keep by itself: for each, a
+// question that is made, taken and ended, and two lines of a log.
+func bare(t *testing.T, url string, lasts time.Duration) float64 {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for i := range 16 {
+		wg.Go(func() {
+			var end uint64
+			name := fmt.Sprintf("bare.%d.%d", begin.UnixNano(), i)
+			value := bytes.Repeat([]byte("x"), 700)
+			for n := 0; time.Since(begin) < lasts; n++ {
+				key := fmt.Sprintf("%s.%d", name, n)
+				rev, err := s.Put(t.Context(), key, value, 0, time.Minute)
+				if err == nil {
+					_, err = s.Put(t.Context(), key, value, rev, time.Minute)
+				}
+				for range 2 {
+					if err == nil {
+						end, err = s.Append(t.Context(), name, end, value)
+					}
+				}
+				if err != nil {
+					t.Errorf("the bare engine: %v", err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return float64(done.Load()) / time.Since(begin).Seconds()
+}
+
+// A load is people who approve calls, and what became of these.
+type load struct {
+	*world
+	tool  tool
+	kills bool
+
+	numbers atomic.Int64
+	mu      sync.Mutex
+	ran     map[int]string // :: number of a call → the run that its client heard of
+	unknown map[int]bool   // :: number of a call → whether a server ended before it answered
+	history []porcupine.Operation
+	took    []time.Duration // from an answer to the result
+	odd     map[string]int  // :: unexpected reply → how often
+	busy    atomic.Int64
+}
+
+// An answer is an operation on the question of one call.
+type answer struct{ number int }
+
+// What became of an answer.
+type outcome string
+
+const (
+	ran     outcome = "ran"     // the answer was taken, and the call ran
+	used    outcome = "used"    // another answer was taken before
+	unknown outcome = "unknown" // nobody answered
+	none    outcome = "none"    // nothing happened, and the client may try again
+)
+
+// single is a question that is answered once.
+func single() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			by := make(map[int][]porcupine.Operation)
+			for _, o := range history {
+				n := o.Input.(answer).number
+				by[n] = append(by[n], o)
+			}
+			var all [][]porcupine.Operation
+			for _, part := range by {
+				all = append(all, part)
+			}
+			return all
+		},
+		Init: func() []any { return []any{false} },
+		Step: func(state, _, output any) []any {
+			taken := state.(bool)
+			switch output.(outcome) {
+			case ran:
+				if taken {
+					return nil
+				}
+				return []any{true}
+			case used:
+				if !taken {
+					return nil
+				}
+				return []any{true}
+			case unknown:
+				return []any{taken, true}
+			}
+			return []any{taken}
+		},
+	}
+	return m.ToModel()
+}
+
+func newLoad(t *testing.T, url string, tool tool, people int) *load {
+	return &load{world: newWorld(t, url, 3, people), tool: tool, ran: make(map[int]string), unknown: make(map[int]bool), odd: make(map[string]int)}
+}
+
+// run has every person make and approve calls for a time, with pauses of this length on
+// average. If every is not zero, a server is killed that often.
+func (l *load) run(lasts, pause, every time.Duration) {
+	l.t.Helper()
+	l.kills = every > 0
+	ctx, stop := context.WithTimeout(l.t.Context(), lasts)
+	defer stop()
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for person := range l.tokens {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(person)))
+			for ctx.Err() == nil {
+				if pause > 0 {
+					select {
+					case <-time.After(rand.N(2 * pause)):
+					case <-ctx.Done():
+						return
+					}
+				}
+				l.approve(ctx, person, r)
+			}
+		})
+	}
+	killed := 0
+	for every > 0 && ctx.Err() == nil {
+		select {
+		case <-time.After(every):
+			l.kill(killed % 3)
+			killed++
+		case <-ctx.Done():
+		}
+	}
+	wg.Wait()
+	for i := range l.took {
+		l.took[i] = l.took[i].Round(time.Millisecond)
+	}
+	slices.Sort(l.took)
+	if len(l.took) == 0 {
+		l.t.Fatal("nothing was approved")
+	}
+	l.t.Logf("%d people, %d servers killed: %d calls approved, %.0f a second; answer to result: median %v, 99 of 100 within %v; %d times a server was busy; %d answers whose server ended first",
+		len(l.tokens), killed, len(l.ran), float64(len(l.ran))/time.Since(begin).Seconds(), l.took[len(l.took)/2], l.took[len(l.took)*99/100], l.busy.Load(), len(l.unknown))
+	if killed > 0 {
+		time.Sleep(30 * time.Second) // until the last runs are reported as cut
+	}
+}
+
+// approve makes one call at one server, and answers its question at another; every fourth
+// time at two of them at once.
+func (l *load) approve(ctx context.Context, person int, r *rand.Rand) {
+	n := int(l.numbers.Add(1))
+	all := l.replicas()
+	at := r.IntN(len(all))
+	asked, err := l.call(ctx, l.tool, person, n, all[at], "")
+	if err != nil || asked.state == "" {
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, errBusy):
+			l.busy.Add(1)
+			time.Sleep(50 * time.Millisecond)
+		case err == nil:
+			l.strange("asked", asked.text)
+		}
+		return
+	}
+	answers := 1
+	if n%4 == 0 {
+		answers = 2
+	}
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() { l.answer(person, n, asked.state, at+1+i) })
+	}
+	wg.Wait()
+}
+
+// answer answers a question, and tries again at other servers where the first ends.
+func (l *load) answer(person, n int, state string, at int) {
+	for range 20 {
+		all := l.replicas()
+		begin := time.Now()
+		got, err := l.call(l.t.Context(), l.tool, person, n, all[at%len(all)], state)
+		took := time.Since(begin)
+		at++
+		o := none
+		switch {
+		case errors.Is(err, errCut):
+			o = unknown
+		case errors.Is(err, errBusy):
+			l.busy.Add(1)
+		case got.ran != "":
+			o = ran
+		case strings.Contains(got.text, "used before"), strings.Contains(got.text, "already used"):
+			o = used
+		default:
+			l.strange("answered", got.text)
+		}
+		l.mu.Lock()
+		l.history = append(l.history, porcupine.Operation{ClientId: n*2 + at%2, Input: answer{n}, Call: begin.UnixNano(), Output: o, Return: begin.Add(took).UnixNano()})
+		switch o {
+		case ran:
+			if other := l.ran[n]; other != "" {
+				l.t.Errorf("call %d ran as %s and as %s", n, other, got.ran)
+			}
+			l.ran[n] = got.ran
+			l.took = append(l.took, took)
+		case unknown:
+			l.unknown[n] = true
+		}
+		l.mu.Unlock()
+		if o == ran || o == used || o == none && err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// strange counts an unexpected reply.
+func (l *load) strange(when, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.odd[when+": "+text[:min(len(text), 400)]]++
+}
+
+// check holds what the clients heard against the log of all servers and against the files
+// that the runs left.
+func (l *load) check() {
+	l.t.Helper()
+	for _, r := range l.replicas() {
+		_ = r.cmd.Process.Signal(os.Interrupt)
+	}
+	for _, r := range l.replicas() {
+		<-r.ended
+	}
+	for text, n := range l.odd {
+		if !l.kills || !strings.Contains(text, "ask again") {
+			l.t.Errorf("%d times: %s", n, text)
+		}
+	}
+	if res, _ := porcupine.CheckOperationsVerbose(single(), l.history, time.Minute); res != porcupine.Ok {
+		l.t.Errorf("the history of answers is %v: some question was answered twice, or never", res)
+	}
+
+	files := make(map[int][]string) // :: number of a call → the runs that left a file
+	err := filepath.WalkDir(l.data, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if parts := strings.Split(d.Name(), "."); len(parts) == 3 && parts[0] == "ran" {
+			n, err := strconv.Atoi(parts[1])
+			if err != nil {
+				return err
+			}
+			files[n] = append(files[n], parts[2])
+		}
+		return nil
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+
+	starts, begun, ends, causes := make(map[string]int), make(map[int]int), make(map[string]int), make(map[string]int)
+	decided := 0
+	for _, e := range l.log() {
+		switch {
+		case e.Event == audit.EventDecision && e.Decision == "once":
+			decided++
+		case e.Event == audit.EventRunStart:
+			n, err := strconv.Atoi(e.Argv[len(e.Argv)-1])
+			if err != nil {
+				l.t.Fatalf("a start without the number of its call: %v", e.Argv)
+			}
+			starts[e.Run] = n
+			begun[n]++
+		case e.Event == audit.EventRunEnd:
+			ends[e.Run]++
+			causes[e.Cause]++
+		}
+	}
+	for n, runs := range files {
+		if len(runs) > 1 {
+			l.t.Errorf("call %d ran %d times: %v", n, len(runs), runs)
+		}
+		for _, run := range runs {
+			if starts[run] != n {
+				l.t.Errorf("%s of call %d is not in the log", run, n)
+			}
+		}
+	}
+	for n, times := range begun {
+		if times > 1 {
+			l.t.Errorf("call %d was started %d times", n, times)
+		}
+	}
+	for run, n := range starts {
+		if ends[run] != 1 {
+			l.t.Errorf("%s of call %d has %d ends in the log", run, n, ends[run])
+		}
+	}
+	for n, run := range l.ran {
+		if starts[run] != n || !slices.Contains(files[n], run) {
+			l.t.Errorf("the client of call %d heard of %s, which did not run", n, run)
+		}
+	}
+	if decided < len(starts) {
+		l.t.Errorf("%d runs, but %d answers in the log", len(starts), decided)
+	}
+	if !l.kills && len(starts) != len(l.ran) {
+		l.t.Errorf("%d runs began, and clients heard of %d", len(starts), len(l.ran))
+	}
+	l.t.Logf("the log: %d answers, %d runs, ended as %v", decided, len(starts), causes)
+}
+
+// log returns the entries of all servers, after their proofs were verified.
+func (l *load) log() []audit.Entry {
+	l.t.Helper()
+	export := filepath.Join(l.dir, "export")
+	command := func(args ...string) []byte {
+		l.t.Helper()
+		cmd := exec.Command(program, append(args, "--config", l.config)...)
+		cmd.Env = l.environment()
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			l.t.Fatalf("%v: %v\n%s%s", args, err, out, &stderr)
+		}
+		return out
+	}
+	command("audit", "export", export)
+	command("audit", "verify", export)
+	var all []audit.Entry
+	lines := bufio.NewScanner(bytes.NewReader(command("audit", "show", "--json", "--export", export)))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e audit.Entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			l.t.Fatalf("%s: %v", lines.Bytes(), err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
