@@ -230,7 +230,7 @@ func TestChangesInTwoTabs(t *testing.T) {
 	second.has("+1")
 	second.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		const real = fetch;
-		window.fetch = (path, o) => path === '/changes/decide' ? new Promise((go) => { window.release = go; }).then(() => real(path, o)) : real(path, o);
+		window.fetch = (path, o) => path.endsWith('changes/decide') ? new Promise((go) => { window.release = go; }).then(() => real(path, o)) : real(path, o);
 	})()`))
 	second.set("Apply")
 	second.until(`window.release`)
