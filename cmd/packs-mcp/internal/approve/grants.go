@@ -260,6 +260,11 @@ of their chats, too.`,
 	cmd.Flags().StringVar(&which.by, "by", "", "only the grants that `PERSON` gave, whose name is written as grants lists it")
 	cmd.Flags().StringVar(&which.person, "person", "", "all grants of `NAME`: for their calls, and those that they gave; an address means the person of an identity provider who has it")
 	cmd.Flags().BoolVar(&which.all, "all", false, "all grants, also those of a file that is refused")
+	for flag, name := range map[string]func(grants.Grant) string{"by": grants.Grant.Giver, "person": func(g grants.Grant) string { return g.Person }} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return a.completeFromGrants(cmd.Context(), func(g grants.Grant) string { return safetext.Line(name(g)) })
+		})
+	}
 	cli.JSONFlag[revoked](a.Env, cmd, &asJSON)
 	return cmd
 }
@@ -546,7 +551,9 @@ func (a *app) completeFromGrants(ctx context.Context, word func(grants.Grant) st
 	inChats, _ := a.chatGrants(ctx)
 	var words []string
 	for _, g := range slices.Concat(all, grantsOf(inChats)) {
-		words = append(words, word(g))
+		if w := word(g); w != "" {
+			words = append(words, w)
+		}
 	}
 	slices.Sort(words)
 	return slices.Compact(words), cobra.ShellCompDirectiveNoFileComp

@@ -38,12 +38,15 @@ server only.`,
 		Example: `  packs-mcp login https://packs.example.com
   packs-mcp login https://packs.example.com --device`,
 		Args: cli.Needs(1, 1, "the URL of your team's server"),
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.logIn(cmd.Context(), args[0], client, device)
 		},
 	}
 	cmd.Flags().BoolVar(&device, "device", false, "log in on another device")
 	cmd.Flags().StringVar(&client, "client", "", "the `ID` under which the identity provider knows this program, if the server does not say it")
+	_ = cmd.RegisterFlagCompletionFunc("client", cobra.NoFileCompletions)
 	a.ConfigFlag(cmd)
 	return cmd
 }
@@ -57,6 +60,8 @@ func (a *app) logoutCommand() *cobra.Command {
 that nobody may renew it. A token that was issued already is good until it ends, in some minutes.`,
 		Example: "  packs-mcp logout https://packs.example.com\n  packs-mcp logout --all",
 		Args:    cli.Misuse(cobra.MaximumNArgs(1)),
+
+		ValidArgsFunction: cli.First(a.completeLogins),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == all {
 				return &cli.UsageError{Err: errors.New("logout takes the URL of a server, or --all"), Hint: "as in: packs-mcp logout https://packs.example.com"}
@@ -67,6 +72,22 @@ that nobody may renew it. A token that was issued already is good until it ends,
 	cmd.Flags().BoolVar(&all, "all", false, "end all logins")
 	a.ConfigFlag(cmd)
 	return cmd
+}
+
+func (a *app) completeLogins(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	all, err := openSessions(cfg).load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	servers := make([]string, len(all))
+	for i, s := range all {
+		servers[i] = safetext.Line(s.Server)
+	}
+	return servers, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) logIn(ctx context.Context, address, client string, device bool) error {

@@ -62,6 +62,8 @@ be of the key in the configuration (store.key), or of --key; --noted is the hash
 that you noted elsewhere, and that must be there. With DIR, --json prints other members.`,
 		Example: "  packs-mcp audit verify\n  packs-mcp audit verify /var/backups/audit-2026-01-31",
 		Args:    cli.Misuse(cobra.MaximumNArgs(1)),
+
+		ValidArgsFunction: cli.First(cli.Folders),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.verifyExport(args[0], keys, noted, verifyJSON)
@@ -74,6 +76,9 @@ that you noted elsewhere, and that must be there. With DIR, --json prints other 
 	}
 	verify.Flags().StringArrayVar(&keys, "key", nil, "a public `KEY` that replicas may sign with (repeatable)")
 	verify.Flags().StringVar(&noted, "noted", "", "the `HASH` of a checkpoint that must be there")
+	for _, flag := range []string{"key", "noted"} {
+		_ = verify.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
+	}
 	cli.JSONFlag[verdict](a.Env, verify, &verifyJSON)
 	for _, c := range []*cobra.Command{show, follow, verify} {
 		a.ConfigFlag(c)

@@ -67,7 +67,9 @@ each start of a server, and the checkpoints over all of them. DIR must be empty 
 "audit verify DIR" checks it without the store, and "audit show --export DIR" prints it.`,
 		Example: "  packs-mcp audit export /var/backups/audit-2026-01-31",
 		Args:    cli.Needs(1, 1, "a folder"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.auditExport(cmd.Context(), args[0], asJSON) },
+
+		ValidArgsFunction: cli.First(cli.Folders),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.auditExport(cmd.Context(), args[0], asJSON) },
 	}
 	a.ConfigFlag(cmd)
 	cli.JSONFlag[exported](a.Env, cmd, &asJSON)
@@ -86,6 +88,8 @@ missing: what is left still verifies, and nothing else can be missing unnoticed.
 long as you must be able to show what was removed.`,
 		Example: "  packs-mcp audit prune /var/backups/audit-2026-01-31 --before 90d",
 		Args:    cli.Needs(1, 1, "the folder of an export"),
+
+		ValidArgsFunction: cli.First(cli.Folders),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.auditPrune(cmd.Context(), args[0], before, asJSON)
 		},
