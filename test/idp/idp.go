@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -73,7 +74,7 @@ func Start(t testing.TB) *Provider {
 		"another": storage.NativeClient("another", callback),
 	})}
 	p.Rotate()
-	handler = exampleop.SetupServer(p.Issuer+"/", p.store, nil, false, op.WithAllowInsecure())
+	handler = exampleop.SetupServer(p.Issuer+"/", p.store, slog.New(slog.DiscardHandler), false, op.WithAllowInsecure())
 	p.Issuer += "/"
 	web.Start()
 	t.Cleanup(web.Close)
