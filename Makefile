@@ -33,14 +33,15 @@ build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/packs-mcp-sigstore ./cmd/packs-mcp-sigstore
 
 # "make test V=1" also names what is skipped, and why. Two packages at a time, since
-# many tests have time limits; and test/sandbox alone, since it counts leftovers on the
+# many tests have time limits; and test/sandbox alone, which counts what is left on the
 # machine. The packages of PLAIN are tested without the race detector: PURE has one
 # goroutine at a time (but for one test of tools), and there the detector takes ten times
 # as long; the others start the program, or a runner that internal/sandbox tests with it,
-# built as it is shipped. All is built with the flags of "make build", so that it is
-# compiled once; "make vet" does what "go test" would vet, and more.
+# built as it is shipped. Of cmd/packs-mcp, those tests run once more with the detector
+# whose servers do much at a time. All is built with the flags of "make build", so that it
+# is compiled once; "make vet" does what "go test" would vet, and more.
 PURE  := $(addprefix ./internal/,packs/lint packs/search packs/tools packs/tools/markdown packs/tools/toolpack packs/tools/toolsjson redact scan sources/archive)
-PLAIN := $(PURE) $(addprefix ./test/,approvals attack audit browser churn e2e plant recording replicas sources)
+PLAIN := $(PURE) ./cmd/packs-mcp $(addprefix ./test/,approvals attack audit browser churn e2e plant recording replicas sources)
 ALONE := ./test/sandbox
 test:
 	@race=$$(scripts/race.sh) || exit 1; failed=0; export GOFLAGS='$(strip $(GOFLAGS) -trimpath)'; \
@@ -48,6 +49,7 @@ test:
 	export CGO_ENABLED=0; run -p 2 $(PLAIN); \
 	run $(ALONE); \
 	unset CGO_ENABLED; run $$race -run '^TestCheckIsStable$$' ./internal/packs/tools; \
+	run $$race -run '^Test(Serve|People|Signals|Replicas|Overload|Drain|Ready|PageOfATeam|ClientsWait|AnswerAfter)' ./cmd/packs-mcp; \
 	run $$race -p 2 $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE))); \
 	exit $$failed
 
