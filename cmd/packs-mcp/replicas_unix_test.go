@@ -118,6 +118,7 @@ func TestReplicas(t *testing.T) {
 
 		wants("an answer for the chat", b, "chat", "allowed")
 		wants("in the chat", b, "", "allowed")
+		wants("in the chat, on another server", c, "", "allowed")
 		if out, err := c.command("approvals", "revoke", "--person", "ada"); err != nil || !strings.Contains(out, "on every server") {
 			t.Fatalf("approvals revoke --person = %s, %v", out, err)
 		}

@@ -441,7 +441,7 @@ func (c *check) takeBack(r *queue.Ruling) {
 	if kept == "" {
 		return
 	}
-	if err := c.ungrant(kept, c.call.Caller.Chat); err != nil {
+	if err := c.ungrant(kept, &c.call.Caller); err != nil {
 		c.logger.Error("an answer that was taken back may still be kept", "err", err, "hint", "packs-mcp approvals grants")
 	}
 }

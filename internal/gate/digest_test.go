@@ -102,7 +102,7 @@ func callDigest(r *call.Request, level sandbox.Level) string { return call.Freez
 // TestEveryFieldIsBound: a field that is added to a request, a command or a policy
 // must be added to the digests, or deliberately to these lists.
 func TestEveryFieldIsBound(t *testing.T) {
-	free := []string{"Caller.Groups", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Cards", "Caller.Carries", "Caller.Wait", "Pack.From.Updated", "Pack.Files", "Logged"}
+	free := []string{"Caller.Shared", "Caller.Groups", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Cards", "Caller.Carries", "Caller.Wait", "Pack.From.Updated", "Pack.Files", "Logged"}
 	for name, of := range map[string]func() call.Request{"tool": toolRun, "hosts": func() call.Request { return with(toolRun(), reachesHosts) }, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
 		free := free
 		if of().Run != nil {
@@ -116,7 +116,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 	}
 	// What a grant leaves open, as its choice says.
 	open := []string{
-		"Caller.Chat", "Caller.Groups", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Cards", "Caller.Carries", "Caller.ChatEnd", "Caller.Wait", "Caller.Act", "Method",
+		"Caller.Chat", "Caller.Shared", "Caller.Groups", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Cards", "Caller.Carries", "Caller.ChatEnd", "Caller.Wait", "Caller.Act", "Method",
 		"Pack.About", "Pack.Files", "Pack.From.Source", "Pack.From.Signer", "Pack.From.Differs", "Pack.From.Updated", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
 	}
 	words := []string{

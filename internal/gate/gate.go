@@ -156,6 +156,9 @@ type Options struct {
 	// Ended reports whether somebody has taken a chat's answer back on another server.
 	// It is called after Load of Grants. If nil, nobody can.
 	Ended func(grants.Grant) bool
+	// SharedChats keeps the answers that hold in one chat, for chats that replicas have in
+	// common. It is read after Load of Grants. If nil, there are no such chats.
+	SharedChats grants.ChatStore
 	// Runs claims runs before they start. If nil, this server is alone.
 	Runs Claims
 	// Copies makes the private copies of packs that programs start from. If nil,
@@ -219,7 +222,8 @@ type Gate struct {
 	full    bool
 	now     func() time.Time
 	queue   *queue.Queue
-	chats   *grants.Chats // what was allowed in each
+	chats   *grants.Chats    // what was allowed in each chat of this server alone
+	common  grants.ChatStore // the same of chats that replicas have in common; nil: none are
 
 	refusals refusals
 
@@ -273,7 +277,7 @@ func New(o Options) (*Gate, error) {
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
-		queue:    questions, chats: grants.NewChats(people), wrong: make(map[string]int),
+		queue:    questions, chats: grants.NewChats(people), common: o.SharedChats, wrong: make(map[string]int),
 	}, nil
 }
 
@@ -317,7 +321,7 @@ func (g *Gate) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 func (g *Gate) Abandon(chat string) { g.queue.Abandon(chat) }
 
 // LeaveChat forgets what this server has of a chat that other replicas may go on with.
-// Its questions stay open.
+// Its questions stay open, and what was allowed in it holds on.
 func (g *Gate) LeaveChat(chat string) {
 	g.queue.Part(chat)
 	g.forgetChat(chat)

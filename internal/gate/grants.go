@@ -64,7 +64,7 @@ func (c *check) find(would *grants.Grant, stored []grants.Grant) (d queue.Decisi
 	holds := func(g grants.Grant) bool {
 		return c.authorised(g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
 	}
-	chat := c.chats.Of(c.call.Caller.Chat)
+	chat := c.chatsOf(&c.call.Caller).Of(c.call.Caller.Chat)
 	if i := slices.IndexFunc(chat, func(g grants.Grant) bool { return holds(g) && !c.ended(g) }); i >= 0 {
 		return queue.Chat, chat[i], true
 	}
@@ -144,10 +144,13 @@ func (c *check) changedSince(stored []grants.Grant) (since grants.Grant, changes
 		}
 		return g.Void
 	}
-	for _, g := range c.chats.Of(c.call.Caller.Chat) {
+	chats := c.chatsOf(&c.call.Caller)
+	for _, g := range chats.Of(c.call.Caller.Chat) {
 		look(g)
 	}
-	c.chats.Void(c.call.Caller.Chat, void)
+	if err := chats.Void(c.call.Caller.Chat, void); err != nil {
+		c.logger.Warn(unmarked, "err", err)
+	}
 	voids := false
 	for _, g := range stored {
 		look(g)
@@ -159,6 +162,10 @@ func (c *check) changedSince(stored []grants.Grant) (since grants.Grant, changes
 	return since, changes
 }
 
+// unmarked is a warning only: the grants are bound to what changed, so they allow nothing
+// now anyway.
+const unmarked = "grants that no longer hold could not be marked"
+
 // void marks the stored grants that have ended.
 func (c *check) void(void func(grants.Grant) *grants.Void) {
 	err := c.store.Update(func(all []grants.Grant) ([]grants.Grant, error) {
@@ -168,8 +175,7 @@ func (c *check) void(void func(grants.Grant) *grants.Void) {
 		return all, nil
 	})
 	if err != nil {
-		// The grants are bound to what changed, so they allow nothing now anyway.
-		c.logger.Warn("grants that no longer hold could not be marked", "err", err)
+		c.logger.Warn(unmarked, "err", err)
 	}
 }
 
@@ -183,13 +189,18 @@ func (g *Gate) keepGrant(grant grants.Grant, caller *call.Caller, d queue.Decisi
 	grant.Since = g.now().UTC()
 	if d == queue.Chat {
 		grant.ID = grants.NewChatID()
-		if !g.chats.Fits(caller, grant) {
+		chats := g.chatsOf(caller)
+		if !chats.Fits(caller, grant) {
 			return record(grant, queue.Once, "the chats of this person have no room to remember it")
 		}
+		// The log comes first: no grant holds that is not in it.
 		if err := record(grant, d, ""); err != nil {
 			return err
 		}
-		g.chats.Add(caller, grant)
+		if err := chats.Add(caller, grant); err != nil {
+			g.logger.Warn(notKept, "err", err)
+			return record(grant, queue.Once, whyOnce(err))
+		}
 		return nil
 	}
 	err := g.store.Update(func(all []grants.Grant) ([]grants.Grant, error) {
@@ -212,19 +223,27 @@ func (g *Gate) keepGrant(grant grants.Grant, caller *call.Caller, d queue.Decisi
 		}
 		return err
 	}
-	g.logger.Warn("an answer could not be kept, and holds for this call alone", "err", err)
+	g.logger.Warn(notKept, "err", err)
 	// The log may already say that it is kept, so record what is true now.
-	reason := "it could not be kept for later calls"
+	return record(grant, queue.Once, whyOnce(err))
+}
+
+const notKept = "an answer could not be kept, and holds for this call alone"
+
+// whyOnce says in the log why an answer that could not be kept holds once.
+func whyOnce(err error) string {
 	if errors.Is(err, grants.ErrUnknown) {
-		reason = "whether it is kept for later calls is not known; packs-mcp approvals grants shows it"
+		return "whether it is kept for later calls is not known; packs-mcp approvals grants shows it"
 	}
-	return record(grant, queue.Once, reason)
+	return "it could not be kept for later calls"
 }
 
 // ungrant takes back the grant with this digest because a denial followed it.
-func (g *Gate) ungrant(digest, chat string) error {
+func (g *Gate) ungrant(digest string, caller *call.Caller) error {
 	is := func(have grants.Grant) bool { return have.Digest == digest }
-	g.chats.Drop(chat, is)
+	if err := g.chatsOf(caller).Drop(caller.Chat, is); err != nil {
+		return err
+	}
 	if g.store == nil {
 		return nil
 	}
@@ -245,7 +264,22 @@ func day(t time.Time) string { return t.Local().Format("2 January 2006, 15:04") 
 
 // ChatGrants returns what was allowed in the chats that have not ended, oldest
 // first. It includes grants that are void.
-func (g *Gate) ChatGrants() []grants.InChat { return g.chats.All() }
+func (g *Gate) ChatGrants() []grants.InChat {
+	all := g.chats.All()
+	if g.common != nil {
+		all = append(all, g.common.All()...)
+		slices.SortStableFunc(all, func(a, b grants.InChat) int { return a.Since.Compare(b.Since) })
+	}
+	return all
+}
+
+// chatsOf returns where the answers for the chat of a caller are kept.
+func (g *Gate) chatsOf(c *call.Caller) grants.ChatStore {
+	if c.Shared && g.common != nil {
+		return g.common
+	}
+	return g.chats
+}
 
 // RevokeChatGrant takes back the chat grant with this id, and reports whether there
 // is one. The log has it before the grant ends; if there is an error, the grant
@@ -265,6 +299,10 @@ func (g *Gate) RevokeChatGrant(id string) (found bool, err error) {
 	if err := g.failed(e, g.log.Append(e)); err != nil {
 		return true, err
 	}
-	g.chats.Drop(gone.Chat, func(have grants.Grant) bool { return have.ID == id })
-	return true, nil
+	is := func(have grants.Grant) bool { return have.ID == id }
+	err = g.chats.Drop(gone.Chat, is)
+	if g.common != nil {
+		err = errors.Join(err, g.common.Drop(gone.Chat, is))
+	}
+	return true, err
 }

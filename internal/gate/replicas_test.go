@@ -16,6 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grantshared"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/store"
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
@@ -47,6 +48,7 @@ func replicaAt(t *testing.T, url, key string, options ...func(*Options)) *bench 
 	t.Cleanup(m.Close)
 	b := newBench(t, append([]func(*Options){everywhere, func(o *Options) {
 		o.Questions, o.Keys, o.Grants = m, keys.States(), synced{new(memory), m}
+		o.SharedChats = grantshared.NewChats(m, 1, o.Now)
 	}}, options...)...)
 	t.Cleanup(b.queue.Close)
 	return b
@@ -87,11 +89,13 @@ func (b *bench) shows(code string) queue.Pending {
 
 // aPerson's call over HTTP, of a client that carries questions, and of one that cannot ask.
 func carried() call.Request {
-	return with(openCall(), func(r *call.Request) { r.Caller.Carries, r.Caller.Person = true, "ada" })
+	return with(openCall(), func(r *call.Request) { r.Caller.Carries, r.Caller.Shared, r.Caller.Person = true, true, "ada" })
 }
 
 func silent() call.Request {
-	return with(toolRun(), func(r *call.Request) { r.Caller.CanAsk, r.Caller.Carries, r.Caller.Person = false, true, "ada" })
+	return with(toolRun(), func(r *call.Request) {
+		r.Caller.CanAsk, r.Caller.Carries, r.Caller.Shared, r.Caller.Person = false, true, true, "ada"
+	})
 }
 
 // A question of one replica is answered by the client on another, once.

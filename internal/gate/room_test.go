@@ -306,7 +306,7 @@ func TestRevokedBeforeTheCall(t *testing.T) {
 		"for the chat":        {queue.Chat, nil, toolRun(), revoke, allows},
 		"once":                {queue.Once, nil, toolRun(), revoke, allows},
 		"for the chat, taken back": {queue.Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
-			if err := b.ungrant(b.chats.Of("stdio-1")[0].Digest, "stdio-1"); err != nil {
+			if err := b.ungrant(b.chats.Of("stdio-1")[0].Digest, &call.Caller{Chat: "stdio-1"}); err != nil {
 				t.Fatal(err)
 			}
 		}, asks},

@@ -75,6 +75,7 @@ func (t Trust) Words() string {
 // logged as such, and never trusted.
 type Caller struct {
 	Chat   string // opaque id of the chat; grants and states belong to it
+	Shared bool   // other replicas may go on with the chat
 	Person string // the name of the credential, if it has one
 	// Groups are the person's, according to the token that came with the call.
 	Groups  []string
@@ -128,7 +129,7 @@ type From struct {
 
 // A Request is one call, described by facts. The approval binds every field except
 // Logged, Pack's Files and From's Updated, Run's Reads and OnceOnly, and Caller's
-// Groups, Client, Call, CanAsk and Cards. If a bound field differs the next time,
+// Shared, Groups, Client, Call, CanAsk and Cards. If a bound field differs the next time,
 // that is another question.
 type Request struct {
 	Caller Caller

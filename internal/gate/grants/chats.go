@@ -2,6 +2,7 @@ package grants
 
 import (
 	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,29 @@ const (
 	maxChatGrants = 1000     // of one chat
 	maxChatBytes  = 64 << 20 // of all chats; each person has an equal share
 )
+
+// A ChatStore keeps the grants that hold in one chat. It is [Chats], or grantshared.Chats
+// for chats that replicas have in common.
+type ChatStore interface {
+	// All returns what was allowed in the chats that have not ended, oldest first. It
+	// includes grants that are void.
+	All() []InChat
+	// Of returns the grants of a chat, oldest first. What the grants refer to is shared
+	// and must not be changed.
+	Of(chat string) []Grant
+	// Fits reports whether the chat of a caller has room for one more grant.
+	Fits(caller *call.Caller, g Grant) bool
+	// Add has the chat of a caller remember a grant.
+	Add(caller *call.Caller, g Grant) error
+	// Void ends the grants of a chat for which void returns something. For a grant that
+	// has ended, void returns what it has.
+	Void(chat string, void func(Grant) *Void) error
+	// Drop forgets the grants of a chat that is reports true for.
+	Drop(chat string, is func(Grant) bool) error
+}
+
+// ErrNoRoom means that a chat has no room for another grant.
+var ErrNoRoom = errors.New("the chat has no room for another grant")
 
 // Chats remember what was allowed in them, each for as long as it lasts. They are safe
 // for concurrent use. Make one with [NewChats].
@@ -86,12 +110,15 @@ func (c *Chats) Fits(caller *call.Caller, g Grant) bool {
 }
 
 // Add has the chat of a caller remember a grant, if that fits.
-func (c *Chats) Add(caller *call.Caller, g Grant) {
+func (c *Chats) Add(caller *call.Caller, g Grant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now, fits := c.with(caller, g); fits {
-		c.chats[caller.Chat] = now
+	now, fits := c.with(caller, g)
+	if !fits {
+		return ErrNoRoom
 	}
+	c.chats[caller.Chat] = now
+	return nil
 }
 
 // with returns what a chat remembers after one more grant is added. The caller holds
@@ -122,18 +149,20 @@ func (c *Chats) with(caller *call.Caller, g Grant) (_ *remembered, fits bool) {
 
 // Void ends the grants of a chat for which void returns something. For a grant that has
 // ended, void returns what it has.
-func (c *Chats) Void(chat string, void func(Grant) *Void) {
+func (c *Chats) Void(chat string, void func(Grant) *Void) error {
 	c.change(chat, func(all []Grant) []Grant {
 		for i, g := range all {
 			all[i].Void = void(g)
 		}
 		return all
 	})
+	return nil
 }
 
 // Drop forgets the grants of a chat that is reports true for.
-func (c *Chats) Drop(chat string, is func(Grant) bool) {
+func (c *Chats) Drop(chat string, is func(Grant) bool) error {
 	c.change(chat, func(all []Grant) []Grant { return slices.DeleteFunc(all, is) })
+	return nil
 }
 
 // change replaces the grants of a chat with what edit makes of a copy of them.

@@ -42,7 +42,7 @@ func (r *Road) Caller(ctx context.Context, id string, ch *chats.Chat, sess *wire
 	info := sess.GetClientInfo()
 	modern := mcpserver.IsModernRequest(ctx)
 	return gate.Caller{
-		Chat: ch.ID(), ChatEnd: ch.Ends, Call: id,
+		Chat: ch.ID(), Shared: ch.Shared(), ChatEnd: ch.Ends, Call: id,
 		Client: r.clientName(info.Name, info.Version), Person: ch.Person, Groups: wire.Groups(ctx), Origin: ch.Origin,
 		CanAsk: sess.CanAsk() && (modern || sess.TakesQuestions()), Cards: sess.ShowsCards(), Carries: modern,
 	}

@@ -90,6 +90,9 @@ func Of(ctx context.Context) (*Chat, *wire.Session, bool) {
 // ID is the chat's id, which logs and clients may see.
 func (c *Chat) ID() string { return c.id }
 
+// Shared reports whether other replicas may go on with the chat.
+func (c *Chat) Shared() bool { return c.shared }
+
 // Abandon says that the chat's client is gone, though its calls may still end.
 func (c *Chat) Abandon() { c.all.opts.Gate.Abandon(c.id) }
 

@@ -143,5 +143,10 @@ func Grants(ctx context.Context, cfg *config.Config, people int, logger *slog.Lo
 // SharedKeys returns the keys that replicas share.
 func SharedKeys(cfg *config.Config) (store.Keys, error) { return replicaKeys(cfg) }
 
+// SharedChats returns what was allowed in the chats that replicas have in common.
+func SharedChats(m *store.Mirror, people int) *grantshared.Chats {
+	return grantshared.NewChats(m, people, nil)
+}
+
 // SharedGrants returns the "always" answers that replicas share.
 func SharedGrants(m *store.Mirror, people int) *grantshared.Store { return grantshared.New(m, people) }

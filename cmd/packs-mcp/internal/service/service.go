@@ -201,6 +201,7 @@ func (s *Service) share(ctx context.Context, cfg *config.Config, asking *gate.Op
 	}
 	shared := cli.SharedGrants(s.shared, asking.People)
 	asking.Grants, asking.Ended, asking.Questions, asking.Keys = shared, shared.Ended, s.shared, keys.States()
+	asking.SharedChats = cli.SharedChats(s.shared, asking.People)
 	s.chatID = keys.Chat
 	s.runs, err = runs.Open(ctx, s.shared, runs.Options{Logger: asking.Logger, Keep: 2 * cfg.Approval.Pending})
 	if err == nil {
