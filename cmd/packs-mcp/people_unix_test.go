@@ -108,11 +108,20 @@ func (g *team) call(token, tool string, args map[string]any) (text string, conte
 // send is call with all parameters and with the client's capabilities.
 func (g *team) send(token, tool string, params, can map[string]any) (text string, content map[string]any) {
 	g.t.Helper()
-	params["name"], params["_meta"] = tool, map[string]any{
+	return g.request(token, "tools/call", tool, params, can)
+}
+
+// request makes a request about something with a name, or about none.
+func (g *team) request(token, method, name string, params, can map[string]any) (text string, content map[string]any) {
+	g.t.Helper()
+	if name != "" {
+		params["name"] = name
+	}
+	params["_meta"] = map[string]any{
 		"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": can,
 		"io.modelcontextprotocol/clientInfo": map[string]any{"name": "team", "version": "1"},
 	}
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -122,9 +131,11 @@ func (g *team) send(token, tool string, params, can map[string]any) (text string
 	}
 	for k, v := range map[string]string{
 		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name,
 	} {
-		r.Header.Set(k, v)
+		if v != "" {
+			r.Header.Set(k, v)
+		}
 	}
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	resp, err := c.Do(r)
@@ -144,7 +155,7 @@ func (g *team) send(token, tool string, params, can map[string]any) (text string
 	for line := range strings.Lines(string(all)) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
 		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &reply) != nil {
-			g.t.Fatalf("%s: %s", tool, all)
+			g.t.Fatalf("%s: %s", method+" "+name, all)
 		}
 	}
 	return string(all), reply.Result.StructuredContent

@@ -76,8 +76,8 @@ func TestReplicasShareQuestions(t *testing.T) {
 				t.Fatalf("approve = %s, %v", out, err)
 			}
 		}
-		for _, r := range all {
-			r.call(adasToken, "capability_packs_enable_tools", map[string]any{"pack_id": "notes"}) // each keeps what it enabled
+		if text, content := a.call(adasToken, "capability_packs_enable_tools", map[string]any{"pack_id": "notes"}); content["enabled"] != true {
+			t.Fatalf("enabling: %s", text) // on all servers
 		}
 		code, text := a.run()
 		if code == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
+	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -110,6 +111,9 @@ type Options struct {
 	// SharedChat returns the id of the chat of a credential, 32 hexadecimal digits, if
 	// several replicas go on with one chat; nil: this server is alone.
 	SharedChat func(credential string) string
+	// CommonChats keeps what replicas have in common of these chats. It is required with
+	// SharedChat.
+	CommonChats chats.Common
 	// Workspace, when not empty, is the one workspace of every chat instead.
 	Workspace string
 	// Project is the folder that tools with cwd "project" work in; empty: the

@@ -55,6 +55,9 @@ func (s *Server) library(ctx context.Context, m wire.Message) (reply mcp.JSONRPC
 			reply = mcp.NewJSONRPCError(mcp.NewRequestId(m.ID), wire.CodeInternal, wire.InternalMessage(ref), nil)
 		}
 	}()
+	if ch, _, known := chats.Of(ctx); known && m.ID != nil && m.Method != string(mcp.MethodPing) {
+		ch.CatchUp(ctx)
+	}
 	if reply, ok := s.front(ctx, m); ok {
 		return reply
 	}

@@ -119,7 +119,7 @@ func New(o Options) (*Server, error) {
 	})
 
 	s.chats = chats.New(chats.Options{
-		Library: o.Library, Gate: o.Gate, Workspaces: workspace.Place{Each: o.Workspaces, Shared: o.Workspace}, Shared: o.SharedChat, Runs: limits.Runs,
+		Library: o.Library, Gate: o.Gate, Workspaces: workspace.Place{Each: o.Workspaces, Shared: o.Workspace}, Shared: o.SharedChat, Common: o.CommonChats, Runs: limits.Runs,
 		Offer: s.offer, KeepsOut: s.given.KeepsOut, Pace: subscriptions.NewPace(cmp.Or(o.lookEvery, subscriptions.Every)),
 		Lists: lists.NewShared(lists.Options{
 			Tools:  func(catalog *packs.Catalog) []mcp.Tool { return s.tools(catalog, nil) },

@@ -133,7 +133,12 @@ func (s *Server) prepareEnable(ctx context.Context, c *calls.Call) (*calls.Actio
 			if err := s.road.SameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
-			return s.enable(c, pack, chosen), nil
+			out, err := s.enable(ctx, c, pack, chosen)
+			if err != nil {
+				_ = permit.Withhold(err.Error(), "") // the log has that it was allowed
+				return nil, err
+			}
+			return out, nil
 		},
 	}, nil
 }
@@ -219,8 +224,12 @@ func (s *Server) prepareDisable(c *calls.Call, packID string) (*calls.Action, er
 	}
 	return &calls.Action{
 		Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: c.Method.Name, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets)},
-		Perform: func(context.Context, *gate.Permit) (any, error) {
-			if c.Chat.Enabled.Disable(id) {
+		Perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
+			had := false
+			if err := c.Chat.Change(ctx, func() { had = c.Chat.Enabled.Disable(id) }); err != nil {
+				return nil, err
+			}
+			if had {
 				c.Chat.Lists.TellTools(c.Catalog)
 			}
 			return &enableResult{Tools: []enabledTool{}}, nil
@@ -229,13 +238,20 @@ func (s *Server) prepareDisable(c *calls.Call, packID string) (*calls.Action, er
 }
 
 // enable gives the chat the chosen tools, and tells its client if its list changes.
-func (s *Server) enable(cl *calls.Call, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
+func (s *Server) enable(ctx context.Context, cl *calls.Call, pack *packs.Pack, chosen []*tools.Tool) (*enableResult, error) {
 	skills := make(map[string]bool)
 	for _, t := range s.skillTools(cl.Catalog, cl.Chat) {
 		skills[toolname.Fold(t.name)] = true
 	}
-	listed, changed := cl.Chat.Enabled.Enable(pack.ID, chosen, s.resolver.InUseNow(cl.Catalog, &cl.Chat.Enabled)[pack.ID],
-		func(folded string) bool { return skills[folded] })
+	var listed []string
+	changed := false
+	err := cl.Chat.Change(ctx, func() {
+		listed, changed = cl.Chat.Enabled.Enable(pack.ID, chosen, s.resolver.InUseNow(cl.Catalog, &cl.Chat.Enabled)[pack.ID],
+			func(folded string) bool { return skills[folded] })
+	})
+	if err != nil {
+		return nil, err
+	}
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	for _, t := range chosen {
 		if t.Command == nil {
@@ -251,7 +267,7 @@ func (s *Server) enable(cl *calls.Call, pack *packs.Pack, chosen []*tools.Tool) 
 	if changed {
 		cl.Chat.Lists.TellTools(cl.Catalog)
 	}
-	return out
+	return out, nil
 }
 
 // moreThanSignature returns a schema if it says more about an argument than its name,

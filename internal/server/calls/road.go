@@ -171,6 +171,7 @@ func (r *Road) askOnce(ctx context.Context, c *Call, q *gate.Question) (*Action,
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	c.Chat.CatchUp(ctx)
 	c.Catalog = c.Chat.Catalog(ctx)
 	// Pass a call that was cancelled meanwhile to the gate too, which denies and
 	// records it.

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
@@ -42,6 +43,10 @@ type Chat struct {
 	shared bool          // other replicas may go on with it
 	runs   chan struct{} // holds a value for each program that runs
 	all    *Chats
+
+	sharing sync.Mutex // held while what replicas have in common changes; before mu
+	rev     uint64     // of what they have in common, as it is here; sharing guards it
+	renewed time.Time  // when this replica last saved it; sharing guards it
 
 	mu     sync.Mutex
 	client string            // name and version that the client gave

@@ -34,14 +34,16 @@ type Gate interface {
 	LeaveChat(chat string)
 }
 
-// Options are what [Chats] are made of. All but Shared are required.
+// Options are what [Chats] are made of. All but Shared and Common are required.
 type Options struct {
 	Library    Library
 	Gate       Gate
 	Workspaces workspace.Place
 	// Shared returns the id of the chat of a credential, if several replicas go on with
-	// one chat; nil: this server is alone.
+	// one chat; nil: this server is alone. Common is what they have in common of these
+	// chats.
 	Shared   func(credential string) string
+	Common   Common
 	Runs     int // programs of one chat at a time
 	Offer    *offer.Offer
 	KeepsOut func(*packs.Pack) error // why nothing of a pack may be given; nil if it may
@@ -134,6 +136,7 @@ func (a *Chats) Follow(ctx context.Context) {
 	}
 	a.opts.Lists.LookAgain()
 	for _, c := range a.All() {
+		c.meet(ctx)
 		if ctx.Err() == nil && c.Lists.HasSeen() {
 			c.Lists.Follow(ctx)
 		}
@@ -157,15 +160,20 @@ func (a *Chats) SetAttached(ctx context.Context, chatID, packID string, on bool)
 		return err
 	}
 	before := c.Catalog(ctx)
-	c.mu.Lock()
-	c.own = c.own.Clone()
-	if on {
-		c.own.Attach(p.ID, attach.Entry{Dir: p.Dir, Since: time.Now().UTC()})
-	} else {
-		c.own.Detach(p.ID, time.Now().UTC())
+	err = c.Change(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.own = c.own.Clone()
+		if on {
+			c.own.Attach(p.ID, attach.Entry{Dir: p.Dir, Since: time.Now().UTC()})
+		} else {
+			c.own.Detach(p.ID, time.Now().UTC())
+		}
+		c.view = nil
+	})
+	if err != nil {
+		return err
 	}
-	c.view = nil
-	c.mu.Unlock()
 	c.Lists.Saw(before)
 	c.Lists.Follow(ctx)
 	a.change()
@@ -183,6 +191,7 @@ func (a *Chats) attachable(ctx context.Context, chatID, packID string, on bool) 
 	if err != nil {
 		return nil, nil, err
 	}
+	c.CatchUp(ctx)
 	p, err := c.Catalog(ctx).Lookup(packID)
 	if err == nil && on && !p.Valid {
 		err = fmt.Errorf("pack %q is not valid; packs-mcp validate says what to mend", p.ID)

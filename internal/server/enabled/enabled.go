@@ -6,6 +6,7 @@
 package enabled
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,45 @@ func (t *Tools) Enable(packID string, chosen []*tools.Tool, inUse map[string]str
 		listed = append(listed, n.listed)
 	}
 	return listed, changed
+}
+
+// A Kept is a tool that was enabled in a chat, for other replicas.
+type Kept struct {
+	Pack   string `json:"pack"` // id
+	Tool   string `json:"tool"` // as declared
+	Listed string `json:"listed"`
+	Since  int    `json:"since,omitempty"` // grows with each tool that is enabled; 0: disabled
+}
+
+// Kept returns all tools that were ever enabled, sorted.
+func (t *Tools) Kept() (all []Kept) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, names := range t.packs {
+		for tool, n := range names {
+			all = append(all, Kept{id, tool, n.listed, n.since})
+		}
+	}
+	slices.SortFunc(all, func(a, b Kept) int { return cmp.Or(strings.Compare(a.Pack, b.Pack), strings.Compare(a.Tool, b.Tool)) })
+	return all
+}
+
+// Restore makes the tools those of which another replica, or an earlier call, returned
+// Kept.
+func (t *Tools) Restore(all []Kept) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.packs, t.count = nil, 0
+	for _, k := range all {
+		if t.packs == nil {
+			t.packs = make(map[string]map[string]*name)
+		}
+		if t.packs[k.Pack] == nil {
+			t.packs[k.Pack] = make(map[string]*name)
+		}
+		t.packs[k.Pack][k.Tool] = &name{k.Listed, k.Since}
+		t.count = max(t.count, k.Since)
+	}
 }
 
 // Disable disables all tools of a pack, and reports whether there were any.

@@ -145,6 +145,7 @@ func (r *Run) confirm(ctx context.Context, permit *gate.Permit) error {
 // again prepares the call once more and makes sure that it still is what was allowed:
 // a pack may have been detached, or a folder replaced.
 func (r *Run) again(ctx context.Context, permit *gate.Permit) error {
+	r.Call.Chat.CatchUp(ctx)
 	r.Call.Catalog = r.Call.Chat.Catalog(ctx)
 	now, err := r.runs.opts.Road.PrepareNow(ctx, r.Call)
 	if err != nil || !permit.Covers(now.Request) {

@@ -59,6 +59,7 @@ type Service struct {
 	shared     *store.Mirror                  // what replicas share; nil: nothing
 	runs       *runs.Claims                   // nil as long as shared is
 	chatID     func(credential string) string // see [server.Options]; nil as long as shared is
+	common     *store.Shelf                   // the same
 	changes    *changes.Store                 // the runner's
 	added      *cli.Added                     // what is known about packs from elsewhere
 	traces     *telemetry.Traces
@@ -118,7 +119,7 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 	l := cfg.Limits
 	s.Server, err = server.New(server.Options{
 		Version: a.Version, Library: s.Library, Gate: s.Gate, Logger: logger, Tools: files, Programs: programs, Elsewhere: s.containers.elsewhere,
-		Workspaces: cfg.Paths.Workspaces, SharedChat: s.chatID, Workspace: a.Flags.Workspace, Project: at.Project,
+		Workspaces: cfg.Paths.Workspaces, SharedChat: s.chatID, CommonChats: s.common, Workspace: a.Flags.Workspace, Project: at.Project,
 		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: TokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
@@ -202,13 +203,17 @@ func (s *Service) share(ctx context.Context, cfg *config.Config, asking *gate.Op
 	shared := cli.SharedGrants(s.shared, asking.People)
 	asking.Grants, asking.Ended, asking.Questions, asking.Keys = shared, shared.Ended, s.shared, keys.States()
 	asking.SharedChats = cli.SharedChats(s.shared, asking.People)
-	s.chatID = keys.Chat
+	s.chatID, s.common = keys.Chat, s.shared.Shelf("c.", chatTime)
 	s.runs, err = runs.Open(ctx, s.shared, runs.Options{Logger: asking.Logger, Keep: 2 * cfg.Approval.Pending})
 	if err == nil {
 		asking.Runs = s.runs
 	}
 	return err
 }
+
+// chatTime is how long a chat that no replica uses lasts: as long as one over HTTP that
+// nobody uses.
+const chatTime = time.Hour
 
 // atTerminal is how long a question may wait for the person who started this program
 // to be asked in their terminal. They can end it with Ctrl-C. Questions about tests
