@@ -40,7 +40,10 @@ func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers) {
 			continue
 		}
 		for _, g := range grants {
-			all = append(all, chatGrantOf(g, one))
+			// Several servers may have a chat in common.
+			if !slices.ContainsFunc(all, func(have chatGrant) bool { return have.ID == g.ID && have.chat.ID == g.Chat }) {
+				all = append(all, chatGrantOf(g, one))
+			}
 		}
 	}
 	return all, s

@@ -151,3 +151,17 @@ func TestGrantsOfSilentServers(t *testing.T) {
 		t.Errorf("revoke that a server refuses = %d, %q, %q", status, out, problems)
 	}
 }
+
+// A grant of a chat that several servers have in common is listed, and revoked, once.
+func TestChatOfSeveralServers(t *testing.T) {
+	h, revoked := newGranted(t), new([]string)
+	use := control.ChatGrant{ID: "bbzz4444", Digest: "d", Since: time.Date(2025, 1, 3, 3, 4, 5, 0, time.UTC), Kind: "use", Pack: "triage", Covers: "using this pack", Chat: "http-1"}
+	h.announce("shop", chatServer(revoked, use))
+	h.announce("mill", chatServer(revoked, use))
+	if status, out, problems := h.run("grants"); status != 0 || problems != "" || strings.Count(out, "bbzz4444  since") != 1 {
+		t.Errorf("grants = %d, %q, %s", status, problems, out)
+	}
+	if status, out, problems := h.run("revoke", "bbzz4444"); status != 0 || len(*revoked) != 1 {
+		t.Errorf("revoke = %d, %q, %s, which revoked %q", status, problems, out, *revoked)
+	}
+}
