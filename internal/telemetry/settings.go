@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// defaultEndpoint is used if only OTEL_TRACES_EXPORTER=otlp is set.
+	// defaultEndpoint is used if only an OTEL_…_EXPORTER=otlp is set.
 	defaultEndpoint = "http://localhost:4318"
 	defaultTimeout  = 10 * time.Second
 	defaultName     = "packs-mcp"
@@ -25,16 +25,26 @@ const (
 
 // settings are the settings that the variables give.
 type settings struct {
-	endpoint   *url.URL
-	headers    [][2]string
-	timeout    time.Duration // of one request
-	gzip       bool
-	tls        *tls.Config // nil: the default
-	sampler    sdktrace.Sampler
-	joins      bool // clients' traces are continued
+	traces     *traceSettings // nil: none are sent
 	name       string
 	attributes []attribute.KeyValue
-	batch      batching
+}
+
+// A target is where one signal is sent, and how.
+type target struct {
+	endpoint *url.URL
+	headers  [][2]string
+	timeout  time.Duration // of one request
+	gzip     bool
+	tls      *tls.Config // nil: the default
+}
+
+// traceSettings are the settings of traces.
+type traceSettings struct {
+	target
+	sampler sdktrace.Sampler
+	joins   bool // clients' traces are continued
+	batch   batching
 }
 
 // batching is how spans are collected and sent together.
@@ -46,6 +56,20 @@ type batching struct {
 // A problem says why a variable is not followed. It never has the value of a
 // variable that may be secret.
 type problem struct{ what, hint string }
+
+// problems collects problems.
+type problems []problem
+
+// add adds a problem of a setting that is ignored or replaced.
+func (p *problems) add(about, hint, format string, args ...any) {
+	*p = append(*p, problem{about + ": " + fmt.Sprintf(format, args...), hint})
+}
+
+// A signal is one of the two kinds of data that are sent. Its name is as in the
+// log; in capitals it is part of the names of variables.
+type signal string
+
+const traces signal = "traces"
 
 // variables are the variables of an environment.
 type variables map[string]string
@@ -60,76 +84,103 @@ func variablesOf(environ []string) variables {
 	return v
 }
 
-// otlp returns a setting of the exporter: the one for traces, or else the one
-// for all signals.
-func (v variables) otlp(name string) string {
-	return cmp.Or(v["OTEL_EXPORTER_OTLP_TRACES_"+name], v["OTEL_EXPORTER_OTLP_"+name])
+// otlp returns a setting of a signal's exporter, or else the one for all signals.
+func (v variables) otlp(of signal, name string) string {
+	return cmp.Or(v["OTEL_EXPORTER_OTLP_"+of.variable()+"_"+name], v["OTEL_EXPORTER_OTLP_"+name])
 }
+
+func (s signal) variable() string { return strings.ToUpper(string(s)) }
 
 // read returns the settings; nil if nothing is to be sent. An empty variable
 // counts as unset.
-func read(environ []string) (*settings, []problem) {
+func read(environ []string) (*settings, problems) {
 	v := variablesOf(environ)
 	if strings.EqualFold(v["OTEL_SDK_DISABLED"], "true") {
 		return nil, nil
 	}
-	exporters := split(v["OTEL_TRACES_EXPORTER"])
+	var found problems
+	s := &settings{traces: v.traces(&found)}
+	if s.traces == nil {
+		return nil, found
+	}
+	attributes, err := pairs(v["OTEL_RESOURCE_ATTRIBUTES"])
+	if err != nil {
+		found.add("telemetry", "write it as in name=value,other=value", "OTEL_RESOURCE_ATTRIBUTES cannot be read: %v; it is left out", err)
+	}
+	for _, a := range attributes {
+		s.attributes = append(s.attributes, attribute.String(a[0], a[1]))
+	}
+	s.name = v["OTEL_SERVICE_NAME"]
+	return s, found
+}
+
+// target returns where a signal is sent; nil if it is not.
+func (v variables) target(of signal, found *problems) *target {
+	off := func(hint, format string, args ...any) *target {
+		found.add(string(of), hint, "none are sent: "+format, args...)
+		return nil
+	}
+	named := "OTEL_" + of.variable() + "_EXPORTER"
+	exporters := split(v[named])
 	switch {
-	case len(exporters) == 0 && v.otlp("ENDPOINT") == "", slices.Equal(exporters, []string{"none"}):
-		return nil, nil
+	case len(exporters) == 0 && v.otlp(of, "ENDPOINT") == "", slices.Equal(exporters, []string{"none"}):
+		return nil
 	case len(exporters) > 0 && !slices.Equal(exporters, []string{"otlp"}):
-		return nil, off("OTEL_TRACES_EXPORTER is %q, and this program has otlp alone", "set it to otlp or none", v["OTEL_TRACES_EXPORTER"])
+		return off("set it to otlp or none", "%s is %q, and this program has otlp alone", named, v[named])
 	}
-	if p := v.otlp("PROTOCOL"); p != "" && p != "http/protobuf" {
-		return nil, off("OTEL_EXPORTER_OTLP_PROTOCOL is %q, and this program has http/protobuf alone",
-			"set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf, and the endpoint to where the collector takes it, which is port 4318 by custom", p)
+	if p := v.otlp(of, "PROTOCOL"); p != "" && p != "http/protobuf" {
+		return off("set OTEL_EXPORTER_OTLP_"+of.variable()+"_PROTOCOL=http/protobuf, and the endpoint to where the collector takes it, which is port 4318 by custom",
+			"OTEL_EXPORTER_OTLP_PROTOCOL is %q, and this program has http/protobuf alone", p)
 	}
-	s := &settings{timeout: defaultTimeout}
+	t := &target{timeout: defaultTimeout}
 	var err error
-	if s.endpoint, err = v.endpoint(); err != nil {
-		return nil, off("%v", "write it as in http://localhost:4318", err)
+	if t.endpoint, err = v.endpoint(of); err != nil {
+		return off("write it as in http://localhost:4318", "%v", err)
 	}
-	if s.headers, err = pairs(v.otlp("HEADERS")); err != nil {
-		return nil, off("OTEL_EXPORTER_OTLP_HEADERS cannot be read: %v", "write it as in name=value,other=value, with %20 for a space", err)
+	if t.headers, err = pairs(v.otlp(of, "HEADERS")); err != nil {
+		return off("write it as in name=value,other=value, with %20 for a space", "OTEL_EXPORTER_OTLP_HEADERS cannot be read: %v", err)
 	}
-	if s.tls, err = v.tls(); err != nil {
-		return nil, off("%v", "name files in PEM that this user can read", err)
+	if t.tls, err = v.tls(of); err != nil {
+		return off("name files in PEM that this user can read", "%v", err)
 	}
-	return s, v.rest(s)
-}
-
-// off returns the problem that keeps anything from being sent.
-func off(format, hint string, args ...any) []problem {
-	return []problem{{"none are sent: " + fmt.Sprintf(format, args...), hint}}
-}
-
-// rest reads the settings that can be ignored if they are wrong.
-func (v variables) rest(s *settings) (problems []problem) {
-	ignored := func(hint, format string, args ...any) {
-		problems = append(problems, problem{fmt.Sprintf(format, args...), hint})
-	}
-	if text := v.otlp("TIMEOUT"); text != "" {
-		ms, err := strconv.Atoi(text)
-		if err == nil && ms > 0 && ms <= int(time.Hour/time.Millisecond) {
-			s.timeout = time.Duration(ms) * time.Millisecond
-		} else {
-			ignored("give milliseconds", "OTEL_EXPORTER_OTLP_TIMEOUT is %q; it is %s instead", text, s.timeout)
-		}
-	}
-	switch text := v.otlp("COMPRESSION"); text {
+	t.timeout = v.milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT", v.otlp(of, "TIMEOUT"), defaultTimeout, of, found)
+	switch text := v.otlp(of, "COMPRESSION"); text {
 	case "", "none":
 	case "gzip":
-		s.gzip = true
+		t.gzip = true
 	default:
-		ignored("set it to gzip or none", "OTEL_EXPORTER_OTLP_COMPRESSION is %q; nothing is compressed", text)
+		found.add(string(of), "set it to gzip or none", "OTEL_EXPORTER_OTLP_COMPRESSION is %q; nothing is compressed", text)
 	}
+	return t
+}
+
+// milliseconds returns the duration that text gives, or else the usual one.
+func (v variables) milliseconds(name, text string, usual time.Duration, of signal, found *problems) time.Duration {
+	if text == "" {
+		return usual
+	}
+	ms, err := strconv.Atoi(text)
+	if err != nil || ms < 1 || ms > int(time.Hour/time.Millisecond) {
+		found.add(string(of), "give milliseconds, at most an hour", "%s is %q; it is %s instead", name, text, usual)
+		return usual
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// traces returns the settings of traces; nil if none are sent.
+func (v variables) traces(found *problems) *traceSettings {
+	t := v.target(traces, found)
+	if t == nil {
+		return nil
+	}
+	s := &traceSettings{target: *t}
 	if s.sampler = v.sampler(); s.sampler == nil {
 		s.sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
-		ignored("see docs/reference/telemetry.md for those there are", "OTEL_TRACES_SAMPLER %q with OTEL_TRACES_SAMPLER_ARG %q is not one; it is parentbased_always_on instead",
+		found.add(string(traces), "see docs/reference/telemetry.md for those there are", "OTEL_TRACES_SAMPLER %q with OTEL_TRACES_SAMPLER_ARG %q is not one; it is parentbased_always_on instead",
 			v["OTEL_TRACES_SAMPLER"], v["OTEL_TRACES_SAMPLER_ARG"])
 	}
 	s.batch = v.batching(func(name, text string, instead int) {
-		ignored("give a whole number in the bounds that docs/reference/telemetry.md has", "%s is %q; it is %d instead", name, text, instead)
+		found.add(string(traces), "give a whole number in the bounds that docs/reference/telemetry.md has", "%s is %q; it is %d instead", name, text, instead)
 	})
 	s.joins = v["OTEL_PROPAGATORS"] == ""
 	for _, p := range split(v["OTEL_PROPAGATORS"]) {
@@ -138,18 +189,10 @@ func (v variables) rest(s *settings) (problems []problem) {
 			s.joins = true
 		case "baggage", "none": // we pass nothing on to others
 		default:
-			ignored("add tracecontext", "OTEL_PROPAGATORS has %q, which this program does not understand", p)
+			found.add(string(traces), "add tracecontext", "OTEL_PROPAGATORS has %q, which this program does not understand", p)
 		}
 	}
-	attributes, err := pairs(v["OTEL_RESOURCE_ATTRIBUTES"])
-	if err != nil {
-		ignored("write it as in name=value,other=value", "OTEL_RESOURCE_ATTRIBUTES cannot be read: %v; it is left out", err)
-	}
-	for _, a := range attributes {
-		s.attributes = append(s.attributes, attribute.String(a[0], a[1]))
-	}
-	s.name = v["OTEL_SERVICE_NAME"]
-	return problems
+	return s
 }
 
 // batching reads how spans are batched. The library would read the variables
@@ -188,9 +231,10 @@ func (s *settings) resource(version string) []attribute.KeyValue {
 	return all
 }
 
-// endpoint returns the URL to which traces are posted.
-func (v variables) endpoint() (*url.URL, error) {
-	name, text := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", v["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
+// endpoint returns the URL to which a signal is posted.
+func (v variables) endpoint(of signal) (*url.URL, error) {
+	name := "OTEL_EXPORTER_OTLP_" + of.variable() + "_ENDPOINT"
+	text := v[name]
 	base := text == ""
 	if base {
 		name, text = "OTEL_EXPORTER_OTLP_ENDPOINT", cmp.Or(v["OTEL_EXPORTER_OTLP_ENDPOINT"], defaultEndpoint)
@@ -200,15 +244,15 @@ func (v variables) endpoint() (*url.URL, error) {
 		return nil, fmt.Errorf("%s is not a URL of http or https", name) // do not show it: it may have a password
 	}
 	if base {
-		u = u.JoinPath("v1", "traces")
+		u = u.JoinPath("v1", string(of))
 	}
 	return u, nil
 }
 
 // tls returns the exporter's TLS configuration: the authorities that it trusts
 // and its own certificate.
-func (v variables) tls() (*tls.Config, error) {
-	ca, cert, key := v.otlp("CERTIFICATE"), v.otlp("CLIENT_CERTIFICATE"), v.otlp("CLIENT_KEY")
+func (v variables) tls(of signal) (*tls.Config, error) {
+	ca, cert, key := v.otlp(of, "CERTIFICATE"), v.otlp(of, "CLIENT_CERTIFICATE"), v.otlp(of, "CLIENT_KEY")
 	if ca == "" && cert == "" && key == "" {
 		return nil, nil
 	}

@@ -72,7 +72,8 @@ func TestRead(t *testing.T) {
 		s, problems := read(strings.Fields(c.environ))
 		var got want
 		if s != nil {
-			got = want{URL: s.endpoint.String(), Headers: len(s.headers), Timeout: s.timeout, Sampler: s.sampler.Description(), Joins: s.joins}
+			sent := s.traces
+			got = want{URL: sent.endpoint.String(), Headers: len(sent.headers), Timeout: sent.timeout, Sampler: sent.sampler.Description(), Joins: sent.joins}
 			if strings.HasPrefix(got.Sampler, usual) {
 				got.Sampler = usual
 			}
@@ -111,8 +112,8 @@ func TestBatching(t *testing.T) {
 	} {
 		s, problems := read(append(strings.Fields(environ), "OTEL_TRACES_EXPORTER=otlp"))
 		refused := strings.Count(environ, "OTEL_") > 0 && want == usual
-		if s == nil || s.batch != want || refused != (len(problems) == 4) {
-			t.Errorf("%q: %+v and the problems %v, want %+v", environ, s.batch, problems, want)
+		if s == nil || s.traces.batch != want || refused != (len(problems) == 4) {
+			t.Errorf("%q: %+v and the problems %v, want %+v", environ, s.traces.batch, problems, want)
 		}
 	}
 }

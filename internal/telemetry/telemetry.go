@@ -44,16 +44,16 @@ type Traces struct {
 func Start(environ []string, version string, logger *slog.Logger) *Traces {
 	s, problems := read(environ)
 	for _, p := range problems {
-		logger.Warn("traces: "+p.what, "hint", p.hint)
+		logger.Warn(p.what, "hint", p.hint)
 	}
 	if s == nil {
 		return nil
 	}
-	up, err := newUploader(s)
+	up, err := newUploader(&s.traces.target)
 	if err == nil {
 		var t *Traces
 		if t, err = start(s, otlptrace.NewUnstarted(up), version, logger); err == nil {
-			logger.Info("calls are traced", "to", s.endpoint.Redacted())
+			logger.Info("calls are traced", "to", s.traces.endpoint.Redacted())
 			return t
 		}
 	}
@@ -70,13 +70,13 @@ func start(s *settings, e sdktrace.SpanExporter, version string, logger *slog.Lo
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Debug("traces", "err", err) }))
 	out := &quiet{SpanExporter: e, logger: logger}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithResource(res), sdktrace.WithSampler(s.sampler),
+		sdktrace.WithResource(res), sdktrace.WithSampler(s.traces.sampler),
 		sdktrace.WithBatcher(out,
-			sdktrace.WithBatchTimeout(s.batch.delay), sdktrace.WithExportTimeout(s.batch.timeout),
-			sdktrace.WithMaxQueueSize(s.batch.queue), sdktrace.WithMaxExportBatchSize(s.batch.size)),
+			sdktrace.WithBatchTimeout(s.traces.batch.delay), sdktrace.WithExportTimeout(s.traces.batch.timeout),
+			sdktrace.WithMaxQueueSize(s.traces.batch.queue), sdktrace.WithMaxExportBatchSize(s.traces.batch.size)),
 	)
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version))
-	return &Traces{provider: provider, tracer: spans.New(tracer, s.joins), out: out}, nil
+	return &Traces{provider: provider, tracer: spans.New(tracer, s.traces.joins), out: out}, nil
 }
 
 // Tracer returns the tracer that creates the spans; nil if there are none.

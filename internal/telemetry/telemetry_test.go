@@ -176,7 +176,7 @@ func TestNoRedirection(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	u, err := newUploader(s)
+	u, err := newUploader(&s.traces.target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,28 +30,28 @@ const (
 
 var errRefused = errors.New("the collector refused them")
 
-// An uploader posts spans with OTLP over HTTP. The library's exporter for this
+// An uploader posts one signal with OTLP over HTTP. The library's exporter for this
 // brings in all of gRPC, which would make this program half again as large.
 type uploader struct {
-	settings *settings
-	client   *http.Client
+	target *target
+	client *http.Client
 }
 
 var _ otlptrace.Client = (*uploader)(nil)
 
-func newUploader(s *settings) (*uploader, error) {
+func newUploader(t *target) (*uploader, error) {
 	// Check once instead of with every batch.
-	u := &uploader{settings: s}
+	u := &uploader{target: t}
 	if _, err := u.request(context.Background(), nil); err != nil {
 		return nil, err
 	}
 	u.client = &http.Client{
-		Timeout: s.timeout,
+		Timeout: t.timeout,
 		Transport: &http.Transport{
 			Proxy:           http.ProxyFromEnvironment,
-			DialContext:     (&net.Dialer{Timeout: s.timeout}).DialContext,
-			TLSClientConfig: s.tls, ForceAttemptHTTP2: true,
-			MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: s.timeout,
+			DialContext:     (&net.Dialer{Timeout: t.timeout}).DialContext,
+			TLSClientConfig: t.tls, ForceAttemptHTTP2: true,
+			MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: t.timeout,
 		},
 		// The headers hold tokens, so they must not follow a redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -70,18 +70,23 @@ func (u *uploader) Stop(context.Context) error {
 func (u *uploader) UploadTraces(ctx context.Context, batch []*tracepb.ResourceSpans) error {
 	// This has the same wire format as ExportTraceServiceRequest, whose package
 	// needs gRPC.
-	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: batch})
+	return u.upload(ctx, &tracepb.TracesData{ResourceSpans: batch})
+}
+
+// upload sends one message.
+func (u *uploader) upload(ctx context.Context, m proto.Message) error {
+	body, err := proto.Marshal(m)
 	if err != nil {
-		return fmt.Errorf("encoding spans: %w", err)
+		return fmt.Errorf("encoding for the collector: %w", err)
 	}
-	if u.settings.gzip {
+	if u.target.gzip {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
 		if _, err := w.Write(body); err != nil {
-			return fmt.Errorf("compressing spans: %w", err)
+			return fmt.Errorf("compressing for the collector: %w", err)
 		}
 		if err := w.Close(); err != nil {
-			return fmt.Errorf("compressing spans: %w", err)
+			return fmt.Errorf("compressing for the collector: %w", err)
 		}
 		body = b.Bytes()
 	}
@@ -131,16 +136,16 @@ func (u *uploader) send(ctx context.Context, body []byte) (wait time.Duration, _
 }
 
 func (u *uploader) request(ctx context.Context, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.settings.endpoint.String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.target.endpoint.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making a request for the collector: %w", err)
 	}
 	r.Header.Set("User-Agent", "packs-mcp")
-	for _, h := range u.settings.headers {
+	for _, h := range u.target.headers {
 		r.Header.Set(h[0], h[1])
 	}
 	r.Header.Set("Content-Type", "application/x-protobuf")
-	if u.settings.gzip {
+	if u.target.gzip {
 		r.Header.Set("Content-Encoding", "gzip")
 	}
 	return r, nil
