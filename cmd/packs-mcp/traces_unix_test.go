@@ -22,32 +22,40 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
 
-// A collector receives spans over OTLP.
+// A collector receives spans and metrics over OTLP.
 type collector struct {
 	*httptest.Server
 
 	mu    sync.Mutex
 	spans []*tracepb.Span
-	raw   []byte // everything that was posted
+	sums  map[string]int64 // :: metric, and its attributes' values in order → the last sum, or count of a histogram
+	raw   []byte           // everything that was posted
 	auth  string
 }
 
 func newCollector(t *testing.T) *collector {
-	c := new(collector)
+	c := &collector{sums: make(map[string]int64)}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		data := new(tracepb.TracesData)
-		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, data) != nil {
-			t.Errorf("%s %s (%v) is not a batch of spans", r.Method, r.URL, err)
+		data, metrics := new(tracepb.TracesData), new(metricspb.MetricsData)
+		var into proto.Message = data
+		if r.URL.Path == "/v1/metrics" {
+			into = metrics
+		}
+		if err != nil || r.URL.Path != "/v1/traces" && r.URL.Path != "/v1/metrics" || proto.Unmarshal(body, into) != nil {
+			t.Errorf("%s %s (%v) is not a batch of spans or metrics", r.Method, r.URL, err)
 			return
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.raw, c.auth = append(c.raw, body...), r.Header.Get("Authorization")
+		c.count(metrics)
 		for _, of := range data.ResourceSpans {
 			for _, scope := range of.ScopeSpans {
 				c.spans = append(c.spans, scope.Spans...)
@@ -56,6 +64,28 @@ func newCollector(t *testing.T) *collector {
 	}))
 	t.Cleanup(c.Close)
 	return c
+}
+
+// count keeps the sums of metrics. The caller holds the lock.
+func (c *collector) count(data *metricspb.MetricsData) {
+	keep := func(name string, attributes []*commonpb.KeyValue, n int64) {
+		for _, a := range attributes {
+			name += " " + a.Value.GetStringValue()
+		}
+		c.sums[name] = n
+	}
+	for _, of := range data.ResourceMetrics {
+		for _, scope := range of.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				for _, p := range append(m.GetSum().GetDataPoints(), m.GetGauge().GetDataPoints()...) {
+					keep(m.Name, p.Attributes, p.GetAsInt())
+				}
+				for _, p := range m.GetHistogram().GetDataPoints() {
+					keep(m.Name, p.Attributes, int64(p.Count))
+				}
+			}
+		}
+	}
 }
 
 // children returns the names of the children of the span with this name.
@@ -119,6 +149,19 @@ func TestTracesOverStdio(t *testing.T) {
 	}
 	if !c.has("initialize") {
 		t.Error("initialize has no span")
+	}
+	want := map[string]int64{
+		"mcp.server.operation.duration initialize":                                   1,
+		"mcp.server.operation.duration tools/call capability_packs_exec_best_effort": 1,
+		"packs_mcp.requests.active initialize":                                       0,
+		"packs_mcp.requests.active tools/call":                                       0,
+		"packs_mcp.decisions rule once":                                              1,
+		"packs_mcp.runs exit":                                                        1,
+		"packs_mcp.run.duration exit":                                                1,
+		"packs_mcp.questions.waiting":                                                0,
+	}
+	if diff := cmp.Diff(want, c.sums); diff != "" {
+		t.Errorf("the metrics: -want +got\n%s", diff)
 	}
 	if c.auth != "Bearer "+token {
 		t.Errorf("the collector was sent the credentials %q", c.auth)
@@ -243,7 +286,9 @@ func TestTracesToNobody(t *testing.T) {
 	if err := serve.Wait(); err != nil {
 		t.Errorf("the server ended with %v, want 0 without the collector's answer\n%s", err, stderr.String())
 	}
-	if n := strings.Count(stderr.String(), "traces are lost"); n != 1 {
-		t.Errorf("the log says %d times that traces are lost, want once\n%s", n, stderr.String())
+	for _, signal := range []string{"traces", "metrics"} {
+		if n := strings.Count(stderr.String(), signal+" are lost"); n != 1 {
+			t.Errorf("the log says %d times that %s are lost, want once\n%s", n, signal, stderr.String())
+		}
 	}
 }

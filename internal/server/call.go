@@ -66,6 +66,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		}
 		args = to.in(args)
 	}
+	spans.From(ctx).Handled(tool.name)
 	c, err := s.road.New(ctx, id, s.method(tool), args, req.Params.Meta)
 	if err != nil {
 		s.road.RefusedEarly(ctx, tool.name, args, err)

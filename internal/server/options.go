@@ -158,7 +158,7 @@ type Options struct {
 	// Origin returns who offers the pack in a folder; nil: nobody does. It must be
 	// safe for concurrent use, and must not ask another machine.
 	Origin func(dir string) offer.Origin
-	// Spans are told about every request; nil: nothing is traced. The gate's log
+	// Spans are told about every request; nil: nothing is traced or measured. The gate's log
 	// belongs in its Recorder.
 	Spans  *spans.Tracer
 	Limits Limits

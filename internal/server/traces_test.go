@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -26,11 +28,51 @@ import (
 // traced keeps every span in the exporter that it returns.
 func traced(joins bool) (*tracetest.InMemoryExporter, option) {
 	kept := tracetest.NewInMemoryExporter()
-	tracer := spans.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test"), joins)
-	return kept, func(s *setup) {
+	return kept, tells(spans.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test"), joins, nil))
+}
+
+// measured is traced with metrics, which it returns as text when asked: a line for
+// each point, with its attributes and its value or count.
+func measured(t *testing.T) (_ *tracetest.InMemoryExporter, metrics func() string, _ option) {
+	kept, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
+	meters, err := spans.NewMeters(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept, func() string { return points(t, reader) }, tells(spans.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test"), true, meters))
+}
+
+// tells tells tracer about the requests of a server, and about the lines of its log.
+func tells(tracer *spans.Tracer) option {
+	return func(s *setup) {
 		s.server.Spans = tracer
 		s.gate.Log = tracer.Recorder(s.gate.Log)
 	}
+}
+
+func points(t *testing.T, reader *sdkmetric.ManualReader) string {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range data.DataPoints {
+				lines = append(lines, fmt.Sprintf("%s %s %d", m.Name, p.Attributes.Encoded(attribute.DefaultEncoder()), p.Value))
+			}
+		case metricdata.Histogram[float64]:
+			for _, p := range data.DataPoints {
+				lines = append(lines, fmt.Sprintf("%s %s %d", m.Name, p.Attributes.Encoded(attribute.DefaultEncoder()), p.Count))
+			}
+		default:
+			t.Errorf("%s is %T", m.Name, data)
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // drawn returns what was traced since the last call: a line for each span, below its
@@ -189,6 +231,45 @@ _OTHER error.type=-32601 ERROR
 		if diff := cmp.Diff(c.want, "\n"+drawn(kept, keys...)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", c.name, diff)
 		}
+	}
+}
+
+// Metrics count calls by tool and outcome, waits, decisions and runs.
+func TestMetricsOfCalls(t *testing.T) {
+	needShell(t)
+	_, metrics, measures := measured(t)
+	w := newWorld(t, failing, measures)
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("triage")
+	w.enable("broken")
+	w.ok("triage__greet", map[string]any{"who": "Ada"})
+	w.tool("broken__fail", map[string]any{})
+	w.fails("invalid_arguments", "triage__greet", map[string]any{"who": 1})
+	w.request("tools/call", map[string]any{"name": "nothing"})
+	w.answer = decide("deny")
+	w.fails("denied", "triage__greet", map[string]any{"who": "Ada"})
+	got := metrics()
+	for _, line := range []string{
+		"mcp.server.operation.duration mcp.method.name=tools/call,packs_mcp.tool=capability_packs_call_tool 1",
+		"mcp.server.operation.duration error.type=tool_error,mcp.method.name=tools/call,packs_mcp.error.code=command_failed,packs_mcp.tool=capability_packs_call_tool 1",
+		"mcp.server.operation.duration error.type=tool_error,mcp.method.name=tools/call,packs_mcp.error.code=denied,packs_mcp.tool=capability_packs_call_tool 1",
+		"mcp.server.operation.duration error.type=tool_error,mcp.method.name=tools/call,packs_mcp.error.code=invalid_arguments,packs_mcp.tool=capability_packs_call_tool 1",
+		"mcp.server.operation.duration error.type=-32602,mcp.method.name=tools/call 1",
+		"packs_mcp.requests.active mcp.method.name=tools/call 0",
+		"packs_mcp.gate.wait.duration  5",
+		"packs_mcp.decisions packs_mcp.channel=elicitation,packs_mcp.decision=once 4",
+		"packs_mcp.decisions packs_mcp.channel=elicitation,packs_mcp.decision=deny 1",
+		"packs_mcp.runs packs_mcp.run.cause=exit 1",
+		"packs_mcp.runs packs_mcp.run.cause=exit_failed 1",
+		"packs_mcp.run.duration packs_mcp.run.cause=exit_failed 1",
+	} {
+		if !strings.Contains("\n"+got, "\n"+line+"\n") {
+			t.Errorf("the metrics lack %q", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(got)
 	}
 }
 
@@ -373,13 +454,13 @@ func listOverHTTP(t *testing.T, kept *tracetest.InMemoryExporter, traces option,
 	}
 }
 
-// Spans go to third parties. They contain nothing that a client sends, a pack
+// Spans and metrics go to third parties. They contain nothing that a client sends, a pack
 // contains or a program prints, and no person's name.
 func TestSpansHaveNoSecrets(t *testing.T) {
 	needShell(t)
 	const planted = "hunter2swordfish"
 	tree := strings.NewReplacer("Step one.", planted, "# Triage", "# Triage "+planted, "echo made", "echo "+planted+" >&2; echo made").Replace(triage)
-	kept, traces := traced(true)
+	kept, metrics, traces := measured(t)
 	w := newWorld(t, tree, traces, everywhere(50*time.Millisecond), func(s *setup) {
 		s.server.Environ = append(slices.Clone(s.server.Environ), "OTEL_EXPORTER_OTLP_HEADERS=authorization="+planted)
 		s.gate.Channels = []string{queue.ChannelElicitation}
@@ -419,6 +500,10 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 			w.request(r.method, r.params)
 		}
 	}
+	// Every call had other values, and there are few lines nevertheless.
+	if text := metrics(); strings.Contains(text, planted) || strings.Contains(text, "triage") || strings.Contains(text, "greet") || strings.Count(text, "\n") > 60 {
+		t.Errorf("the metrics have what is not the program's own, or too many lines:\n%s", text)
+	}
 	all := kept.GetSpans()
 	if len(all) < 50 {
 		t.Errorf("%d spans, want more of so many calls", len(all))
@@ -435,16 +520,21 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// Spans contain no person's name, and no tokens or sessions, with which anybody could
+// Spans and metrics contain no person's name, and no tokens or sessions, with which anybody could
 // impersonate them.
 func TestSpansHaveNoPersons(t *testing.T) {
-	kept, traces := traced(true)
+	kept, metrics, traces := measured(t)
 	s := newSite(t, newWorld(t, triage, traces), func(o *httpd.Options) {
 		o.Credentials = []httpd.Credential{{Token: tokenAda, Person: "Lovelace"}}
 	})
 	s.Newer(tokenAda, decide("once")).OK("capability_packs_list", nil)
 	o := s.Older(tokenAda, decide("once"))
 	o.OK("capability_packs_list", nil)
+	for _, what := range []string{"Lovelace", tokenAda, o.Session} {
+		if text := metrics(); strings.Contains(text, what) {
+			t.Errorf("the metrics have %q:\n%s", what, text)
+		}
+	}
 	all := kept.GetSpans()
 	if len(all) < 6 {
 		t.Errorf("%d spans, want those of two calls", len(all))

@@ -15,7 +15,7 @@ type Recorder interface {
 }
 
 // Recorder returns log, with a span for each line that belongs to a request in
-// progress. Pass it to the gate as its log. A nil tracer returns log itself.
+// progress, and measures what lines say. Pass it to the gate as its log. A nil tracer returns log itself.
 func (t *Tracer) Recorder(log Recorder) Recorder {
 	if t == nil {
 		return log
@@ -33,9 +33,18 @@ func (r *recorder) AppendLazy(e audit.Entry) error { return r.write(e, r.log.App
 
 func (r *recorder) Failures() int { return r.log.Failures() }
 
-// write writes a line. onDisk says that write returns only once the line is on
-// disk.
+// write writes a line, and counts it if it was written. onDisk says that write
+// returns only once the line is on disk.
 func (r *recorder) write(e audit.Entry, write func(audit.Entry) error, onDisk bool) error {
+	err := r.spanned(e, write, onDisk)
+	if err == nil {
+		r.tracer.meters.wrote(&e)
+	}
+	return err
+}
+
+// spanned writes a line, as a step of its request.
+func (r *recorder) spanned(e audit.Entry, write func(audit.Entry) error, onDisk bool) error {
 	s := r.tracer.callSpan(e.Call)
 	if s == nil {
 		return write(e)

@@ -1,12 +1,13 @@
-// Package spans defines what a collector of traces is told about a call: one
-// span per request, with the gate's decision, the run of a program and each line
-// of the audit log as its children.
+// Package spans defines what a collector is told about a call: one span per
+// request, with the gate's decision, the run of a program and each line of the
+// audit log as its children; and metrics, which count and time the same.
 //
-// Spans leave this machine. They hold only what this package has a method for:
-// our own names and those of packs, decisions, exit codes and times. There is no
-// method for arguments, results, files, questions, error texts or persons, and
-// the package never receives them. It knows the API for traces, but not whether
-// or how spans are sent: that is package telemetry.
+// Spans and metrics leave this machine. They hold only what this package has a
+// method for: our own names, decisions, exit codes and times; spans also have the
+// names of packs and of their tools. There is no method for arguments, results,
+// files, questions, error texts or persons, and the package never receives them.
+// It knows the API for traces and metrics, but not whether or how they are sent:
+// that is package telemetry.
 //
 // A nil [Tracer], [Span] or [Step] does nothing, and costs nothing.
 package spans
@@ -30,20 +31,22 @@ import (
 // maxText is how many bytes of a name a span holds.
 const maxText = 200
 
-// A Tracer creates the spans of requests. Create one with [New]; it is safe for
-// concurrent use.
+// A Tracer creates the spans of requests, and measures them. Create one with
+// [New]; it is safe for concurrent use.
 type Tracer struct {
 	tracer trace.Tracer
 	joins  bool
+	meters *Meters // nil: nothing is measured
 
 	mu    sync.Mutex
 	calls map[string]*Span // :: id of a call in progress → the span of its request
 }
 
-// New returns a tracer that creates spans with t. With joins, the trace context
-// that a client sends becomes the parent of its request.
-func New(t trace.Tracer, joins bool) *Tracer {
-	return &Tracer{tracer: t, joins: joins, calls: make(map[string]*Span)}
+// New returns a tracer that creates spans with t and measures with m, which may be
+// nil. With joins, the trace context that a client sends becomes the parent of its
+// request.
+func New(t trace.Tracer, joins bool, m *Meters) *Tracer {
+	return &Tracer{tracer: t, joins: joins, meters: m, calls: make(map[string]*Span)}
 }
 
 // A Request is what is known about a request before it is handled.
@@ -57,12 +60,14 @@ type Request struct {
 
 // A Span is the span of one request. It is safe for concurrent use.
 type Span struct {
-	of   *Tracer
-	span trace.Span
+	of    *Tracer
+	span  trace.Span
+	began time.Time
 
 	mu    sync.Mutex
 	calls []string // ids of this span's calls in of.calls
 	gate  *Step    // the decision in progress
+	end   end      // what is known of it for the metrics
 }
 
 type (
@@ -82,8 +87,8 @@ func (t *Tracer) OverHTTP(ctx context.Context, h http.Header) context.Context {
 	return context.WithValue(ctx, webKey{}, web{h.Get("Traceparent"), h.Get("Tracestate")})
 }
 
-// Begin begins the span of a request; End ends it. If the span is not collected,
-// Begin returns ctx and nil.
+// Begin begins the span of a request; End ends it. If the span is not collected
+// and nothing is measured, Begin returns ctx and nil.
 func (t *Tracer) Begin(ctx context.Context, r Request) (context.Context, *Span) {
 	if t == nil || !telling(r.Method) {
 		return ctx, nil
@@ -94,7 +99,7 @@ func (t *Tracer) Begin(ctx context.Context, r Request) (context.Context, *Span) 
 		method = otherMethod
 	}
 	attrs := []attribute.KeyValue{
-		attribute.String("mcp.method.name", method),
+		attribute.String(keyMethod, method),
 		attribute.String("jsonrpc.request.id", text(strings.Trim(r.ID, `"`))),
 		attribute.String("mcp.session.id", text(r.Session)),
 	}
@@ -111,10 +116,11 @@ func (t *Tracer) Begin(ctx context.Context, r Request) (context.Context, *Span) 
 		}
 	}
 	_, span := t.tracer.Start(parent, method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...))
-	if !span.IsRecording() {
+	if !span.IsRecording() && t.meters == nil {
 		return ctx, nil
 	}
-	s := &Span{of: t, span: span}
+	t.meters.began(method)
+	s := &Span{of: t, span: span, began: time.Now(), end: end{method: method}}
 	return context.WithValue(ctx, spanKey{}, s), s
 }
 
@@ -136,11 +142,13 @@ func (s *Span) End() {
 		return
 	}
 	s.mu.Lock()
-	calls := s.calls
+	calls, end := s.calls, s.end
 	s.calls = nil
 	s.mu.Unlock()
 	s.of.forget(calls)
 	s.span.End()
+	end.took = time.Since(s.began)
+	s.of.meters.ended(end)
 }
 
 // Version records the request's protocol version.
@@ -158,6 +166,17 @@ func (s *Span) Tool(name string) {
 	name = text(name)
 	s.span.SetName("tools/call " + name)
 	s.span.SetAttributes(attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", name))
+}
+
+// Handled records which of the server's own tools does the work of a call. For a
+// tool of a pack, that is the one that runs any of them.
+func (s *Span) Handled(tool string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.end.tool = tool
+	s.mu.Unlock()
 }
 
 // Prompt records which of the server's prompts is requested.
@@ -231,9 +250,12 @@ func (s *Span) Unanswered() {
 }
 
 func (s *Span) failed(kind, code string) {
-	s.span.SetAttributes(attribute.String("error.type", kind))
+	s.mu.Lock()
+	s.end.kind, s.end.code = kind, code
+	s.mu.Unlock()
+	s.span.SetAttributes(attribute.String(keyErrorType, kind))
 	if code != "" {
-		s.span.SetAttributes(attribute.String("packs_mcp.error.code", code))
+		s.span.SetAttributes(attribute.String(keyErrorCode, code))
 	}
 	s.span.SetStatus(codes.Error, code)
 }
@@ -278,8 +300,10 @@ func (s *Span) Waiting() (answered func()) {
 	began := time.Now()
 	g.span.AddEvent("waiting for a person")
 	return func() {
+		took := time.Since(began)
 		g.span.AddEvent("no longer waiting")
-		g.span.SetAttributes(attribute.Int64("packs_mcp.gate.waited_ms", time.Since(began).Milliseconds()))
+		g.span.SetAttributes(attribute.Int64("packs_mcp.gate.waited_ms", took.Milliseconds()))
+		s.of.meters.waited(took)
 	}
 }
 
@@ -298,7 +322,7 @@ func (s *Span) decided(decision, channel, level string) {
 	s.mu.Unlock()
 	for _, to := range []*Span{s, g.asSpan()} {
 		if to != nil {
-			to.say("packs_mcp.decision", decision, "packs_mcp.channel", channel, "packs_mcp.sandbox.level", level)
+			to.say(keyDecision, decision, keyChannel, channel, "packs_mcp.sandbox.level", level)
 		}
 	}
 }
@@ -342,7 +366,7 @@ func (r *Step) Ran(o Outcome) {
 	if r == nil {
 		return
 	}
-	r.asSpan().say("packs_mcp.run.signal", o.Signal, "packs_mcp.run.cause", o.Cause, "packs_mcp.sandbox.level", o.Level)
+	r.asSpan().say("packs_mcp.run.signal", o.Signal, keyCause, o.Cause, "packs_mcp.sandbox.level", o.Level)
 	r.span.SetAttributes(
 		attribute.Int("process.exit.code", o.ExitCode),
 		attribute.Int64("packs_mcp.run.program_ms", o.Took.Milliseconds()),

@@ -17,7 +17,7 @@ import (
 func newTracer(o ...sdktrace.TracerProviderOption) (*Tracer, *tracetest.InMemoryExporter) {
 	kept := tracetest.NewInMemoryExporter()
 	o = append(o, sdktrace.WithSyncer(kept))
-	return New(sdktrace.NewTracerProvider(o...).Tracer("test"), true), kept
+	return New(sdktrace.NewTracerProvider(o...).Tracer("test"), true, nil), kept
 }
 
 // A fakeLog fails with err.

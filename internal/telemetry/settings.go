@@ -25,7 +25,8 @@ const (
 
 // settings are the settings that the variables give.
 type settings struct {
-	traces     *traceSettings // nil: none are sent
+	traces     *traceSettings  // nil: none are sent
+	metrics    *metricSettings // nil: none are sent
 	name       string
 	attributes []attribute.KeyValue
 }
@@ -69,7 +70,10 @@ func (p *problems) add(about, hint, format string, args ...any) {
 // log; in capitals it is part of the names of variables.
 type signal string
 
-const traces signal = "traces"
+const (
+	traces  signal = "traces"
+	metrics signal = "metrics"
+)
 
 // variables are the variables of an environment.
 type variables map[string]string
@@ -99,8 +103,8 @@ func read(environ []string) (*settings, problems) {
 		return nil, nil
 	}
 	var found problems
-	s := &settings{traces: v.traces(&found)}
-	if s.traces == nil {
+	s := &settings{traces: v.traces(&found), metrics: v.metrics(&found)}
+	if s.traces == nil && s.metrics == nil {
 		return nil, found
 	}
 	attributes, err := pairs(v["OTEL_RESOURCE_ATTRIBUTES"])

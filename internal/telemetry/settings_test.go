@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 		{"OTEL_SDK_DISABLED=TRUE OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", want{}},
 		{"OTEL_SDK_DISABLED=no OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", local},
 		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317", want{Problem: "http/protobuf alone"}},
-		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", local},
+		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_METRICS_EXPORTER=none OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", local},
 		{"OTEL_EXPORTER_OTLP_PROTOCOL=http/json OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", want{Problem: "http/protobuf alone"}},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT=c:4318", want{Problem: "is not a URL"}},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT=ftp://user:hunter2@c", want{Problem: "is not a URL"}},
@@ -71,7 +71,7 @@ func TestRead(t *testing.T) {
 	} {
 		s, problems := read(strings.Fields(c.environ))
 		var got want
-		if s != nil {
+		if s != nil && s.traces != nil {
 			sent := s.traces
 			got = want{URL: sent.endpoint.String(), Headers: len(sent.headers), Timeout: sent.timeout, Sampler: sent.sampler.Description(), Joins: sent.joins}
 			if strings.HasPrefix(got.Sampler, usual) {

@@ -24,7 +24,7 @@ import (
 func loggerTo(b *logbuf.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 // request creates the span of one request.
-func request(t *testing.T, traces *Traces) {
+func request(t *testing.T, traces *Sender) {
 	t.Helper()
 	_, span := traces.Tracer().Begin(t.Context(), spans.Request{Method: "tools/list", ID: "1", Session: "s"})
 	if span == nil {
@@ -48,8 +48,8 @@ func TestOff(t *testing.T) {
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines, want %d as before", after, before)
 	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "http/protobuf alone") {
-		t.Errorf("the log has %d warnings, want one, of gRPC:\n%s", n, log.String())
+	if n := strings.Count(log.String(), "level=WARN"); n != 2 || strings.Count(log.String(), "http/protobuf alone") != 2 {
+		t.Errorf("the log has %d warnings, want one of each signal, of gRPC:\n%s", n, log.String())
 	}
 }
 
@@ -88,7 +88,7 @@ func TestSent(t *testing.T) {
 		t.Cleanup(collector.Close)
 		var log logbuf.Buffer
 		traces := Start([]string{
-			"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20hunter2",
+			"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_METRICS_EXPORTER=none", "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20hunter2",
 			"OTEL_EXPORTER_OTLP_COMPRESSION=" + compression, "OTEL_RESOURCE_ATTRIBUTES=team=ops",
 		}, "1.2.3", loggerTo(&log))
 		request(t, traces)
@@ -126,7 +126,7 @@ func TestDeadCollector(t *testing.T) {
 	traces := Start([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://user:hunter2@" + l.Addr().String()}, "1", loggerTo(&log))
 	for range 3 {
 		request(t, traces)
-		if err := traces.provider.ForceFlush(t.Context()); err != nil {
+		if err := traces.traces.ForceFlush(t.Context()); err != nil {
 			t.Errorf("ForceFlush() = %v", err)
 		}
 	}

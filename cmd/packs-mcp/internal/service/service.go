@@ -62,7 +62,7 @@ type Service struct {
 	common     *store.Shelf                   // the same
 	changes    *changes.Store                 // the runner's
 	added      *cli.Added                     // what is known about packs from elsewhere
-	traces     *telemetry.Traces
+	telemetry  *telemetry.Sender
 	desk       *lazyDesk // nil if the person is asked only in this terminal
 	keeper     *keeper   // watches the folders of packs; nil until then
 }
@@ -120,7 +120,7 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 	s.Server, err = server.New(server.Options{
 		Version: a.Version, Library: s.Library, Gate: s.Gate, Logger: logger, Tools: files, Programs: programs, Elsewhere: s.containers.elsewhere,
 		Workspaces: cfg.Paths.Workspaces, SharedChat: s.chatID, CommonChats: s.common, Workspace: a.Flags.Workspace, Project: at.Project,
-		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: TokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.traces.Tracer(),
+		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: TokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.telemetry.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -152,7 +152,7 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 		return err
 	}
 	if here == "" {
-		s.traces = telemetry.Start(a.Environ, a.Version, logger)
+		s.telemetry = telemetry.Start(a.Environ, a.Version, logger)
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
 	s.caches = cli.CacheStore(cfg)
@@ -168,7 +168,7 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	s.runner, s.containers = runner.New(machine), openContainers(cfg, machine, logger)
 	s.added = cli.NewAdded(cfg)
 	asking := gate.Options{
-		Runner: s.runner, Elsewhere: s.containers.runnerAt, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
+		Runner: s.runner, Elsewhere: s.containers.runnerAt, Log: s.telemetry.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Approvers: cfg.Approvers, Giver: giver(cfg), Users: cfg.Roles.Use, Remote: here == "" && asksPersons(cfg), Channels: cfg.Approval.Channels,
 		Copies: s.copies, Caches: s.caches, Scan: s.added.Scan,
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
@@ -181,10 +181,16 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	if here == queue.ChannelTerminal {
 		asking.Wait, asking.Pending = atTerminal, atTerminal
 	}
-	if s.Gate, err = gate.New(asking); err == nil && s.runs != nil {
+	if s.Gate, err = gate.New(asking); err != nil {
+		return err
+	}
+	if s.runs != nil {
 		s.runs.Watch(s.Gate.Cut)
 	}
-	return err
+	if err := s.telemetry.Tracer().Questions(func() int { return len(s.Gate.Pending()) }); err != nil {
+		logger.Warn("metrics: waiting questions are not counted", "err", err)
+	}
+	return nil
 }
 
 // share opens what replicas share, or else the answers of this user's own file, for a gate.
@@ -339,7 +345,7 @@ func (s *Service) closeGate(last ...audit.Entry) (err error) {
 	if s.shared != nil {
 		s.shared.Close()
 	}
-	s.traces.Close() // last, since it waits for others
+	s.telemetry.Close() // last, since it waits for others
 	return err
 }
 
