@@ -237,3 +237,46 @@ func TestOverload(t *testing.T) {
 	}
 	await(t, "ada can call again", func() bool { status, _ := g.try(adasToken, "tools/list"); return status == 200 })
 }
+
+// The people of a group share its bound: when one of them uses it up, the others are told
+// to come again. People who are not in the group, and groups without a bound, are not
+// concerned.
+func TestOverloadOfAGroup(t *testing.T) {
+	const evesToken, joesToken = "eve-s3cret-0123456789", "joe-s3cret-0123456789"
+	dir, env := home(t)
+	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "config.yaml")
+	plantPack(t, packs, "slow", "touch begun; while ! [ -e go ]; do sleep 0.02; done; echo finished\n")
+	write(t, config, fmt.Sprintf("packs: [{path: %q, attach: all}]\nrules: [{allow: {pack: slow, kind: exec}}]\n"+
+		"http:\n  calls_group: [contractors=1, on call=1]\n  tokens:\n"+
+		"    - {name: ada, token: %s, groups: [contractors, on call]}\n    - {name: grace, token: %s, groups: [staff, contractors]}\n"+
+		"    - {name: joe, token: %s, groups: [on call]}\n    - {name: eve, token: %s, groups: [staff]}\n", packs, adasToken, gracesToken, joesToken, evesToken))
+	g := startTeam(t, dir, env, config)
+	expect := func(when, token string, want int) {
+		t.Helper()
+		if status, retry := g.try(token, "tools/list"); status != want || (want != 200) != (retry != "") {
+			t.Errorf("%s: %d, Retry-After %q, want %d", when, status, retry, want)
+		}
+	}
+	ran := make(chan string, 1)
+	go func() {
+		text, _ := g.call(adasToken, "capability_packs_exec_best_effort", map[string]any{"pack_id": "slow", "command": "./go.sh", "workspace": "new"})
+		ran <- text
+	}()
+	var begun []string
+	await(t, "the program runs", func() bool {
+		begun, _ = filepath.Glob(filepath.Join(dir, "state", "workspaces", "*", "begun"))
+		return len(begun) == 1
+	})
+	for range 3 { // a refusal takes no place of anybody
+		expect("grace, of one of ada's groups", gracesToken, 429)
+		expect("joe, of the other one", joesToken, 429)
+		expect("eve, of none of them", evesToken, 200)
+	}
+	write(t, filepath.Join(filepath.Dir(begun[0]), "go"), "")
+	if text := <-ran; !strings.Contains(text, "finished") {
+		t.Errorf("the call that ran got %s", text)
+	}
+	for name, token := range map[string]string{"grace": gracesToken, "joe": joesToken} {
+		await(t, name+" can call", func() bool { status, _ := g.try(token, "tools/list"); return status == 200 })
+	}
+}

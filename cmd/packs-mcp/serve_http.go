@@ -35,7 +35,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer, Approvals: s.Approvals(cfg, logger), Ready: s.Ready, Drain: cfg.HTTP.Drain, Calls: cfg.HTTP.Calls, CallsEach: cfg.HTTP.CallsEach}
+	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer, Approvals: s.Approvals(cfg, logger), Ready: s.Ready, Drain: cfg.HTTP.Drain, Calls: cfg.HTTP.Calls, CallsEach: cfg.HTTP.CallsEach, CallsGroup: cfg.HTTP.CallsGroup}
 	if p := cfg.HTTP.OIDC; p.Issuer != "" {
 		o.Issuer, o.Scopes, o.Client = p.Issuer, p.Scopes, p.Client
 		o.Tokens, err = oidc.New(oidc.Options{

@@ -96,7 +96,7 @@ approvers:
   - {packs: ["prod/*", billing], kinds: [run, exec], who: ["group:sre", "grace@example.com 3f9a1c2d5b60e4a781c0ffd2", "person:a:b"], not_self: true}
   - {who: [asker, operator]}
 roles: {use: ["group:engineering"]}
-http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/, calls: 50, calls_each: 5, drain: 1m,
+http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/, calls: 50, calls_each: 5, calls_group: [sre=20, on call=5], drain: 1m,
   oidc: {issuer: https://login.example/, audience: packs, person: sub, groups: realm_access.roles, allow: [sre, "https://x.example/ops"], scopes: [], people: 200, client: terminals, client_secret: s3cret}}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
@@ -150,7 +150,7 @@ expose: skills
 	want.Limits.Workspaces, want.Limits.WorkspacesAge = 3*gib, 48*time.Hour
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456", []string{"sre", "on call"}}, {"bob@example.com", "s3cret-s3cret-s3cret", nil}}, InFile: true,
-		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsEach: 5, Drain: time.Minute,
+		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsEach: 5, CallsGroup: map[string]int{"sre": 20, "on call": 5}, Drain: time.Minute,
 		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200, "terminals", "s3cret"},
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}
@@ -230,6 +230,9 @@ func TestFileProblems(t *testing.T) {
 		{"a provider and no audience", "http:\n  oidc:\n    issuer: https://login.example\n", `FILE:3:13: http.oidc.issuer: needs http.public_url, or http.oidc.audience: what the provider's tokens for this server are for`},
 		{"two issuers", "http:\n  public_url: https://packs.example\n  issuer: https://a.example\n  oidc: {issuer: https://b.example}\n", `FILE:3:11: http.issuer: names another issuer than http.oidc.issuer; leave it out`},
 		{"a provider that is a list", "http: {oidc: [x]}\n", `FILE:1:14: http.oidc: is a list; want a mapping of keys to values`},
+		{"a group without a number", "http: {calls_group: [sre]}\n", `FILE:1:22: http.calls_group[0]: is "sre"; want a group and a number from 1 to 100000, such as contractors=20`},
+		{"no calls of a group", "http: {calls_group: [sre=0]}\n", `FILE:1:22: http.calls_group[0]: is "sre=0"; want a group and a number from 1 to 100000, such as contractors=20`},
+		{"a group twice", "http: {calls_group: [sre=1, sre=2]}\n", `FILE:1:29: http.calls_group[1]: is "sre=2"; name the group once`},
 		{"a scope of two words", "http: {oidc: {scopes: [\"a b\"]}}\n", `FILE:1:24: http.oidc.scopes[0]: is "a b"; want a name of at most 256 bytes, without spaces, quotes and backslashes`},
 		{"a private URL", "sources:\n  private: [https://example.org]\n", `FILE:2:13: sources.private[0]: is "https://example.org"; want the name or address of a host, without a scheme`},
 		{"unknown key", "moode: x\n", `FILE:1:1: moode: unknown key; did you mean mode?`},

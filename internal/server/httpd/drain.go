@@ -3,6 +3,7 @@ package httpd
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,18 +17,26 @@ const endingWords = "the server is ending and takes no new calls; call again, an
 // work counts the requests that are being worked on. Once it is closed, no request
 // begins, nor when there are as many as there may be: who is there keeps their place.
 type work struct {
-	most, each int // of all, and of one person; set before the first
+	most, each int            // of all, and of one person; set before the first
+	group      map[string]int // :: group → how many of its people together; never modified
 
 	mu     sync.Mutex
 	n      int
 	of     map[*caller]int
+	in     map[string]int // :: group in the map group → how many of its people
 	closed bool
 	none   chan struct{} // closed when nothing is left; nil: nobody waits
 }
 
-// begin counts a request of a person until done is called. If it must not begin, begin
-// returns the status of the refusal, and why.
-func (b *work) begin(c *caller) (done func(), status int, why string) {
+// begin counts a request of a person, who is in these groups, until done is called. If
+// it must not begin, begin returns the status of the refusal, and why.
+func (b *work) begin(c *caller, groups []string) (done func(), status int, why string) {
+	var bounded []string // each once: a token may name a group twice
+	for _, g := range groups {
+		if _, ok := b.group[g]; ok && !slices.Contains(bounded, g) {
+			bounded = append(bounded, g)
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -35,17 +44,25 @@ func (b *work) begin(c *caller) (done func(), status int, why string) {
 		return nil, http.StatusServiceUnavailable, endingWords
 	case b.of[c] >= b.each:
 		return nil, http.StatusTooManyRequests, "too many calls of yours are under way; call again when one has ended"
+	case slices.ContainsFunc(bounded, func(g string) bool { return b.in[g] >= b.group[g] }):
+		return nil, http.StatusTooManyRequests, "too many calls of your group are under way; call again when one has ended"
 	case b.n >= b.most:
 		return nil, http.StatusServiceUnavailable, "the server has as many calls under way as it takes; call again soon"
 	}
 	b.n++
 	b.of[c]++
+	for _, g := range bounded {
+		b.in[g]++
+	}
 	return sync.OnceFunc(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.n--
 		if b.of[c]--; b.of[c] == 0 {
 			delete(b.of, c)
+		}
+		for _, g := range bounded {
+			b.in[g]--
 		}
 		if b.n == 0 && b.none != nil {
 			close(b.none)
@@ -96,7 +113,7 @@ func (h *Server) drain(most time.Duration) {
 // begin counts the request of an exchange, or answers that it must not begin now. A
 // request that waits for news until its client leaves does not count.
 func (x *exchange) begin(lasting bool) bool {
-	done, status, why := x.in.busy.begin(x.caller)
+	done, status, why := x.in.busy.begin(x.caller, personOf(x.r).Groups)
 	if done == nil {
 		x.w.Header().Set("Connection", "close") // the next one may go elsewhere
 		x.reject(status, wire.CodeBusy, "%s", why)

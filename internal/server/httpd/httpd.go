@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,6 +56,10 @@ type Options struct {
 	// Calls is how many requests are worked on at the same time, and CallsEach how many of
 	// these may be of one person; 0 is [DefaultCalls] and [DefaultCallsEach].
 	Calls, CallsEach int
+	// CallsGroup is how many of these may be of the people of a group together. A
+	// request counts for each group of its person; a group that is not in it has no
+	// bound of its own.
+	CallsGroup map[string]int
 	// Drain is how long what the server works on may go on when it is to end.
 	Drain time.Duration
 	// Page answers people's browsers below /approvals; nil: there is no page there. It
@@ -106,7 +111,7 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
 	in := newCore(host, o.Idle)
-	in.busy = work{most: cmp.Or(o.Calls, DefaultCalls), each: cmp.Or(o.CallsEach, DefaultCallsEach), of: make(map[*caller]int)}
+	in.busy = work{most: cmp.Or(o.Calls, DefaultCalls), each: cmp.Or(o.CallsEach, DefaultCallsEach), group: maps.Clone(o.CallsGroup), of: make(map[*caller]int), in: make(map[string]int)}
 	who, err := guard.New(guard.Options{
 		Credentials: o.Credentials, Tokens: o.Tokens, Local: o.Local, PublicURL: o.PublicURL, Issuer: o.Issuer, Scopes: o.Scopes, Client: o.Client, Logger: in.logger,
 	})

@@ -236,7 +236,7 @@ func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	if id != nil && !e.IsAnswer() {
-		done, status, why := h.busy.begin(c)
+		done, status, why := h.busy.begin(c, personOf(r).Groups)
 		if done == nil {
 			reject(w, status, id, &wire.Problem{Code: wire.CodeBusy, Message: why})
 			return

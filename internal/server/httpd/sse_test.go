@@ -73,6 +73,32 @@ func TestSSE(t *testing.T) {
 	}
 }
 
+// The bound of a group holds over HTTP+SSE, too, and the call of somebody who left takes
+// no place.
+func TestSSEOfAGroup(t *testing.T) {
+	s := newSite(t, newWorld(t, triage), func(o *Options) {
+		for i := range o.Credentials {
+			o.Credentials[i].Groups = []string{"sre", "sre", "staff"}
+		}
+		o.CallsGroup = map[string]int{"sre": 1}
+	})
+	grace, ada := s.SSE(tokenGrace), s.SSE(tokenAda)
+	ada.Initialize()
+	ping := func() (int, string) {
+		code, header, _ := grace.Status(grace.Request(t.Context(), "POST", grace.Path, []byte(`{"jsonrpc":"2.0","id":5,"method":"ping"}`)))
+		return code, header.Get("Retry-After")
+	}
+	until(t, "the group has room", func() bool { code, _ := ping(); return code == 202 })
+	until(t, "ada's call begins", func() bool {
+		return ada.Post(map[string]any{"id": 1, "method": "tools/call", "params": map[string]any{"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"}}}) == 202
+	})
+	if code, retry := ping(); code != 429 || retry == "" { // ada's call waits for an answer
+		t.Errorf("a request of grace = %d, Retry-After %q, want 429 with it", code, retry)
+	}
+	ada.Stream.Stop()
+	until(t, "the group has room again", func() bool { code, _ := ping(); return code == 202 })
+}
+
 // Behind a proxy that strips a path, the client is told the whole path.
 func TestSSEBehindProxy(t *testing.T) {
 	s := newSite(t, newWorld(t, triage), func(o *Options) { o.PublicURL = "https://packs.example.com/team%20a/" })
