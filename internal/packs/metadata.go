@@ -1,6 +1,8 @@
 package packs
 
 import (
+	"cmp"
+
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
@@ -8,7 +10,7 @@ import (
 // Metadata is what an entry document says about its pack besides name, description,
 // tags and modes. It is only shown and grants nothing. No Catalog keeps it.
 type Metadata struct {
-	Version       string
+	Version       string // its own key, or else the one in "metadata"
 	License       string
 	Compatibility string
 	AllowedTools  string
@@ -38,5 +40,5 @@ func (p *Pack) MetadataFrom(dir *packfs.Dir) Metadata {
 	if doc == nil || doc.Summary(nil) != p.Frontmatter {
 		return Metadata{}
 	}
-	return Metadata{Version: doc.Version, License: doc.License, Compatibility: doc.Compatibility, AllowedTools: doc.AllowedTools}
+	return Metadata{Version: cmp.Or(doc.Version, doc.MetadataVersion), License: doc.License, Compatibility: doc.Compatibility, AllowedTools: doc.AllowedTools}
 }

@@ -33,6 +33,8 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 			doc.Compatibility = p.text(k, v)
 		case "version":
 			doc.Version = p.text(k, v)
+		case "metadata":
+			doc.MetadataVersion = versionIn(v)
 		case "author":
 			doc.Author = p.text(k, v)
 		case "argument-hint":
@@ -69,6 +71,16 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 			doc.UserInvocable = p.boolean(k, v)
 		}
 	}
+}
+
+// versionIn returns the version in the mapping "metadata", or "".
+func versionIn(metadata *yaml.Node) string {
+	for i := 0; metadata.Kind == yaml.MappingNode && i+1 < len(metadata.Content); i += 2 {
+		if v := metadata.Content[i+1]; metadata.Content[i].Value == "version" && v.Kind == yaml.ScalarNode && v.Tag != "!!null" {
+			return tidy(v.Value)
+		}
+	}
+	return ""
 }
 
 // fields reports required fields that are missing.

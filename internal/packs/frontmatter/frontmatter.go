@@ -54,7 +54,12 @@ type Document struct {
 	ArgumentHint  string
 	Version       string
 	Author        string
-	AllowedTools  string // a list is joined with ", "; grants nothing
+
+	// MetadataVersion is the version in the mapping "metadata", where
+	// agentskills.io/specification has it.
+	MetadataVersion string
+
+	AllowedTools string // a list is joined with ", "; grants nothing
 
 	// Defaults for the pack's Markdown tools; nil means not set.
 	ReadOnly  *bool
