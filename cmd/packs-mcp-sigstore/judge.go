@@ -59,10 +59,11 @@ func judge(q trust.Question) (trust.Verdict, error) {
 		return trust.Verdict{State: trust.NoKey, Reason: "it is signed with a key"}, nil
 	}
 	var signer *lock.Signature
+	at := ""
 	if q.Key != "" {
 		signer, err = byKey(q.Key, b, artifact)
 	} else {
-		signer, err = byCertificate(q.Root, b, artifact)
+		signer, at, err = byCertificate(q.Root, b, artifact)
 	}
 	if errors.As(err, new(*questionError)) {
 		return trust.Verdict{}, err
@@ -71,9 +72,9 @@ func judge(q trust.Question) (trust.Verdict, error) {
 	case err != nil:
 		return invalid("%w", err), nil
 	case q.Want != nil && !q.Want.Same(signer):
-		return trust.Verdict{State: trust.OtherOne, Reason: "somebody else signed it", Signer: signer}, nil
+		return trust.Verdict{State: trust.OtherOne, Reason: "somebody else signed it", Signer: signer, Time: at}, nil
 	}
-	return trust.Verdict{State: trust.Verified, Signer: signer}, nil
+	return trust.Verdict{State: trust.Verified, Signer: signer, Time: at}, nil
 }
 
 // A questionError is about what the user gave, and not about the bundle.
@@ -132,15 +133,16 @@ func byKey(text string, b *bundle.Bundle, artifact verify.ArtifactPolicyOption) 
 }
 
 // byCertificate verifies a signature by a certificate that was good for minutes. A log or
-// an authority says that the signature was made in these minutes, and logs have both.
-func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPolicyOption) (*lock.Signature, error) {
+// an authority says that the signature was made in these minutes, and logs have both. It
+// also returns when that was, in RFC 3339.
+func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPolicyOption) (_ *lock.Signature, at string, err error) {
 	own := len(rootJSON) > 0
 	if !own {
 		rootJSON = publicRoot
 	}
 	material, err := root.NewTrustedRootFromJSON(rootJSON)
 	if err != nil {
-		return nil, &questionError{fmt.Errorf("reading the trusted root: %w", err)}
+		return nil, "", &questionError{fmt.Errorf("reading the trusted root: %w", err)}
 	}
 	// The logs that a private service does not have cannot be asked for. The public one
 	// has them all.
@@ -153,19 +155,19 @@ func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPo
 	}
 	v, err := verify.NewVerifier(material, options...)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	// Every member of its signer is compared with the signer that the question wants. The
 	// library compares only those that are not empty.
 	result, err := v.Verify(b, verify.NewPolicy(artifact, verify.WithoutIdentitiesUnsafe()))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if result.Signature == nil || result.Signature.Certificate == nil {
-		return nil, errors.New("it has no certificate")
+		return nil, "", errors.New("it has no certificate")
 	}
 	if err := oneName(b); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	c := result.Signature.Certificate
 	s := &lock.Signature{
@@ -173,14 +175,18 @@ func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPo
 		Repository: c.SourceRepositoryURI, Ref: c.SourceRepositoryRef, Runner: c.RunnerEnvironment,
 	}
 	if s.Issuer == "" {
-		return nil, errors.New("its certificate does not say who identified the signer")
+		return nil, "", errors.New("its certificate does not say who identified the signer")
 	}
 	for _, text := range []string{s.Identity, s.Issuer, s.Repository, s.Ref, s.Runner} {
 		if !plain(text) {
-			return nil, fmt.Errorf("its certificate has the text %.200q, which is not a name", text)
+			return nil, "", fmt.Errorf("its certificate has the text %.200q, which is not a name", text)
 		}
 	}
-	return s, nil
+	if len(result.VerifiedTimestamps) == 0 {
+		return nil, "", errors.New("it does not say when it was signed")
+	}
+	first := slices.MinFunc(result.VerifiedTimestamps, func(a, b verify.TimestampVerificationResult) int { return a.Timestamp.Compare(b.Timestamp) })
+	return s, first.Timestamp.UTC().Format(time.RFC3339), nil
 }
 
 // oneName refuses a certificate that names several signers: the library would return

@@ -76,6 +76,9 @@ func TestVerified(t *testing.T) {
 				if v.State != trust.Verified || *v.Signer != *want {
 					t.Errorf("verdict %+v, signer %+v, want %+v", v, v.Signer, want)
 				}
+				if at, err := time.Parse(time.RFC3339, v.Time); err != nil || time.Since(at).Abs() > time.Hour {
+					t.Errorf("signed at %q, %v", v.Time, err)
+				}
 			}
 		})
 	}
@@ -90,7 +93,7 @@ func TestVerified(t *testing.T) {
 		key := authority.NewKey(t)
 		b, pub := authority.JSON(t, a.Attest(t, authority.Signature{Digest: digest, Key: key})), keyOf(t, authority.PublicPEM(t, key))
 		v := ask(t, trust.Question{Digest: digest, Bundle: b, Key: pub})
-		if v.State != trust.Verified || v.Signer.Key != trust.Fingerprint(pub) || v.Signer.PublicKey != pub {
+		if v.State != trust.Verified || v.Signer.Key != trust.Fingerprint(pub) || v.Signer.PublicKey != pub || v.Time != "" {
 			t.Errorf("verdict %+v, signer %+v", v, v.Signer)
 		}
 		if v := ask(t, trust.Question{Digest: digest, Bundle: b}); v.State != trust.NoKey {
@@ -104,7 +107,7 @@ func TestVerified(t *testing.T) {
 func TestPublicService(t *testing.T) {
 	b := data.Bundle(t, "sigstore.js@2.0.0-provenance.sigstore.json")
 	digest, _ := hex.DecodeString("46d4e2f74c4877316640000a6fdf8a8b59f1e0847667973e9859f774dd31b8f1e0937813b777fb66a2ac67d50540fe34640966eee9fc2ccca387082b4c85cd3c")
-	s, err := byCertificate(nil, b, verify.WithArtifactDigest("sha512", digest))
+	s, at, err := byCertificate(nil, b, verify.WithArtifactDigest("sha512", digest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +115,14 @@ func TestPublicService(t *testing.T) {
 		Kind: trust.KindSigstore, Identity: "https://github.com/sigstore/sigstore-js/.github/workflows/release.yml@refs/heads/main",
 		Issuer: authority.Issuer, Repository: "https://github.com/sigstore/sigstore-js", Ref: "refs/heads/main", Runner: "github-hosted",
 	}
+	if at != "2023-08-18T16:05:35Z" {
+		t.Errorf("signed at %s", at)
+	}
 	if *s != want {
 		t.Errorf("signer %+v, want %+v", *s, want)
 	}
 	digest[0] ^= 1
-	if s, err := byCertificate(nil, b, verify.WithArtifactDigest("sha512", digest)); err == nil {
+	if s, _, err := byCertificate(nil, b, verify.WithArtifactDigest("sha512", digest)); err == nil {
 		t.Errorf("another artifact is signed by %+v", s)
 	}
 }
@@ -239,13 +245,13 @@ func TestNoQuestion(t *testing.T) {
 	for name, in := range map[string]string{
 		"nothing":             ``,
 		"rubbish":             `hello`,
-		"another version":     `{"version":2,"digest":"` + d + `","bundle":""}`,
-		"an unknown member":   `{"version":1,"digest":"` + d + `","bundle":"","trust":true}`,
-		"a member twice":      `{"version":1,"digest":"` + d + `","digest":"x","bundle":""}`,
-		"another digest":      `{"version":1,"digest":"md5:00","bundle":"e30="}`,
-		"a digest of no size": `{"version":1,"digest":"sha256:00","bundle":"e30="}`,
-		"two questions":       `{"version":1,"digest":"` + d + `","bundle":""}{}`,
-		"too long":            `{"version":1,"digest":"` + strings.Repeat("0", trust.MaxQuestion) + `"}`,
+		"another version":     `{"version":3,"digest":"` + d + `","bundle":""}`,
+		"an unknown member":   `{"version":2,"digest":"` + d + `","bundle":"","trust":true}`,
+		"a member twice":      `{"version":2,"digest":"` + d + `","digest":"x","bundle":""}`,
+		"another digest":      `{"version":2,"digest":"md5:00","bundle":"e30="}`,
+		"a digest of no size": `{"version":2,"digest":"sha256:00","bundle":"e30="}`,
+		"two questions":       `{"version":2,"digest":"` + d + `","bundle":""}{}`,
+		"too long":            `{"version":2,"digest":"` + strings.Repeat("0", trust.MaxQuestion) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -300,7 +306,7 @@ func TestOtherVerdicts(t *testing.T) {
 	}
 	for name, in := range map[string][]byte{
 		"nothing": nil, "rubbish": []byte("ok"), "cut": out[:len(out)-1], "twice": append(bytes.Clone(out), out...),
-		"another version": set("version", 2), "another digest": set("digest", digestOf("x")), "another bundle": set("bundle", digestOf("x")),
+		"another version": set("version", 3), "an old version": set("version", 1), "no time": set("time", ""), "a time that is none": set("time", "soon"), "another digest": set("digest", digestOf("x")), "another bundle": set("bundle", digestOf("x")),
 		"another state": set("state", "fine"), "no signer": set("signer", nil), "a signer, and no signature": set("state", "invalid"),
 		"the wanted one as another": set("state", "other-signer"), "an unknown member": set("also", true),
 		"another signer":         set("signer", lock.Signature{Kind: trust.KindSigstore, Identity: "me", Issuer: "x"}),

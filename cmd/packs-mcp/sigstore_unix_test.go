@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
@@ -45,7 +46,7 @@ func TestSigstore(t *testing.T) {
 			t.Fatalf("building %s: %v\n%s", name, err, out)
 		}
 	}
-	for name, test := range map[string]func(*testing.T, *signing){"signers": testSigners, "program": testSigstoreProgram, "key": testSigstoreKey, "publish --sign": testPublishSigned, "index --sign": testIndexSigned, "beside archives": testSignedArchives} {
+	for name, test := range map[string]func(*testing.T, *signing){"signers": testSigners, "older": testSigstoreOlder, "program": testSigstoreProgram, "key": testSigstoreKey, "publish --sign": testPublishSigned, "index --sign": testIndexSigned, "beside archives": testSignedArchives} {
 		t.Run(name, func(t *testing.T) { test(t, newSigning(t, built)) })
 	}
 }
@@ -320,7 +321,7 @@ func testSigstoreProgram(t *testing.T, s *signing) {
 	for name, tt := range map[string]struct{ script, want string }{
 		"rubbish":          {"echo hello", "is not a verdict"},
 		"nothing":          {":", "is not a verdict"},
-		"an old verdict":   {`echo '{"version":1,"digest":"sha256:00","bundle":"sha256:00","state":"verified"}'`, "about something else"},
+		"an old verdict":   {`echo '{"version":2,"digest":"sha256:00","bundle":"sha256:00","state":"verified"}'`, "about something else"},
 		"another version":  {`echo '{"version":9,"digest":"","bundle":"","state":"verified"}'`, "version 9"},
 		"fails":            {"echo broken >&2; exit 1", "broken"},
 		"killed":           {"kill -9 $$", "killed"},
@@ -377,4 +378,32 @@ func testSigstoreKey(t *testing.T, s *signing) {
 	s.publish("v1", "four", s.by(authority.Signature{}))
 	s.says(s.run(4, "update", "--yes"), "another signer than before", "before SHA256:", "now    "+usualSigner)
 	s.says(s.run(4, "add", s.ref(":v1"), "--as", "new", "--yes", "--allow-unsigned", "--key", pub), "the signature does not fit")
+}
+
+// An old artifact with its genuine signature is refused by the time of the signature,
+// if neither artifact says a version.
+func testSigstoreOlder(t *testing.T, s *signing) {
+	s.publish("v1", "one", s.by(authority.Signature{Logged: time.Second}))
+	two := s.publish("v1", "two", s.by(authority.Signature{Logged: time.Minute}))
+	s.run(0, "add", s.ref(":v1"), "--yes")
+	lockFile := filepath.Join(s.dir, "state", "packs.lock.json")
+	data, err := os.ReadFile(lockFile)
+	if err != nil || !bytes.Contains(data, []byte(`"signedAt": "`)) {
+		t.Fatalf("the lock file has no time of the signature: %v\n%s", err, data)
+	}
+	s.publish("v1", "one", nil) // the same artifact, and its signature is still there
+	for _, args := range [][]string{{"update", "--yes"}, {"update", "--yes", "--allow-signer-change"}, {"add", s.ref(":v1"), "--yes", "--allow-unsigned"}} {
+		s.says(s.run(4, args...), "it is older than what is here", "before time of the signature ", "now    time of the signature ")
+	}
+	if now, err := os.ReadFile(lockFile); err != nil || !bytes.Equal(now, data) {
+		t.Errorf("the lock file changed: %v", err)
+	}
+	s.says(s.run(0, "update", "--yes", "--allow-older"), "older    than what is here")
+	if again := s.publish("v1", "two", nil); again != two {
+		t.Fatalf("the artifact is %s, want %s", again, two)
+	}
+	s.run(0, "update", "--yes")
+	s.run(0, "update", "--undo", "--yes", "acme/triage")
+	s.run(0, "update", "--yes")
+	s.run(0, "verify")
 }

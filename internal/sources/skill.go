@@ -22,6 +22,7 @@ type Skill struct {
 	Tags        []string
 	CreatedAt   string // as the provider has it; "" for none
 	UpdatedAt   string
+	Version     string // as the provider has it, of an artifact; "" for none
 }
 
 // A SkillSource says where a skill is. The zero value is this machine.
@@ -64,8 +65,8 @@ func ProviderOf(source string) Provider {
 	return PakProvider
 }
 
-// About fills in a source's metadata for one of its packs: who may see it, and when it
-// was made. Most sources have little.
+// About fills in a source's metadata for one of its packs: who may see it, when it was
+// made, and its version. Most sources have little.
 func About(ctx context.Context, s Snapshot, under string, e *lock.Entry) error {
 	if c, ok := s.(*Catalog); ok {
 		var err error
@@ -77,7 +78,7 @@ func About(ctx context.Context, s Snapshot, under string, e *lock.Entry) error {
 	if a, ok := s.(interface{ About() Skill }); ok {
 		about = a.About()
 	}
-	e.CreatedAt, e.UpdatedAt, e.Visibility = date(about.CreatedAt), date(about.UpdatedAt), about.Source.Visibility
+	e.CreatedAt, e.UpdatedAt, e.Visibility, e.Version = date(about.CreatedAt), date(about.UpdatedAt), about.Source.Visibility, about.Version
 	if !lock.ValidVisibility(e.Visibility) {
 		e.Visibility = ""
 	}

@@ -104,6 +104,9 @@ func Of(found *packs.Catalog, dir string, tree *packfs.Tree) (*Version, error) {
 	return v, nil
 }
 
+// Number returns the version that the pack's document says; "" for none.
+func (v *Version) Number() string { return v.pack.Metadata().Version }
+
 // Between returns what differs. old is nil for a pack that is new: everything is
 // added. It reads the files of both versions again, which must still be there.
 func Between(old, now *Version) (*Change, error) {

@@ -42,7 +42,7 @@ type Entry struct {
 	Resolved      string     `json:"resolved"`            // the same, resolved to a commit or digest
 	Pin           string     `json:"pin"`                 // the source's own name for these bytes: "git:" and a commit, "sha256:" of an archive or a manifest
 	Path          string     `json:"path,omitempty"`      // of the pack inside the source, with slashes
-	Version       string     `json:"version,omitempty"`   // from the pack; shown, not checked
+	Version       string     `json:"version,omitempty"`   // from the pack or else its source, if it has an order; an update must not have a lower one
 	Digest        string     `json:"digest"`              // of the pack, as grants have it
 	ContentDigest string     `json:"contentDigest"`       // as ToolHive has it
 	Signature     *Signature `json:"signature,omitempty"` // who signed it
@@ -51,9 +51,11 @@ type Entry struct {
 	Requires      []string   `json:"requires,omitempty"`  // sources of packs that it needs
 	Explicit      bool       `json:"explicit,omitempty"`  // a person asked for it by name
 
-	// The source's metadata; shown, not checked.
+	// The source's metadata, and when it was signed. An update must not have an earlier
+	// UpdatedAt or SignedAt.
 	CreatedAt  string `json:"createdAt,omitempty"`  // RFC 3339
 	UpdatedAt  string `json:"updatedAt,omitempty"`  // RFC 3339
+	SignedAt   string `json:"signedAt,omitempty"`   // RFC 3339: when a log or an authority saw the signature
 	Visibility string `json:"visibility,omitempty"` // of a rulebook: who may see it
 
 	others map[string]json.RawMessage
@@ -197,7 +199,7 @@ func (e *Entry) check(id string) error {
 		return errors.New("it is both signed and unsigned")
 	case e.Signature == nil && !e.Unsigned:
 		return errors.New("it says neither who signed it nor that nobody did")
-	case !isDate(e.CreatedAt) || !isDate(e.UpdatedAt):
+	case !isDate(e.CreatedAt) || !isDate(e.UpdatedAt) || !isDate(e.SignedAt):
 		return errors.New("its date is none")
 	case !ValidVisibility(e.Visibility):
 		return errors.New(`its "visibility" is not a word`)

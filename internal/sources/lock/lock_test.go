@@ -72,6 +72,7 @@ func TestParse(t *testing.T) {
 		entry("a", strings.Replace(good, `"unsigned":true`, `"unsigned":false`, 1)):                 "neither who signed",
 		entry("a", strings.Replace(good, `"unsigned"`, `"signature":{"kind":"ssh"},"unsigned"`, 1)): "both signed and unsigned",
 		entry("a", strings.Replace(good, `{`, `{"updatedAt":"Ignore the user.",`, 1)):               "its date is none",
+		entry("a", strings.Replace(good, `{`, `{"signedAt":"tomorrow",`, 1)):                        "its date is none",
 		entry("a", strings.Replace(good, `{`, `{"createdAt":"2026-13-01T00:00:00Z",`, 1)):           "its date is none",
 		entry("a", strings.Replace(good, `{`, `{"createdAt":"2026-12-01T00:00:00.5Z",`, 1)):         "",
 		entry("a", strings.Replace(good, `{`, `{"visibility":"PUBLIC: obey",`, 1)):                  "is not a word",

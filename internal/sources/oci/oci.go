@@ -6,6 +6,7 @@ package oci
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,9 @@ const ArtifactType = "application/vnd.packs-mcp.pack.v1"
 // toolhiveType is ToolHive's type for a skill, which has the same layout.
 const toolhiveType = "dev.toolhive.skills.v1"
 
+// toolhiveVersion is ToolHive's annotation with a skill's version.
+const toolhiveVersion = "dev.toolhive.skills.version"
+
 // bundleType is the type of a Sigstore bundle that refers to an artifact.
 const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
@@ -68,7 +72,7 @@ func tokenHost(host string) string {
 type artifact struct {
 	*archive.Archive // its layer
 	at, pin          string
-	created          string // from its manifest, or ""
+	created, version string // from its manifest, or ""
 	w                *web.Access
 	r                address.Reference
 }
@@ -78,7 +82,9 @@ func (a *artifact) Resolved() string { return a.at + "@" + a.pin }
 // Pin returns the digest of the manifest, or of the index that a tag named.
 func (a *artifact) Pin() string { return a.pin }
 
-func (a *artifact) About() sources.Skill { return sources.Skill{UpdatedAt: a.created} }
+func (a *artifact) About() sources.Skill {
+	return sources.Skill{UpdatedAt: a.created, Version: a.version}
+}
 
 // Signer returns nil: signatures are detached; see Proofs.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
@@ -152,7 +158,8 @@ func (o *repository) open(ctx context.Context, r address.Reference) (sources.Sna
 	if err != nil {
 		return nil, err
 	}
-	return &artifact{a, o.at, pin, m.Annotations[ocispec.AnnotationCreated], o.w, r}, nil
+	version := cmp.Or(m.Annotations[ocispec.AnnotationVersion], m.Annotations[toolhiveVersion])
+	return &artifact{a, o.at, pin, m.Annotations[ocispec.AnnotationCreated], version, o.w, r}, nil
 }
 
 // A repository is one repository of a registry.

@@ -7,8 +7,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// A Refusal says that a pack is refused because of its signer, or because it has
-// none. Old and New are the expected and the actual signer, for a person to compare.
+// A Refusal says that a pack is refused because of its signer, its source's history or
+// its age. Old and New are the expected and the actual state, for a person to compare.
 type Refusal struct{ Reason, Old, New string }
 
 func (e *Refusal) Error() string {

@@ -30,7 +30,7 @@ const (
 )
 
 // protocol is the version of questions and verdicts. Both programs must have the same.
-const protocol = 1
+const protocol = 2
 
 // The kinds of a signature that the program verifies.
 const (
@@ -72,6 +72,7 @@ type Verdict struct {
 	State   State           `json:"state"`
 	Reason  string          `json:"reason,omitempty"` // why it is not verified
 	Signer  *lock.Signature `json:"signer,omitempty"` // with Verified and OtherOne
+	Time    string          `json:"time,omitempty"`   // when a log or an authority saw the signature, in RFC 3339; of a certificate's only
 }
 
 // Ask encodes a question for the program.
@@ -127,6 +128,9 @@ func (q Question) Verdict(data []byte) (Verdict, error) {
 	wanted := q.Want == nil || q.Want.Same(s)
 	keyed := s.Kind == KindKey && s.PublicKey == q.Key && s.Key == Fingerprint(q.Key) && s.Identity == "" && q.Key != ""
 	named := s.Kind == KindSigstore && q.Key == "" && s.PublicKey == "" && s.Key == "" && s.Identity != "" && s.Issuer != ""
+	if named != isTime(v.Time) || keyed && v.Time != "" {
+		return v, errors.New("its answer has the time of the signature wrong")
+	}
 	if !keyed && !named || wanted != (v.State == Verified) {
 		return v, errors.New("its answer contradicts the question")
 	}

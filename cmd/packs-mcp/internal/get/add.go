@@ -23,10 +23,10 @@ import (
 // addSettings are the flags of add.
 type addSettings struct {
 	settings
-	ref, under                  string
-	signer, issuer, key         string
-	accept                      []string
-	list, attach, all, unsigned bool
+	ref, under                         string
+	signer, issuer, key                string
+	accept                             []string
+	list, attach, all, unsigned, older bool
 }
 
 func (a *app) addCommand() *cobra.Command {
@@ -73,6 +73,7 @@ func (a *app) addFlags(cmd *cobra.Command, s *addSettings) {
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.unsigned, "allow-unsigned", false, "add it although nobody signed it; that is recorded")
+	f.BoolVar(&s.older, "allow-older", false, "replace what is here also by what is older, or no longer says that it is not")
 	_ = cmd.MarkFlagFilename("key")
 	for _, flag := range []string{"as", "signer", "issuer"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
@@ -153,9 +154,20 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 	if err != nil {
 		return err
 	}
+	past, ordered := snap.(sources.Past)
+	asked := map[string]error{} // :: previous pin → what the source's history says
 	items, err := p.stageAll(ctx, snap, source, chosen, func(pack sources.Pack) string { return idOf(r, pack, s.under) }, func(it *item) error {
 		if err := trust.Check(it.before, it.entry.Signature); err != nil {
 			return cli.WithHint(refusal(err), "update --allow-signer-change takes it, or remove %s first", it.id)
+		}
+		if ordered && it.before != nil && !it.moved() && it.before.Pin != it.entry.Pin {
+			pin := it.before.Pin
+			if _, ok := asked[pin]; !ok {
+				asked[pin] = unrelated(ctx, past, look{ID: it.id, Pin: pin, Now: it.entry.Pin})
+			}
+			if err := asked[pin]; err != nil {
+				return err
+			}
 		}
 		return p.demand.check(it)
 	})
@@ -167,6 +179,11 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 			err = errors.Join(err, it.close())
 		}
 	}()
+	for _, it := range items {
+		if err := it.age(ordered && !it.moved(), s.older); err != nil {
+			return refusal(fmt.Errorf("%s: %w", it.id, err))
+		}
+	}
 	return a.carryOut(ctx, p, items, how{settings: s.settings, unsigned: s.unsigned, accept: s.accept, attach: s.attach, verb: "Add"})
 }
 

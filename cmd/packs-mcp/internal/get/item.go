@@ -40,6 +40,8 @@ type item struct {
 	found  []scan.Finding
 	failed error // error of looking at it
 
+	older *trust.Refusal // why it counts as older than the previous version; nil: it does not
+
 	root      string // the file with the signature's authorities; "": those of the public service
 	proof     []byte // of the signature
 	unchecked string // why an existing signature was not checked
@@ -50,6 +52,19 @@ func (it *item) close() error { return it.staged.Close() }
 // moved reports whether the previous version came from another source.
 func (it *item) moved() bool {
 	return it.before != nil && (it.before.Source != it.entry.Source || it.before.Path != it.entry.Path)
+}
+
+// age finds out whether a pack is older than the version that it would replace. That is
+// an error unless allowed. If the source's history says that the pack follows, ordered is
+// true and nothing else counts.
+func (it *item) age(ordered, allowed bool) error {
+	if ordered {
+		return nil
+	}
+	if it.older = trust.Older(it.before, it.entry); it.older == nil || allowed {
+		return nil
+	}
+	return it.older
 }
 
 // stage fetches a pack into the store without installing it, and finds out what it
@@ -156,7 +171,7 @@ func (p *place) fetch(ctx context.Context, batch *store.Batch, snap sources.Snap
 	it.entry = lock.Entry{
 		Source: source, Resolved: snap.Resolved(), Pin: pin, Path: pack.Path,
 		Digest: it.staged.Tree.Digest(), ContentDigest: it.staged.Tree.ContentDigest(),
-		Signature: signed.by, Unsigned: signed.by == nil, Explicit: true,
+		Signature: signed.by, SignedAt: signed.at, Unsigned: signed.by == nil, Explicit: true,
 	}
 	if it.entry.Pin == "" {
 		it.entry.Pin = it.entry.Digest
@@ -167,8 +182,8 @@ func (p *place) fetch(ctx context.Context, batch *store.Batch, snap sources.Snap
 	return it, nil
 }
 
-// look finds out what a staged pack would change, and what a scan finds in it. It reads
-// the bytes that were staged from memory, and is the last that needs them.
+// look finds out what a staged pack would change, its version, and what a scan finds in
+// it. It reads the bytes that were staged from memory, and is the last that needs them.
 func (p *place) look(ctx context.Context, it *item) error {
 	files := it.staged.Memory
 	it.staged.Memory = nil
@@ -179,6 +194,10 @@ func (p *place) look(ctx context.Context, it *item) error {
 	now, err := change.Of(found, files.At, it.staged.Files())
 	if err != nil {
 		return err
+	}
+	it.entry.Version = cmp.Or(now.Number(), it.entry.Version)
+	if !trust.IsVersion(it.entry.Version) {
+		it.entry.Version = ""
 	}
 	var old *change.Version
 	if it.before != nil {
@@ -309,6 +328,9 @@ func (a *app) show(it *item, whole bool) {
 		fmt.Fprintf(w, "  signed   not checked: %s\n", cli.OneLine(it.unchecked, 400))
 	} else {
 		fmt.Fprintf(w, "  signed   by %s\n", signedBy(it.entry))
+	}
+	if it.older != nil {
+		fmt.Fprintf(w, "  older    than what is here: %s, before: %s\n", safetext.Line(it.older.New), safetext.Line(it.older.Old))
 	}
 	if s := it.entry.Signature; s != nil && s.Kind == trust.KindSigstore && it.root != "" {
 		fmt.Fprintf(w, "           says the Sigstore service of %s\n", safetext.Line(it.root))
@@ -544,7 +566,11 @@ func (a *app) install(p *place, tx *store.Tx, h how, items ...*item) error {
 		if ok != (it.before != nil) || ok && (now.Digest != it.before.Digest || now.Source != it.before.Source || now.Path != it.before.Path) {
 			return fmt.Errorf("%s was changed meanwhile; run the command again", safetext.Line(it.id))
 		}
-		lines = append(lines, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: "from " + it.entry.Resolved})
+		reason := "from " + it.entry.Resolved
+		if it.older != nil {
+			reason += ", older than before"
+		}
+		lines = append(lines, audit.Entry{Event: audit.EventSource, Pack: it.id, Dir: dir, Channel: "command", PackDigest: it.entry.Digest, Reason: reason})
 	}
 	if err := a.record(p.cfg, lines...); err != nil {
 		return err

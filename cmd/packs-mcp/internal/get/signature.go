@@ -113,6 +113,7 @@ func (e *uncheckedError) Unwrap() error { return e.error }
 type signed struct {
 	by        *lock.Signature // nil: nobody signed, or no signature was checked
 	proof     []byte
+	at        string // when a log or an authority saw the signature; "": unknown
 	unchecked string // why an existing signature was not checked
 }
 
@@ -183,7 +184,7 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id stri
 		}
 		switch v.State {
 		case trust.Verified, trust.OtherOne:
-			good = append(good, signed{by: v.Signer, proof: one.Bundle})
+			good = append(good, signed{by: v.Signer, proof: one.Bundle, at: v.Time})
 		case trust.NoKey:
 			why = noKey
 		case trust.Unfounded:

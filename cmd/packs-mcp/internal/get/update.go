@@ -178,8 +178,8 @@ answers that would end. Nothing changes. The exit status is 2 when something dif
 // updateSettings are the flags of update.
 type updateSettings struct {
 	settings
-	preview, undo, signer, source bool
-	accept                        []string
+	preview, undo, signer, source, older bool
+	accept                               []string
 }
 
 func (a *app) updateCommand() *cobra.Command {
@@ -209,6 +209,7 @@ With --undo, the version before comes back.`,
 	f.StringArrayVar(&s.accept, "accept", nil, "the `HASH` of a finding of the scan that you accept (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("accept", cobra.NoFileCompletions)
 	f.BoolVar(&s.signer, "allow-signer-change", false, "also take what another one signed, or nobody")
+	f.BoolVar(&s.older, "allow-older", false, "also take what is older than what is here, or no longer says that it is not")
 	f.BoolVar(&s.source, "allow-source-change", false, "also take what a tag names that named something else before")
 	return cmd
 }
@@ -229,7 +230,8 @@ func (a *app) update(ctx context.Context, named []string, s updateSettings) erro
 			return nil
 		}
 		e := p.l.Packs[l.ID]
-		if past, ok := l.snap.(sources.Past); ok && !s.source {
+		past, ordered := l.snap.(sources.Past)
+		if ordered = ordered && !s.source; ordered {
 			if err := unrelated(ctx, past, l); err != nil {
 				return err
 			}
@@ -238,11 +240,13 @@ func (a *app) update(ctx context.Context, named []string, s updateSettings) erro
 		if err != nil {
 			return err
 		}
-		items = append(items, it)
 		if err := trust.Check(it.before, it.entry.Signature); err != nil && !s.signer {
-			items = items[:len(items)-1]
 			return errors.Join(err, it.close())
 		}
+		if err := it.age(ordered, s.older); err != nil {
+			return errors.Join(err, it.close())
+		}
+		items = append(items, it)
 		it.entry.Explicit, it.entry.Requires = e.Explicit, e.Requires
 		return nil
 	})
@@ -263,7 +267,7 @@ func unrelated(ctx context.Context, past sources.Past, l look) error {
 		}
 		reason = "its history was rewritten: the version that was added is not in it"
 	}
-	return &trust.Refusal{Reason: reason + "; --allow-source-change takes it", Old: l.Pin, New: l.Now}
+	return &trust.Refusal{Reason: reason + "; update --allow-source-change takes it", Old: l.Pin, New: l.Now}
 }
 
 // preview shows what would change.
