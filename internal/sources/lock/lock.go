@@ -14,6 +14,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,68 +120,95 @@ func isPin(text string) bool {
 }
 
 // Parse reads the file. Empty data is an empty lock. Unknown members are kept for
-// [Lock.Marshal].
+// [Lock.Marshal]. A server reads the file when it starts and for each question, so each
+// byte is read few times.
 func Parse(data []byte) (*Lock, error) {
 	l := &Lock{Packs: map[string]Entry{}}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return l, nil
 	}
-	if _, err := strictjson.Parse(data); err != nil {
-		return nil, fmt.Errorf("at byte %d: %s", err.Offset, err.Problem)
+	root, problem := strictjson.Parse(data)
+	if problem != nil {
+		return nil, fmt.Errorf("at byte %d: %s", problem.Offset, problem.Problem)
 	}
-	if err := json.Unmarshal(data, &l.others); err != nil {
-		return nil, err
+	if root.Kind != strictjson.Object {
+		return nil, errors.New("it is not an object")
 	}
-	var is int
-	if err := json.Unmarshal(l.others["version"], &is); err != nil || is < 1 {
+	is := root.Get("version")
+	if is == nil || is.Kind != strictjson.Number {
 		return nil, errors.New(`it has no "version"`)
 	}
-	if is > version {
+	switch n, err := strconv.Atoi(is.Text); {
+	case err != nil || n < 1:
+		return nil, errors.New(`it has no "version"`)
+	case n > version:
 		return nil, ErrNewer
 	}
-	var all map[string]json.RawMessage
-	if raw, ok := l.others["packs"]; ok {
-		if err := json.Unmarshal(raw, &all); err != nil {
-			return nil, errors.New(`"packs" is not an object`)
+	l.others = map[string]json.RawMessage{}
+	for _, m := range root.Members {
+		if m.Key != "version" && m.Key != "packs" {
+			l.others[m.Key] = rawOf(data, m.Value)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(all)) {
+	all := root.Get("packs")
+	if all == nil {
+		return l, nil
+	}
+	if all.Kind != strictjson.Object {
+		return nil, errors.New(`"packs" is not an object`)
+	}
+	known := keys()
+	for _, m := range all.Members {
 		var e Entry
-		err := json.Unmarshal(all[id], &e)
+		err := json.Unmarshal(data[m.Value.Start:m.Value.End], &e)
 		if err == nil {
-			err = json.Unmarshal(all[id], &e.others)
+			err = e.check(m.Key)
 		}
 		if err == nil {
-			err = e.check(id)
-		}
-		if err == nil {
-			err = lookAlike(e.others)
-		}
-		var known map[string]json.RawMessage
-		if err == nil {
-			known, err = members(e)
+			e.others, err = unknown(data, m.Value, known)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", id, err)
+			return nil, fmt.Errorf("%q: %w", m.Key, err)
 		}
-		maps.DeleteFunc(e.others, func(key string, _ json.RawMessage) bool { _, ok := known[key]; return ok })
-		l.Packs[id] = e
+		l.Packs[m.Key] = e
 	}
 	return l, nil
 }
 
-// lookAlike refuses a key such as "Source" or "DIGEST": the JSON library accepts it as
-// the known key, but people and other programs do not.
-func lookAlike(keys map[string]json.RawMessage) error {
+// rawOf copies a value as it is written.
+func rawOf(data []byte, n *strictjson.Node) json.RawMessage {
+	return bytes.Clone(data[n.Start:n.End])
+}
+
+// keys returns the keys of an entry.
+func keys() []string {
+	var all []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Entry]()) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		for key := range keys {
-			if key != name && strings.EqualFold(key, name) {
-				return fmt.Errorf("its key %q looks like %q", key, name)
-			}
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			all = append(all, name)
 		}
 	}
-	return nil
+	return all
+}
+
+// unknown returns the members of an entry that are not known. It refuses a key such as
+// "Source" or "DIGEST": the JSON library accepts it as the known key, but people and
+// other programs do not.
+func unknown(data []byte, entry *strictjson.Node, known []string) (map[string]json.RawMessage, error) {
+	var others map[string]json.RawMessage
+	for _, m := range entry.Members {
+		if slices.Contains(known, m.Key) {
+			continue
+		}
+		if i := slices.IndexFunc(known, func(name string) bool { return strings.EqualFold(m.Key, name) }); i >= 0 {
+			return nil, fmt.Errorf("its key %q looks like %q", m.Key, known[i])
+		}
+		if others == nil {
+			others = map[string]json.RawMessage{}
+		}
+		others[m.Key] = rawOf(data, m.Value)
+	}
+	return others, nil
 }
 
 // check refuses an unusable entry. The file comes with a project, so it is not
@@ -215,8 +243,11 @@ func (e *Entry) check(id string) error {
 
 // isDate reports whether text is a time or empty. It is checked since models read it.
 func isDate(text string) bool {
+	if text == "" {
+		return true
+	}
 	_, err := time.Parse(time.RFC3339, text)
-	return text == "" || err == nil
+	return err == nil
 }
 
 // ValidVisibility reports whether text can be the visibility of a rulebook: a word or
