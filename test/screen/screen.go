@@ -28,7 +28,8 @@ type Session struct {
 	mu   sync.Mutex
 	text strings.Builder // what was on the screen
 	more chan struct{}
-	seen int // how much of text the person has read
+	read chan struct{} // closed when everything is in text
+	seen int           // how much of text the person has read
 }
 
 // Start starts packs-mcp, which is in PATH, on a terminal of its own. If there is no
@@ -47,7 +48,7 @@ func Program(t *testing.T, env []string, dir, program string, args ...string) *S
 // Sized is Program on a terminal with so many rows and columns.
 func Sized(t *testing.T, rows, cols uint16, env []string, dir, program string, args ...string) *Session {
 	t.Helper()
-	s := &Session{t: t, cmd: exec.Command(program, args...), more: make(chan struct{}, 1)}
+	s := &Session{t: t, cmd: exec.Command(program, args...), more: make(chan struct{}, 1), read: make(chan struct{})}
 	s.cmd.Env, s.cmd.Dir = env, dir
 	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: rows, Cols: cols})
 	if err != nil {
@@ -68,6 +69,7 @@ func Sized(t *testing.T, rows, cols uint16, env []string, dir, program string, a
 			}
 			if err != nil {
 				close(s.more)
+				close(s.read)
 				return
 			}
 		}
@@ -113,10 +115,14 @@ func (s *Session) Enter(text string) {
 	}
 }
 
-// Ended waits for the program, and returns its status.
+// Ended waits for the program and for its last words, and returns its status.
 func (s *Session) Ended() int {
 	s.t.Helper()
 	err := s.cmd.Wait()
+	select {
+	case <-s.read:
+	case <-time.After(5 * time.Second): // another process has the terminal, too
+	}
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		return e.ExitCode()
 	}
