@@ -110,6 +110,7 @@ var early = map[string]string{
 	"go.opentelemetry.io/otel/internal/errorhandler":                 "the same",
 	"go.opentelemetry.io/otel/sdk/internal/attrnorm":                 "the same",
 	"go.opentelemetry.io/otel/sdk/internal/x":                        "the same",
+	"go.opentelemetry.io/otel/sdk/metric/internal/attrnorm":          "the same; less than 0.001 ms",
 	"go.opentelemetry.io/otel/semconv/v1.37.0":                       "the same",
 	"go.opentelemetry.io/otel/semconv/v1.43.0":                       "the same",
 	"go.opentelemetry.io/otel/semconv/v1.43.0/otelconv":              "the same",
