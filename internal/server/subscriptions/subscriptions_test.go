@@ -3,6 +3,7 @@ package subscriptions
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 // files are what a chat's resources are at the moment.
 type files struct {
+	mu     sync.Mutex
 	sizes  map[string]int64 // :: URI → size
 	rounds int
 	told   []string
@@ -21,8 +23,12 @@ func (f *files) set(p *Pace) *Set {
 	return NewSet(Options{
 		Pace: p, Person: "ada",
 		Begin: func() Looker {
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			f.rounds++
 			return func(u address.URI) (Look, error) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
 				size, ok := f.sizes[u.String()]
 				if !ok {
 					return Look{}, address.ErrNoResource
@@ -30,7 +36,11 @@ func (f *files) set(p *Pace) *Set {
 				return Look{size: size}, nil
 			}
 		},
-		Tell: func(uri string) { f.told = append(f.told, uri) },
+		Tell: func(uri string) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.told = append(f.told, uri)
+		},
 	})
 }
 
@@ -51,12 +61,15 @@ func TestOneLookForAllSubscribers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		synctest.Wait()
 		if len(s.watched) != 2 {
 			t.Errorf("%v are looked at, want two files", s.watched)
 		}
+		f.mu.Lock()
 		f.rounds = 0
 		f.sizes[one] = 2
 		delete(f.sizes, two)
+		f.mu.Unlock()
 		time.Sleep(Every)
 		synctest.Wait()
 		if want := []string{one, two}; !slices.Equal(f.told, want) || f.rounds != 1 {
