@@ -51,30 +51,36 @@ func TestReplicas(t *testing.T) {
 	lasts := time.Duration(number(t, "REPLICAS_SECONDS", 1)) * time.Second
 	chats, pause := number(t, "REPLICAS_CHATS", 0), time.Duration(number(t, "REPLICAS_PAUSE", 1))*time.Second
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		used := false
+		newLoad := func(t *testing.T, tool tool, people int) *load {
+			t.Helper()
+			if used {
+				e.Empty(t)
+			}
+			used = true
+			return newLoad(t, e.URL(), tool, people)
+		}
 		t.Run("approvals", func(t *testing.T) {
-			l := newLoad(t, e.URL(), opens, 32)
+			l := newLoad(t, opens, 32)
 			before := bare(t, e.URL(), lasts/4)
 			l.run(lasts, 0, 0)
 			t.Logf("the bare engine: %.0f a second before, %.0f after", before, bare(t, e.URL(), lasts/4))
 		})
-		e.Empty(t)
 		t.Run("runs", func(t *testing.T) {
-			l := newLoad(t, e.URL(), runs, 8)
+			l := newLoad(t, runs, 8)
 			l.run(lasts, 0, 0)
 			l.check()
 		})
 		if chats == 0 {
 			return
 		}
-		e.Empty(t)
 		t.Run("pauses", func(t *testing.T) {
-			l := newLoad(t, e.URL(), runs, chats)
+			l := newLoad(t, runs, chats)
 			l.run(lasts, pause, 0)
 			l.check()
 		})
-		e.Empty(t)
 		t.Run("kills", func(t *testing.T) {
-			l := newLoad(t, e.URL(), runs, chats)
+			l := newLoad(t, runs, chats)
 			l.run(lasts, pause, 5*time.Second)
 			l.check()
 		})
@@ -354,7 +360,8 @@ func (l *load) check() {
 		l.t.Fatal(err)
 	}
 
-	starts, begun, ends, causes := make(map[string]int), make(map[int]int), make(map[string]int), make(map[string]int)
+	starts, ends, cut := make(map[string]int), make(map[string]int), make(map[string]int)
+	begun, causes := make(map[int]int), make(map[string]int)
 	decided := 0
 	for _, e := range l.log() {
 		switch {
@@ -370,6 +377,9 @@ func (l *load) check() {
 		case e.Event == audit.EventRunEnd:
 			ends[e.Run]++
 			causes[e.Cause]++
+			if e.Cause == "cut" {
+				cut[e.Run]++
+			}
 		}
 	}
 	for n, runs := range files {
@@ -388,8 +398,10 @@ func (l *load) check() {
 		}
 	}
 	for run, n := range starts {
-		if ends[run] != 1 {
-			l.t.Errorf("%s of call %d has %d ends in the log", run, n, ends[run])
+		// A server that is killed just after it wrote the end of a run has not told the
+		// others: they report the run as cut, too.
+		if ends[run] != 1 && !(l.kills && ends[run] == 2 && cut[run] == 1) {
+			l.t.Errorf("%s of call %d has %d ends in the log, %d of them cut", run, n, ends[run], cut[run])
 		}
 	}
 	for n, run := range l.ran {

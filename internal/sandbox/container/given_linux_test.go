@@ -1,6 +1,7 @@
 package container_test
 
 import (
+	"context"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,9 @@ func dropping(t *testing.T, alter func(spec, host map[string]any)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dial := &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", podman.Socket) }}
+	dial := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", podman.Socket)
+	}}
 	server := &http.Server{Handler: &httputil.ReverseProxy{
 		Transport: dial,
 		Rewrite: func(r *httputil.ProxyRequest) {
