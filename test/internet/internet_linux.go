@@ -165,11 +165,12 @@ func makeInternet(t *testing.T, public, own string, names map[string]string) {
 	}, unix.SIOCSIFADDR)
 	leadHere(t, public)
 	file := filepath.Join(t.TempDir(), "hosts")
-	text := "127.0.0.1 localhost\n"
+	var text strings.Builder
+	text.WriteString("127.0.0.1 localhost\n")
 	for name, address := range names {
-		text += address + " " + name + "\n"
+		text.WriteString(address + " " + name + "\n")
 	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range []struct {

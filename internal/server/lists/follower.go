@@ -56,7 +56,7 @@ type Follower struct {
 	mu        sync.Mutex
 	listeners []Listener
 	seen      *packs.Catalog // of the last call; see Follow
-	told      string         // the tools that the client was last told about, or first given, see print; empty: nothing
+	told      string         // the tools that the client was last told about, or first given, see digest; empty: nothing
 	listed    bool           // the client was given its tools
 	stray     listSet        // lists of which the client was given another version since it was told
 }
@@ -127,9 +127,9 @@ func (f *Follower) Follow(ctx context.Context) {
 		return // The tools are compared with what was told once there is a listener.
 	}
 	if told == "" {
-		told = f.printBefore(before)
+		told = f.digestBefore(before)
 	}
-	tools := f.print(now)
+	tools := f.digest(now)
 	var prompts, resources bool
 	if before != now {
 		prompts, resources = f.differ(before, now)
@@ -215,34 +215,34 @@ func (f *Follower) GiveCatalog(ctx context.Context) *packs.Catalog {
 func (f *Follower) TellTools(catalog *packs.Catalog) {
 	f.following.Lock()
 	defer f.following.Unlock()
-	tools := f.print(catalog)
+	tools := f.digest(catalog)
 	f.mu.Lock()
 	f.told, f.stray.tools = tools, false
 	f.mu.Unlock()
 	f.Tell(wire.Note{Method: ToolsChanged})
 }
 
-// print returns a digest of the list of the chat's tools, by which lists are compared.
+// digest returns a digest of the list of the chat's tools, by which lists are compared.
 // For chats that attached, detached and enabled nothing of their own, it is made once
 // after each look at the packs and shared. For any other chat it is made from the
 // packs' files as they are now.
-func (f *Follower) print(catalog *packs.Catalog) string {
+func (f *Follower) digest(catalog *packs.Catalog) string {
 	if f.chat.HasOwnPacks() || f.chat.HasOwnTools() {
 		return string(offer.Print(f.chat.Tools(catalog)))
 	}
-	return f.shared.print(catalog)
+	return f.shared.digest(catalog)
 }
 
-// printBefore is print for an earlier Catalog. If a print of it is remembered, that
-// print shows the packs' files as they were then; otherwise it is made from the files
+// digestBefore is digest for an earlier Catalog. If a digest of it is remembered, that
+// digest shows the packs' files as they were then; otherwise it is made from the files
 // as they are now.
-func (f *Follower) printBefore(catalog *packs.Catalog) string {
+func (f *Follower) digestBefore(catalog *packs.Catalog) string {
 	if !f.chat.HasOwnPacks() && !f.chat.HasOwnTools() {
-		if have, ok := f.shared.printBefore(catalog); ok {
+		if have, ok := f.shared.digestBefore(catalog); ok {
 			return have
 		}
 	}
-	return f.print(catalog)
+	return f.digest(catalog)
 }
 
 // differ reports which lists of the chat differ between two Catalogs.

@@ -112,7 +112,7 @@ func TestChatThatNobodyHears(t *testing.T) {
 	f := c.follower()
 	var heard []string
 	l := told(func(method string) { heard = append(heard, method) })
-	f.nowTold(f.print(c.now))
+	f.nowTold(f.digest(c.now))
 	c.now, c.tools = new(packs.Catalog), []mcp.Tool{{Name: "second"}}
 	f.Follow(t.Context())
 	if c.compared != 0 {

@@ -36,7 +36,7 @@ type Shared struct {
 type sharedPrint struct {
 	of    weak.Pointer[packs.Catalog]
 	look  int    // after which look it was made
-	tools string // see [Follower.print]
+	tools string // see [Follower.digest]
 }
 
 // NewShared returns the Shared of a server.
@@ -49,9 +49,9 @@ func (s *Shared) LookAgain() {
 	s.looks++
 }
 
-// print returns the print of the tools of a chat that enabled none. The print is made
+// digest returns the digest of the tools of a chat that enabled none. The digest is made
 // at the first request for this Catalog after a look, and holds until the next look.
-func (s *Shared) print(catalog *packs.Catalog) string {
+func (s *Shared) digest(catalog *packs.Catalog) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := weak.Make(catalog)
@@ -67,8 +67,8 @@ func (s *Shared) print(catalog *packs.Catalog) string {
 	return s.prints[0].tools
 }
 
-// printBefore returns the print that print last returned for an earlier Catalog.
-func (s *Shared) printBefore(catalog *packs.Catalog) (tools string, ok bool) {
+// digestBefore returns the digest that digest last returned for an earlier Catalog.
+func (s *Shared) digestBefore(catalog *packs.Catalog) (tools string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := weak.Make(catalog)

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +86,7 @@ func parseVersion(text string) (v version, ok bool) {
 	}
 	text, _, _ = strings.Cut(strings.TrimPrefix(text, "v"), "+")
 	numbers, pre, isPre := strings.Cut(text, "-")
-	for _, digits := range strings.Split(numbers, ".") {
+	for digits := range strings.SplitSeq(numbers, ".") {
 		n, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil {
 			return v, false
@@ -95,12 +96,7 @@ func parseVersion(text string) (v version, ok bool) {
 	if isPre {
 		v.before = strings.Split(pre, ".")
 	}
-	for _, part := range v.before {
-		if part == "" {
-			return v, false
-		}
-	}
-	return v, true
+	return v, !slices.Contains(v.before, "")
 }
 
 // IsVersion reports whether a text is a version that has an order.

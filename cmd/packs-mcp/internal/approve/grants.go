@@ -453,12 +453,14 @@ func (r *revocation) everywhere(held grants.Store, log audit.Writer, which selec
 		return false, nil
 	}
 	e := which.ended()
-	of := "all answers in chats"
+	var words strings.Builder
+	words.WriteString("all answers in chats")
 	for _, part := range [][2]string{{" of ", e.Person}, {" that were given by ", e.By}, {" of the pack ", e.Pack}} {
 		if part[1] != "" {
-			of += part[0] + part[1]
+			words.WriteString(part[0] + part[1])
 		}
 	}
+	of := words.String()
 	if err := log.Append(audit.Entry{Event: audit.EventRevoke, Pack: e.Pack, Channel: "command", Reason: of + ", on every server"}); err != nil {
 		return false, err
 	}
