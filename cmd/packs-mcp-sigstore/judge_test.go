@@ -306,7 +306,7 @@ func TestOtherVerdicts(t *testing.T) {
 	}
 	for name, in := range map[string][]byte{
 		"nothing": nil, "rubbish": []byte("ok"), "cut": out[:len(out)-1], "twice": append(bytes.Clone(out), out...),
-		"another version": set("version", 3), "an old version": set("version", 1), "no time": set("time", ""), "a time that is none": set("time", "soon"), "another digest": set("digest", digestOf("x")), "another bundle": set("bundle", digestOf("x")),
+		"another version": set("version", 3), "an old version": set("version", 1), "no time": set("time", ""), "a malformed time": set("time", "soon"), "another digest": set("digest", digestOf("x")), "another bundle": set("bundle", digestOf("x")),
 		"another state": set("state", "fine"), "no signer": set("signer", nil), "a signer, and no signature": set("state", "invalid"),
 		"the wanted one as another": set("state", "other-signer"), "an unknown member": set("also", true),
 		"another signer":         set("signer", lock.Signature{Kind: trust.KindSigstore, Identity: "me", Issuer: "x"}),

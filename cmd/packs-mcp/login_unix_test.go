@@ -134,7 +134,7 @@ func (s *teamServer) rewrite(change func(login map[string]any)) {
 }
 
 // A person logs in with a browser, and the terminal shows and answers their calls until
-// they log out. The login is renewed, and its end is said with what to do.
+// they log out. The login is renewed. When it has ended, the program says so, and what to do.
 func TestLoginWithBrowser(t *testing.T) {
 	p := idp.Start(t)
 	s := serveWithLogin(t, p, "")

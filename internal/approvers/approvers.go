@@ -117,7 +117,7 @@ func (w Who) names(p, asker Person) bool {
 	return false
 }
 
-// Names reports whether one of the entries names a person, whoever made the call.
+// Names reports whether one of the entries names a person, no matter who made the call.
 func Names(all []Who, p Person) bool {
 	return slices.ContainsFunc(all, func(w Who) bool { return w.Kind != Asker && w.names(p, Person{}) })
 }

@@ -137,7 +137,7 @@ func (g *Gate) failed(e audit.Entry, err error) error {
 	if errors.Is(err, audit.ErrUnavailable) {
 		return &DeniedError{
 			Reason:      "the store of the audit log cannot be reached",
-			Hint:        "Nothing may happen without a record. Tell the user, who can tell whoever runs the server; make the call again later.",
+			Hint:        "Nothing may happen without a record. Tell the user, who can tell the server's administrator; make the call again later.",
 			Unavailable: true,
 		}
 	}

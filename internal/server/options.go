@@ -126,8 +126,8 @@ type Options struct {
 	Environ []string
 	// Openings are what the user's configuration opens to tools.
 	Openings []plan.Opening
-	// Own are the absolute files and folders on which this program depends: whoever
-	// can write there could change what people are asked.
+	// Own are the absolute files and folders on which this program depends: writing there
+	// could change what people are asked.
 	Own []string
 	// Private are the absolute folders and files with keys, tokens and the like. No
 	// run may read them, or a folder that holds one.

@@ -122,5 +122,5 @@ func (s *Staged) Files() *packfs.Tree {
 	return packfs.NewTree(s.Tree.Digest(), files, links)
 }
 
-// Close removes the files if the pack has not got its place.
+// Close removes the files of a pack that was not placed.
 func (s *Staged) Close() error { return errors.Join(os.RemoveAll(s.Dir), s.batch.Close()) }

@@ -38,7 +38,7 @@ func KeyOf(value string) (_ Key, ok bool) {
 // Typed reports whether the person typed the key, or its word.
 func (k Key) Typed(text string) bool { return isWord(text, k.Letter, k.word) }
 
-// NoneOf returns the message for input that is none of these keys.
+// NoneOf returns the message for input that matches none of these keys.
 func NoneOf(keys []Key) string {
 	letters := make([]string, len(keys))
 	for i, k := range keys {

@@ -10,7 +10,7 @@ import (
 )
 
 // In a folder that others may write to, or that is not the system's, no file counts
-// as changeable only by root, whoever owns it.
+// as changeable only by root, no matter who owns it.
 func TestSystemOwned(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(own, nil, 0o755); err != nil {
