@@ -180,7 +180,7 @@ func theMap() []row {
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
 		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
 		{dir: "internal/caches", may: []string{"internal/private"}},
-		{dir: "internal/store/storetest", free: true},
+		{dir: "internal/store/storetest", may: []string{"internal/store"}, free: true},
 		{dir: "internal/store"},
 		{dir: "internal/workspaces"},
 		{dir: "internal/private"},

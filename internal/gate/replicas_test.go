@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -33,19 +32,7 @@ const sharedKey = "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5
 // replicaAt returns a gate that shares its questions in the store at url.
 func replicaAt(t *testing.T, url, key string, options ...func(*Options)) *bench {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := store.ParseKeys(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := store.Follow(t.Context(), store.Seal(s, keys), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
+	m, keys := storetest.Replica(t, url, key)
 	b := newBench(t, append([]func(*Options){everywhere, func(o *Options) {
 		o.Questions, o.Keys, o.Grants = m, keys.States(), synced{new(memory), m}
 		o.SharedChats = grantshared.NewChats(m, 1, o.Now)

@@ -5,7 +5,6 @@ package grantshared_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -25,19 +24,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // replica returns the grants as one replica sees them, with this many people.
 func replica(t *testing.T, url, key string, people int) *grantshared.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := store.ParseKeys(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := store.Follow(t.Context(), store.Seal(s, keys), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
+	m, _ := storetest.Replica(t, url, key)
 	return grantshared.New(m, people)
 }
 

@@ -24,19 +24,7 @@ var key = strings.Repeat("0c", 32)
 // mirror follows the store as a replica does.
 func mirror(t *testing.T, url string) *store.Mirror {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := store.ParseKeys(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := store.Follow(t.Context(), store.Seal(s, keys), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
+	m, _ := storetest.Replica(t, url, key)
 	return m
 }
 

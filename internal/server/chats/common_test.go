@@ -3,7 +3,6 @@
 package chats_test
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,19 +43,7 @@ func (h *heard) Tell(n wire.Note) {
 // replicaOf returns the chats of a replica, and its chat of one credential.
 func replicaOf(t *testing.T, url, root string) (*chats.Chats, *chats.Chat) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := store.ParseKeys(strings.Repeat("5e", 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := store.Follow(t.Context(), store.Seal(s, keys), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
+	m, _ := storetest.Replica(t, url, strings.Repeat("5e", 32))
 	lib, err := packs.NewLibrary(t.Context(), packs.Options{Roots: []packs.Root{{Dir: root, AttachAll: true}}}, nil)
 	if err != nil {
 		t.Fatal(err)

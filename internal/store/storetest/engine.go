@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/packs-mcp/packs-mcp/internal/store"
 )
 
 // An Engine is a server on this machine with an empty store. It ends with its test.
@@ -41,6 +43,25 @@ func Each(t *testing.T, test func(t *testing.T, e *Engine)) {
 
 // URL returns the URL of the engine.
 func (e *Engine) URL() string { return e.url(e.addr) }
+
+// Replica returns a copy of the store at url that follows it, as a replica with this key has.
+func Replica(t testing.TB, url, key string) (*store.Mirror, store.Keys) {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := store.ParseKeys(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := store.Follow(t.Context(), store.Seal(s, keys), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m, keys
+}
 
 // Restart stops the engine and starts it again with its data.
 func (e *Engine) Restart() {
