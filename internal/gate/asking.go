@@ -185,21 +185,16 @@ func (g *Gate) waiting(code string) string {
 	}
 }
 
-// askAgain asks a question again that an earlier call left behind.
-func (c *check) askAgain(e *queue.Entry) (*Permit, *Question, error) {
-	return c.renew(e, "")
-}
-
-// renew asks a question of the queue again.
-func (c *check) renew(e *queue.Entry, note string) (*Permit, *Question, error) {
+// renew asks a question of the queue again. Its error is a denial.
+func (c *check) renew(e *queue.Entry, note string) (*Question, error) {
 	ticket, err := c.queue.Renew(e, c.holder(), c.waits(), c.now().Add(c.pending), note)
 	switch {
 	case errors.Is(err, queue.ErrEnded):
-		return nil, nil, c.deny(err.Error(), "Make the call again; the user will then be asked.")
+		return nil, c.deny(err.Error(), "Make the call again; the user will then be asked.")
 	case err != nil:
-		return nil, nil, c.undecided(err)
+		return nil, c.undecided(err)
 	}
-	return nil, c.carried(ticket), nil
+	return c.carried(ticket), nil
 }
 
 // Answered returns what was decided about a question on the page or in the
@@ -312,11 +307,17 @@ func (c *check) unanswered(why string) (*Permit, *Question, error) {
 		return nil, nil, c.deny(queue.ErrSpent.Error(), "Make the call again; the user will then be asked.")
 	}
 	c.changed = e.Changed
-	if err := c.write(pendingWord, c.answer.Channel, why+"; the question stays open elsewhere", "", false); err != nil {
-		c.withdraw("the question could not be recorded")
+	// First this, since another call may have just ended the question. Then the log has
+	// one line: the denial.
+	q, err := c.renew(e, "The client did not let you answer: "+why+". If that was you, deny it here.")
+	if err != nil {
 		return nil, nil, err
 	}
-	return c.renew(e, "The client did not let you answer: "+why+". If that was you, deny it here.")
+	if err := c.write(pendingWord, c.answer.Channel, why+"; the question stays open elsewhere", "", false); err != nil {
+		c.queue.Drop(e, "the question could not be recorded")
+		return nil, nil, err
+	}
+	return nil, q, nil
 }
 
 // withdraw ends the question of an answer that decides nothing. Where replicas share the

@@ -523,7 +523,8 @@ func (c *check) first() (*Permit, *Question, error) {
 		permit, err := c.permit(d, channel, reason)
 		return permit, nil, err
 	case left != nil:
-		return c.askAgain(left)
+		q, err := c.renew(left, "")
+		return nil, q, err
 	default:
 		return c.question(stored)
 	}

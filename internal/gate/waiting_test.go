@@ -1003,6 +1003,18 @@ func TestDeclinesByItself(t *testing.T) {
 			t.Errorf("Check() = %+v, want the log's failure, and nothing left", err)
 		}
 	})
+	t.Run("while its chat ends", func(t *testing.T) {
+		b := newBench(t, everywhere)
+		q := b.ask(toolRun())
+		b.log.fail = func(audit.Entry) error {
+			b.EndChat(toolRun().Caller.Chat)
+			return nil
+		}
+		_, _, err := b.Check(t.Context(), toolRun(), ReadForm(q.State, "decline", nil))
+		if lines := b.log.all(); err != nil || len(lines) != 1 || len(b.codes()) != 0 {
+			t.Errorf("Check() = %v, and the log has %+v; want one line, and no question left", err, lines)
+		}
+	})
 	// A client cannot gain time: a denial after that is final, on every channel.
 	t.Run("a moment later", func(t *testing.T) {
 		for _, action := range []string{"decline", "cancel"} {
