@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// A Host is a name with a port. The zero value is none.
+// A Host is a name with a port. The zero value is invalid.
 type Host struct {
-	Name string // in lower case: labels of letters, digits and hyphens, at least two; never an address
+	Name string // lower case: at least two labels of letters, digits and hyphens; never an address
 	Port uint16 // not 0
 }
 
-// String returns the host as [Parse] takes it.
+// String returns the host in the form that [Parse] reads.
 func (h Host) String() string { return h.Name + ":" + strconv.Itoa(int(h.Port)) }
 
-// maxName is how long a name of the DNS can be.
+// maxName is the maximum length of a DNS name.
 const maxName = 253
 
-// maxLabel is how long one part of it can be.
+// maxLabel is the maximum length of one label of a name.
 const maxLabel = 63
 
-// Parse reads "api.github.com:443". A name that two programs could read differently is
-// refused: addresses in any spelling, single labels, which a search domain completes, a
-// dot at the end, and letters beyond ASCII, which have a spelling in it ("xn--…").
+// Parse reads "api.github.com:443". It refuses names that two programs could read
+// differently: addresses in any spelling, single labels (which a search domain may
+// complete), a trailing dot, and non-ASCII letters (write these as "xn--…").
 func Parse(s string) (Host, error) {
 	name, port, ok := strings.Cut(s, ":")
 	if !ok {
@@ -45,7 +45,7 @@ func Parse(s string) (Host, error) {
 	return Host{Name: name, Port: uint16(n)}, nil
 }
 
-// lower maps ASCII letters only: no other letter may become one.
+// lower maps only ASCII letters, so that no other letter becomes one.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -68,17 +68,17 @@ func checkName(name string) error {
 			return errors.New(`the name has labels of letters, digits and hyphens, with dots between them; other letters are written "xn--…"`)
 		}
 	}
-	// No top-level domain begins with a digit, and each spelling of an IPv4 address ends
-	// with a number ("0x7f.1").
+	// No top-level domain begins with a digit, but every spelling of an IPv4 address ends
+	// with a number, even "0x7f.1".
 	if last := labels[len(labels)-1]; '0' <= last[0] && last[0] <= '9' {
 		return errors.New("the name is an address; a host is named")
 	}
 	return nil
 }
 
-// Public reports whether an address is on the internet: not of this machine, of a
-// private network, or of a special purpose. An IPv4 address inside an IPv6 address
-// counts as what it is.
+// Public reports whether an address is on the internet: it does not belong to this
+// machine, to a private network, or to a special-purpose range. An IPv4 address inside
+// an IPv6 address is judged as IPv4.
 func Public(ip netip.Addr) bool {
 	ip = Plain(ip)
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" && !special(ip)
@@ -93,18 +93,18 @@ func Plain(ip netip.Addr) netip.Addr {
 	return ip.Unmap()
 }
 
-// special reports whether an address is in a range that is not part of the internet and
-// that [netip.Addr] has no method for (IANA's registries of special-purpose addresses).
+// special reports whether an address is in a range that IANA reserves for special
+// purposes and that [netip.Addr] has no method for.
 func special(ip netip.Addr) bool {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"168.63.129.16/32", // Azure's own, on every virtual machine there
+		"168.63.129.16/32", // Azure's metadata address, on each of its virtual machines
 		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
 		if netip.MustParsePrefix(text).Contains(ip) {
 			return true
 		}
 	}
-	// No other IPv6 address is one of the internet's.
+	// Only 2000::/3 is global unicast.
 	return ip.Is6() && !netip.MustParsePrefix("2000::/3").Contains(ip)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// A counted is a connection to a host. When it is closed, it is recorded.
+// A counted is a connection to a host. Closing it records it.
 type counted struct {
 	net.Conn
 	sent, received atomic.Int64
 	closing        func() error // closes and records it, once
 }
 
-// keep has a connection counted, and closed by [Proxy.Close].
+// keep counts a connection, which [Proxy.Close] closes if nobody else does.
 func (p *Proxy) keep(h hosts.Host, at netip.Addr, conn net.Conn) (*counted, error) {
 	c := &counted{Conn: conn}
 	c.closing = sync.OnceValue(func() error {
@@ -53,7 +53,7 @@ func (c *counted) Write(b []byte) (int, error) {
 
 func (c *counted) Close() error { return c.closing() }
 
-// closeWrite tells the other side that nothing more comes.
+// closeWrite tells the other side that no more data follows.
 func closeWrite(c net.Conn) {
 	if t, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = t.CloseWrite()

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// maxDialed is how many addresses of one host are tried.
+	// maxDialed bounds how many addresses of one host are tried.
 	maxDialed = 8
 
-	// dialDelay is how long an address has before the next one is tried beside it. RFC
-	// 8305 recommends it.
+	// dialDelay is how long to wait for an address before trying the next one in
+	// parallel, as RFC 8305 recommends.
 	dialDelay = 250 * time.Millisecond
 )
 
-// A dialed is what came of one address.
+// A dialed is the result of connecting to one address.
 type dialed struct {
 	net.Conn
 	at  netip.AddrPort
 	err error
 }
 
-// first connects to one of the addresses: to the first that answers. An address that fails
-// is followed by the next at once, and one that is silent after dialDelay. It returns when
-// no address is being tried any more.
+// first connects to the addresses and returns the first connection that succeeds. If an
+// address fails, it tries the next at once; if one is silent, after dialDelay. It returns
+// only when no attempt is under way.
 func (p *Proxy) first(ctx context.Context, to []netip.AddrPort) (dialed, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,20 +73,20 @@ func (p *Proxy) first(ctx context.Context, to []netip.AddrPort) (dialed, error) 
 
 const (
 	// maxBurst is how many connections to hosts a run may begin at once: as many as it may
-	// have open. Then it may begin one in each paceEvery, and more wait: a run must not use
-	// this machine to flood a host or its name servers.
+	// have open. After that it may begin one per paceEvery, so that a run cannot use this
+	// machine to flood a host or its name servers.
 	maxBurst  = maxConns
 	paceEvery = time.Second / 32
 )
 
-// A pace spaces what happens more than maxBurst times. The zero value is ready. Safe for
-// concurrent use.
+// A pace limits the rate of something after a burst of maxBurst. The zero value is
+// ready to use. It is safe for concurrent use.
 type pace struct {
 	mu   sync.Mutex
-	next time.Time // when the next one would be due if all were spaced; guarded by mu
+	next time.Time // when the next is due if all are evenly spaced; guarded by mu
 }
 
-// wait returns when the next may happen, or with ctx's error.
+// wait blocks until the next may happen. It returns ctx's error if ctx ends first.
 func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	now := time.Now()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An address that is silent does not keep the program from the next one, and whatever
-// connects too late is closed.
+// A silent address does not keep the program from the next one, and connections that
+// come too late are closed.
 func TestFirst(t *testing.T) {
 	const silent, refuses, answers, slow = "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"
 	errRefused := errors.New("connection refused")
@@ -73,7 +73,7 @@ func TestFirst(t *testing.T) {
 				default:
 					_ = won.Close()
 				}
-				// One that was under way when the first answered ends by itself.
+				// Attempts that were under way when the first succeeded end by themselves.
 				if took < c.after || took > c.after+2*dialDelay {
 					t.Errorf("it took %v, want about %v", took, c.after)
 				}
@@ -88,7 +88,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// A run that connects again and again is slowed down, and one that pauses is not.
+// A run that connects continuously is slowed down; one that pauses is not.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pace
@@ -119,7 +119,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// However fast a program asks, a host and its name server are not asked faster.
+// A program cannot make the proxy query a host or its name server faster than the limit.
 func TestFlood(t *testing.T) {
 	w := newWorld(t, allowedName+":80")
 	const times = maxBurst + 16

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// hidden returns what a client needs that hides the server's name behind outer (RFC
+// hidden returns a client configuration that hides the server's name behind outer (RFC
 // 9849, "Encrypted ClientHello Configuration").
 func hidden(t *testing.T, outer string) *tls.Config {
 	t.Helper()

@@ -1,13 +1,13 @@
-// Package egress lets a program that has no network reach the hosts that its tool names,
-// and no others. A [Proxy] answers on the one address that the program can connect to,
-// as an HTTP proxy: CONNECT for TLS, and requests for whole http:// URLs. It looks the name
-// up itself, connects to addresses of the internet only that are neither this machine's
-// nor of its networks, and checks that what the program says to the other side is meant
-// for that host: the server name of TLS, the Host of HTTP.
+// Package egress lets a program without a network reach the hosts that its tool names,
+// and no others. A [Proxy] is an HTTP proxy at the only address that the program can
+// connect to. It takes CONNECT for TLS, and requests for absolute http:// URLs. It
+// resolves names itself, and connects only to addresses on the internet, never to this
+// machine or its networks. It also checks that what the program sends is meant for the
+// host: the server name of TLS, and the Host header of HTTP.
 //
-// It does not look into TLS: what is said to a host that is allowed, and through it to
-// others behind the same front, is not seen. It does not confine the program either: that the program has
-// no other way out is the sandbox's work.
+// It does not decrypt TLS. So it does not see what the program sends to an allowed host,
+// or through it to other hosts behind the same front end. It does not confine the program
+// either: the sandbox makes sure that the program has no other way out.
 package egress
 
 import (
@@ -33,56 +33,56 @@ import (
 )
 
 const (
-	// maxConns is how many connections of a program are open at a time; each takes two
-	// descriptors of the server. More wait.
+	// maxConns is how many connections a program may have open; further ones wait. Each
+	// takes two descriptors of the server.
 	maxConns = 64
 
-	// maxContacts is how many different contacts that reached a host are told apart, and
-	// how many that did not. Of the former, the rest are counted together for each host,
-	// without an address; the rest of the latter are one contact.
+	// maxContacts bounds how many contacts that reached a host are recorded apart, and
+	// likewise how many that did not. Beyond that, successful ones are counted for each
+	// host, without an address, and all failed ones are one contact.
 	maxContacts = 32
 
-	// maxAddresses is how many of a name's addresses are looked at: its owner may give it
-	// thousands.
+	// maxAddresses bounds how many of a name's addresses are examined: its owner may give
+	// it thousands.
 	maxAddresses = 64
 
-	// dialTime bounds looking a host up and connecting to it.
+	// dialTime bounds resolving a host's name and connecting to it.
 	dialTime = 30 * time.Second
 
-	// helloTime bounds how long a program may take to say what it wants.
+	// helloTime bounds how long a program may take to send its request.
 	helloTime = 30 * time.Second
 
-	maxHeader = 64 << 10 // bytes of the head of one request, and of its answer
-	maxTarget = 260      // bytes kept of what a program says it wants to reach: a whole name and a port
+	maxHeader = 64 << 10 // bytes of the header of a request or a response
+	maxTarget = 260      // bytes kept of the target that a program asks for: a full name and a port
 )
 
-// A Proxy serves one run. Safe for concurrent use.
+// A Proxy serves one run. It is safe for concurrent use.
 type Proxy struct {
 	allowed []hosts.Host
 	lookup  func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	public  func(netip.Addr) bool
-	here    func() ([]net.Addr, error) // the addresses of this machine
-	pace    pace                       // of connections to hosts
+	here    func() ([]net.Addr, error) // returns the addresses of this machine
+	pace    pace                       // limits the rate of connections to hosts
 
 	server  *http.Server
 	forward *httputil.ReverseProxy
-	over    context.Context // done when Close was called
+	over    context.Context // done once Close is called
 	end     context.CancelFunc
-	work    sync.WaitGroup // what serves, and each request
+	work    sync.WaitGroup // the server, and each request
 
 	mu       sync.Mutex
-	closed   bool                  // no request begins any more; guarded by mu
+	closed   bool                  // no more requests begin; guarded by mu
 	open     map[*counted]struct{} // connections to hosts; guarded by mu
 	contacts []sandbox.Contact     // guarded by mu
 }
 
-// Start serves the program behind ln until [Proxy.Close], which closes ln.
+// Start serves the program that connects to ln, until [Proxy.Close], which closes ln.
 func Start(ln net.Listener, allowed []hosts.Host) *Proxy {
 	var d net.Dialer
 	p := &Proxy{
 		lookup: func(ctx context.Context, name string) ([]netip.Addr, error) {
-			// A dot at the end: no search domain completes the name.
+			// With a trailing dot, no search domain completes the name.
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 		},
 		dial: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
@@ -98,7 +98,7 @@ func Start(ln net.Listener, allowed []hosts.Host) *Proxy {
 func (p *Proxy) start(ln net.Listener, allowed []hosts.Host) {
 	p.allowed, p.open = allowed, make(map[*counted]struct{})
 	p.over, p.end = context.WithCancel(context.Background())
-	quiet := log.New(io.Discard, "", 0) // what it says of itself is in the record
+	quiet := log.New(io.Discard, "", 0) // requests are recorded as contacts instead
 	p.forward = p.newForward(quiet)
 	p.server = &http.Server{
 		Handler: p, ReadHeaderTimeout: helloTime, IdleTimeout: helloTime, MaxHeaderBytes: maxHeader,
@@ -108,8 +108,8 @@ func (p *Proxy) start(ln net.Listener, allowed []hosts.Host) {
 	p.work.Go(func() { _ = p.server.Serve(netutil.LimitListener(ln, maxConns)) })
 }
 
-// Close ends every connection, waits until nothing is served any more, and returns what
-// the program reached and what it was refused, in the order of the first times.
+// Close ends every connection and waits until nothing is served any more. It returns
+// the program's contacts, successful and refused, in the order of their first attempts.
 func (p *Proxy) Close() []sandbox.Contact {
 	p.mu.Lock()
 	p.closed = true
@@ -123,10 +123,10 @@ func (p *Proxy) Close() []sandbox.Contact {
 	p.work.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.contacts) // a connection that came too late to be used is still noted
+	return slices.Clone(p.contacts) // including connections that succeeded too late to be used
 }
 
-// ServeHTTP answers one request of the program.
+// ServeHTTP serves one request of the program.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	closed := p.closed
@@ -160,23 +160,23 @@ func (p *Proxy) refuse(w http.ResponseWriter, target string, err error) {
 	http.Error(w, fmt.Sprintf("packs-mcp: %s; this tool may reach %s", why, strings.Join(may, ", ")), status)
 }
 
-// clip keeps what a program says of a host short.
+// clip bounds a target that the program sent.
 func clip(s string) string { return s[:min(len(s), maxTarget)] }
 
-// A refusal is why something was not let out, in words for the program and the record.
+// A refusal says, to the program and in the record, why a request was refused.
 type refusal struct{ why string }
 
 func (r *refusal) Error() string { return r.why }
 
-// errRefused are what the record says of the most usual refusals.
+// The record's words for the most common refusals.
 var (
 	errNotNamed = &refusal{"the tool does not name this host"}
 	errPrivate  = &refusal{"its name leads to an address that is not on the internet, or to this machine or its network"}
 )
 
-// outside reports whether an address is neither of this machine, whose addresses with
-// their networks are here, nor of such a network. What is there may trust its neighbors,
-// and this machine itself more than the internet.
+// outside reports whether an address belongs neither to this machine, whose addresses
+// and networks are here, nor to one of those networks. Machines there may trust their
+// neighbors more than the internet, and so may this machine itself.
 func outside(a netip.Addr, here []net.Addr) bool {
 	return !slices.ContainsFunc(here, func(own net.Addr) bool {
 		n, ok := own.(*net.IPNet)
@@ -184,8 +184,8 @@ func outside(a netip.Addr, here []net.Addr) bool {
 	})
 }
 
-// connect connects to an address of h. Each address is checked before it is used, and
-// none is looked up again.
+// connect connects to an address of h. It checks each address before using it, and
+// resolves the name only once.
 func (p *Proxy) connect(ctx context.Context, h hosts.Host) (*counted, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -216,7 +216,7 @@ func (p *Proxy) connect(ctx context.Context, h hosts.Host) (*counted, error) {
 	return p.keep(h, won.at.Addr(), won.Conn)
 }
 
-// allows returns the host that a program asks for, if its tool names it.
+// allows returns the host of a target if the tool names it.
 func (p *Proxy) allows(target string) (hosts.Host, error) {
 	h, err := hosts.Parse(target)
 	if err != nil || !slices.Contains(p.allowed, h) {
@@ -225,7 +225,7 @@ func (p *Proxy) allows(target string) (hosts.Host, error) {
 	return h, nil
 }
 
-// note counts what became of one try to reach a host.
+// note counts the result of one attempt to reach a host.
 func (p *Proxy) note(c sandbox.Contact) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +236,7 @@ func (p *Proxy) note(c sandbox.Contact) {
 	}
 	i := find()
 	if i < 0 {
-		// A program that is refused often must not hide what it reached.
+		// Many refusals must not keep successful contacts out of the record.
 		count, last := 0, -1
 		for j, have := range p.contacts {
 			if (have.Refused == "") == (c.Refused == "") {
@@ -249,7 +249,7 @@ func (p *Proxy) note(c sandbox.Contact) {
 			p.contacts[last].Host, p.contacts[last].Address = sandbox.OtherHosts, "" // stands for the rest
 			i = last
 		default:
-			c.Address = "" // the hosts that a tool names are few
+			c.Address = "" // a tool names few hosts, so one contact for each suffices
 			i = find()
 		}
 	}
@@ -262,7 +262,7 @@ func (p *Proxy) note(c sandbox.Contact) {
 	p.contacts[i].Received += c.Received
 }
 
-// reason is what the record says of an error.
+// reason returns the record's words for an error.
 func reason(err error) string {
 	var r *refusal
 	var dns *net.DNSError

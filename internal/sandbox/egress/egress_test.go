@@ -23,7 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// world is a small internet: names, and what listens at their addresses.
+// world is a small internet: names, and servers at their addresses.
 type world struct {
 	t     *testing.T
 	proxy *Proxy
@@ -32,12 +32,12 @@ type world struct {
 	roots *x509.CertPool
 
 	mu     sync.Mutex
-	names  map[string][][]string // name → addresses for each look-up in turn; the last stays
+	names  map[string][][]string // name → addresses for each lookup in turn; the last repeats
 	dialed []string
-	heard  []*http.Request // what the hosts were asked, TLS or not
+	heard  []*http.Request // requests that the hosts received, over TLS or not
 }
 
-const allowedName = "api.example.com" // the certificate of httptest is for it
+const allowedName = "api.example.com" // httptest's certificate is for it
 
 func newWorld(t *testing.T, allowed ...string) *world {
 	t.Helper()
@@ -57,7 +57,7 @@ func newWorld(t *testing.T, allowed ...string) *world {
 		fmt.Fprintf(rw, "%s %s %q", r.Method, r.Host, body)
 	})
 	secure, plain := httptest.NewUnstartedServer(handler), httptest.NewServer(handler)
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of hellos that were cut
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // about truncated hellos
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	t.Cleanup(plain.Close)
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, allowed ...string) *world {
 			}
 			return addrs, nil
 		},
-		// What is public here is one range of documentation, which no machine has.
+		// These tests treat a range reserved for documentation as public, since no machine has it.
 		public: func(a netip.Addr) bool { return hosts.Public(a) || netip.MustParsePrefix("192.0.2.0/24").Contains(a) },
 		here: func() ([]net.Addr, error) {
 			return []net.Addr{&net.IPNet{IP: net.IPv4(192, 0, 2, 255), Mask: net.CIDRMask(32, 32)}}, nil
@@ -115,7 +115,7 @@ func newWorld(t *testing.T, allowed ...string) *world {
 	return w
 }
 
-// client is a program that uses the proxy as programs do.
+// client is an ordinary HTTP client that uses the proxy.
 func (w *world) client() *http.Client {
 	transport := &http.Transport{
 		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: w.at}),
@@ -125,7 +125,7 @@ func (w *world) client() *http.Client {
 	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
 }
 
-// raw sends bytes to the proxy, and returns all that comes back.
+// raw sends bytes to the proxy and returns the whole response.
 func (w *world) raw(text string) string {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.at)
@@ -139,7 +139,7 @@ func (w *world) raw(text string) string {
 	}
 	first := make([]byte, 64<<10)
 	n, _ := conn.Read(first)
-	_ = conn.(*net.TCPConn).CloseWrite() // or a connection that is kept open would be read for long
+	_ = conn.(*net.TCPConn).CloseWrite() // so that the proxy closes connections it would keep alive
 	rest, _ := io.ReadAll(conn)
 	return string(first[:n]) + string(rest)
 }
@@ -175,8 +175,8 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// Nothing of what a program says reaches another host, or an allowed one that was not
-// meant.
+// Nothing that a program sends reaches another host, or an allowed host for which it was
+// not meant.
 func TestWaysAround(t *testing.T) {
 	hello := func(config *tls.Config) string { return clientHello(t, config) }
 	connect := func(target string) string {
@@ -188,8 +188,8 @@ func TestWaysAround(t *testing.T) {
 	const notNamed = "does not name this host"
 	for _, c := range []struct {
 		name, send string
-		answer     string // part of the answer; empty: none is looked for
-		refused    string // part of what the record says; empty: the server's own refusal
+		answer     string // part of the response; empty: not checked
+		refused    string // part of the recorded refusal; empty: the HTTP server refuses by itself
 	}{
 		{"another name", connect("evil.example.com:443"), "403", notNamed},
 		{"another port", connect(allowedName + ":22"), "403", notNamed},
@@ -268,7 +268,7 @@ func TestWaysAround(t *testing.T) {
 	}
 }
 
-// What is said to a host without TLS is what was checked, whatever else the program
+// What reaches a host without TLS is exactly what was checked, whatever else the program
 // writes.
 func TestRewritten(t *testing.T) {
 	w := newWorld(t, allowedName+":80")
@@ -292,7 +292,7 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
-// A redirect is the program's to follow, and is checked like everything it asks for.
+// The program follows redirects itself, and each new request is checked.
 func TestRedirect(t *testing.T) {
 	w := newWorld(t, allowedName+":443")
 	for _, to := range []string{"http://evil.com/", "https://127.0.0.1/", "http://" + allowedName + "/", "https://" + allowedName + ":8443/"} {
@@ -310,8 +310,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A name that leads somewhere else the next time is checked again, and an address that
-// was checked is the one that is used.
+// Each lookup of a name is checked again, and the connection goes to the checked address.
 func TestRebinding(t *testing.T) {
 	w := newWorld(t, allowedName+":443")
 	w.names[allowedName] = [][]string{{"10.0.0.7", "192.0.2.1"}, {"127.0.0.1"}, {"192.0.2.9"}}
@@ -331,7 +330,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// Connections end with the run, those of which nothing was heard for long as well.
+// Connections end with the run, even idle ones.
 func TestClose(t *testing.T) {
 	w := newWorld(t, allowedName+":443")
 	tunnel, err := net.Dial("tcp", w.at)
@@ -358,7 +357,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// The record stays small, whatever a program asks for.
+// The record stays small, whatever a program requests.
 func TestManyContacts(t *testing.T) {
 	w := newWorld(t, allowedName+":443")
 	conn, err := net.Dial("tcp", w.at)
@@ -392,8 +391,8 @@ func TestManyContacts(t *testing.T) {
 	}
 }
 
-// A program that is refused often, or that reaches a host at many addresses, cannot keep
-// what it reached out of the record.
+// Neither many refusals nor many addresses of one host can keep what a program reached
+// out of the record.
 func TestReachedAfterManyOthers(t *testing.T) {
 	w := newWorld(t, allowedName+":80", "many.example.com:80")
 	for i := range 2 * maxContacts {
@@ -425,8 +424,8 @@ func TestReachedAfterManyOthers(t *testing.T) {
 	}
 }
 
-// What a host is asked is what the program asked, and what a host answers takes no more
-// of the server's memory than what a program asks.
+// Requests and responses pass unchanged, and a response may use no more of the server's
+// memory than a request.
 func TestPassedOn(t *testing.T) {
 	w := newWorld(t, allowedName+":80")
 	for query, want := range map[string]int{"a=1;b=2&c=%zz": http.StatusOK, "long": http.StatusBadGateway} {
@@ -446,7 +445,7 @@ func TestPassedOn(t *testing.T) {
 	}
 }
 
-// An address that is on the internet is no way to this machine or its network.
+// An address on the internet is refused if it belongs to this machine or its network.
 func TestOutside(t *testing.T) {
 	var here []net.Addr
 	for _, cidr := range []string{"192.0.2.7/24", "198.51.100.1/32", "2001:db8:1::7/64"} {

@@ -14,9 +14,8 @@ import (
 
 var errNotHTTP = &refusal{"it is not asked for by CONNECT or by a whole http:// URL"}
 
-// request passes on one request without TLS. It is written anew from what was understood
-// of it, so the host that reads it cannot understand another, and its Host is always the
-// one that was checked.
+// request forwards one request without TLS. It serializes the parsed request again, so
+// the host cannot parse it differently, and the Host header is always the checked one.
 func (p *Proxy) request(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Scheme != "http" || r.URL.User != nil || r.URL.Opaque != "" {
 		p.refuse(w, r.Host, errNotHTTP)
@@ -31,7 +30,7 @@ func (p *Proxy) request(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// withPort returns the host of an http:// URL with its port, written out.
+// withPort returns the host of an http:// URL with an explicit port.
 func withPort(u *url.URL) string {
 	if strings.Contains(u.Host, ":") {
 		return u.Host
@@ -43,14 +42,14 @@ func (p *Proxy) newForward(quiet *log.Logger) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.Host = strings.TrimSuffix(r.Out.URL.Host, ":80")
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // nothing here goes by it
-			// After an upgrade we would no longer understand what is said.
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // nothing here depends on it
+			// After an upgrade, the proxy could not parse the protocol.
 			r.Out.Header.Del("Connection")
 			r.Out.Header.Del("Upgrade")
 		},
 		Transport: &http.Transport{
-			DisableCompression: true, // the answer is the host's own
-			DisableKeepAlives:  true, // what a connection is recorded with is what it is for
+			DisableCompression: true, // pass the host's encoding on
+			DisableKeepAlives:  true, // each connection is recorded with what it was for
 
 			MaxResponseHeaderBytes: maxHeader,
 			DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// What TLS inside of a tunnel is refused for.
+// Reasons to refuse what is sent through a tunnel.
 var (
 	errNoTLS     = &refusal{"what was sent to it is not TLS"}
 	errNoName    = &refusal{"the TLS that was sent to it does not name a server"}
@@ -31,7 +31,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r.RequestURI, err)
 		return
 	}
-	up, err := p.connect(p.over, h) // not of the request, which ends when the program has no more to say
+	up, err := p.connect(p.over, h) // not the request's context, which ends when the program stops sending
 	if err != nil {
 		p.refuse(w, h.String(), err)
 		return
@@ -68,14 +68,14 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	}()
 	_, _ = io.Copy(down, up)
 	closeWrite(down)
-	// The program has heard the end. What it still sends has nowhere to go.
+	// The program has closed its side, so nothing can be delivered to it.
 	_ = up.Close()
 	_ = down.Close()
 	<-done
 }
 
-// readHello reads the first message of TLS, which must name h and no other server. It
-// returns every byte that was read.
+// readHello reads the TLS client hello, which must name h and no other server. It returns
+// all bytes that it read.
 func readHello(ctx context.Context, conn net.Conn, from io.Reader, h hosts.Host) ([]byte, error) {
 	rec := &recorder{Conn: conn, from: from}
 	var hello *tls.ClientHelloInfo
@@ -100,13 +100,13 @@ func readHello(ctx context.Context, conn net.Conn, from io.Reader, h hosts.Host)
 	return rec.seen.Bytes(), nil
 }
 
-// A recorder lets the library read from a connection, and keeps what it read. What the
-// library would answer goes nowhere.
+// A recorder lets crypto/tls read from a connection and keeps the bytes that it read. It
+// discards what crypto/tls writes.
 type recorder struct {
 	net.Conn
 	from io.Reader
 	seen bytes.Buffer
-	err  error // of reading
+	err  error // from reading
 }
 
 func (c *recorder) Read(b []byte) (int, error) {
