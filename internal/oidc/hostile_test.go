@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/idp"
 )
 
-// signText signs a text unchanged, like a provider that lets people choose a claim.
+// signText signs text as it is, like a provider that lets people choose a claim.
 func signText(t *testing.T, key *rsa.PrivateKey, kid, text string) *jose.JSONWebSignature {
 	t.Helper()
 	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)

@@ -75,7 +75,7 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	return nil, errors.New("no key of the identity provider made its signature")
 }
 
-// fits reports whether a key may have signed a token with this head.
+// fits reports whether a key may have signed a token with this header.
 func fits(key jose.JSONWebKey, head jose.Header) bool {
 	return (head.KeyID == "" || key.KeyID == head.KeyID) && (key.Algorithm == "" || key.Algorithm == head.Algorithm) && (key.Use == "" || key.Use == "sig")
 }

@@ -73,12 +73,12 @@ var (
 )
 
 const (
-	// maxToken is how long a token may be, in bytes. Tokens with many groups have some
-	// thousand.
+	// maxToken is the maximum length of a token, in bytes. A token that lists many groups
+	// has several thousand.
 	maxToken = 16 << 10
 	// skew is how much the provider's clock may differ from ours.
 	skew = 30 * time.Second
-	// maxName is how long a person's name may be, in bytes.
+	// maxName is the maximum length of a person's name, in bytes.
 	maxName = 128
 )
 

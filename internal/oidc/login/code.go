@@ -13,22 +13,22 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// An Attempt is one attempt of a person to log in with a browser. It is good once.
+// An Attempt is one person's attempt to log in with a browser. It can be used once.
 type Attempt struct {
-	URL   string // where the browser is sent
-	State string // comes back with the answer; a secret of this browser's
+	URL   string // where to send the browser
+	State string // comes back with the response; secret, and only this browser has it
 
 	redirect string
-	nonce    string // comes back in the ID token, so it was issued for this attempt
-	verifier string // of PKCE: the code is good for this attempt only
+	nonce    string // must be in the ID token, which proves that it was issued for this attempt
+	verifier string // PKCE's verifier: makes the code usable in this attempt only
 }
 
-// ErrNotOurs is in the chain of an error when an answer does not belong to the attempt:
-// nothing was done with it, and the true answer may still come.
+// ErrNotOurs is in the chain of an error if a response does not belong to the attempt. It
+// was ignored, and the true response may still arrive.
 var ErrNotOurs = errors.New("this answer does not belong to this login")
 
-// Begin begins an attempt. The browser comes back to the URL redirect, with an answer in
-// its query.
+// Begin begins an attempt. The provider sends the browser back to the URL redirect, with
+// its response in the query.
 func (p *Provider) Begin(redirect string) (*Attempt, error) {
 	u, err := url.Parse(p.about.Authorize)
 	if err != nil || p.about.Authorize == "" {
@@ -51,8 +51,9 @@ func (p *Provider) Begin(redirect string) (*Attempt, error) {
 	return a, nil
 }
 
-// Finish returns the tokens for the answer to an attempt. An answer of another attempt,
-// or of another provider (RFC 9207), matches [ErrNotOurs].
+// Finish returns the tokens for the response to an attempt. If the response belongs to
+// another attempt or comes from another provider (RFC 9207), the error matches
+// [ErrNotOurs].
 func (p *Provider) Finish(ctx context.Context, a *Attempt, query url.Values) (Tokens, error) {
 	for _, name := range []string{"state", "code", "iss", "error"} {
 		if len(query[name]) > 1 {
@@ -74,8 +75,8 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, query url.Values) (To
 	if err != nil {
 		return Tokens{}, err
 	}
-	// The ID token shows that the code was issued for this attempt, and the access token
-	// together with it: a code of somebody else's login has another nonce.
+	// The ID token proves that the code, and the access token with it, was issued for this
+	// attempt: a code from someone else's login has another nonce.
 	id, err := p.ids.Verify(context.WithoutCancel(ctx), got.ID)
 	switch {
 	case err != nil:
@@ -90,7 +91,7 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, query url.Values) (To
 	return got.tokens(), nil
 }
 
-// partyOf returns the client that an ID token for several was issued to.
+// partyOf returns the client for which an ID token with several audiences was issued.
 func partyOf(id *oidc.IDToken) string {
 	var claims struct {
 		Party string `json:"azp"`

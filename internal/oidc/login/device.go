@@ -14,24 +14,24 @@ import (
 type Prompt struct {
 	URL   string    // where they log in; safe to show
 	Code  string    // what they type there; safe to show
-	Until time.Time // until when
+	Until time.Time // when Code expires
 }
 
 const (
-	// usualInterval is the time between two questions to the provider where it names none.
+	// usualInterval is the time between two polls if the provider gives none.
 	usualInterval = 5 * time.Second
-	// slower is what RFC 8628 adds to that when the provider asks for it.
+	// slower is what RFC 8628 adds to the interval when the provider asks to slow down.
 	slower = 5 * time.Second
-	// maxInterval and maxDevice bound what a provider may ask for.
+	// maxInterval and maxDevice bound the times that a provider may give.
 	maxInterval = time.Minute
 	maxDevice   = 30 * time.Minute
 )
 
-// ErrLate means that the person did not log in while there was time.
+// ErrLate means that the person did not log in before the code expired.
 var ErrLate = errors.New("nobody logged in in time")
 
 // Device returns the tokens of a person who logs in on another device. It calls show
-// once, and waits for them.
+// once, then waits for the person.
 func (p *Provider) Device(ctx context.Context, show func(Prompt)) (Tokens, error) {
 	form := url.Values{"scope": {strings.Join(p.scopes, " ")}}
 	if p.o.Resource != "" {
@@ -75,7 +75,7 @@ func (p *Provider) Device(ctx context.Context, show func(Prompt)) (Tokens, error
 		case ok && refused.Code == "authorization_pending":
 		case ok && refused.Code == "expired_token":
 			return Tokens{}, ErrLate
-		case ok && refused.Code == "slow_down", !ok && ctx.Err() == nil: // also when it cannot be reached for a moment
+		case ok && refused.Code == "slow_down", !ok && ctx.Err() == nil: // also if the provider cannot be reached for a moment
 			interval = min(interval+slower, maxInterval)
 		case ctx.Err() != nil:
 			return Tokens{}, context.Cause(ctx)

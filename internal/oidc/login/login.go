@@ -1,9 +1,9 @@
-// Package login gets tokens from an OpenID Connect provider for a person who logs in: in
-// a browser, by a code with PKCE, or on another device, by a code that the person types
-// there (RFC 8628). It also renews tokens, and gives them back.
+// Package login gets tokens from an OpenID Connect provider for a person who logs in,
+// either in a browser (authorization code with PKCE) or on another device, by typing a
+// code there (RFC 8628). It also renews and revokes tokens.
 //
-// It shows nothing, opens no browser and keeps nothing. Whose a token is, package oidc
-// says.
+// It shows nothing, opens no browser and stores nothing. Package oidc finds out whose
+// a token is.
 package login
 
 import (
@@ -22,22 +22,21 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// Options say who asks for tokens, and for what. Issuer and Client are required.
+// Options say which client asks for tokens, and for what. Issuer and Client are required.
 type Options struct {
-	// Issuer is the provider's URL, to the letter as its tokens have it.
+	// Issuer is the provider's URL, exactly as in its tokens.
 	Issuer string
-	// Client is the name under which the provider knows this program.
+	// Client is the client ID of this program at the provider.
 	Client string
-	// Secret proves to the provider that this is the client; empty for a client without
-	// one, which a program on a person's own machine always is.
+	// Secret is the client secret. A client on a person's own machine has none.
 	Secret string
-	// Scopes are what is asked for, besides "openid", and "offline_access" where the
-	// provider has it.
+	// Scopes are requested in addition to "openid", and to "offline_access" if the
+	// provider supports it.
 	Scopes []string
-	// Resource is the URL of the server that the tokens are for (RFC 8707).
+	// Resource is the URL of the server for which the tokens are (RFC 8707).
 	Resource string
-	// HTTP asks the provider; nil is one that asks it over TLS only, or over plain HTTP
-	// on this machine.
+	// HTTP makes requests to the provider; nil is a client that uses only TLS, or plain
+	// HTTP on this machine.
 	HTTP *http.Client
 }
 
@@ -49,7 +48,7 @@ type Provider struct {
 	ids    *oidc.IDTokenVerifier
 }
 
-// metadata is what a provider says of itself.
+// metadata is the provider's discovery document.
 type metadata struct {
 	Authorize   string   `json:"authorization_endpoint"`
 	Token       string   `json:"token_endpoint"`
@@ -60,14 +59,14 @@ type metadata struct {
 	SaysIssuer  bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// Tokens are what a person who logged in has. They are secrets.
+// Tokens are what a person gets by logging in. They are secrets.
 type Tokens struct {
 	Access  string
-	Refresh string    // renews them; empty: they cannot be renewed
-	Until   time.Time // when Access ends; zero: the provider did not say
+	Refresh string    // renews the tokens; empty: they cannot be renewed
+	Until   time.Time // when Access expires; zero: the provider did not say
 }
 
-// A RefusedError is the provider's refusal, as it said it.
+// A RefusedError is a refusal in the provider's words.
 type RefusedError struct {
 	Code  string // as in RFC 6749, such as "access_denied"; one line, safe to show
 	Words string // for people; one line, safe to show; may be empty
@@ -80,25 +79,25 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the identity provider refuses: %s (%s)", e.Code, e.Words)
 }
 
-// maxWords bounds what is shown of a provider's own words, in bytes.
+// maxWords bounds how much of a provider's words is shown, in bytes.
 const maxWords = 300
 
 func newRefused(code, words string) *RefusedError {
 	return &RefusedError{Code: shown(code), Words: shown(words)}
 }
 
-// shown makes a provider's words short and safe to show.
+// shown truncates a provider's words and makes them safe to show.
 func shown(s string) string {
 	return safetext.Line(strings.ToValidUTF8(s[:min(len(s), maxWords)], ""))
 }
 
-// Open asks the provider what it offers. What it answers has to name the same issuer.
+// Open asks the provider what it supports. Its document must name the same issuer.
 func Open(ctx context.Context, o Options) (*Provider, error) {
 	if o.HTTP == nil {
 		o.HTTP = tokens.NewClient()
 	}
 	client := *o.HTTP
-	// Elsewhere is another server, which must get neither codes nor tokens.
+	// A redirect may lead to another server, which must get neither codes nor tokens.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	o.HTTP = &client
 	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), tokens.Bounded(o.HTTP)), o.Issuer)

@@ -30,7 +30,7 @@ func open(t *testing.T, p *idp.Provider) *login.Provider {
 	return at
 }
 
-// whose returns the person whose an access token is.
+// whose returns the owner of an access token.
 func whose(t *testing.T, p *idp.Provider, token string) string {
 	t.Helper()
 	v, err := oidc.New(oidc.Options{Issuer: p.Issuer, Audience: idp.Audience})
@@ -45,8 +45,8 @@ func whose(t *testing.T, p *idp.Provider, token string) string {
 	return name
 }
 
-// A person who logs in with a browser has tokens of theirs, which can be renewed as long
-// as nobody gave them back.
+// A person who logs in with a browser gets tokens that can be renewed until they are
+// revoked.
 func TestBrowser(t *testing.T) {
 	p := idp.Start(t)
 	at := open(t, p)
@@ -81,7 +81,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// What is not the provider's answer to this attempt gets no token.
+// A response that is not the provider's response to this attempt yields no token.
 func TestForeignAnswers(t *testing.T) {
 	p := idp.Start(t)
 	at := open(t, p)
@@ -117,7 +117,7 @@ func TestForeignAnswers(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want ErrNotOurs", name, got, err)
 		}
 	}
-	// Somebody else's code, in the victim's own attempt: PKCE.
+	// An attacker's code, injected into the victim's attempt: PKCE prevents it.
 	injected := with("state", others.State)
 	if got, err := at.Finish(t.Context(), others, injected); err == nil {
 		t.Errorf("another attempt's code: %+v", got)
@@ -131,9 +131,9 @@ func TestForeignAnswers(t *testing.T) {
 	}
 }
 
-// A provider that does not check PKCE, or is told to answer with another login's tokens,
-// cannot make one person another: the ID token has the attempt's nonce, and the access
-// token belongs to it.
+// Even a provider that ignores PKCE, or that returns another login's tokens, cannot make
+// one person someone else: the ID token has the attempt's nonce, and is bound to the
+// access token.
 func TestExchangedTokens(t *testing.T) {
 	p := idp.Start(t)
 	var change atomic.Pointer[func(map[string]any)]
@@ -177,7 +177,7 @@ func TestExchangedTokens(t *testing.T) {
 	}
 }
 
-// A person can log in on another device, or refuse there.
+// A person can log in, or refuse to, on another device.
 func TestDevice(t *testing.T) {
 	p := idp.Start(t)
 	at := open(t, p)
@@ -201,7 +201,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// What a provider says of itself is checked before anybody is sent there.
+// The provider's discovery document is checked before anyone is sent to its URLs.
 func TestMetadata(t *testing.T) {
 	p := idp.Start(t)
 	for name, change := range map[string]func(map[string]any){
@@ -245,8 +245,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// Codes and tokens go to no other server than the provider's own, and no error has them
-// in it.
+// Codes and tokens go only to the provider's own server, and no error contains them.
 func TestRedirectedEndpoint(t *testing.T) {
 	p := idp.Start(t)
 	stolen := make(chan string, 10)
@@ -273,7 +272,7 @@ func TestRedirectedEndpoint(t *testing.T) {
 	}
 }
 
-// A client with a secret shows it in the way that the provider takes.
+// A client with a secret authenticates in the way that the provider supports.
 func TestSecret(t *testing.T) {
 	p := idp.Start(t)
 	for name, x := range map[string]struct {
@@ -320,7 +319,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// inFront returns a client that changes what the provider answers, if that is an object.
+// inFront returns a client that changes the provider's responses that are objects.
 func inFront(t *testing.T, p *idp.Provider, change func(path string, m map[string]any)) *http.Client {
 	t.Helper()
 	next := oidc.NewClient()

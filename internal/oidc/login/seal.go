@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A Box closes attempts into texts that nobody else can read or make, so that a browser
-// keeps its own attempt and a server keeps none: strangers begin as many as they like.
-// It is safe for concurrent use.
+// A Box encrypts attempts as text that nobody else can read or forge. The browser keeps
+// its attempt and the server keeps none, so strangers cannot fill its memory by beginning
+// attempts. It is safe for concurrent use.
 type Box struct{ aead cipher.AEAD }
 
-// NewBox returns a box with a key of its own.
+// NewBox returns a box with a new random key.
 func NewBox() (*Box, error) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: crypto/rand ends the program instead
@@ -36,7 +36,7 @@ type closed struct {
 	Until                            time.Time
 }
 
-// Close returns an attempt as a text that [Box.Open] takes until then.
+// Close returns an attempt as text that [Box.Open] accepts before until.
 func (b *Box) Close(a *Attempt, until time.Time) (string, error) {
 	text, err := json.Marshal(closed{a.State, a.redirect, a.nonce, a.verifier, until})
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *Box) Close(a *Attempt, until time.Time) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.aead.Seal(nil, nil, text, nil)), nil
 }
 
-// Open returns the attempt in a text. It has no URL.
+// Open returns the attempt that text contains, without its URL.
 func (b *Box) Open(text string, now time.Time) (*Attempt, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {

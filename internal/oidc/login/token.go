@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// maxAnswer bounds how much of a response is read, in bytes.
 	maxAnswer = 1 << 20
-	// maxToken is how long a token may be, in bytes.
+	// maxToken is the maximum length of a token, in bytes.
 	maxToken = 64 << 10
 )
 
-// answer is what the token endpoint answers.
+// answer is a response of the token endpoint.
 type answer struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token"`
@@ -29,8 +29,8 @@ type answer struct {
 	Seconds int64  `json:"expires_in"`
 }
 
-// Renew returns new tokens for those that end. A [*RefusedError] means that the person
-// has to log in again.
+// Renew returns new tokens in place of expiring ones. A [*RefusedError] means that the
+// person must log in again.
 func (p *Provider) Renew(ctx context.Context, t Tokens) (Tokens, error) {
 	got, err := p.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {t.Refresh}})
 	if err != nil {
@@ -38,13 +38,13 @@ func (p *Provider) Renew(ctx context.Context, t Tokens) (Tokens, error) {
 	}
 	renewed := got.tokens()
 	if renewed.Refresh == "" {
-		renewed.Refresh = t.Refresh // it is still good
+		renewed.Refresh = t.Refresh // the provider issued no new one
 	}
 	return renewed, nil
 }
 
-// Revoke gives tokens back, so that nobody can use or renew them. A provider that
-// cannot take them back is no error.
+// Revoke makes tokens useless to everyone. It returns no error if the provider does not
+// support revocation.
 func (p *Provider) Revoke(ctx context.Context, t Tokens) error {
 	if p.about.Revoke == "" {
 		return nil
@@ -56,7 +56,7 @@ func (p *Provider) Revoke(ctx context.Context, t Tokens) error {
 	return p.post(ctx, p.about.Revoke, form, nil)
 }
 
-// redeem exchanges what a person did for tokens.
+// redeem exchanges the form's grant for tokens.
 func (p *Provider) redeem(ctx context.Context, form url.Values) (answer, error) {
 	if p.o.Resource != "" {
 		form.Set("resource", p.o.Resource)
@@ -82,8 +82,8 @@ func (a answer) tokens() Tokens {
 	return t
 }
 
-// post sends a form and reads the answer into out, if that is not nil. No error has the
-// form in it.
+// post sends a form and decodes the response into out unless that is nil. Its errors
+// never contain the form.
 func (p *Provider) post(ctx context.Context, address string, form url.Values, out any) error {
 	byPost := p.o.Secret == "" || slices.Contains(p.about.AuthMethods, "client_secret_post") && !slices.Contains(p.about.AuthMethods, "client_secret_basic")
 	if byPost {
