@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ErrNotBeside is returned where there is no such program beside this one.
+// ErrNotBeside is returned if the folder of this program has no such program.
 var ErrNotBeside = errors.New("there is no such program beside this one")
 
 // Beside returns the path of another program of this project, in the folder of the

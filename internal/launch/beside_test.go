@@ -159,7 +159,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// acts does what the name of the file says, and does not return then.
+// acts does what the name of the file says, and never returns if it does something.
 func acts() {
 	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
 	case actEcho:

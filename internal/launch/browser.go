@@ -80,8 +80,7 @@ func start(environ []string, dir string, argv []string, c console) error {
 	return nil
 }
 
-// plan returns the commands to try, in order. exists reports whether there is such a
-// file.
+// plan returns the commands to try, in order. exists reports whether a file exists.
 func plan(environ []string, goos, file string, exists func(string) bool) ([][]string, error) {
 	if !filepath.IsAbs(file) {
 		return nil, fmt.Errorf("the file %q has no absolute path", file)
@@ -120,8 +119,8 @@ func plan(environ []string, goos, file string, exists func(string) bool) ([][]st
 	return [][]string{{opener, address}}, nil
 }
 
-// variable returns the function that looks up a variable in environ; the last of
-// a name counts.
+// variable returns the function that looks up a variable in environ. If a name occurs
+// more than once, the last value counts.
 func variable(goos string, environ []string) func(name string) string {
 	return func(name string) (value string) {
 		for _, kv := range environ {
@@ -133,7 +132,7 @@ func variable(goos string, environ []string) func(name string) string {
 	}
 }
 
-// systemRoot returns the folder of Windows.
+// systemRoot returns the Windows folder.
 func systemRoot(env func(string) string) string {
 	if root := env("SystemRoot"); filepath.IsAbs(root) {
 		return root
@@ -172,7 +171,7 @@ func command(entry, address string) []string {
 // words splits s at spaces and tabs outside quotes.
 func words(s string) (argv []string, ok bool) {
 	var word strings.Builder
-	var quote rune // the open quote; 0: none
+	var quote rune // the open quote; 0 if none
 	started := false
 	for _, c := range s {
 		switch {

@@ -29,9 +29,8 @@ func Notify(environ []string, title, text string) error {
 	return start(append(slices.Clip(environ), add...), filepath.Dir(argv[0]), argv, windowless)
 }
 
-// notifyPlan returns the command that shows a notification, and the variables
-// that it needs beside the user's; nil if there is none. exists reports whether
-// there is such a file.
+// notifyPlan returns the command that shows a notification, and the variables that it
+// needs besides the user's; nil if there is none. exists reports whether a file exists.
 func notifyPlan(goos string, env func(string) string, title, text string, exists func(string) bool) (argv, add []string) {
 	switch goos {
 	case "windows":
@@ -67,7 +66,7 @@ func escapeMarkup(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// The variables in which the script below gets its texts.
+// These variables pass texts to the script below.
 const (
 	toastTitle = "PACKS_TOAST_TITLE"
 	toastText  = "PACKS_TOAST_TEXT"

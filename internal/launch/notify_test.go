@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// hostile is what a text would need to be read as anything but text.
+// hostile is text that escapes from any context in which it is not plain text.
 const hostile = `<b>x</b> & "; do shell script "touch /tmp/x" -- $(id) '` + "`id`"
 
 func TestNotifyPlan(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// LookPath returns where the user's PATH has a program.
+// LookPath returns the path of a program on the user's PATH.
 func LookPath(name string) (string, error) { return exec.LookPath(name) }
 
 // A Process is a program that was started with pipes.
@@ -40,13 +40,13 @@ func Piped(ctx context.Context, environ, argv []string) (*Process, error) {
 	return p, nil
 }
 
-// Wait waits for the end. All of Out must have been read, or nothing more be wanted.
+// Wait waits until the program ends. Call it once all of Out is read or not wanted any more.
 func (p *Process) Wait() error { return p.cmd.Wait() }
 
-// Err is the end of what the program wrote to standard error so far.
+// Err returns the end of what the program has written to standard error.
 func (p *Process) Err() string { return p.errs.String() }
 
-// A tail keeps the last of what is written.
+// A tail keeps the end of what is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

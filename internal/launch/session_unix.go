@@ -31,8 +31,8 @@ func withSession(environ []string) []string {
 	return withSessionOf(systemProgram("systemctl", isFile), environ)
 }
 
-// withSessionOf is withSession with the program that asks the service manager; empty if
-// there is none.
+// withSessionOf is withSession with the path of the program that queries the service
+// manager; empty if there is none.
 func withSessionOf(systemctl string, environ []string) []string {
 	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"} {
 		if valueOf(environ, name) != "" {
@@ -88,7 +88,7 @@ func managed(systemctl string, environ []string) map[string]string {
 	if err != nil {
 		return nil
 	}
-	// What it takes to reach the display, and for xdg-open to know the desktop.
+	// These suffice to reach the display, and tell xdg-open which desktop it is.
 	wanted := []string{
 		"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_SESSION_TYPE",
 		"XDG_CURRENT_DESKTOP", "DESKTOP_SESSION", "KDE_FULL_SESSION", "KDE_SESSION_VERSION", "XDG_DATA_DIRS",
@@ -128,7 +128,7 @@ func owned(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// valueOf returns the value of a variable; the last of a name counts.
+// valueOf returns the value of a variable. If it occurs more than once, the last counts.
 func valueOf(environ []string, name string) string {
 	for _, kv := range slices.Backward(environ) {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// manager makes a program that asks a service manager, and returns its path.
+// manager makes a stand-in for systemctl from a script, and returns its path.
 func manager(t *testing.T, script string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "systemctl")
@@ -22,8 +22,8 @@ func manager(t *testing.T, script string) string {
 	return program
 }
 
-// runtimeDir returns a folder as a login makes it, with a short path, since that of
-// a socket has at most 107 bytes.
+// runtimeDir returns a folder like the one a login makes. Its path is short, since the
+// path of a socket has at most 107 bytes.
 func runtimeDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "run")
@@ -76,7 +76,7 @@ EOF
 	}
 }
 
-// Without a service manager that answers, the sockets of the user tell.
+// Without a service manager that answers, the user's sockets show where the display is.
 func TestWithSessionSockets(t *testing.T) {
 	for _, script := range []string{"exit 1", "echo DISPLAY=", "echo 'no variables'", "head -c 100000 /dev/zero"} {
 		systemctl := manager(t, script)
@@ -93,7 +93,7 @@ func TestWithSessionSockets(t *testing.T) {
 	}
 }
 
-// A folder that others can put sockets into offers nothing.
+// A folder in which others can create sockets is ignored.
 func TestWithSessionExposed(t *testing.T) {
 	systemctl := manager(t, "echo WAYLAND_DISPLAY=wayland-0")
 	link := filepath.Join(t.TempDir(), "link")
@@ -121,7 +121,7 @@ func TestWithSessionExposed(t *testing.T) {
 	}
 }
 
-// A folder on PATH may be a project's, and nothing in it is started.
+// A folder on PATH may be a project's, so no program from it starts.
 func TestWithSessionPath(t *testing.T) {
 	dir, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	for _, name := range []string{"systemctl", "xdg-open", "notify-send", "busctl"} {

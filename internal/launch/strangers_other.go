@@ -4,5 +4,5 @@ package launch
 
 import "io/fs"
 
-// strangers finds nothing here: the folder's permissions decide who puts programs there.
+// strangers finds nothing here: the folder's permissions decide who can put programs there.
 func strangers(_, _ fs.FileInfo) string { return "" }

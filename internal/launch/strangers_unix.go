@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// strangers says why a program may be from somebody who could not have changed this one;
-// empty if it is not.
+// strangers says why someone who could not have changed this program may have put the
+// other one there; empty if nobody could.
 func strangers(program, self fs.FileInfo) string {
 	its, ok := program.Sys().(*syscall.Stat_t)
 	own, ok2 := self.Sys().(*syscall.Stat_t)

@@ -64,8 +64,8 @@ func NewMeters(m metric.Meter) (*Meters, error) {
 	return t, nil
 }
 
-// Questions makes waiting the number of questions that wait for a person. It is
-// called whenever metrics are collected, until they are no longer.
+// Questions reports waiting's result as the number of questions that wait for a person. It
+// is called at each collection of metrics.
 func (t *Tracer) Questions(waiting func() int) error {
 	if t == nil || t.meters == nil {
 		return nil
@@ -116,7 +116,7 @@ func (m *Meters) waited(d time.Duration) {
 	}
 }
 
-// wrote counts what a line that is in the audit log says.
+// wrote counts an entry that was written to the audit log.
 func (m *Meters) wrote(e *audit.Entry) {
 	if m == nil {
 		return

@@ -14,8 +14,9 @@ type Recorder interface {
 	Failures() int
 }
 
-// Recorder returns log, with a span for each line that belongs to a request in
-// progress, and measures what lines say. Pass it to the gate as its log. A nil tracer returns log itself.
+// Recorder returns a Recorder that writes to log, adds a span for each entry that belongs
+// to a request in progress, and counts entries. Pass it to the gate as its log. A nil
+// tracer returns log itself.
 func (t *Tracer) Recorder(log Recorder) Recorder {
 	if t == nil {
 		return log

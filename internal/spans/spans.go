@@ -1,15 +1,15 @@
-// Package spans defines what a collector is told about a call: one span per
-// request, with the gate's decision, the run of a program and each line of the
-// audit log as its children; and metrics, which count and time the same.
+// Package spans defines what a collector learns about a call: one span per request, with
+// the gate's decision, the run of a program and each entry of the audit log as its
+// children; and metrics, which count and time the same.
 //
-// Spans and metrics leave this machine. They hold only what this package has a
-// method for: our own names, decisions, exit codes and times; spans also have the
-// names of packs and of their tools. There is no method for arguments, results,
-// files, questions, error texts or persons, and the package never receives them.
-// It knows the API for traces and metrics, but not whether or how they are sent:
-// that is package telemetry.
+// Spans and metrics leave this machine. They contain only what this package has a method
+// for: names that this program defines, decisions, exit codes and times; spans also have
+// the names of packs and of their tools. There is no method for arguments, results,
+// files, questions, error texts or persons, so the package never receives them. It uses
+// OpenTelemetry's API, but does not know whether or how data is sent: package telemetry
+// does.
 //
-// A nil [Tracer], [Span] or [Step] does nothing, and costs nothing.
+// A nil [Tracer], [Span] or [Step] does nothing at no cost.
 package spans
 
 import (
@@ -67,7 +67,7 @@ type Span struct {
 	mu    sync.Mutex
 	calls []string // ids of this span's calls in of.calls
 	gate  *Step    // the decision in progress
-	end   end      // what is known of it for the metrics
+	end   end      // what the metrics need to know about it
 }
 
 type (

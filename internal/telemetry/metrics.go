@@ -27,11 +27,11 @@ const (
 // metricSettings are the settings of metrics.
 type metricSettings struct {
 	target
-	interval, export time.Duration // between two exports; for one of them
+	interval, export time.Duration // the time between two exports, and the timeout of one
 	temporality      sdkmetric.TemporalitySelector
 }
 
-// metrics returns the settings of metrics; nil if none are sent.
+// metrics returns the settings of metrics, or nil to send none.
 func (v variables) metrics(found *problems) *metricSettings {
 	t := v.target(metrics, found)
 	if t == nil {
@@ -106,9 +106,9 @@ func (e *metricExporter) ForceFlush(context.Context) error { return nil }
 
 func (e *metricExporter) Shutdown(ctx context.Context) error { return e.up.Stop(ctx) }
 
-// encodeMetrics returns metrics as OTLP has them. This has the same wire format as
-// ExportMetricsServiceRequest, whose package needs gRPC. Only the kinds of metrics
-// that package spans has are encoded.
+// encodeMetrics returns metrics in OTLP's format. The message has the same wire format as
+// ExportMetricsServiceRequest, whose package needs gRPC. Only the kinds of metrics that
+// package spans uses are encoded.
 func encodeMetrics(m *metricdata.ResourceMetrics) *metricspb.MetricsData {
 	of := &metricspb.ResourceMetrics{Resource: &resourcepb.Resource{Attributes: encodeAttributes(m.Resource.Set())}, SchemaUrl: m.Resource.SchemaURL()}
 	for _, s := range m.ScopeMetrics {
@@ -169,8 +169,8 @@ func encodeTemporality(t metricdata.Temporality) metricspb.AggregationTemporalit
 	return metricspb.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE
 }
 
-// encodeAttributes returns attributes as texts: those of metrics, and those that the
-// user gives this program, are.
+// encodeAttributes encodes attributes as text. Those of metrics, and those that the user
+// configures for this program, are text already.
 func encodeAttributes(set *attribute.Set) (out []*commonpb.KeyValue) {
 	for _, kv := range set.ToSlice() {
 		out = append(out, &commonpb.KeyValue{Key: string(kv.Key), Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: kv.Value.String()}}})
@@ -178,7 +178,7 @@ func encodeAttributes(set *attribute.Set) (out []*commonpb.KeyValue) {
 	return out
 }
 
-// nanoseconds returns a time as OTLP has it; 0: none.
+// nanoseconds returns a time in OTLP's format; 0 means none.
 func nanoseconds(t time.Time) uint64 {
 	if t.IsZero() {
 		return 0

@@ -22,7 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// receiver returns a collector, and a channel with what is posted to it.
+// receiver returns a collector's URL, and a channel of what is posted to it.
 func receiver(t *testing.T) (url string, got chan *metricspb.MetricsData) {
 	got = make(chan *metricspb.MetricsData, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -38,8 +38,8 @@ func receiver(t *testing.T) (url string, got chan *metricspb.MetricsData) {
 	return s.URL, got
 }
 
-// lines returns a line for each point of data: the metric, its attributes, and its
-// value or count.
+// lines returns a line for each data point: the metric, its attributes, and its value or
+// count.
 func lines(data *metricspb.MetricsData) (all []string) {
 	say := func(name string, attributes []*commonpb.KeyValue, value any) {
 		for _, a := range attributes {
@@ -62,7 +62,7 @@ func lines(data *metricspb.MetricsData) (all []string) {
 	return all
 }
 
-// written is a log that every line reaches.
+// written is a log handler that every line reaches.
 type written struct{}
 
 func (written) Append(audit.Entry) error     { return nil }
@@ -159,8 +159,7 @@ func TestMetricsSent(t *testing.T) {
 	}
 }
 
-// Metrics are sent while the program runs, and spans that are not sampled do not keep
-// requests from being counted.
+// Metrics are sent while the program runs, and count requests whose spans are not sampled.
 func TestMetricsSentWhileRunning(t *testing.T) {
 	url, got := receiver(t)
 	sender := Start([]string{
@@ -193,7 +192,7 @@ func TestMetricsSentWhileRunning(t *testing.T) {
 	}
 }
 
-// A collector that never answers delays no request, and the end by two seconds.
+// A collector that never answers does not delay requests, and delays Close by two seconds.
 func TestMetricsToASilentCollector(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -219,7 +218,7 @@ func TestMetricsToASilentCollector(t *testing.T) {
 	}
 }
 
-// The variables of metrics are read as documented, and apart from those of traces.
+// The variables of metrics are read as documented, and independently of those of traces.
 func TestReadMetrics(t *testing.T) {
 	type want struct {
 		URL              string // empty: nothing is sent

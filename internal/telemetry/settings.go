@@ -23,7 +23,7 @@ const (
 	defaultName     = "packs-mcp"
 )
 
-// settings are the settings that the variables give.
+// settings are what the variables configure.
 type settings struct {
 	traces     *traceSettings  // nil: none are sent
 	metrics    *metricSettings // nil: none are sent
@@ -44,18 +44,18 @@ type target struct {
 type traceSettings struct {
 	target
 	sampler sdktrace.Sampler
-	joins   bool // clients' traces are continued
+	joins   bool // continue clients' traces
 	batch   batching
 }
 
-// batching is how spans are collected and sent together.
+// batching is how spans are collected into batches.
 type batching struct {
 	delay, timeout time.Duration // until an incomplete batch is sent; for sending a batch
 	queue, size    int           // spans that may wait, and spans of one batch
 }
 
-// A problem says why a variable is not followed. It never has the value of a
-// variable that may be secret.
+// A problem says why a variable is ignored. It never contains the value of a variable
+// that may be secret.
 type problem struct{ what, hint string }
 
 // problems collects problems.
@@ -118,7 +118,7 @@ func read(environ []string) (*settings, problems) {
 	return s, found
 }
 
-// target returns where a signal is sent; nil if it is not.
+// target returns where a signal is sent, or nil to send none.
 func (v variables) target(of signal, found *problems) *target {
 	off := func(hint, format string, args ...any) *target {
 		found.add(string(of), hint, "none are sent: "+format, args...)
@@ -171,7 +171,7 @@ func (v variables) milliseconds(name, text string, usual time.Duration, of signa
 	return time.Duration(ms) * time.Millisecond
 }
 
-// traces returns the settings of traces; nil if none are sent.
+// traces returns the settings of traces, or nil to send none.
 func (v variables) traces(found *problems) *traceSettings {
 	t := v.target(traces, found)
 	if t == nil {
@@ -191,7 +191,7 @@ func (v variables) traces(found *problems) *traceSettings {
 		switch p {
 		case "tracecontext":
 			s.joins = true
-		case "baggage", "none": // we pass nothing on to others
+		case "baggage", "none": // we propagate nothing
 		default:
 			found.add(string(traces), "add tracecontext", "OTEL_PROPAGATORS has %q, which this program does not understand", p)
 		}
@@ -245,7 +245,7 @@ func (v variables) endpoint(of signal) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%s is not a URL of http or https", name) // do not show it: it may have a password
+		return nil, fmt.Errorf("%s is not a URL of http or https", name) // do not quote it: it may contain a password
 	}
 	if base {
 		u = u.JoinPath("v1", string(of))

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The variables are read as documented, and a problem never has the secret.
+// The variables are read as documented, and a problem never contains the secret.
 func TestRead(t *testing.T) {
 	const secret = "hunter2"
 	type want struct {

@@ -155,7 +155,7 @@ func TestSilentCollector(t *testing.T) {
 	}
 	began = time.Now()
 	traces.Close()
-	// Without a bound of its own it would take the ten seconds of an export.
+	// Without its own bound, Close would take ten seconds, the timeout of an export.
 	if took := time.Since(began); took > flush+5*time.Second {
 		t.Errorf("Close took %s, want %s", took, flush)
 	}
