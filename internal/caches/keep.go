@@ -52,7 +52,7 @@ func (s *Store) aside(root *os.Root, key string) (gone string, ok bool) {
 	return gone, ok
 }
 
-// discard is aside for a cache that was only half created and is not used yet.
+// discard is aside for a cache whose creation failed, which nobody uses yet.
 func (s *Store) discard(root *os.Root, key string) []string {
 	gone := gonePrefix + rand.Text()
 	if root.Rename(key, gone) != nil {

@@ -130,8 +130,8 @@ func FolderProblem(info fs.FileInfo) string {
 	return ""
 }
 
-// OpenToOthers reports whether other users may look into a folder. Where file
-// modes have no meaning, it returns false.
+// OpenToOthers reports whether other users may access a folder. It returns false on
+// systems where file modes mean nothing.
 func OpenToOthers(folder fs.FileInfo) bool { return folder.Mode().Perm()&accessForOthers != 0 }
 
 // Cause returns the text of err without the path, for a caller that names the

@@ -309,9 +309,9 @@ func Unfinished(name string) (of string, ok bool) {
 // Sync makes renames in the file's folder survive a power failure.
 func (f *File) Sync() error { return syncDir(filepath.Dir(f.Path)) }
 
-// CheckVersion refuses data, the file's content, if its version is not the known one. It
-// comes before Decode, since a newer program may write members that this one does not
-// know. What has no version that can be read is for Decode to refuse.
+// CheckVersion refuses data, the file's content, if its version is not the known one. Call
+// it before Decode, since a newer program may write members that this one does not know.
+// It accepts data without a readable version, which Decode refuses.
 func (f *File) CheckVersion(data []byte, known int) error {
 	var v struct {
 		Version int `json:"version"`

@@ -10,7 +10,7 @@ import (
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		text  string
-		words []string // the longest first
+		words []string // longest first
 		want  string
 	}{
 		{"abcdefgh", []string{"abcdef", "cdefgh"}, "[redacted]"},

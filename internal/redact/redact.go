@@ -1,12 +1,12 @@
-// Package redact takes secrets out of what is shown and recorded.
+// Package redact removes secrets from what is shown and recorded.
 //
-// [Secrets] takes out known values, in each spelling that programs commonly use.
-// [Text], [Args] and [Value] take out what is written as a secret, going by its
-// name. [Environ] and [SensitiveName] say which values are secrets.
+// [Secrets] removes known values, in each spelling that programs commonly use. [Text],
+// [Args] and [Value] remove what looks like a secret, judging by its name. [Environ] and
+// [SensitiveName] say which values are secrets.
 //
-// It does not decide what is shown to whom, and it stops no program that means to
-// give a secret away: any other spelling gets through. Tokens of known services,
-// wherever they come from, are the subject of package tokens.
+// It does not decide what is shown to whom, and cannot stop a program that leaks a secret
+// on purpose, since other spellings get through. Package tokens handles tokens of known
+// services.
 package redact
 
 import (
@@ -17,18 +17,17 @@ import (
 	"strings"
 )
 
-// minSecret is the shortest value, in bytes, that is taken out of output:
-// shorter ones occur in everything.
+// minSecret is the length in bytes of the shortest value that is removed from output:
+// shorter ones occur everywhere.
 const minSecret = 4
 
-// Mark stands where a secret was.
+// Mark replaces a secret.
 const Mark = "[redacted]"
 
-// Secrets are values that must not be seen. Make them with [New]; they never
-// change.
+// Secrets are values that must not be shown. Make them with [New]; they are immutable.
 type Secrets struct {
 	values   []string
-	variants []string        // the longest first
+	variants []string        // longest first
 	finder   *finder         // of variants
 	short    map[string]bool // values below minSecret
 }
@@ -45,7 +44,7 @@ func New(values ...string) *Secrets {
 	return s
 }
 
-// With returns s and more values.
+// With returns s with more values.
 func (s *Secrets) With(values ...string) *Secrets {
 	if len(values) == 0 {
 		return s
@@ -56,16 +55,15 @@ func (s *Secrets) With(values ...string) *Secrets {
 // IsEmpty reports whether there are no secrets.
 func (s *Secrets) IsEmpty() bool { return len(s.values) == 0 }
 
-// Equal reports whether s and other take out the same values.
+// Equal reports whether s and other remove the same values.
 func (s *Secrets) Equal(other *Secrets) bool { return slices.Equal(s.values, other.values) }
 
-// Hide returns text with [Mark] in the place of each secret. It is for results,
-// and leaves values of less than 4 bytes in.
+// Hide returns text with [Mark] in place of each secret. Use it for results; it leaves
+// values shorter than 4 bytes.
 func (s *Secrets) Hide(text string) string { return cutSpans(text, s.finder.find(text)) }
 
-// HideCut returns the two ends of a text, whose middle was left out, without the
-// parts of secrets that the cut goes through. Secrets that are whole stay; see
-// [Secrets.Hide].
+// HideCut returns the two ends of a text whose middle was removed, without the fragments
+// of secrets at the cut. It keeps whole secrets; see [Secrets.Hide].
 func (s *Secrets) HideCut(head, tail []byte) (h, t []byte) {
 	for _, v := range s.variants {
 		for n := min(len(v)-1, len(head)); n >= minSecret; n-- {
@@ -82,9 +80,8 @@ func (s *Secrets) HideCut(head, tail []byte) (h, t []byte) {
 	return head, tail
 }
 
-// In reports whether one of the secrets is in v, which is JSON as [json.Unmarshal]
-// makes it of anything: in a string, also as the JSON in it spells the secret, in a key
-// or in a number.
+// In reports whether v, decoded by [json.Unmarshal] into an any, contains one of the
+// secrets: in a string (even escaped, in JSON inside it), in a key or in a number.
 func (s *Secrets) In(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

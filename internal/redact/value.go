@@ -32,7 +32,7 @@ func Value(v any, isSecret func(name string) bool) any {
 	return v
 }
 
-// texts returns list as texts, if it has nothing else.
+// texts returns list as strings if it contains nothing else.
 func texts(list []any) ([]string, bool) {
 	out := make([]string, len(list))
 	for i, e := range list {

@@ -45,8 +45,8 @@ func Inspect(b []byte) Report {
 	return rep
 }
 
-// visible returns how many bytes at the start of b are visible ASCII or spaces,
-// as most of most documents is. Their class does not depend on their neighbours.
+// visible returns how many bytes at the start of b are visible ASCII or spaces, as in most
+// documents. Their class does not depend on their neighbours.
 func visible(b []byte) int {
 	for i, c := range b {
 		if c < ' ' || c > '~' {

@@ -60,8 +60,8 @@ func Line(s string) string { return escape(s, true) }
 // visible.
 func Quote(s string) string { return strconv.QuoteToASCII(s) }
 
-// Shorten cuts text to most characters, and ends it with "…" if it did. It escapes
-// nothing.
+// Shorten truncates text to at most most characters, and ends truncated text with "…". It
+// escapes nothing.
 func Shorten(text string, most int) string {
 	n := 0
 	for i := range text {

@@ -214,7 +214,7 @@ func HideJSON(c strictjson.Compact) strictjson.Compact {
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
-		return strictjson.Compact{} // which no Compact is; nothing is better than a secret
+		return strictjson.Compact{} // empty: better nothing than a secret
 	}
 	found := false
 	v = hideValue(v, &found)

@@ -1,9 +1,9 @@
 // Package workspaces keeps the folders that runs write to, one for each chat, and
 // removes old ones.
 //
-// Programs of packs fill these folders, and a person may want what is in them. So
-// they outlive their chat, and are removed when they are old, or to make room. One
-// that any server uses stays. No link is followed.
+// Programs of packs fill these folders, and a person may want the results. So a
+// workspace outlives its chat, and is removed only when it is old, or to free space.
+// One that a server uses stays. No link is followed.
 package workspaces
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A workspace is in use as long as its server holds the lock named by its handle, which
-// ends with the server at the latest. The locks are in a folder beside that of the
-// workspaces, which no run can write to.
+// A workspace is in use while its server holds the lock named by its handle, which it
+// releases at the latest when it ends. The locks are in a folder beside the
+// workspaces, where no run can write.
 const (
 	locksSuffix = "-in-use"
 	sweepLock   = "sweep" // held by the server that removes old workspaces
@@ -39,7 +39,7 @@ const handleLength = 32
 type Use struct {
 	dir    string
 	lock   *flock.Flock
-	joined bool // others may use it, too
+	joined bool // other servers may use it, too
 }
 
 // Make makes the workspace with a new handle in dir, and marks it as in use. The
@@ -66,8 +66,8 @@ func Make(dir, handle string) (*Use, error) {
 	return u, nil
 }
 
-// Join marks a workspace as in use that other servers may use, too, and makes it if it is
-// missing. It stays when the use ends.
+// Join marks a workspace as in use that other servers may use, too. It creates a missing
+// workspace. The workspace stays when the use ends.
 func Join(dir, handle string) (*Use, error) {
 	if !isHandle(handle) {
 		return nil, fmt.Errorf("opening a workspace: %q is not a handle", handle)
@@ -99,44 +99,44 @@ func Join(dir, handle string) (*Use, error) {
 // Dir returns the folder.
 func (u *Use) Dir() string { return u.dir }
 
-// Leave ends the use. A folder with something in it stays for the person; an empty one
-// is removed, unless others may use it.
+// Leave ends the use. It removes the folder if it is empty and no other server may use
+// it; otherwise the folder stays for the person.
 func (u *Use) Leave() error {
 	if u.joined {
-		return u.lock.Unlock() // the lock's file is another server's, too
+		return u.lock.Unlock() // other servers may hold the lock, so its file stays
 	}
-	_ = os.Remove(u.dir) // fails if something is in it
+	_ = os.Remove(u.dir) // fails if the folder is not empty
 	return u.unlock()
 }
 
 func (u *Use) unlock() error { return unlock(u.lock) }
 
-// unlock removes a lock. If another server tries it just now, the file may stay; a later
-// sweep removes it.
+// unlock removes a lock. If another server tries to take it at that moment, the file may
+// stay; a later sweep removes it.
 func unlock(lock *flock.Flock) error {
 	err := lock.Unlock()
 	_ = os.Remove(lock.Path())
 	return err
 }
 
-// Limits are what workspaces may take that nobody uses.
+// Limits bound the workspaces that nobody uses.
 type Limits struct {
-	Age   time.Duration // since anything in one was changed
-	Bytes int64         // of all together
+	Age   time.Duration // since the last change in one
+	Bytes int64         // all of them together
 }
 
-// recent is for how long a workspace is never removed to make room.
+// recent is how long after its last change a workspace is never removed to free space.
 const recent = 24 * time.Hour
 
-// maxMeasured is how many names of a workspace are looked at to measure it.
+// maxMeasured bounds how many entries of a workspace are measured.
 const maxMeasured = 100_000
 
-// Removed is a workspace that was removed.
+// Removed describes a workspace that was removed.
 type Removed struct {
 	Dir   string
 	Bytes int64
-	Used  time.Time // when something in it was changed last
-	Room  bool      // to make room, though it was not old
+	Used  time.Time // last change in it
+	Room  bool      // removed to free space, though it was not old
 }
 
 // found is a workspace that nobody uses. Its lock is held.
@@ -146,11 +146,11 @@ type found struct {
 	lock   *flock.Flock
 }
 
-// Sweep removes from dir the workspaces that nobody uses and that were not changed for
-// longer than l.Age, and then, least recently changed first, as many as it takes to keep
-// the bound on bytes. One that was changed within a day stays in any case. It does
-// nothing if another server sweeps. The error is about those that could not be removed;
-// the others are.
+// Sweep removes from dir the workspaces that nobody uses: those last changed longer ago
+// than l.Age, and then the least recently changed ones until the rest fit l.Bytes. One
+// that changed within the last day stays in any case. If another server is sweeping,
+// Sweep does nothing. The error reports workspaces that could not be removed, which does
+// not keep Sweep from removing others.
 func Sweep(ctx context.Context, dir string, l Limits) (removed []Removed, err error) {
 	now := time.Now()
 	dir = filepath.Clean(dir)
@@ -189,7 +189,7 @@ func Sweep(ctx context.Context, dir string, l Limits) (removed []Removed, err er
 		unchanged := now.Sub(f.Used)
 		if unchanged <= l.Age {
 			if bytes <= l.Bytes || unchanged <= recent {
-				break // and so are all that follow
+				break // those that follow are newer
 			}
 			f.Room = true
 		}
@@ -203,8 +203,8 @@ func Sweep(ctx context.Context, dir string, l Limits) (removed []Removed, err er
 	return removed, errors.Join(problems...)
 }
 
-// unused returns the workspaces that no server uses, and holds their locks. Locks without
-// a workspace, which killed servers leave, are removed.
+// unused returns the workspaces that no server uses, and holds their locks. It removes
+// locks without a workspace, which killed servers leave.
 func unused(ctx context.Context, root *os.Root, dir string) (all []found, err error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -216,7 +216,7 @@ func unused(ctx context.Context, root *os.Root, dir string) (all []found, err er
 		}
 		handle := e.Name()
 		if !isHandle(handle) || !e.IsDir() {
-			continue // a link, or nothing of ours
+			continue // a link, or not a workspace
 		}
 		lock, err := taken(dir, handle)
 		if err != nil {
@@ -247,7 +247,7 @@ func unused(ctx context.Context, root *os.Root, dir string) (all []found, err er
 	return all, nil
 }
 
-// taken takes the lock of a workspace; nil if a server uses it.
+// taken takes the lock of a workspace. It returns nil if a server uses the workspace.
 func taken(dir, handle string) (*flock.Flock, error) {
 	lock := lockOf(dir, handle)
 	locked, err := lock.TryLock()
@@ -260,8 +260,8 @@ func taken(dir, handle string) (*flock.Flock, error) {
 	return nil, err
 }
 
-// measure returns when anything in a workspace was changed last, and how many bytes it
-// holds, as far as that can be read.
+// measure returns the last time anything in a workspace changed, and how many bytes it
+// holds, as far as it can be read.
 func measure(root *os.Root, handle string) (used time.Time, bytes int64) {
 	n := 0
 	_ = fs.WalkDir(root.FS(), handle, func(_ string, d fs.DirEntry, err error) error {
@@ -282,14 +282,14 @@ func measure(root *os.Root, handle string) (used time.Time, bytes int64) {
 			bytes += info.Size()
 		}
 		if err != nil {
-			return fs.SkipDir // a program took the right to read it away
+			return fs.SkipDir // a program made it unreadable
 		}
 		return nil
 	})
 	return used, bytes
 }
 
-// remove removes a workspace, even if a program took our rights to parts of it.
+// remove removes a workspace, even if a program made parts of it inaccessible.
 func remove(root *os.Root, handle string) error {
 	err := root.RemoveAll(handle)
 	if err == nil {
@@ -297,7 +297,7 @@ func remove(root *os.Root, handle string) error {
 	}
 	_ = fs.WalkDir(root.FS(), handle, func(name string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
-			_ = root.Chmod(name, 0o700) // RemoveAll reports what is left
+			_ = root.Chmod(name, 0o700) // RemoveAll reports what remains
 		}
 		return nil
 	})

@@ -14,7 +14,7 @@ import (
 
 func handle(n int) string { return fmt.Sprintf("%032x", n) }
 
-// aged makes a workspace that a server left with so many bytes in it, so long ago.
+// aged creates a workspace of this size that a server left that long ago.
 func aged(t *testing.T, dir string, n, bytes int, age time.Duration) string {
 	t.Helper()
 	u, err := Make(dir, handle(n))
@@ -37,7 +37,7 @@ func aged(t *testing.T, dir string, n, bytes int, age time.Duration) string {
 	return u.Dir()
 }
 
-// left returns the workspaces, and the locks, that are there.
+// left returns the existing workspaces and locks.
 func left(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	for _, d := range []string{dir, dir + locksSuffix} {
@@ -61,7 +61,7 @@ func TestSweep(t *testing.T) {
 		name  string
 		bytes []int
 		ages  []time.Duration
-		want  []int // that go, in their order
+		want  []int // removed, in this order
 	}{
 		{"young and small", []int{100, 100}, []time.Duration{time.Hour, 29 * day}, nil},
 		{"old", []int{1, 1, 1}, []time.Duration{31 * day, time.Hour, 40 * day}, []int{2, 0}},
@@ -98,7 +98,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// What a server uses stays, however old it is; so does what is not ours.
+// What a server uses stays, however old it is; so do entries that are not workspaces.
 func TestSweepLeavesAlone(t *testing.T) {
 	dir, outside := filepath.Join(t.TempDir(), "workspaces"), t.TempDir()
 	u, err := Make(dir, handle(1))
@@ -119,7 +119,7 @@ func TestSweepLeavesAlone(t *testing.T) {
 		want++
 	}
 	inside := aged(t, dir, 3, 10, time.Hour)
-	_ = os.Symlink(outside, filepath.Join(inside, "link")) // nothing to test where links need a right
+	_ = os.Symlink(outside, filepath.Join(inside, "link")) // tests nothing on systems where links need a privilege
 	removed, err := Sweep(t.Context(), dir, Limits{Age: -time.Hour})
 	if err != nil || len(removed) != 1 || removed[0].Dir != inside {
 		t.Errorf("Sweep() = %v, %v, want the one that nobody uses", removed, err)
@@ -138,8 +138,7 @@ func TestSweepLeavesAlone(t *testing.T) {
 	}
 }
 
-// A program may have taken the rights to its folders away, and a killed server leaves
-// its locks.
+// A program may have made its folders inaccessible, and a killed server leaves its locks.
 func TestSweepOfWhatWasLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "workspaces")
 	closed := aged(t, dir, 1, 10, time.Hour)
@@ -184,8 +183,8 @@ func TestMakeAndLeave(t *testing.T) {
 	}
 }
 
-// Several servers use one workspace at once. It stays when one leaves, is not swept as long
-// as another uses it, and is opened again with what is in it. A link is not followed.
+// Several servers use one workspace at once. It stays when one leaves, is not swept while
+// another uses it, and keeps its contents for the next. A link is not followed.
 func TestJoin(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "workspaces")
 	handle := strings.Repeat("ab", 16)
