@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The files refer to nothing elsewhere, set texts as texts only, and keep nothing.
+// The files load nothing, insert text only as text, and store nothing.
 func TestFiles(t *testing.T) {
 	const script = `innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|setHTML|srcdoc|eval\(|Function\(|https?:|</|fetch|XMLHttpRequest|WebSocket|import|export|localStorage|sessionStorage|location|keydown|\{\{`
 	for name, bad := range map[string]string{
@@ -22,17 +22,17 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s has %q", name, found)
 		}
 	}
-	// The page draws cards of others beside its own secrets, and knows no client.
+	// The page draws untrusted cards beside its own secrets, so its script talks to no client.
 	if found := regexp.MustCompile(`postMessage|parent`).FindString(Script()); found != "" {
 		t.Errorf("card.js has %q", found)
 	}
-	// The server has these under the same names.
+	// The server uses the same names.
 	if !strings.Contains(text("chat.js"), "KEY = 'packs-mcp/approval'") {
 		t.Error("chat.js looks for questions under another key")
 	}
 }
 
-// The document's own policy permits exactly its two scripts.
+// The document's own policy allows exactly its two scripts.
 func TestChat(t *testing.T) {
 	chat := Chat()
 	if strings.Contains(chat, "{{") {

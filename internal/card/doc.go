@@ -1,7 +1,7 @@
-// Package card has what draws a question in a browser: one script and one stylesheet,
-// which the approval page and the card in a client's chat share, the document of that
-// card, and a question as both get it.
+// Package card contains the code that draws a question in a browser: a script and a
+// stylesheet, shared by the approval page and the card in a client's chat, the document
+// of that card, and the data of a question.
 //
-// It decides nothing and sends nothing. What speaks with the client around the card
-// is chat.js; everything that a pack, a client or a model wrote is set as text.
+// It decides nothing and sends nothing. In a chat, chat.js talks to the client. Whatever a
+// pack, a client or a model wrote is inserted as text.
 package card

@@ -13,11 +13,11 @@ var files embed.FS
 // Script returns the script that draws a card.
 func Script() string { return text("card.js") }
 
-// Style returns the stylesheet of a card.
+// Style returns the stylesheet for cards.
 func Style() string { return text("card.css") }
 
-// Chat returns the card in a chat: one document that loads nothing. Its own policy
-// permits its two scripts and no other, and no request to anywhere.
+// Chat returns the card in a chat: one self-contained document. Its own policy allows only
+// its two scripts, and no request.
 func Chat() string {
 	draw, speak := Script(), text("chat.js")
 	return strings.NewReplacer(
@@ -26,7 +26,7 @@ func Chat() string {
 	).Replace(text("chat.html"))
 }
 
-// source names a script in a content security policy.
+// source returns a script's source expression for a content security policy.
 func source(script string) string {
 	sum := sha256.Sum256([]byte(script))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -35,7 +35,7 @@ func source(script string) string {
 func text(name string) string {
 	b, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it is in the binary
+		panic(err) // it is embedded in the binary
 	}
 	return string(b)
 }

@@ -1,9 +1,8 @@
-// Package sarif makes logs in the Static Analysis Results Interchange Format,
-// version 2.1.0, which code hosts and editors read.
+// Package sarif makes logs in the Static Analysis Results Interchange Format, version
+// 2.1.0, which code hosts and editors read.
 //
-// It makes a value, and the caller prints it as JSON. It reads no logs, and it
-// has only what this program says: one tool, its rules, and results with at most one
-// place each.
+// It returns a value that the caller encodes as JSON. It reads no logs, and supports only
+// what this program needs: one tool, its rules, and results with at most one location.
 package sarif
 
 import (
@@ -13,7 +12,7 @@ import (
 	"strings"
 )
 
-// A Level says how much a result matters.
+// A Level is the severity of a result.
 type Level string
 
 // The levels.
@@ -27,18 +26,18 @@ const (
 type Tool struct {
 	Name, Version string
 	URI           string // of its documentation
-	Rules         []Rule // all of them, or those that a result names
+	Rules         []Rule // all of them, or those that results name
 }
 
 // A Rule is a kind of result.
 type Rule struct {
 	ID    string
 	Short string // what it finds, in a sentence
-	Help  string // what to do about it
+	Help  string // what to do about a result
 	URI   string // where it is explained; empty for nowhere
-	Level Level  // of a result, unless that says otherwise; empty: that always does
-	// Score is from 0.0 to 10.0 for a rule about security, which code hosts sort by;
-	// empty for any other.
+	Level Level  // of its results; empty: each result says it
+	// Score is the severity of a security rule from 0.0 to 10.0, by which code hosts sort;
+	// empty for other rules.
 	Score string
 }
 
@@ -48,13 +47,12 @@ type Result struct {
 	Level   Level
 	Message string
 	File    string // as the user would name it from the working folder; empty for none
-	Line    int    // from 1; 0 when the result is about the whole file
-	Column  int    // from 1, in units of UTF-16; 0 when it is not known
-	Snippet string // what was found there
-	// Fingerprint tells the result from others, whatever line it moves to; empty for
-	// none.
+	Line    int    // from 1; 0 if the result is about the whole file
+	Column  int    // from 1, in UTF-16 code units; 0 if unknown
+	Snippet string // the text found there
+	// Fingerprint identifies the result even if it moves to another line; empty for none.
 	Fingerprint string
-	Accepted    string // why a person accepted it; empty when nobody did
+	Accepted    string // why a person accepted it; empty if nobody did
 }
 
 // A Log is a whole file.
@@ -132,14 +130,14 @@ type suppression struct {
 	Justification string `json:"justification"`
 }
 
-// fingerprint is the name of our fingerprints. It has a version, as the format asks.
+// fingerprint is the name of our fingerprints, with a version as the format demands.
 const fingerprint = "packsMcp/v1"
 
 // New makes the log of one run of a tool.
 func New(t Tool, results []Result) *Log {
 	r := run{
 		Tool:       tool{driver{Name: t.Name, Version: t.Version, URI: t.URI, Rules: []rule{}}},
-		Results:    []result{}, // a run without results has an empty list; without a list, it failed
+		Results:    []result{}, // an empty list means no results; a missing list means that the run failed
 		ColumnKind: "utf16CodeUnits",
 	}
 	for _, of := range t.Rules {
@@ -188,14 +186,14 @@ func resultOf(of Result, rules []Rule) result {
 	return made
 }
 
-// uri returns a path as a reference: a relative one stays relative, which is to the
-// working folder.
+// uri returns a path as a URI reference. A relative path stays relative to the working
+// folder.
 func uri(file string) string {
 	slashes := filepath.ToSlash(file)
 	if !filepath.IsAbs(file) {
 		ref := (&url.URL{Path: slashes}).EscapedPath()
 		if first, _, _ := strings.Cut(ref, "/"); strings.Contains(first, ":") {
-			return "./" + ref // or the first part would be a scheme
+			return "./" + ref // otherwise the first part could be read as a scheme
 		}
 		return ref
 	}

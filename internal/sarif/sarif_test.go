@@ -136,7 +136,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// A run that found nothing says so: without the list, it would be one that failed.
+// A run without results has an empty list; a missing list would mean that it failed.
 func TestNoResults(t *testing.T) {
 	text, err := json.Marshal(New(Tool{Name: "t"}, nil))
 	if err != nil {

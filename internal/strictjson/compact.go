@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Compact is JSON text that this package wrote: valid, in one line, without spaces
-// between its parts. Only this package makes one, so a text that has it as a part needs
-// no second look at it. It never changes. The zero Compact is no value.
+// Compact is JSON text that this package wrote: valid, on one line, without spaces
+// between tokens. Since only this package creates it, it can be embedded in other JSON
+// without another check. It is immutable. The zero Compact is no value.
 type Compact struct{ text string }
 
-// Write returns v, made of what [Node.Value] returns, as JSON with sorted keys, and
-// with numbers as they were written.
+// Write returns v, built from results of [Node.Value], as JSON with sorted keys and with
+// numbers as written in the source.
 func Write(v any) Compact { return Compact{string(Canonical(v))} }
 
-// A Written is one member of an object that was written.
+// A Written is one member of an object that [WriteObject] wrote.
 type Written struct {
 	Name  string
 	Value string // its JSON
 }
 
-// WriteObject is [Write] for the value of an object. It also returns the members, sorted
-// by name. Their values are parts of the text, so that they take up no room of their own.
+// WriteObject is [Write] for an object. It also returns the members, sorted by name. Their
+// values are substrings of the text, so they take no memory of their own.
 func WriteObject(n *Node) (text Compact, members []Written) {
 	var w Writer
 	sorted := slices.SortedFunc(slices.Values(n.Members), func(a, b Member) int { return strings.Compare(a.Key, b.Key) })
@@ -45,8 +45,8 @@ func WriteObject(n *Node) (text Compact, members []Written) {
 	return text, members
 }
 
-// ReadCompact returns the JSON value raw without its spaces. It keeps the order of keys,
-// and is as lenient as encoding/json.
+// ReadCompact returns raw without whitespace between tokens. It keeps the order of keys,
+// and accepts what encoding/json accepts.
 func ReadCompact(raw []byte) (Compact, error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
@@ -61,8 +61,8 @@ func (c Compact) String() string { return c.text }
 // IsZero reports whether c is no value.
 func (c Compact) IsZero() bool { return c.text == "" }
 
-// MarshalJSON returns the text; of the zero Compact, null. [json.Marshal] reads it once
-// more.
+// MarshalJSON returns the text, or null for the zero Compact. [json.Marshal] validates the
+// text again.
 func (c Compact) MarshalJSON() ([]byte, error) {
 	if c.IsZero() {
 		return []byte("null"), nil

@@ -1,10 +1,10 @@
-// Package strictjson reads JSON in the one way in which nobody can disagree about what
-// it says, into a tree in which each value knows its place in the source. It also
-// writes JSON in one spelling.
+// Package strictjson parses JSON so that no two readers can disagree about its meaning,
+// into a tree whose values know their place in the source. It also writes JSON in a
+// canonical form.
 //
-// It is strict: one value, no key twice, UTF-8, bounded depth and numbers, and numbers
-// stay as they were written. It says what is wrong in words for the author of a file,
-// or of a call. It does not know any schema, and does not bound how long texts are.
+// It is strict: one value, unique keys, UTF-8, bounded depth and numbers; numbers stay as
+// written. Its errors address the author of a file or of a call. It knows no schema, and
+// does not bound the length of strings.
 package strictjson
 
 import (
@@ -16,10 +16,10 @@ import (
 	"strings"
 )
 
-// A Kind is what a value is.
+// A Kind is the type of a value.
 type Kind uint8
 
-// The kinds. A [Node] of Text or Number has a Text, of List Items, of Object Members.
+// The kinds. A [Node] uses Text for Text and Number, Items for List, Members for Object.
 const (
 	Null Kind = iota
 	Boolean
@@ -55,14 +55,14 @@ type Member struct {
 	Value *Node
 }
 
-// NewText returns a text that was read nowhere.
+// NewText returns a string that has no source.
 func NewText(text string) *Node { return &Node{Kind: Text, Text: text} }
 
-// NewObject returns an object that was read nowhere, with these members, whose keys
-// differ.
+// NewObject returns an object that has no source, with these members, whose keys must be
+// unique.
 func NewObject(members ...Member) *Node { return (&Node{Kind: Object}).With(members...) }
 
-// add adds a member whose key is not there yet.
+// add adds a member with a new key.
 func (n *Node) add(m Member) {
 	const few = 16
 	n.Members = append(n.Members, m)
@@ -76,7 +76,7 @@ func (n *Node) add(m Member) {
 	}
 }
 
-// With returns a copy of the object n that has more members, with keys that n lacks.
+// With returns a copy of the object n with more members, whose keys n must lack.
 func (n *Node) With(more ...Member) *Node {
 	own := *n
 	own.Members, own.places = nil, nil
@@ -86,8 +86,8 @@ func (n *Node) With(more ...Member) *Node {
 	return &own
 }
 
-// Get returns the member called key, or nil; also for a nil node and for what
-// is no object.
+// Get returns the value of the member called key, or nil if there is none. n may be nil
+// or of any kind.
 func (n *Node) Get(key string) *Node {
 	if n == nil {
 		return nil
@@ -114,13 +114,13 @@ func (n *Node) StringAt(key string) string {
 	return ""
 }
 
-// IsTrue reports whether the member called key is true.
+// IsTrue reports whether the value of the member called key is true.
 func (n *Node) IsTrue(key string) bool {
 	v := n.Get(key)
 	return v != nil && v.Kind == Boolean && v.Truth
 }
 
-// StringsAt returns the strings of the list at key.
+// StringsAt returns the strings in the list at key.
 func (n *Node) StringsAt(key string) []string {
 	v := n.Get(key)
 	if v == nil {
@@ -135,7 +135,7 @@ func (n *Node) StringsAt(key string) []string {
 	return out
 }
 
-// Children returns the values in n, in order.
+// Children returns the values directly in n, in order.
 func (n *Node) Children() []*Node {
 	if n.Kind == List {
 		return n.Items
@@ -147,7 +147,7 @@ func (n *Node) Children() []*Node {
 	return out
 }
 
-// At follows unescaped JSON pointer tokens as far as they lead.
+// At follows unescaped JSON pointer tokens, and stops at the last value that exists.
 func (n *Node) At(path []string) *Node {
 	for _, tok := range path {
 		var next *Node
@@ -166,7 +166,7 @@ func (n *Node) At(path []string) *Node {
 	return n
 }
 
-// Depth returns how many values are inside each other, n included.
+// Depth returns the number of nesting levels of n, including n.
 func (n *Node) Depth() int {
 	deepest := 0
 	for _, child := range n.Children() {
@@ -189,7 +189,7 @@ func (n *Node) Pointer() string {
 	return Pointer(path)
 }
 
-// Pointer writes tokens as a JSON pointer (RFC 6901).
+// Pointer returns tokens as a JSON pointer (RFC 6901).
 func Pointer(path []string) string {
 	var b strings.Builder
 	for _, tok := range path {
@@ -240,8 +240,8 @@ func (n *Node) Value() any {
 	}
 }
 
-// Canonical writes v, made of what [Node.Value] returns, as JSON without
-// spaces, with sorted keys and with numbers as they were written.
+// Canonical writes v, built from results of [Node.Value], as JSON without spaces, with
+// sorted keys, and with numbers as written in the source.
 func Canonical(v any) []byte {
 	text, err := Encode(v)
 	if err != nil {
@@ -251,8 +251,8 @@ func Canonical(v any) []byte {
 	return text
 }
 
-// Encode is [json.Marshal] for texts that people and models read: it keeps "<" and its
-// like.
+// Encode is [json.Marshal] for text that people and models read: it does not escape "<",
+// ">" and "&".
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

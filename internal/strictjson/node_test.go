@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Members are found however many an object has, and whether it was read or extended.
+// Get finds members of small and large objects, whether parsed or extended.
 func TestGet(t *testing.T) {
 	for _, count := range []int{0, 1, 15, 16, 17, 100} {
 		var members []string
@@ -33,7 +33,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// An empty list is written as one, and values at each level are separated.
+// An empty list is written as [], and values at each level are separated by commas.
 func TestWriter(t *testing.T) {
 	var w Writer
 	w.Open('{')

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// maxPlainDigits is how many digits a number has at most when it is written
-// without an exponent, unless that is shorter, or it was written so.
+// maxPlainDigits is the maximum number of digits of a number written without an exponent,
+// unless that form is shorter, or is the one in the source.
 const maxPlainDigits = 21
 
 // ShortNumber writes a JSON number in its shortest exact decimal form: 1.0 → 1,
-// 1e3 → 1000, 0.50 → 0.5, -0 → 0. No digit that counts is lost, which a trip
-// through float64 cannot promise.
+// 1e3 → 1000, 0.50 → 0.5, -0 → 0. It loses no significant digit, unlike a conversion to
+// float64 and back.
 func ShortNumber(s string) string {
 	mantissa, exponent := s, 0
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		e, err := strconv.Atoi(s[i+1:])
 		if err != nil {
-			return s // beyond maxExponent, which the reader refuses
+			return s // exceeds maxExponent, so the parser refuses it
 		}
 		mantissa, exponent = s[:i], e
 	} else if !strings.Contains(s, ".") {
@@ -42,8 +42,8 @@ func ShortNumber(s string) string {
 		short += "." + digits[1:]
 	}
 	short += "e" + strconv.Itoa(point-1)
-	// Of the number, and not only of how it was written: what is written here is
-	// written the same when it is read again.
+	// Include the length of the short form, so that the result is stable: writing it again
+	// gives the same text.
 	most := max(maxPlainDigits, len(strings.TrimPrefix(s, "-")), len(short))
 	var out string
 	switch {

@@ -11,33 +11,33 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deeply JSON may be nested: more than anybody writes, and
-// little enough that recursion over it is harmless.
+// maxDepth bounds how deeply JSON may be nested: more than anyone needs, and few enough
+// levels for recursion to be harmless.
 const maxDepth = 100
 
-// maxValues is how many values are read. A value takes up some 150 bytes, however short it
-// is written: 8 MiB of "1," would become 600 MiB.
+// maxValues bounds the number of values. A value takes about 150 bytes, however short its
+// source: 8 MiB of "1," would become 600 MiB.
 const maxValues = 200_000
 
-// maxNumber is how long a number may be written, and maxExponent how large its
-// exponent: exact arithmetic on anything larger is a way to use up memory.
+// maxNumber bounds the length of a number, and maxExponent its exponent: exact arithmetic
+// on larger ones could use up memory.
 const (
 	maxNumber   = 400
 	maxExponent = 400
 )
 
-// Codes of the errors of [Parse], which are codes of diagnostics. They are stable.
+// Codes of the errors of [Parse], which are stable codes of diagnostics.
 const (
 	CodeSyntax        = "json-syntax"         // not JSON
 	CodeComment       = "json-comment"        // a comment
 	CodeTrailingComma = "json-trailing-comma" // a comma before a closing bracket
-	CodeDuplicateKey  = "json-duplicate-key"  // a key twice in one object
+	CodeDuplicateKey  = "json-duplicate-key"  // two members of an object with the same key
 	CodeDepth         = "json-depth"          // nested too deeply
-	CodeNumber        = "json-number"         // a number too large to compute with
+	CodeNumber        = "json-number"         // a number too large for exact arithmetic
 	CodeSize          = "json-size"           // too many values
 )
 
-// An Error says why bytes are not the JSON that is read here.
+// An Error says why bytes are not valid strict JSON.
 type Error struct {
 	Code    string
 	Offset  int
@@ -47,9 +47,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Problem }
 
-// Parse reads exactly one JSON value. Stricter than encoding/json: no
-// duplicate keys, no invalid UTF-8, no lone surrogates, bounded depth, numbers and
-// count of values. A byte order mark must have been removed.
+// Parse parses exactly one JSON value. It is stricter than encoding/json: it refuses
+// duplicate keys, invalid UTF-8 and lone surrogates, and bounds depth, numbers and the
+// count of values. The caller must remove a byte order mark.
 func Parse(src []byte) (*Node, *Error) {
 	if !utf8.Valid(src) {
 		off := 0
@@ -81,14 +81,14 @@ func Parse(src []byte) (*Node, *Error) {
 type reader struct {
 	src    []byte
 	dec    *json.Decoder
-	values int // read so far
+	values int // number of values so far
 }
 
 // next returns the offset of the next token.
 func (r *reader) next(inside bool) int {
 	offset := int(r.dec.InputOffset())
 	p := r.space(offset)
-	// After an opening bracket no separator can follow.
+	// No separator can follow an opening bracket.
 	before := bytes.TrimRight(r.src[:offset], " \t\r\n")
 	opened := len(before) > 0 && (before[len(before)-1] == '{' || before[len(before)-1] == '[')
 	if inside && !opened && p < len(r.src) && (r.src[p] == ',' || r.src[p] == ':') {
@@ -196,7 +196,7 @@ func (r *reader) close(n *Node) *Error {
 	return nil
 }
 
-// syntax explains an error of the decoder at the token that starts at p.
+// syntax explains the decoder's error at the token that starts at p.
 func (r *reader) syntax(p int, err error) *Error {
 	if p >= len(r.src) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		if len(bytes.TrimSpace(r.src)) == 0 {
@@ -211,8 +211,8 @@ func (r *reader) syntax(p int, err error) *Error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		problem = e.Error()
 	}
-	// What is missing is missing behind what was read last. The decoder's words are
-	// for telling which it is; others than these have a hint for all.
+	// A missing token belongs after the last one that was read. The decoder's message shows
+	// which is missing; messages not matched below get a general hint.
 	behind := len(bytes.TrimRight(r.src[:p], " \t\r\n,"))
 	line := 1 + bytes.Count(r.src[:behind], []byte("\n"))
 	switch {
@@ -236,17 +236,17 @@ func (r *reader) syntax(p int, err error) *Error {
 	return &Error{CodeSyntax, p, "not JSON: " + strings.TrimPrefix(problem, "json: "), "look at the brackets, commas and quotes around this place"}
 }
 
-// isBareKey reports whether a letter stands at p where a key begins.
+// isBareKey reports whether the text at p begins with a letter where a key must begin.
 func (r *reader) isBareKey(p int) bool {
 	before := bytes.TrimRight(r.src[:p], " \t\r\n")
 	c := r.src[p] | 0x20
 	return 'a' <= c && c <= 'z' && (bytes.HasSuffix(before, []byte("{")) || bytes.HasSuffix(before, []byte(",")))
 }
 
-// notJSON recognises what other languages allow at p, or returns nil.
+// notJSON recognises syntax of other languages at p, and returns nil if there is none.
 func (r *reader) notJSON(p int) *Error {
-	// The decoder stops where a value should have ended, which may be before
-	// the offending byte: look past a comma.
+	// The decoder stops where a value should have ended, which may be before the offending
+	// byte, so skip a comma.
 	c := r.src[p]
 	if c == ',' {
 		if q := r.space(p + 1); q < len(r.src) {
@@ -265,8 +265,8 @@ func (r *reader) notJSON(p int) *Error {
 	return nil
 }
 
-// surrogates refuses a string with half of a surrogate pair: what it means
-// differs from reader to reader.
+// surrogates refuses a string with half of a surrogate pair, since readers disagree about
+// its meaning.
 func (r *reader) surrogates(n *Node) *Error {
 	if !strings.ContainsRune(n.Text, utf8.RuneError) {
 		return nil
@@ -306,7 +306,7 @@ func hex4(b []byte) int64 {
 	return int64(u)
 }
 
-// tooLarge reports whether the number literal s is beyond what is read.
+// tooLarge reports whether the number literal s exceeds the bounds.
 func tooLarge(s string) bool {
 	if len(s) > maxNumber {
 		return true

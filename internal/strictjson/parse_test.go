@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is refused, each with its code and where it is.
+// Each refused input yields its code and the offset of the problem.
 func TestRefused(t *testing.T) {
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	if _, e := Parse([]byte(deep)); e != nil {
@@ -45,8 +45,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is read is what encoding/json reads, and each value stands where its
-// node says.
+// FuzzParse: Parse agrees with encoding/json, and each node's offsets delimit its value.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{"a":[1,{"b":null}],"c":"\ud83d\ude00"}`, `{"a":1,"a":2}`, ` [ ] `, `"x"`, `[1e400,-0.0]`, "", `{"":{"~/":true}}`, "[1,\n2 ,3]"} {
 		f.Add([]byte(s))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Unmarshal reads into v JSON that programs cannot read in two ways: no key is in it twice,
-// also where letter case does not count.
+// Unmarshal decodes JSON into v. It refuses JSON that programs could read in two ways: an
+// object must not have two keys that are equal apart from letter case.
 func Unmarshal(data []byte, v any) error {
 	n, err := Parse(data)
 	if err != nil {
@@ -22,7 +22,7 @@ func Unmarshal(data []byte, v any) error {
 func twice(n *Node) string {
 	seen := map[string]bool{}
 	for _, m := range n.Members {
-		key := strings.ToLower(strings.ToUpper(m.Key)) // as encoding/json folds
+		key := strings.ToLower(strings.ToUpper(m.Key)) // the way encoding/json folds case
 		if seen[key] {
 			return m.Key
 		}

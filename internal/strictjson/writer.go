@@ -2,16 +2,16 @@ package strictjson
 
 import "bytes"
 
-// A Writer writes JSON in the order in which it is called. The zero value is ready.
+// A Writer writes JSON in the order of its calls. The zero value is ready to use.
 type Writer struct {
 	b     bytes.Buffer
-	first bool // nothing is in the object or list yet
+	first bool // the current object or list has members
 }
 
-// Open begins an object or a list, with its bracket.
+// Open begins an object or a list by writing its opening bracket.
 func (w *Writer) Open(bracket byte) { w.b.WriteByte(bracket); w.first = true }
 
-// Close ends it.
+// Close ends the object or list.
 func (w *Writer) Close(bracket byte) { w.b.WriteByte(bracket); w.first = false }
 
 // Item begins the next element of a list.
@@ -29,7 +29,7 @@ func (w *Writer) Key(name string) {
 	w.b.WriteByte(':')
 }
 
-// Value writes JSON as it is.
+// Value writes JSON unchanged.
 func (w *Writer) Value(json []byte) { w.b.Write(json); w.first = false }
 
 // Member writes a member of an object.
