@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// A WriteError says what of a copy could not be written, and why.
+// A WriteError says which part of a copy could not be written, and why.
 type WriteError struct {
 	Path string // in the copy, with slashes
-	Err  error  // what the system said
+	Err  error  // the system's error
 }
 
 func (e *WriteError) Error() string {
@@ -26,24 +26,21 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// CopyTo copies everything that [Dir.Digest] reads, and so nothing that it denies, into the empty directory
-// to, and empty directories as well. The Tree is of the bytes that were
-// written, so that the copy holds what its digest says whatever happens to d
-// meanwhile.
+// CopyTo copies everything that [Dir.Digest] reads, and also empty directories, into the
+// empty directory to. It does not copy denied entries. The Tree describes the bytes that
+// were written, so the copy matches its digest even if d changes meanwhile.
 //
-// In the copy, files have the mode 0400, or 0500 when anybody may execute them
-// in d, and directories below to 0700 (on Windows, nothing is read-only). Times
-// of last change are as in d. Links are as they
-// are.
+// In the copy, files have mode 0400, or 0500 if anyone may execute them in d, and
+// subdirectories 0700. (On Windows, nothing is read-only.) Modification times and links
+// are as in d.
 //
-// It fails as Digest does, and with a [*WriteError] when something cannot be
-// written. What was copied until then is left for the caller to remove.
+// It fails as Digest does, and with a [*WriteError] if something cannot be written. The
+// caller must remove an incomplete copy.
 func (d *Dir) CopyTo(ctx context.Context, to *os.Root) (*Tree, error) {
 	return d.walkTree(ctx, nil, to)
 }
 
-// copyDir copies the directory root, which is at the path at, to a new one
-// called name.
+// copyDir copies the directory root, whose path is at, to a new one called name.
 func (w *treeWalk) copyDir(root, to *os.Root, at, name string, depth int) error {
 	info, err := root.Stat(".")
 	if err != nil {
@@ -66,7 +63,7 @@ func (w *treeWalk) copyDir(root, to *os.Root, at, name string, depth int) error 
 	return nil
 }
 
-// copyFile makes a file like the one of info. What is written to sink goes there
+// copyFile creates a file like the one that info describes. Writes to sink go to the file
 // and to h; done ends it.
 func copyFile(h io.Writer, to *os.Root, name string, info fs.FileInfo) (sink io.Writer, done func() error, err error) {
 	mode := fs.FileMode(copiedFile)
@@ -90,7 +87,7 @@ func copyFile(h io.Writer, to *os.Root, name string, info fs.FileInfo) (sink io.
 	return io.MultiWriter(h, writer{out}), done, nil
 }
 
-// A writer turns what writing fails with into a [*WriteError].
+// A writer turns write errors into [*WriteError].
 type writer struct{ io.Writer }
 
 func (w writer) Write(p []byte) (int, error) {
@@ -101,8 +98,8 @@ func (w writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// bare returns the system's own error without the path, which is one below
-// some directory that only the caller knows.
+// bare returns the system's error without the path, which is relative to a directory that
+// only the caller knows.
 func bare(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno

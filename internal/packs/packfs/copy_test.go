@@ -15,7 +15,7 @@ func TestCopyTo(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		make func(to string) error
-		want string // path of the *WriteError; empty: none
+		want string // path of the *WriteError; empty if none
 	}{
 		{"an empty directory", func(string) error { return nil }, ""},
 		{"a file is there", func(to string) error { return os.WriteFile(filepath.Join(to, "a"), nil, 0o600) }, "a"},
@@ -24,7 +24,7 @@ func TestCopyTo(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			at := t.TempDir()
-			t.Cleanup(func() { // what nobody may write in cannot be removed
+			t.Cleanup(func() { // nothing can be removed from a folder without write permission
 				_ = filepath.WalkDir(at, func(path string, d fs.DirEntry, _ error) error {
 					if d != nil && d.IsDir() {
 						_ = os.Chmod(path, 0o700)

@@ -15,22 +15,21 @@ import (
 	"unicode/utf8"
 )
 
-// A Denied is one entry of a Tree whose content its digest does not cover. It is
-// never given to anybody and never copied. A denied directory denies everything
-// below it.
+// A Denied is an entry of a Tree whose content the digest does not cover. Its content is
+// never returned and never copied. A denied directory denies everything below it.
 type Denied struct {
 	Path   string // with slashes; it may hold any byte but NUL
 	Reason error  // of a [PathError]
-	line   string // its line in the digest; "" for FIFOs, sockets and devices, which have none
+	line   string // its line in the digest; "" for FIFOs, sockets and devices
 }
 
 func (d Denied) Error() string { return (&PathError{d.Path, d.Reason}).Error() }
 
-// deniedMark is the second field of the line of a denied entry. That of a file is
-// "0" or "1", and that of a link is "link".
+// deniedMark is the second field of a denied entry's line. In a file's line that field is
+// "0" or "1", and in a link's it is "link".
 const deniedMark = "denied"
 
-// Kinds of denied entries, as their lines name them.
+// Kinds of denied entries, as in their lines.
 const (
 	deniedName   = "name"
 	deniedLink   = "link"
@@ -38,10 +37,9 @@ const (
 	deniedAccess = "access"
 )
 
-// deny puts an entry into the tree as one that cannot be read. Its line holds what
-// the system says without reading it, so that the entry is a change of the tree when
-// it becomes readable, or when somebody writes to it. info is nil when the system
-// says nothing.
+// deny records an entry that cannot be read. Its line contains what the system says
+// without reading it, so that the tree changes when the entry becomes readable or is
+// written to. info is nil if the system says nothing.
 func (w *treeWalk) deny(at, kind string, why error, info fs.FileInfo) {
 	var size, modified int64
 	if info != nil {
@@ -52,9 +50,9 @@ func (w *treeWalk) deny(at, kind string, why error, info fs.FileInfo) {
 	w.tree.Denied = append(w.tree.Denied, Denied{at, why, line})
 }
 
-// denies puts an entry that failed with err into the tree, and reports whether it
-// did. Only what says something about this entry denies it: a process without
-// descriptors, or a file that changes, says nothing.
+// denies denies an entry if err is about that entry, and reports whether it did. Errors
+// that say nothing about it, such as a process without free descriptors or a file that is
+// changing, do not deny it.
 func (w *treeWalk) denies(at string, err error, info fs.FileInfo) bool {
 	if w.strict || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EIO) {
 		return false
@@ -63,17 +61,17 @@ func (w *treeWalk) denies(at string, err error, info fs.FileInfo) bool {
 	return true
 }
 
-// isOdd reports whether a name cannot be shown, or sent, as it is.
+// isOdd reports whether a name cannot be shown or sent unchanged.
 func isOdd(name string) bool {
 	return !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// IsPartial reports whether there is something that a program could read, and that the
+// IsPartial reports whether the tree has entries that a program could read but that the
 // digest does not cover.
 func (t *Tree) IsPartial() bool { return len(t.Denied) > 0 }
 
-// Denies returns why the file or directory that a clean path leads to by the digested
-// symlinks is denied; nil when it is not.
+// Denies returns why the file or directory at a clean path is denied; nil if it is not. It
+// follows the digested symlinks.
 func (t *Tree) Denies(name string) error {
 	at, ok := t.follow(name)
 	if !ok {
@@ -88,8 +86,8 @@ func (t *Tree) Denies(name string) error {
 	return nil
 }
 
-// DeniedText describes the denied entries for [Dir.DigestCopy]. It is empty when
-// there are none.
+// DeniedText describes the denied entries for [Dir.DigestCopy]. It is empty if there are
+// none.
 func (t *Tree) DeniedText() []byte {
 	var out []byte
 	for _, d := range t.Denied {
@@ -100,8 +98,8 @@ func (t *Tree) DeniedText() []byte {
 	return out
 }
 
-// deniedLines is the reverse of [Tree.DeniedText]. It fails for anything else, above
-// all for the line of a file: that has to be there.
+// deniedLines is the reverse of [Tree.DeniedText]. It fails for anything else, above all
+// for the line of a file, which must exist in the copy.
 func deniedLines(text []byte) (lines []string, err error) {
 	for quoted := range strings.Lines(string(text)) {
 		line, err := strconv.Unquote(strings.TrimSuffix(quoted, "\n"))
@@ -116,7 +114,7 @@ func deniedLines(text []byte) (lines []string, err error) {
 	return lines, nil
 }
 
-// readable reports whether a file can be opened, for a walk that reads nothing.
+// readable checks that a file can be opened, for a walk that reads nothing.
 func readable(root *os.Root, name string) error {
 	f, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {

@@ -24,7 +24,7 @@ func sparseFile(t *testing.T, name string, size int64) {
 	}
 }
 
-// One file that cannot be digested denies itself, and nothing else.
+// A file that cannot be digested denies only itself.
 func TestDenied(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("names of Unix")
@@ -85,7 +85,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// A copy has nothing of what is denied, and its digest is that of the tree.
+// A copy contains nothing that is denied, and has the digest of the tree.
 func TestDeniedCopy(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("names of Unix")
@@ -117,7 +117,7 @@ func TestDeniedCopy(t *testing.T) {
 	}
 }
 
-// The limit is that of a file alone, too.
+// The limit also applies to a single file.
 func TestDeniedLimit(t *testing.T) {
 	dir := tree(t, map[string]string{"small": "1234", "large": "123456"})
 	d := open(t, dir)
@@ -132,7 +132,7 @@ func TestDeniedLimit(t *testing.T) {
 	}
 }
 
-// An error that is about the process, and not about the file, denies no file.
+// An error about the process, not about the file, denies no file.
 func TestDeniesOnlyAccess(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -153,7 +153,7 @@ func TestDeniesOnlyAccess(t *testing.T) {
 	}
 }
 
-// A directory that has but one file for callers cannot do without it.
+// In a directory opened for one file, a denied file is an error.
 func TestDeniedAlone(t *testing.T) {
 	dir := tree(t, map[string]string{"a.tool.json": "123456"})
 	d, err := OpenFile(filepath.Join(dir, "a.tool.json"))
@@ -170,8 +170,8 @@ func TestDeniedAlone(t *testing.T) {
 	}
 }
 
-// Beyond the number of files there is no digest of a part: which files are in it would
-// be up to the order of the directory.
+// With too many files there is no partial digest: the order of the directory would decide
+// which files it covers.
 func TestDigestOfTooManyFiles(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"})
 	got, err := open(t, dir).walk(&treeWalk{ctx: t.Context(), within: Bound{Files: 3}, tree: &Tree{}}, nil)

@@ -21,22 +21,22 @@ import (
 // Bounds of one digest.
 const (
 	maxTreeFiles = 200_000
-	maxTreeBytes = 4 << 30 // 4 GiB, unless [Dir.LimitTree] said otherwise
+	maxTreeBytes = 4 << 30 // 4 GiB, unless [Dir.LimitTree] changes it
 	maxTreeDepth = 64
 )
 
-// A Tree is what a directory held when it was digested.
+// A Tree is the contents of a directory when it was digested.
 type Tree struct {
 	// Digest is "sha256:" and the SHA-256, in lower-case hexadecimal, of one line
-	// for every regular file and symlink below the directory, sorted by their
-	// bytes. The line of a file is its path with slashes, NUL, "1" when anybody
-	// may execute it, otherwise "0", NUL, the SHA-256 of its bytes in lower-case
-	// hexadecimal, newline; that of a symlink is its path, NUL, "link", NUL, its
-	// target with slashes, newline. On Windows, which does not keep it, nobody may
-	// execute a file. Directories, FIFOs, sockets and devices have none.
-	// The line of a denied entry is its path, NUL, "denied", NUL, what denies it
-	// ("name", "link", "size" or "access"), NUL, its size, NUL, its time of last
-	// change in nanoseconds, newline.
+	// for every regular file and symlink below the directory, sorted bytewise.
+	// A file's line is its path with slashes, NUL, "1" if anyone may execute it or
+	// else "0", NUL, the SHA-256 of its bytes in lower-case hexadecimal, newline. A
+	// symlink's line is its path, NUL, "link", NUL, its target with slashes,
+	// newline. Windows does not record who may execute a file, so there it is "0".
+	// Directories, FIFOs, sockets and devices have no line.
+	// A denied entry's line is its path, NUL, "denied", NUL, the reason ("name",
+	// "link", "size" or "access"), NUL, its size, NUL, its modification time in
+	// nanoseconds, newline.
 	Digest string
 	Files  []TreeFile // sorted by path
 	Denied []Denied   // sorted by path; in no other list
@@ -45,7 +45,7 @@ type Tree struct {
 	links map[string]string // :: path of a symlink → its target, with slashes
 
 	keep string // see DigestKeeping
-	kept []byte // nil: it was not kept
+	kept []byte // nil if it was not kept
 }
 
 // A TreeFile is one regular file of a Tree.
@@ -56,8 +56,8 @@ type TreeFile struct {
 	Exec   bool
 }
 
-// NewTree is what somebody who wrote a directory knows of it: its digest, its files,
-// sorted by path, and its links, as a path → a target.
+// NewTree describes a directory that the caller wrote: its digest, its files sorted by
+// path, and its links (path → target).
 func NewTree(digest string, files []TreeFile, links map[string]string) *Tree {
 	t := &Tree{Digest: digest, Files: files, links: links}
 	for _, f := range files {
@@ -75,63 +75,58 @@ func (t *Tree) File(path string) (TreeFile, bool) {
 	return t.Files[i], true
 }
 
-// Links are the symlinks of the tree: path → target, with slashes. They must not be
-// modified.
+// Links returns the symlinks of the tree: path → target, with slashes. The caller must not
+// modify the map.
 func (t *Tree) Links() map[string]string { return t.links }
 
-// Kept returns the very bytes of the file at path that were digested, if it is the
-// one that [Dir.DigestKeeping] was to keep, and was kept. They must not be modified.
+// Kept returns the digested bytes of the file at path if [Dir.DigestKeeping] kept it. The
+// caller must not modify them.
 func (t *Tree) Kept(path string) (data []byte, ok bool) {
 	return t.kept, t.kept != nil && path == t.keep
 }
 
-// WithoutKept returns the Tree without the bytes that [Tree.Kept] returns, so that a
-// caller that keeps the Tree does not keep the bytes in memory.
+// WithoutKept returns the Tree without the bytes that [Tree.Kept] returns, so that keeping
+// the Tree does not keep them in memory.
 func (t *Tree) WithoutKept() *Tree {
 	return &Tree{Digest: t.Digest, Files: t.Files, Denied: t.Denied, Bytes: t.Bytes, links: t.links}
 }
 
-// alwaysRead is how many bytes of a tree are read whatever a cache remembers:
-// no stamp of a file shows what is written to it through a mapping that was
-// made, and written to, before. Nearly all packs are smaller, and so many bytes
-// take some hundredths of a second.
+// alwaysRead is how many bytes of a tree are read even if a cache knows them, since no
+// stamp shows writes through a mapping that was dirty before. Nearly all packs are
+// smaller, and reading this much takes a few hundredths of a second.
 const alwaysRead = 8 << 20 // 8 MiB
 
-// A DigestCache remembers the digests of files that have not changed, by
-// size, times of change and inode. The zero value is empty and ready. Safe for
-// concurrent use; one cache may serve any number of directories.
+// A DigestCache remembers the digests of unchanged files, by size, times of change and
+// inode. The zero value is empty and ready to use. It is safe for concurrent use, and can
+// serve any number of directories.
 //
-// It is asked only about files for which there is no room in the 8 MiB that
-// are read of every tree, so not at all in a tree that is no larger. Of those
-// files, it does not see a change whose writer keeps the size, and the times
-// as well: through a shared mapping that was written to before the digest, by
-// setting the system's clock back, or, on a system whose time of change this
-// package cannot read (all but Linux, macOS, FreeBSD and NetBSD), by setting the
-// file's time.
+// It is used only for files beyond the first 8 MiB of a tree, which are always read, so
+// never for a smaller tree. For those files it misses a change that keeps the size and the
+// times: through a shared mapping that was written to before the digest, by setting the
+// system's clock back, or, on a system whose inode change time this package cannot read
+// (all but Linux, macOS, FreeBSD and NetBSD), by setting the file's modification time.
 type DigestCache struct {
 	mu    sync.Mutex
 	sums  map[identity][sha256.Size]byte // guarded by mu
 	now   func() time.Time               // nil: time.Now; tests only
 	reads int                            // files that were read, guarded by mu; tests only
 
-	buffers sync.Pool // of *[]byte that a walk read into, for the next one
+	buffers sync.Pool // of *[]byte, reused by walks
 }
 
-// identity is what a file cannot keep when its bytes change, unless somebody
-// sets the clock back.
+// identity changes when a file's bytes change, unless someone sets the clock back.
 type identity struct {
 	device, inode uint64
 	size          int64
 	modified      int64 // nanoseconds
-	changed       int64 // nanoseconds of the inode's last change; 0 where there is none
+	changed       int64 // inode change time in nanoseconds; 0 if there is none
 }
 
-// maxCached is how many digests a cache holds before it starts anew: about
-// 20 MiB.
+// maxCached is how many digests a cache holds before it is cleared: about 20 MiB.
 const maxCached = 200_000
 
-// settled is how long a file must have been left alone before its digest is
-// remembered: a second write within the clock's own step would not show.
+// settled is how long a file must be unchanged before its digest is remembered, since a
+// second write within one tick of the clock would not show.
 const settled = 2 * time.Second
 
 func (c *DigestCache) get(id identity) (sum [sha256.Size]byte, ok bool) {
@@ -167,44 +162,46 @@ func (c *DigestCache) clock() time.Time {
 	return time.Now()
 }
 
-// Digest reads every file below the directory and returns what is there; cache
-// may be nil. Symlinks are not followed. Denied are files and directories that
-// cannot be read, files that alone are larger than the limit of 4 GiB (see
-// [Dir.LimitTree]), names that are not UTF-8 or hold control characters, and links
-// whose target holds a line break (two different trees could have one digest). They
-// are part of the digest as what they are; in a directory that [OpenFile] opened they
-// fail it. It fails, rather than leave something
-// out, when a file changes meanwhile, beyond 200,000 files and links, when all other
-// files together are larger than the limit, beyond 64 levels, and when ctx ends.
+// Digest reads every file below the directory and returns the Tree. cache may be nil. It
+// does not follow symlinks.
+//
+// It denies files and directories that cannot be read, files larger than the limit of 4
+// GiB (see [Dir.LimitTree]), names that are not UTF-8 or contain control characters, and
+// links whose target contains a line break, since two different trees could then have
+// one digest. Denied entries are part of the digest. In a directory that [OpenFile]
+// opened, a denied entry is an error instead.
+//
+// It leaves nothing out silently: it fails if a file changes meanwhile, if there are more
+// than 200,000 files and links, if all other files together exceed the limit, beyond 64
+// levels, and if ctx ends.
 func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
 	return d.walkTree(ctx, cache, nil)
 }
 
-// DigestKeeping is [Dir.Digest], and keeps for [Tree.Kept] what it read of the regular
-// file at path, if that has at most max bytes. So a caller who needs the content does
-// not read it again, and has the bytes that were digested.
+// DigestKeeping is [Dir.Digest], and keeps the content of the regular file at path for
+// [Tree.Kept], if it has at most max bytes. The caller then need not read it again, and
+// gets exactly the digested bytes.
 func (d *Dir) DigestKeeping(ctx context.Context, cache *DigestCache, path string, max int64) (*Tree, error) {
 	return d.walk(&treeWalk{ctx: ctx, cache: cache, keepMax: max, tree: &Tree{keep: path}}, nil)
 }
 
-// A Bound is how large a tree may be. A field that is 0 has the bound of
-// [Dir.Digest].
+// A Bound limits the size of a tree. A zero field means the limit of [Dir.Digest].
 type Bound struct {
-	Files int   // regular files, links, directories and what else there is
-	Bytes int64 // the sizes of all files
+	Files int   // regular files, links, directories and all others
+	Bytes int64 // all files together
 }
 
-// DigestWithin is [Dir.Digest] of a tree that is expected to be small: beyond
-// the bound, it fails with a [*TooLargeError] and has read no more than that. It
-// denies nothing: it also fails for what Digest denies.
+// DigestWithin is [Dir.Digest] for a tree that should be small: beyond the bound it fails
+// with a [*TooLargeError], without reading more than that. It also fails where Digest
+// would deny an entry.
 func (d *Dir) DigestWithin(ctx context.Context, cache *DigestCache, within Bound) (*Tree, error) {
 	return d.walk(&treeWalk{ctx: ctx, cache: cache, within: within, strict: true, tree: &Tree{}}, nil)
 }
 
-// DigestCopy is [Dir.Digest] of a copy that [Dir.CopyTo] made, where denied is
-// [Tree.DeniedText] of that tree: the digest is that of the tree when the copy holds
-// all the rest of it. It denies nothing itself, and fails when denied is something
-// else.
+// DigestCopy is [Dir.Digest] for a copy that [Dir.CopyTo] made. denied is the original
+// tree's [Tree.DeniedText]. The digest equals that of the original if the copy contains
+// everything that was not denied. DigestCopy denies nothing itself, and fails if denied is
+// invalid.
 func (d *Dir) DigestCopy(ctx context.Context, cache *DigestCache, denied []byte) (*Tree, error) {
 	lines, err := deniedLines(denied)
 	if err != nil {
@@ -213,8 +210,8 @@ func (d *Dir) DigestCopy(ctx context.Context, cache *DigestCache, denied []byte)
 	return d.walk(&treeWalk{ctx: ctx, cache: cache, strict: true, lines: lines, tree: &Tree{}}, nil)
 }
 
-// Survey is [Dir.Digest] without reading any file: the Tree has no digest, nor do its
-// files. It says what Digest would deny, unless a file opens and then cannot be read.
+// Survey is [Dir.Digest] without reading files: the Tree and its files have no digests. It
+// denies what Digest would deny, except files that can be opened but not read.
 func (d *Dir) Survey(ctx context.Context) (*Tree, error) {
 	tree, err := d.walk(&treeWalk{ctx: ctx, survey: true, tree: &Tree{}}, nil)
 	if err != nil {
@@ -224,11 +221,11 @@ func (d *Dir) Survey(ctx context.Context) (*Tree, error) {
 	return tree, nil
 }
 
-// LimitTree sets how large a tree that is digested may be, in bytes; 0 stands for
-// 4 GiB. It must be called before others use d.
+// LimitTree sets the limit of a digested tree in bytes; 0 means 4 GiB. Call it before
+// others use d.
 func (d *Dir) LimitTree(max int64) { d.maxTree = max }
 
-// walkTree is Digest, and [Dir.CopyTo] when there is a directory to copy to.
+// walkTree implements Digest, and [Dir.CopyTo] if to is not nil.
 func (d *Dir) walkTree(ctx context.Context, cache *DigestCache, to *os.Root) (*Tree, error) {
 	return d.walk(&treeWalk{ctx: ctx, cache: cache, tree: &Tree{}}, to)
 }
@@ -241,7 +238,7 @@ func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
 			w.buffer = *b
 		}
 		defer func() {
-			b := w.buffer // and nothing else of w
+			b := w.buffer // do not keep the rest of w
 			w.cache.buffers.Put(&b)
 		}()
 	}
@@ -252,7 +249,7 @@ func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
 	if d.only == "" {
 		err = w.dir(root, to, "", 0)
 	} else {
-		// Without its one file, nothing is left of it.
+		// If the only file is denied, nothing is left.
 		if err = w.entry(root, to, "", d.only, 0); err == nil && len(w.tree.Denied) > 0 {
 			err = &PathError{d.only, w.tree.Denied[0].Reason}
 		}
@@ -273,29 +270,29 @@ func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
 
 func text(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// leastBuffer and maxBuffer are how many bytes of a file are read at a time, at
-// least and at most; most files of most packs have fewer than the first.
+// leastBuffer and maxBuffer bound how many bytes of a file are read at a time. Most files
+// are smaller than leastBuffer.
 const (
 	leastBuffer = 8 << 10
 	maxBuffer   = 64 << 10
 )
 
 type treeWalk struct {
-	ctx     context.Context // of the one call of Digest that made this
+	ctx     context.Context // of the call of Digest
 	cache   *DigestCache
 	within  Bound
-	keepMax int64 // of the file that tree is to keep
-	strict  bool  // what cannot be digested fails the walk, instead of being denied
-	survey  bool  // no file is read
+	keepMax int64 // largest size of the file that tree keeps
+	strict  bool  // an entry that cannot be digested is an error, not denied
+	survey  bool  // read no file
 	tree    *Tree
 	lines   []string
 	entries int
-	read    int64     // bytes that were read whatever cache remembers
-	sha     hash.Hash // of one file after the other
-	buffer  []byte    // as large as the largest file so far, up to maxBuffer
+	read    int64     // bytes read so far, whatever cache knows
+	sha     hash.Hash // reused for each file
+	buffer  []byte    // grows with the largest file, up to maxBuffer
 }
 
-// dir walks one directory. What is in it is copied to to, unless that is nil.
+// dir walks one directory, and copies it into to unless that is nil.
 func (w *treeWalk) dir(root, to *os.Root, rel string, depth int) error {
 	if depth > maxTreeDepth {
 		return &PathError{rel, &TooLargeError{Size: int64(depth), Limit: maxTreeDepth, Unit: "levels", Tree: true}}
@@ -405,7 +402,7 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 			return &PathError{at, reason(err)}
 		}
 		known = true
-	case to != nil, w.keeps(at, info): // what is copied or kept is read
+	case to != nil, w.keeps(at, info): // these must be read
 	case w.read+info.Size() <= alwaysRead:
 		w.read += info.Size()
 	default:
@@ -445,7 +442,7 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 	return nil
 }
 
-// discard removes what was copied of a file before it could not be read further.
+// discard removes the partial copy of a file that could not be read completely.
 func (w *treeWalk) discard(to *os.Root, at, name string) error {
 	if to == nil {
 		return nil
@@ -456,13 +453,13 @@ func (w *treeWalk) discard(to *os.Root, at, name string) error {
 	return nil
 }
 
-// keeps reports whether the file at a path of the tree is the one to be kept.
+// keeps reports whether to keep the file at a path of the tree.
 func (w *treeWalk) keeps(at string, info fs.FileInfo) bool {
 	return at == w.tree.keep && info.Size() <= w.keepMax
 }
 
-// hash reads the file, into a copy unless to is nil, and returns the state in
-// which it was read.
+// hash hashes a file, and copies it unless to is nil. It returns the file's state when
+// it was read.
 func (w *treeWalk) hash(root, to *os.Root, at, name string) (sum [sha256.Size]byte, info fs.FileInfo, err error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
@@ -483,7 +480,7 @@ func (w *treeWalk) hash(root, to *os.Root, at, name string) (sum [sha256.Size]by
 	w.sha.Reset()
 	sink, done := io.Writer(w.sha), func() error { return nil }
 	if to != nil {
-		// The very bytes that are written are those that are hashed.
+		// Hash exactly the bytes that are written.
 		if sink, done, err = copyFile(w.sha, to, name, info); err != nil {
 			return sum, nil, err
 		}
@@ -515,7 +512,7 @@ func (w *treeWalk) hash(root, to *os.Root, at, name string) (sum [sha256.Size]by
 	return sum, info, nil
 }
 
-// copy writes at most limit bytes, and looks now and then whether to stop.
+// copy copies at most limit bytes, and checks regularly whether to stop.
 func (w *treeWalk) copy(to io.Writer, r io.Reader, limit int64) (n int64, err error) {
 	if room := min(limit, maxBuffer); int64(len(w.buffer)) < room {
 		w.buffer = make([]byte, max(room, leastBuffer))

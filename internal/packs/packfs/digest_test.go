@@ -61,8 +61,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// One file is kept as it was digested, when it is small enough, though a cache
-// knows its digest.
+// A small file is kept as it was digested, even if the cache knows its digest.
 func TestDigestKeeping(t *testing.T) {
 	big := strings.Repeat("x", alwaysRead)
 	dir := tree(t, map[string]string{"a/SKILL.md": "text", "a/b/SKILL.md": "deeper", "empty": "", "0": big})
@@ -108,7 +107,7 @@ func TestDigestKeeping(t *testing.T) {
 	}
 }
 
-// Every change gives another digest, with a cache and without.
+// Every change changes the digest, with and without a cache.
 func TestDigestChanges(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "1", "b/c": "2", "d": "3"})
 	if runtime.GOOS != "windows" {
@@ -198,7 +197,7 @@ func TestTreeFile(t *testing.T) {
 	}
 }
 
-// A pack of 100 files, as it is digested before each call of a tool.
+// BenchmarkDigest digests a pack of 100 files, as happens before each call of a tool.
 func BenchmarkDigest(b *testing.B) {
 	dir := b.TempDir()
 	for i := range 100 {
@@ -247,7 +246,7 @@ func TestDigestCache(t *testing.T) {
 	if want := 9*2 + 2; cache.reads != want {
 		t.Errorf("%d files read, want %d: the small ones each time, the large ones once", cache.reads, want)
 	}
-	// A file that was changed a moment ago is not remembered.
+	// The digest of a recently changed file is not remembered.
 	fresh := &DigestCache{}
 	digest(t, dir, fresh)
 	if len(fresh.sums) != 0 {
@@ -290,7 +289,7 @@ func TestDigestErrors(t *testing.T) {
 	if _, err := d.DigestWithin(t.Context(), nil, Bound{}); !errors.As(err, new(*TooLargeError)) {
 		t.Errorf("DigestWithin = %v, want a *TooLargeError", err)
 	}
-	// Each of two files fits, but not both: nobody can tell which one to leave out.
+	// Each of two files fits but not both, and nothing says which one to leave out.
 	d.LimitTree(5)
 	for _, name := range []string{"four", "more"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("1234"), 0o644); err != nil {

@@ -6,26 +6,26 @@ import (
 	"os"
 )
 
-// A handle is an open folder, and no way out of it: one of the system, or of a
+// A handle is an open folder that no path leads out of: one of the system, or of a
 // [Memory].
 type handle interface {
 	Stat(name string) (fs.FileInfo, error)
 	Lstat(name string) (fs.FileInfo, error)
 	open(name string) (file, error)
 	sub(name string) (handle, error)
-	// names returns what is in the folder itself, in any order; see [Dir.NamesOf].
+	// names returns the entries of the folder itself, in any order; see [Dir.NamesOf].
 	names(limit int, keep func(string, fs.FileMode) bool) (entries []fs.DirEntry, truncated bool, err error)
 	Close() error
 }
 
-// A file is an open one.
+// A file is an open file.
 type file interface {
 	io.ReadCloser
 	io.ReaderAt
 	Stat() (fs.FileInfo, error)
 }
 
-// onDisk is a folder of the system.
+// onDisk is a folder of the file system.
 type onDisk struct{ *os.Root }
 
 func (d onDisk) open(name string) (file, error) {
@@ -50,8 +50,8 @@ func (d onDisk) names(limit int, keep func(string, fs.FileMode) bool) ([]fs.DirE
 	return readNames(d.Root, f, limit, keep)
 }
 
-// disk returns the folder of the system. Only such folders are listed, copied and
-// digested: what is in memory was digested where it was read.
+// disk returns the folder of the file system. Only such folders are listed, copied and
+// digested; the contents of a [Memory] were digested when they were read.
 func (d *Dir) disk() (*os.Root, error) {
 	if at, ok := d.root.(onDisk); ok {
 		return at.Root, nil

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// identify leaves out the time of the inode's last change, whose field has
-// another name on each of these systems.
+// identify omits the inode change time, whose field has a different name on each of these
+// systems.
 func identify(info fs.FileInfo) identity {
 	id := identity{size: info.Size(), modified: info.ModTime().UnixNano()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

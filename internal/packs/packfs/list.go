@@ -11,13 +11,13 @@ import (
 	"slices"
 )
 
-// MaxEntries is how many entries of a directory List returns.
+// MaxEntries is the maximum number of entries that List returns.
 const MaxEntries = 1000
 
-// maxNames is how many names of one directory are looked at.
+// maxNames bounds how many names of one directory are read.
 const maxNames = 200_000
 
-// An EntryType says what an entry of a directory is; a link is not followed.
+// An EntryType is the type of a directory entry. Links are not followed.
 type EntryType string
 
 // The types of entries.
@@ -32,10 +32,10 @@ const (
 type Entry struct {
 	Name string
 	Type EntryType
-	Size int64 // of a file, otherwise 0
+	Size int64 // size of a file; 0 for others
 }
 
-// List returns what is in a directory, sorted by name: the first MaxEntries,
+// List returns the contents of a directory, sorted by name: the first MaxEntries entries,
 // and whether there are more.
 func (d *Dir) List(name string) (entries []Entry, truncated bool, err error) {
 	clean, err := Clean(name)
@@ -62,10 +62,10 @@ func (d *Dir) List(name string) (entries []Entry, truncated bool, err error) {
 		return nil, false, &PathError{name, reason(err)}
 	}
 	for _, n := range names {
-		// Not DirEntry.Info, which may look the name up by path.
+		// Not DirEntry.Info, which may look up the name by path.
 		info, err := root.Lstat(filepath.Join(local, n))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone since
+			continue // removed meanwhile
 		}
 		e := Entry{Name: n, Type: TypeOther}
 		if err == nil {
@@ -79,8 +79,8 @@ func (d *Dir) List(name string) (entries []Entry, truncated bool, err error) {
 	return entries, truncated, nil
 }
 
-// names returns the first MaxEntries names in the directory, holding no more
-// than a few times as many in memory.
+// names returns the first MaxEntries names in the directory. It never holds more than a
+// few times as many in memory.
 func (d *Dir) names(root *os.Root, local string) (names []string, truncated bool, err error) {
 	if d.only != "" {
 		return []string{d.only}, false, nil

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// A Memory is a folder that is not on the disk: what came from elsewhere can be looked
-// at before it is written. Its paths are those that its files would have below At.
+// A Memory is a folder in memory, so that a download can be examined before it is written
+// to disk. Its paths begin with At.
 //
-// It is filled by one goroutine, and may then be read by several. The names that are
-// put in must be clean, with slashes, and not already there.
+// One goroutine fills it; after that, several may read it. Names that are added must be
+// clean, with slashes, and new.
 type Memory struct {
-	At    string // absolute, and not led to by a link
+	At    string // absolute, without links
 	nodes map[string]*node
 }
 
-// A node is a file, link or folder of a Memory. It is its own [fs.FileInfo]. The system
-// knows no file like it, so no [Stamp] and no [Which] is made of it.
+// A node is a file, link or folder of a Memory, and its own [fs.FileInfo]. It has no
+// inode, so it has no [Stamp] and no [Which].
 type node struct {
 	name   string
 	mode   fs.FileMode
 	data   []byte
-	target string   // of a link
-	below  []string // names in a folder; not sorted
+	target string   // target of a link
+	below  []string // names in a folder; unsorted
 }
 
 func (n *node) Name() string       { return n.name }
@@ -44,7 +44,7 @@ func NewMemory(at string) *Memory {
 	return &Memory{At: at, nodes: map[string]*node{".": {name: filepath.Base(at), mode: fs.ModeDir | 0o700}}}
 }
 
-// File puts a file in, and the folders above it. data must not change any more.
+// File adds a file and its parent folders. The caller must not change data afterwards.
 func (m *Memory) File(name string, exec bool, data []byte) {
 	mode := fs.FileMode(0o400)
 	if exec {
@@ -53,12 +53,12 @@ func (m *Memory) File(name string, exec bool, data []byte) {
 	m.put(name, &node{mode: mode, data: data})
 }
 
-// Link puts a link in, and the folders above it.
+// Link adds a link and its parent folders.
 func (m *Memory) Link(name, target string) {
 	m.put(name, &node{mode: fs.ModeSymlink | 0o777, target: target})
 }
 
-// Folder puts a folder in, and those above it, unless it is there.
+// Folder adds a folder and its parents, if they do not exist.
 func (m *Memory) Folder(name string) {
 	if m.nodes[name] == nil {
 		m.put(name, &node{mode: fs.ModeDir | 0o700})
@@ -72,7 +72,7 @@ func (m *Memory) put(name string, n *node) {
 	m.nodes[name], m.nodes[dir].below = n, append(m.nodes[dir].below, n.name)
 }
 
-// name returns a path as m has it.
+// name returns a path relative to m.
 func (m *Memory) name(at string) (string, error) {
 	if at == m.At {
 		return ".", nil
@@ -130,11 +130,11 @@ func (m *Memory) OpenFile(file string) (*Dir, error) {
 	return d, nil
 }
 
-// errEscapes is what [os.Root] says of such a path.
+// errEscapes is the error of [os.Root] for such a path.
 var errEscapes = errors.New("path escapes from parent")
 
-// resolve returns the place of a clean name below base without links. Without last, the
-// last part of it may be a link. A link that leads out of base is an error.
+// resolve resolves the links of a clean name below base. Unless last is set, the last
+// element may stay a link. A link that leads out of base is an error.
 func (m *Memory) resolve(base, name string, last bool) (string, error) {
 	failed := func(err error) (string, error) {
 		return "", &fs.PathError{Op: "openat", Path: name, Err: err}
@@ -179,7 +179,7 @@ func (m *Memory) resolve(base, name string, last bool) (string, error) {
 	return at, nil
 }
 
-// memoryDir is one folder of a Memory, opened.
+// memoryDir is an open folder of a Memory.
 type memoryDir struct {
 	m  *Memory
 	at string
@@ -201,7 +201,7 @@ func (d memoryDir) open(name string) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := info.(*node) // whatever else a Memory had, it would not be read from it
+	n := info.(*node) // a Memory contains nothing else
 	return &memoryFile{bytes.NewReader(n.data), n}, nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is written through a mapping that is dirty already changes no time of
-// the file, so that nothing but its bytes can tell.
+// A write through a mapping that is already dirty changes none of the file's times, so
+// only reading the bytes reveals it.
 func TestDigestSeesMapping(t *testing.T) {
 	dir := tree(t, map[string]string{"run.sh": "echo good"})
 	f, err := os.OpenFile(filepath.Join(dir, "run.sh"), os.O_RDWR, 0)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// A direntry is an entry of which the name and the type are known.
+// A direntry is an entry with a known name and type.
 type direntry struct {
 	name string
 	mode fs.FileMode
@@ -19,9 +19,9 @@ func (e direntry) IsDir() bool                { return e.mode.IsDir() }
 func (e direntry) Type() fs.FileMode          { return e.mode }
 func (e direntry) Info() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
 
-// readNames returns at most limit entries of an open directory, for which keep
-// is true. Of files opened through an [os.Root], ReadDir asks the system about
-// each single one; here, the type is what the directory says, where it does.
+// readNames returns at most limit entries of an open directory for which keep returns
+// true. For files opened through an [os.Root], ReadDir queries each entry; this uses the
+// type in the directory itself, if there is one.
 func readNames(root *os.Root, f *os.File, limit int, keep func(string, fs.FileMode) bool) (entries []fs.DirEntry, truncated bool, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -68,7 +68,7 @@ func readNames(root *os.Root, f *os.File, limit int, keep func(string, fs.FileMo
 			if !known {
 				info, err := root.Lstat(name)
 				if err != nil {
-					continue // gone since
+					continue // removed meanwhile
 				}
 				mode = info.Mode().Type()
 			}
@@ -80,11 +80,10 @@ func readNames(root *os.Root, f *os.File, limit int, keep func(string, fs.FileMo
 	}
 }
 
-// headLen is how long an entry is without its name: inode, offset, length and
-// type.
+// headLen is the length of an entry without its name: inode, offset, length and type.
 const headLen = 8 + 8 + 2 + 1
 
-// modeOf returns what the type of an entry means.
+// modeOf returns the mode for an entry's type.
 func modeOf(kind byte) (mode fs.FileMode, known bool) {
 	switch kind {
 	case syscall.DT_REG:

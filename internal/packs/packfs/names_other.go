@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// readNames returns at most limit entries of an open directory, for which keep
-// is true.
+// readNames returns at most limit entries of an open directory for which keep returns
+// true.
 func readNames(_ *os.Root, f *os.File, limit int, keep func(string, fs.FileMode) bool) (entries []fs.DirEntry, truncated bool, err error) {
 	entries, err = f.ReadDir(limit + 1)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -1,11 +1,9 @@
-// Package packfs reads the files below one directory (a pack, or a chat's
-// workspace) for callers that do not trust it: no path leads out of it, only
-// regular files are opened, nothing waits for the other end of a FIFO, and
-// every size is bounded.
+// Package packfs reads the files below one directory (a pack, or a chat's workspace)
+// safely although others control its contents: no path leads out of it, only regular files
+// are opened, no FIFO blocks, and every size is bounded.
 //
-// It writes nothing, it asks nobody (see package gate), and it does not hide
-// any file that is below the directory, unless only one was asked for; see
-// [OpenFile].
+// It writes only copies, asks nobody (see package gate), and does not hide any file below
+// the directory, unless only one was requested; see [OpenFile].
 package packfs
 
 import (
@@ -22,7 +20,7 @@ import (
 	"syscall"
 )
 
-// Reasons of a [PathError].
+// Reasons in a [PathError].
 var (
 	ErrOutside    = errors.New("the path leads out of the directory")
 	ErrNotFound   = errors.New("no such file or directory")
@@ -38,14 +36,14 @@ var (
 	ErrInMemory   = errors.New("the folder is not on the disk")
 )
 
-// A PathError says which path was refused, and why. Reason is one of the Err
-// values above, a [*TooLargeError], or what the system said.
+// A PathError says which path was refused, and why. Reason is one of the Err values above,
+// a [*TooLargeError], or the system's error.
 type PathError struct {
-	Path   string // as it was given
+	Path   string // as the caller gave it
 	Reason error
 }
 
-// maxPathText is how much of a path an error shows.
+// maxPathText is how many bytes of a path an error shows.
 const maxPathText = 200
 
 func (e *PathError) Error() string {
@@ -63,8 +61,8 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Reason }
 
-// Cause returns the innermost message of err, without the path, for a text that names
-// the path anyway.
+// Cause returns the innermost message of err without the path, for text that names the path
+// itself.
 func Cause(err error) string {
 	if e, ok := errors.AsType[*PathError](err); ok {
 		err = e.Reason
@@ -75,12 +73,12 @@ func Cause(err error) string {
 	return err.Error()
 }
 
-// A TooLargeError says that a file, or a whole tree, is over a limit, in bytes
-// unless Unit says otherwise.
+// A TooLargeError says that a file or a whole tree exceeds a limit, in bytes unless Unit
+// says otherwise.
 type TooLargeError struct {
 	Size, Limit int64
 	Unit        string // "bytes" when empty
-	Tree        bool   // the limit is that of a whole tree: see [Dir.LimitTree], where it is in bytes
+	Tree        bool   // the limit is that of a whole tree; see [Dir.LimitTree]
 }
 
 func (e *TooLargeError) Error() string {
@@ -91,20 +89,19 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("too large: %d %s, and the limit is %d", e.Size, unit, e.Limit)
 }
 
-// An Option changes what a Dir does.
+// An Option changes the behavior of a Dir.
 type Option int
 
-// RefuseHardLinks makes every file that has more than one name unreadable: in
-// a directory that a program may write to, the other name may be a file
-// outside, which no path check can see.
+// RefuseHardLinks refuses every file that has more than one name: in a directory that a
+// program may write to, the other name may be outside, which no path check can see.
 const RefuseHardLinks Option = 1
 
-// A Dir is one open directory. It stays the same directory when its path, or a
-// parent, is renamed or replaced. Safe for concurrent use.
+// A Dir is one open directory. It stays the same directory if its path, or a parent, is
+// renamed or replaced. It is safe for concurrent use.
 type Dir struct {
 	root            handle
 	refuseHardLinks bool
-	only            string // the one file that is there for callers; empty for all
+	only            string // the only file that callers see; empty for all
 	maxTree         int64  // see LimitTree
 }
 
@@ -123,14 +120,13 @@ func Open(dir string, options ...Option) (*Dir, error) {
 	return d, nil
 }
 
-// OpenSame opens the directory dir when it is the one that want describes, as
-// [Dir.Info] returned it before. It fails with [ErrReplaced] when another one
-// is there by now, when a symlink leads to it, and when want is nil. What was
-// renamed, or lies below a folder that was renamed, is gone, not replaced.
+// OpenSame opens the directory dir if it is the one that want describes, which [Dir.Info]
+// returned earlier. It fails with [ErrReplaced] if there is another directory now, if a
+// symlink leads to it, or if want is nil. If it or a parent was renamed, it is missing, not
+// replaced.
 //
-// A directory is told by its device and inode. One that was removed may leave
-// its number to a new one; that can never be a directory that was already
-// there when want was taken.
+// Directories are compared by device and inode. A new directory may get the inode of a
+// removed one, but then it cannot have existed when want was taken.
 func OpenSame(dir string, want os.FileInfo, options ...Option) (*Dir, error) {
 	var which Which
 	if want != nil {
@@ -139,7 +135,7 @@ func OpenSame(dir string, want os.FileInfo, options ...Option) (*Dir, error) {
 	return OpenWhich(dir, which, options...)
 }
 
-// OpenWhich is [OpenSame] for who kept less.
+// OpenWhich is [OpenSame] for a caller that kept only a [Which].
 func OpenWhich(dir string, want Which, options ...Option) (*Dir, error) {
 	d, err := Open(dir, options...)
 	if err != nil {
@@ -152,7 +148,7 @@ func OpenWhich(dir string, want Which, options ...Option) (*Dir, error) {
 	return d, nil
 }
 
-// same reports whether d, which was opened at dir, is the directory want.
+// same checks that d, which was opened at dir, is the directory want.
 func (d *Dir) same(dir string, want Which) error {
 	got, err := d.Which()
 	if err != nil {
@@ -168,8 +164,8 @@ func (d *Dir) same(dir string, want Which) error {
 	return nil
 }
 
-// Info describes the directory itself, for [OpenSame]. It is taken from the
-// open directory, so that it is about this one whatever its path means now.
+// Info describes the directory itself, for [OpenSame]. It queries the open directory, so it
+// does not matter where its path leads now.
 func (d *Dir) Info() (os.FileInfo, error) {
 	info, err := d.root.Stat(".")
 	if err != nil {
@@ -178,13 +174,13 @@ func (d *Dir) Info() (os.FileInfo, error) {
 	return info, nil
 }
 
-// Close releases the directory. Reads that are under way may fail.
+// Close releases the directory. Reads in progress may fail.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Clean returns name as a slash-separated path without "." and "..", "." for
-// the directory itself, or an error that is [ErrOutside]. The rules are the
-// same on every system, so that a path means the same everywhere: no absolute
-// path, no "..", that leaves, no backslash, no colon, no NUL.
+// Clean returns name as a slash-separated path without "." and "..", or "." for the
+// directory itself. An invalid name is an [ErrOutside]. The rules are the same on every
+// system, so that a path means the same everywhere: no absolute path, no ".." that leaves,
+// no backslash, no colon, no NUL.
 func Clean(name string) (string, error) {
 	if strings.ContainsAny(name, "\x00\\:") || strings.HasPrefix(name, "/") {
 		return "", &PathError{name, ErrOutside}
@@ -194,7 +190,7 @@ func Clean(name string) (string, error) {
 		return "", &PathError{name, ErrOutside}
 	}
 	if runtime.GOOS == "windows" {
-		// Windows drops these from the end of a name: "x." would be "x".
+		// Windows drops these at the end of a name: "x." would be "x".
 		for part := range strings.SplitSeq(clean, "/") {
 			if part != "." && strings.HasSuffix(strings.TrimRight(part, " "), ".") || strings.HasSuffix(part, " ") {
 				return "", &PathError{name, ErrOutside}
@@ -216,7 +212,7 @@ func (d *Dir) file(name string) (file, fs.FileInfo, error) {
 	if err := d.hides(clean); err != nil {
 		return nil, nil, &PathError{name, err}
 	}
-	// Looked at before it is opened, since opening alone can make a device act.
+	// Check before opening it, since opening a device can have effects.
 	info, err := d.root.Stat(filepath.FromSlash(clean))
 	if err != nil {
 		return nil, nil, &PathError{name, reason(err)}
@@ -252,7 +248,7 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// reason turns an error of os.Root into one of this package's.
+// reason converts an error of os.Root into one of this package's.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
@@ -265,14 +261,14 @@ func reason(err error) error {
 		return err
 	}
 	if _, ok := errors.AsType[syscall.Errno](inner.Err); !ok && !errors.Is(inner.Err, fs.ErrClosed) {
-		// os.Root has no exported error for a path that escapes; its errors that
-		// come from no system call are about the path.
+		// os.Root exports no error for a path that escapes. Its errors that come from no system
+		// call are about the path.
 		return ErrOutside
 	}
 	return inner.Err
 }
 
-// ReadAll returns the whole of a regular file of at most limit bytes.
+// ReadAll returns the whole content of a regular file of at most limit bytes.
 func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 	f, info, err := d.file(name)
 	if err != nil {
@@ -282,7 +278,7 @@ func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 	if info.Size() > limit {
 		return nil, &PathError{name, &TooLargeError{Size: info.Size(), Limit: limit}}
 	}
-	// Room for what it holds and for the end: without that, it would grow ten times.
+	// Space for the content and for detecting its end; otherwise the buffer grows ten times.
 	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
 	n, err := data.ReadFrom(io.LimitReader(f, limit+1))
 	if err != nil {
@@ -294,8 +290,7 @@ func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// ReadHead returns the first bytes of a regular file, at most n, and the size
-// of the file.
+// ReadHead returns at most the first n bytes of a regular file, and the file's size.
 func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) {
 	head, info, err := d.ReadHeadInfo(name, n, nil)
 	if err != nil {
@@ -304,9 +299,8 @@ func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) 
 	return head, info.Size(), nil
 }
 
-// ReadHeadInfo is [Dir.ReadHead] with all that the system says of the file,
-// taken from the open file before it is read. The bytes are in buffer where it has
-// room for them.
+// ReadHeadInfo is [Dir.ReadHead] with the file's information, taken from the open file
+// before it is read. The bytes are in buffer if they fit.
 func (d *Dir) ReadHeadInfo(name string, n int, buffer []byte) (head []byte, info fs.FileInfo, err error) {
 	f, info, err := d.file(name)
 	if err != nil {
@@ -325,7 +319,7 @@ func (d *Dir) ReadHeadInfo(name string, n int, buffer []byte) (head []byte, info
 	return head[:got], info, nil
 }
 
-// IsDir reports whether name is a directory, through symlinks that stay inside.
+// IsDir reports whether name is a directory. It follows symlinks that stay inside.
 func (d *Dir) IsDir(name string) (bool, error) {
 	clean, err := Clean(name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree writes files, whose names have slashes, below a new directory.
+// tree writes files, whose names have slashes, to a new directory.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestPaths(t *testing.T) {
 
 	tests := []struct {
 		path string
-		want error // nil: readable
+		want error // nil if it is readable
 	}{
 		{"in/a.txt", nil}, {"./in//a.txt", nil}, {"in/../in/a.txt", nil}, {"dir/a.txt", nil}, {"alias", nil},
 		{"..test", nil}, {"te..st", nil}, {"%2e%2e", nil}, {"%2e%2e%2fx", nil},
@@ -150,7 +150,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Pages of any length, joined, are the file, whatever is in it.
+// Pages of any length, joined, equal the file, whatever its content.
 func TestPagesJoin(t *testing.T) {
 	text := strings.Repeat("aé€😀\n", 3000)
 	files := map[string]string{ // :: name → contents
@@ -269,7 +269,7 @@ func TestHardLink(t *testing.T) {
 	}
 }
 
-// A Dir stays the directory that was opened (ZS-02).
+// A Dir stays the directory that it opened (ZS-02).
 func TestReplaced(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("an open directory cannot be renamed")

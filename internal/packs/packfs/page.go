@@ -14,10 +14,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 )
 
-// Limits bound one read. A field that is 0 has its default.
+// Limits bound one read. A zero field means its default.
 type Limits struct {
-	Page    int64 // length of a page when the caller names none; 10,000 bytes
-	PageMax int64 // longest page, a longer one is cut to it; 1 MiB
+	Page    int64 // default length of a page; 10,000 bytes
+	PageMax int64 // maximum length of a page; 1 MiB
 	File    int64 // largest file; 64 MiB
 }
 
@@ -35,34 +35,33 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A Page is a part of a file, byte for byte: the Data of all pages, each read
-// at the NextOffset of the one before, joined, are the file.
+// A Page is a part of a file, byte for byte. The Data of all pages, each read at the
+// NextOffset of the one before, joined, equals the file.
 type Page struct {
 	Path       string // cleaned, with slashes
 	Data       []byte
 	Size       int64 // of the whole file
 	Offset     int64 // of Data[0]
-	NextOffset int64 // where the next page begins; 0 when this is the last
+	NextOffset int64 // where the next page begins; 0 for the last
 	Truncated  bool  // there is a next page
-	// UTF8 reports whether Data may be sent as text. It is so when the first
-	// 8 KiB of the file are valid UTF-8 without NUL, and this page is as well:
-	// a binary file never has a page of text, while a text file with a broken
-	// byte has one page that is not, or one that begins inside a character
-	// because the caller asked for that offset.
+	// UTF8 reports whether Data may be sent as text: the first 8 KiB of the file and this
+	// page must be valid UTF-8 without NUL. So a binary file never has a page of text. A
+	// text file may have a page that is not text: one with an invalid byte, or one that
+	// begins inside a character because the caller asked for that offset.
 	UTF8 bool
-	// Charset is the encoding of a text that is not UTF-8; see [Page.Text].
+	// Charset is the encoding of text that is not UTF-8; see [Page.Text].
 	Charset  charset.Set
 	MIME     string // without parameters
-	Verified bool   // all of it is of a file of a given digest; see [Dir.ReadVerified]
+	Verified bool   // the whole page belongs to a file with a given digest; see [Dir.ReadVerified]
 }
 
-// sniffLen is how much of a file decides whether it is text, and its type.
+// sniffLen is how many bytes of a file determine its type, and whether it is text.
 const sniffLen = 8 << 10
 
-// Read returns the page of the file that begins at offset and is at most
-// length bytes long (0: the default of limits). Of a text, the page ends with
-// a whole character, and is up to three bytes longer when the length has no
-// room for even one. A page before the end of the file is never empty.
+// Read returns the page of the file that begins at offset and is at most length bytes long
+// (0: the default of limits). A page of text ends with a whole character, and is up to
+// three bytes longer if length has no room for even one. A page before the end of the file
+// is never empty.
 func (d *Dir) Read(name string, offset, length int64, limits Limits) (*Page, error) {
 	limits = limits.withDefaults()
 	length, err := limits.length(name, offset, length)
@@ -96,10 +95,10 @@ func (d *Dir) Read(name string, offset, length int64, limits Limits) (*Page, err
 	return pageOf(name, head, data, size, offset, length), nil
 }
 
-// ReadVerified is [Dir.Read] of a file whose SHA-256 is want ("sha256:" and 64
-// hexadecimal digits). The whole file is read, once, and every byte of the page
-// is one of those that were hashed. It fails with [ErrChanged] when the file is
-// another one, which goes before an offset past its end.
+// ReadVerified is [Dir.Read] for a file whose SHA-256 is want ("sha256:" and 64
+// hexadecimal digits). It reads the whole file once, and every byte of the page is one that
+// was hashed. It fails with [ErrChanged] if the digest differs, even if the offset is also
+// past the end.
 func (d *Dir) ReadVerified(name string, offset, length int64, limits Limits, want string) (*Page, error) {
 	limits = limits.withDefaults()
 	length, err := limits.length(name, offset, length)
@@ -134,9 +133,9 @@ func (d *Dir) ReadVerified(name string, offset, length int64, limits Limits, wan
 	return page, nil
 }
 
-// PageOf is the page that [Dir.ReadVerified] would return of the file at path, with
-// slashes and clean, when data is all of it, as [Tree.Kept] has it. The Page has a
-// part of data, and no copy.
+// PageOf returns the page that [Dir.ReadVerified] would return for the file at path, which
+// has slashes and is clean. data is the whole file, as from [Tree.Kept]; the Page shares
+// its memory.
 func PageOf(path string, data []byte, offset, length int64, limits Limits) (*Page, error) {
 	limits = limits.withDefaults()
 	length, err := limits.length(path, offset, length)
@@ -157,7 +156,7 @@ func PageOf(path string, data []byte, offset, length int64, limits Limits) (*Pag
 
 // A window keeps a part of what is written to it.
 type window struct {
-	skip, room int64 // bytes to leave out, then bytes to keep
+	skip, room int64 // bytes to skip, then bytes to keep
 	data       []byte
 }
 
@@ -172,7 +171,7 @@ func (w *window) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// length returns how long a page may be, when length is asked for.
+// length returns the actual length of a page for a requested length.
 func (l Limits) length(name string, offset, length int64) (int64, error) {
 	if offset < 0 || length < 0 {
 		return 0, &PathError{name, ErrOffset}
@@ -183,15 +182,14 @@ func (l Limits) length(name string, offset, length int64) (int64, error) {
 	return min(length, l.PageMax), nil
 }
 
-// pageOf makes the page of a file of that size. head is the file's first
-// sniffLen bytes; data is what is at offset, up to three bytes longer than
-// length.
+// pageOf returns a page of a file of that size. head is the file's first sniffLen bytes.
+// data is the content at offset, up to three bytes longer than length.
 func pageOf(name string, head, data []byte, size, offset, length int64) *Page {
 	text := isText(head, int64(len(head)) < size)
 	set := charset.UTF8
 	if !text {
 		if set = charset.Of(head); set != charset.Latin1 && offset%2 != 0 {
-			set = charset.UTF8 // the caller asked for half a character
+			set = charset.UTF8 // the caller asked for part of a character
 		}
 	}
 	if int64(len(data)) > length {
@@ -202,7 +200,7 @@ func pageOf(name string, head, data []byte, size, offset, length int64) *Page {
 		}
 	}
 
-	clean, _ := Clean(name) // it was opened
+	clean, _ := Clean(name) // name was valid when the file was opened
 	page := &Page{
 		Path: clean, Data: data, Size: size, Offset: offset,
 		UTF8: text && isText(data, false), MIME: mimeOf(clean, head, text || set != charset.UTF8), Charset: set,
@@ -213,7 +211,7 @@ func pageOf(name string, head, data []byte, size, offset, length int64) *Page {
 	return page
 }
 
-// Text returns the page as UTF-8, and reports whether it is a text at all.
+// Text returns the page as UTF-8, and reports whether it is text at all.
 func (p *Page) Text() (text []byte, ok bool) {
 	return p.Charset.Decode(p.Data), p.UTF8 || p.Charset != charset.UTF8
 }
@@ -227,9 +225,9 @@ func readAt(r io.ReaderAt, offset, n int64) ([]byte, error) {
 	return data[:got], nil
 }
 
-// cut returns where to cut data, which is longer than length: at length, or in
-// a text at the end of the last whole character before it, or after the first
-// character when there is none.
+// cut returns where to cut data that is longer than length. That is at length; but in text,
+// at the end of the last whole character before it, or after the first character if there
+// is none.
 func cut(data []byte, length int, text bool) int {
 	if !text {
 		return length
@@ -245,8 +243,8 @@ func cut(data []byte, length int, text bool) int {
 	return length
 }
 
-// isText reports whether data is valid UTF-8 without NUL; with more to come, a
-// character may be cut off at the end.
+// isText reports whether data is valid UTF-8 without NUL. If more follows data, the last
+// character may be incomplete.
 func isText(data []byte, more bool) bool {
 	if bytes.IndexByte(data, 0) >= 0 {
 		return false
@@ -265,7 +263,7 @@ func isText(data []byte, more bool) bool {
 	return false
 }
 
-// textTypes are the types of text files that have no mark in their bytes.
+// textTypes are the types of text files that cannot be recognised by their content.
 var textTypes = map[string]string{ // :: extension in lower case → MIME type; never modified
 	".md": "text/markdown", ".markdown": "text/markdown", ".txt": "text/plain",
 	".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/jsonl",
@@ -283,8 +281,8 @@ var textTypes = map[string]string{ // :: extension in lower case → MIME type; 
 	".diff": "text/x-diff", ".patch": "text/x-diff",
 }
 
-// TypeByName returns the MIME type that a text of this name has; empty when the
-// name does not tell.
+// TypeByName returns the MIME type of a text file with this name; empty if the name does
+// not tell.
 func TypeByName(name string) string { return textTypes[strings.ToLower(path.Ext(name))] }
 
 func mimeOf(name string, head []byte, text bool) string {

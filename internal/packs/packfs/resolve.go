@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxLinks is how many symlinks one path may lead through; Linux allows as many.
+// maxLinks is how many symlinks a path may follow, as on Linux.
 const maxLinks = 40
 
-// Resolve returns the regular file that a clean path leads to by the symlinks that
-// were digested, whatever they are by now; ok is false when it leads to none. A path
-// through a link that leaves the directory, or is absolute, leads nowhere.
+// Resolve returns the regular file that a clean path leads to through the digested
+// symlinks, whatever these are now; ok is false if there is none. A path through an
+// absolute link, or one that leaves the directory, leads nowhere.
 func (t *Tree) Resolve(name string) (_ TreeFile, ok bool) {
 	at, ok := t.follow(name)
 	if !ok {
@@ -20,8 +20,8 @@ func (t *Tree) Resolve(name string) (_ TreeFile, ok bool) {
 	return t.File(at)
 }
 
-// follow returns the path that a clean path leads to by the symlinks that were
-// digested; ok is false when it leads out of the tree.
+// follow resolves the digested symlinks in a clean path. ok is false if it leads out of the
+// tree.
 func (t *Tree) follow(name string) (_ string, ok bool) {
 	at, links := ".", 0
 	for rest := strings.Split(name, "/"); len(rest) > 0; {
@@ -30,7 +30,7 @@ func (t *Tree) follow(name string) (_ string, ok bool) {
 		switch part {
 		case "", ".":
 			continue
-		case "..": // behind a symlink: above what that leads to
+		case "..": // after a symlink: the parent of its target
 			if at == "." {
 				return "", false
 			}

@@ -25,7 +25,7 @@ func TestResolve(t *testing.T) {
 		if f.Path != want || ok != (want != "") {
 			t.Errorf("Resolve(%q) = %q, %v, want %q", name, f.Path, ok, want)
 		}
-		// It is what reading finds.
+		// Reading finds the same file.
 		found, err := d.ReadAll(name, 10)
 		if (err == nil) != ok {
 			t.Errorf("reading %q: %v, and Resolve says %v", name, err, ok)
@@ -34,7 +34,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("reading %q = %q, %v, want that of %q, %q", want, data, err, name, found)
 		}
 	}
-	// The links that count are those that were digested.
+	// Only the digested links count.
 	link := filepath.Join(dir, "link")
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)

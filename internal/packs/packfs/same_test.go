@@ -43,7 +43,7 @@ func TestOpenSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, err := d.Info()
-			if err := errors.Join(err, d.Close()); err != nil { // Windows renames no open folder
+			if err := errors.Join(err, d.Close()); err != nil { // Windows does not rename open folders
 				t.Fatal(err)
 			}
 			if err := tt.do(t, parent); err != nil {
@@ -87,7 +87,7 @@ func TestOpenSameOptions(t *testing.T) {
 	}
 }
 
-// Every page is that of Read when the file is the one that was digested.
+// Every page equals Read's if the file is the digested one.
 func TestReadVerified(t *testing.T) {
 	files := map[string]string{
 		"text": strings.Repeat("äöü€", 5000), "binary": string(bytes.Repeat([]byte{0, 0xff, 'x'}, 7000)),

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// OpenFile opens a directory as if it held nothing but the one regular file
-// that file names: what is beside it can neither be read nor listed, is not in
-// the digest, and the file is not read through a symlink.
+// OpenFile opens a directory as if it contained only the regular file named file. The
+// directory's other files can be neither read nor listed and are not in the digest. The
+// file is not read through a symlink.
 func OpenFile(file string) (*Dir, error) {
 	d, err := Open(filepath.Dir(file))
 	if err != nil {
@@ -17,8 +17,8 @@ func OpenFile(file string) (*Dir, error) {
 	return d, nil
 }
 
-// hides says why a cleaned name cannot be read in a directory that is narrowed
-// to one file; nil when it can.
+// hides returns why a cleaned name cannot be read in a directory restricted to one file;
+// nil if it can.
 func (d *Dir) hides(clean string) error {
 	switch {
 	case d.only == "" || clean == ".":

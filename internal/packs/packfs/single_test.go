@@ -59,7 +59,7 @@ func TestOpenFile(t *testing.T) {
 		}
 	}
 
-	// A link in its place is not read: the digest is that of the link.
+	// A link in its place is not read; the digest covers the link itself.
 	if err := os.Remove(filepath.Join(dir, "a.json")); err != nil {
 		t.Fatal(err)
 	}

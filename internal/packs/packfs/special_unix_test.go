@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// FS-05 of the hostile cases: nothing but regular files is opened, and nothing
-// waits.
+// FS-05 of the hostile cases: only regular files are opened, and nothing blocks.
 func TestSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o644); err != nil {
@@ -22,7 +21,7 @@ func TestSpecialFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := []string{"fifo", "alias"}
-	// A socket's path is short, which a temporary directory's may not be.
+	// The path of a socket must be short; a temporary directory's may not be.
 	t.Chdir(dir)
 	if l, err := net.Listen("unix", "socket"); err == nil {
 		defer l.Close()
@@ -60,7 +59,7 @@ func TestSpecialFiles(t *testing.T) {
 	if err != nil || len(tree.Files) != 0 {
 		t.Errorf("Digest = %v, %v, want no files", tree, err)
 	}
-	// What can be read of them is not in the digest, and so is in no copy either.
+	// Special files are not in the digest, so they are in no copy either.
 	if len(tree.Denied) != len(names)-1 || !tree.IsPartial() {
 		t.Errorf("Digest denies %v, want all of %q but the link", tree.Denied, names)
 	}
@@ -84,8 +83,8 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// FS-02: while a directory and a link out of it change places, nothing outside
-// is ever read or listed.
+// FS-02: while a directory and a link that leads out of it swap places, nothing outside is
+// read or listed.
 func TestRace(t *testing.T) {
 	parent := tree(t, map[string]string{"ws/d/f": "inside", "out/f": "outside", "out/only-outside": ""})
 	ws := filepath.Join(parent, "ws")

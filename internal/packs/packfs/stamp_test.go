@@ -51,8 +51,8 @@ func TestStamp(t *testing.T) {
 		t.Error("nothing is settled")
 	}
 
-	// The same size, and the same time of modification.
-	for step := time.Now(); time.Since(step) < 20*time.Millisecond; { // past the clock's own step
+	// The same size and modification time.
+	for step := time.Now(); time.Since(step) < 20*time.Millisecond; { // beyond one tick of the clock
 		write("two")
 	}
 	if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
@@ -80,10 +80,10 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// Names are what the system's own listing has, with the same types.
+// Names agrees with the standard library's listing, and has the same types.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
-	for i := range 700 { // several of the system's pieces
+	for i := range 700 { // enough for several system calls
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("a file with a rather long name, ä, %d", i)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

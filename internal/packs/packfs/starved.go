@@ -6,9 +6,8 @@ import (
 	"syscall"
 )
 
-// IsStarved reports whether a look failed for want of what a process, or the
-// machine, can run out of: descriptors and memory. Such an error says nothing of
-// what was to be looked at.
+// IsStarved reports whether an operation failed because the process or the machine ran out
+// of descriptors or memory. Such an error says nothing about the file.
 func IsStarved(err error) bool {
 	return slices.ContainsFunc(starving(), func(e syscall.Errno) bool { return errors.Is(err, e) })
 }

@@ -4,7 +4,7 @@ package packfs
 
 import "syscall"
 
-// starving are the errors of who starves.
+// starving returns the errors for exhausted resources.
 func starving() []syscall.Errno {
 	return []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}
 }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// starving are the errors of who starves. EMFILE and the like are numbers that
-// package syscall has for Windows, and that no call there returns.
+// starving returns the errors for exhausted resources. Package syscall defines EMFILE and
+// the like for Windows, but no call there returns them.
 func starving() []syscall.Errno {
 	return []syscall.Errno{
 		windows.ERROR_TOO_MANY_OPEN_FILES, windows.ERROR_NOT_ENOUGH_MEMORY, windows.ERROR_OUTOFMEMORY,

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// openFlags make an open return at once, whatever the file turns out to be.
+// openFlags make open return at once, whatever the file is.
 const openFlags = syscall.O_NONBLOCK | syscall.O_CLOEXEC | syscall.O_NOCTTY
 
 // linkCount returns how many names an open file has.
@@ -19,7 +19,7 @@ func linkCount(_ *os.File, info fs.FileInfo) uint64 {
 	return 1
 }
 
-// Modes of what is in a copy.
+// Modes in a copy.
 const (
 	copiedFile    = 0o400
 	copiedProgram = 0o500

@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// openFlags is empty: what an open could wait for has no place in a directory.
+// openFlags needs nothing more: Windows keeps no pipes in directories.
 const openFlags = syscall.O_CLOEXEC
 
-// linkCount returns how many names an open file has; when the system does not
-// say, two, so that doubt refuses.
+// linkCount returns how many names an open file has. If the system does not say, it returns
+// two, so that doubt is refusal.
 func linkCount(f *os.File, _ fs.FileInfo) uint64 {
 	var d syscall.ByHandleFileInformation
 	if err := syscall.GetFileInformationByHandle(syscall.Handle(f.Fd()), &d); err != nil {
@@ -19,13 +19,13 @@ func linkCount(f *os.File, _ fs.FileInfo) uint64 {
 	return uint64(d.NumberOfLinks)
 }
 
-// identify gives no inode, so that nothing is remembered.
+// identify returns no inode, so that nothing is remembered.
 func identify(info fs.FileInfo) identity {
 	return identity{size: info.Size(), modified: info.ModTime().UnixNano()}
 }
 
-// Modes of what is in a copy. They have all a right to write: without it, a file
-// would be read-only, and then neither be replaced nor removed.
+// Modes in a copy. All permit writing: without that, Windows makes a file read-only, and it
+// can neither be replaced nor removed.
 const (
 	copiedFile    = 0o600
 	copiedProgram = 0o700

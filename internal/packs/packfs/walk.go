@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Sub opens a directory below d, through symlinks that stay inside. It is a
-// Dir of its own: nothing above it can be reached, and it must be closed.
+// Sub opens a directory below d, following symlinks that stay inside. It is a separate Dir:
+// nothing above it can be reached, and the caller closes it.
 func (d *Dir) Sub(name string) (*Dir, error) {
 	clean, err := Clean(name)
 	if err != nil {
@@ -24,8 +24,8 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	return &Dir{root: root, refuseHardLinks: d.refuseHardLinks, only: d.only, maxTree: d.maxTree}, nil
 }
 
-// Stat describes a regular file of the kind that [Dir.Digest] covers: neither
-// it nor a directory on the way to it is a symlink.
+// Stat describes a regular file of the kind that [Dir.Digest] covers: neither it nor a
+// parent directory is a symlink.
 func (d *Dir) Stat(name string) (fs.FileInfo, error) {
 	clean, err := Clean(name)
 	if err != nil {
@@ -54,15 +54,15 @@ func (d *Dir) Stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Names returns what is in the directory itself, sorted by name. Only Name, Type
-// and IsDir of an entry may be asked for. Past limit names, the rest is left out
-// and truncated is true.
+// Names returns the entries of the directory itself, sorted by name. Only Name, Type and
+// IsDir of an entry may be called. It returns at most limit entries; if there are more,
+// truncated is true.
 func (d *Dir) Names(limit int) (entries []fs.DirEntry, truncated bool, err error) {
 	return d.NamesOf(limit, nil)
 }
 
-// NamesOf is [Dir.Names] of those names only that keep is true for, with the
-// type of each; the others count for limit all the same. nil keeps every name.
+// NamesOf is [Dir.Names] for the names for which keep returns true, given the type of each.
+// The other names count towards limit as well. A nil keep keeps every name.
 func (d *Dir) NamesOf(limit int, keep func(name string, mode fs.FileMode) bool) (entries []fs.DirEntry, truncated bool, err error) {
 	entries, truncated, err = d.root.names(limit, keep)
 	if err != nil {

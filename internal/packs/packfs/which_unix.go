@@ -4,7 +4,7 @@ package packfs
 
 import "os"
 
-// other is nothing where everything has an inode.
+// other is empty, since everything has an inode.
 type other struct{}
 
 func otherOf(os.FileInfo) other { return other{} }

@@ -2,7 +2,7 @@ package packfs
 
 import "os"
 
-// other is how Windows describes what it has open.
+// other is how Windows describes open files.
 type other struct{ info os.FileInfo }
 
 func otherOf(info os.FileInfo) other { return other{info} }
