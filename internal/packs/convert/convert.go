@@ -1,9 +1,9 @@
-// Package convert rewrites tools from one format in another, and reports what the
-// other format cannot express.
+// Package convert rewrites tools from one format to another, and reports what the target
+// format cannot express.
 //
-// It parses what it wrote with the parsers that serving uses, and compares the tools'
-// definitions. So nothing is lost without being reported. It reads and writes no
-// files, and it does not improve anything on the way.
+// It parses its output with the parsers that serving uses, and compares the tools'
+// definitions, so nothing is lost without being reported. It reads and writes no files,
+// and improves nothing on the way.
 package convert
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A Format is one in which tools are declared.
+// A Format is a format in which tools are declared.
 type Format = formats.Format
 
 // The formats.

@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// declared are files that declare tools, with the formats that have words for
-// all of them.
+// declared lists files that declare tools, with the formats that can express all of their
+// tools.
 var declared = []struct { // never modified
 	name, text string
 	lossless   []Format
@@ -61,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWritesNoWarning reads what was written, as validate does: it says no more than
+// TestWritesNoWarning parses the output as validate does: it yields no more problems than
 // the source does.
 func TestWritesNoWarning(t *testing.T) {
 	const open = `{"name": "open", "description": "d", "version": "1.0.0", %s, "command": {"program": "p", "args": ["{{x}}"], "stdin": "json"}}`
@@ -108,8 +108,8 @@ func TestWritesNoWarning(t *testing.T) {
 	}
 }
 
-// TestNothingIsDropped holds what is reported against what really differs, for
-// every pair of formats.
+// TestNothingIsDropped compares the reported losses with the actual differences, for every
+// pair of formats.
 func TestNothingIsDropped(t *testing.T) {
 	for _, d := range declared {
 		src := read(t, d.name, d.text)
@@ -177,7 +177,7 @@ func TestPoliciesGetFoldersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestReadsAsServing holds Read against what a pack with the document serves.
+// TestReadsAsServing compares Read with what a pack with the document serves.
 func TestReadsAsServing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "words")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

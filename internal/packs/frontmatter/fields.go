@@ -38,7 +38,7 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 		case "author":
 			doc.Author = p.text(k, v)
 		case "argument-hint":
-			// People write [file] as a hint; to YAML it is a list.
+			// People write [file] as a hint; YAML reads it as a list.
 			if items, ok := scalars(v); ok && v.Kind == yaml.SequenceNode {
 				doc.ArgumentHint = "[" + strings.Join(items, ", ") + "]"
 			} else {
@@ -137,7 +137,7 @@ func (p *parser) line(no int) string {
 	return ""
 }
 
-// text reads a key for which people write strings, numbers and dates alike.
+// text reads a value that people write as a string, a number or a date.
 func (p *parser) text(k, v *yaml.Node) string {
 	if v.Kind != yaml.ScalarNode {
 		p.wrongType(k, v, "a text", "it is ignored")

@@ -1,9 +1,9 @@
-// Package frontmatter reads the YAML block at the head of a pack's entry document. It
-// is lenient, and warns about each mistake that it reads over.
+// Package frontmatter parses the YAML block at the head of a pack's entry document. It is
+// lenient, and warns about each mistake that it tolerates.
 //
 // It does not check a pack against any specification: a name that is not a valid
-// identifier is read as it stands. It does not read the Markdown below the block, and
-// it does not touch the disk.
+// identifier is returned unchanged. It does not parse the Markdown below the block, and
+// does not touch the disk.
 package frontmatter
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
-// MaxSize is the default for how large a block may be, in bytes.
+// MaxSize is the default limit for the size of a block.
 const MaxSize = 64 << 10 // 64 KiB
 
 // Codes of the diagnostics of this package. They are stable.
@@ -56,7 +56,7 @@ type Document struct {
 	Author        string
 
 	// MetadataVersion is the version in the mapping "metadata", where
-	// agentskills.io/specification has it.
+	// agentskills.io/specification puts it.
 	MetadataVersion string
 
 	AllowedTools string // a list is joined with ", "; grants nothing
@@ -77,7 +77,7 @@ type Document struct {
 	BodyOffset int
 
 	keys []keyLine
-	raw  string     // the block, when it is YAML as it stands
+	raw  string     // the block, if it is valid YAML
 	node *yaml.Node // the mapping, when recovery had to build it
 }
 

@@ -137,7 +137,7 @@ func TestParseFields(t *testing.T) {
 		{block: "read_only: maybe\nalways_ask: \"true\"\nnetwork: [x]\ntimeout: soon\ndisable-model-invocation: 1",
 			want:       Document{AlwaysAsk: &yes, DisableModelInvocation: true},
 			wantIssues: []string{"4:12 key-wrong-type", "5:13 key-wrong-type", "6:10 key-wrong-type", "7:10 key-wrong-type", "8:27 key-wrong-type"}},
-		// What cannot be read keeps back what it would keep back.
+		// An unreadable safeguard restricts as if it were set.
 		{block: "always_ask: perhaps\ndisable-model-invocation: yes please", want: Document{AlwaysAsk: &yes, DisableModelInvocation: true},
 			wantIssues: []string{"4:13 key-wrong-type", "5:27 key-wrong-type"}},
 		{block: "always_ask:\ndisable-model-invocation:", want: Document{AlwaysAsk: &yes, DisableModelInvocation: true},
@@ -174,7 +174,7 @@ func TestParseFields(t *testing.T) {
 	}
 }
 
-// What stands in the way is named.
+// Messages name the text that causes the problem.
 func TestMessages(t *testing.T) {
 	for src, want := range map[string][2]string{
 		"```yaml\n---\nname: a\ndescription: b\n---\n```\n":  {"```yaml", "fence"},

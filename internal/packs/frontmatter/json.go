@@ -14,9 +14,9 @@ import (
 )
 
 // JSON returns the whole block as one JSON object, with keys in the order of the file.
-// Values follow the core schema of YAML 1.2, as most other readers of the format have
-// it: "yes", a date and 1_000 are texts, and 010 is ten. A number that JSON does not
-// have, such as .inf, is a text too.
+// Values follow the core schema of YAML 1.2, as in most other readers of the format:
+// "yes", a date and 1_000 are strings, and 010 is ten. A number that JSON cannot express,
+// such as .inf, is a string too.
 func (d *Document) JSON() json.RawMessage {
 	var w strictjson.Writer
 	writeJSON(&w, d.Node())

@@ -41,7 +41,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// What had to be recovered is a text, as the reader of the block took it.
+// Recovered values are strings, as the parser took them.
 func TestJSONRecovered(t *testing.T) {
 	doc, problems := Parse("SKILL.md", []byte("---\nname: x\ndescription: Use when: always\n---\n"))
 	if doc == nil || len(problems) == 0 {

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// checkPlain compares a plain reading, if there is one, with the other.
+// checkPlain compares the result of plainBlock, if it has one, with the YAML parser's.
 func checkPlain(t *testing.T, block string) (plain bool) {
 	t.Helper()
 	lines := splitLines(block)
@@ -66,7 +66,7 @@ func TestPlainBlock(t *testing.T) {
 	}
 }
 
-// What most documents have is plain, or the reading of them that is fast is none.
+// Most documents must be plain, or the fast path is useless.
 func TestPlainBlockOfMostDocuments(t *testing.T) {
 	for _, block := range []string{
 		"name: pdf\ndescription: Fill in forms. Use it when somebody asks for a PDF.\n",

@@ -26,8 +26,8 @@ type repair struct {
 // result of the one before.
 var repairs = []func([]line) ([]line, []repair){dropFences, quotePlain, splitIndicator, expandTabs, joinSurrogates}
 
-// recover reads a block that is not YAML, reports how it was repaired, and returns the
-// mapping. It returns nil after reporting an error, or if there are not enough steps
+// recover parses a block that is not valid YAML, reports how it was repaired, and returns
+// the mapping. It returns nil after reporting an error, or if there are not enough steps
 // left.
 func (p *parser) recover(lines []line, cause error) *yaml.Node {
 	if node, done := p.mend(lines); node != nil {
@@ -72,9 +72,9 @@ func (p *parser) recover(lines []line, cause error) *yaml.Node {
 	return node
 }
 
-// take adds keys and values to a block that is read key by key. In such a block, a
-// line that looks like a key may belong to a text that was not indented, so the first
-// of equal keys counts.
+// take adds keys and values to a block that is parsed key by key. In such a block, a
+// line that looks like a key may belong to a text that was not indented, so of equal keys
+// the first counts.
 func (p *parser) take(node, pairs *yaml.Node) {
 	for i := 0; i+1 < len(pairs.Content); i += 2 {
 		key := pairs.Content[i]

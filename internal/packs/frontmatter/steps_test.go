@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What takes long to read is not read, as soon as it took as many steps as it may,
-// and says why; with enough of them, it is what it is without a bound.
+// A block that needs too many steps is abandoned as soon as they are used up, with an error
+// that says so. With enough steps, the limit changes nothing.
 func TestSteps(t *testing.T) {
 	block := func(size int, line func(i int) string) string {
 		var b strings.Builder
@@ -21,9 +21,9 @@ func TestSteps(t *testing.T) {
 	broken := func(i int) string { return fmt.Sprintf("a%d: [b\n", i) }
 	for name, c := range map[string]struct {
 		block string
-		steps int // that there are
+		steps int // available steps
 		code  string
-		took  [2]int // at least and at most
+		took  [2]int // minimum and maximum
 	}{
 		"nothing":                   {"", 0, "", [2]int{}},
 		"plain lines":               {block(500, plain), 0, "", [2]int{}},
