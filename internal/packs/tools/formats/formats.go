@@ -1,10 +1,10 @@
-// Package formats is the table of the formats in which files declare tools: which
-// files are in one, and what compiles them. CONTRIBUTING.md lists what else a new format
-// takes.
+// Package formats is the table of the formats in which files declare tools: which files
+// belong to each format, and which parser compiles them. CONTRIBUTING.md lists what else a
+// new format needs.
 //
-// It compiles nothing itself, and reads no files. A Markdown document is not in the
-// table: nothing but its place in a pack says that it declares tools, so who knows
-// that calls package markdown.
+// It compiles nothing itself, and reads no files. Markdown is not in the table: only its
+// place in a pack shows that a document declares tools, so the code that knows the place
+// calls package markdown.
 package formats
 
 import (
@@ -20,8 +20,8 @@ import (
 // A Format is a way to declare tools in a file.
 type Format string
 
-// The formats. A file is a ToolPack or a ToolsJSON by its name; a Markdown document
-// declares tools only as the entry document of a pack, which no name says.
+// The formats. The name of a file shows that it is a ToolPack or a ToolsJSON. A Markdown
+// document declares tools only as the entry document of a pack.
 const (
 	Markdown  Format = "markdown"   // the entry document, SKILL.md
 	ToolPack  Format = "tool-pack"  // NAME.tool.json, one file a tool
@@ -31,10 +31,10 @@ const (
 // ToolsJSONFile is the name of the file that declares several tools.
 const ToolsJSONFile = "tools.json"
 
-// toolPackSuffix is how the names of files with one tool end.
+// toolPackSuffix is the suffix of the names of files with one tool.
 const toolPackSuffix = ".tool.json"
 
-// A row is a format whose files are known by their names.
+// A row is a format whose files are recognised by their names.
 type row struct {
 	format Format
 	is     func(base string) bool
@@ -48,8 +48,8 @@ var table = []row{ // never modified
 	{ToolPack, func(base string) bool { return strings.HasSuffix(base, toolPackSuffix) }, toolpack.Parse, toolpack.Names},
 }
 
-// Of returns the format of the file that declares tools by its name alone,
-// whose path has slashes, and "" for any other file.
+// Of returns the format of a file that is recognised by its name; "" for any other file.
+// The path has slashes.
 func Of(file string) Format {
 	base := path.Base(file)
 	for _, r := range table {
@@ -70,23 +70,22 @@ func rowOf(f Format) row {
 	return table[len(table)-1]
 }
 
-// Parse compiles the tools of a JSON file in format f. It takes a file in another
-// format to declare one tool. The set is nil exactly if one of the diagnostics is an
-// error.
+// Parse compiles the tools of a JSON file in format f. It parses a file in another format as
+// a declaration of one tool. The set is nil exactly if one of the diagnostics is an error.
 func Parse(f Format, file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
 	return rowOf(f).parse(file, src, limits)
 }
 
-// Names returns the names of the tools that src, the content of file, seems to
-// declare, without compiling any. It is for finding them: it does not say what is
-// wrong with a file, and returns nothing for one whose tools cannot be told.
+// Names returns the names of the tools that src, the content of file, seems to declare,
+// without compiling any. It is for search: it reports no problems, and returns nothing if
+// it cannot recognise the file's tools.
 func Names(file string, src []byte, limits tools.Limits) []string {
 	return rowOf(Of(file)).names(src, limits)
 }
 
-// CutToolPack returns the name of a file with one tool without its ending, and
-// reports whether it is such a file.
+// CutToolPack returns the name of a file with one tool without its suffix, and reports
+// whether it is such a file.
 func CutToolPack(file string) (name string, ok bool) { return strings.CutSuffix(file, toolPackSuffix) }
 
-// ToolPackFile returns what the file with the tool called name is called.
+// ToolPackFile returns the name of the file for the tool called name.
 func ToolPackFile(name string) string { return name + toolPackSuffix }

@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
-// The name of a file says how it declares tools.
+// The name of a file determines its format.
 func Example() {
 	src := []byte(`{"name": "greet", "description": "Say hello.", "command": {"program": "echo", "args": ["hello"]}}`)
 	fmt.Println(formats.Of("tools/greet.tool.json"), formats.Of("tools.json"), formats.Of("SKILL.md") == "")
@@ -39,7 +39,7 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// Names are found in what does not compile, too, and in nothing else.
+// Names finds the tools even in files that do not compile, and in no others.
 func TestNames(t *testing.T) {
 	for _, tt := range []struct {
 		file, src string

@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// How much of a command line is read: more than a system would run.
+// Bounds on a command line: more than any system would run.
 const (
 	maxCommandBytes = 64 << 10
 	maxCommandWords = 1000
@@ -23,8 +23,8 @@ const (
 
 const oneCommand = "keep one command, and put what needs several into a script of the pack"
 
-// commandLine returns the words of a section's command, the program first, or
-// nil after an error.
+// commandLine returns the words of a section's command, beginning with the program. It
+// returns nil after an error.
 func (m *document) commandLine(s *section) []*strictjson.Node {
 	commands := s.all(partCommand)
 	if len(commands) > 1 {

@@ -6,15 +6,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 )
 
-// Defaults is what the frontmatter of a document says about all the
-// tools in it. The zero value asks for nothing.
+// Defaults is what the frontmatter of a document says about all of its tools. The zero
+// value asks for nothing.
 type Defaults struct {
-	BodyOffset int // bytes of the document before its body
+	BodyOffset int // offset of the body in the document, in bytes
 
 	ReadOnly, AlwaysAsk, Network bool
 	Review                       bool          // a person sees every change before it is applied
-	Cache                        string        // that each tool keeps between its runs; one that is no name is none
-	Timeout                      time.Duration // 1 s to 300 s, more is cut to that; 0: the default of the configuration
+	Cache                        string        // cache that each tool keeps between its runs; an invalid name means none
+	Timeout                      time.Duration // 1 s to 300 s, longer ones are reduced to that; 0: the configured default
 	Modes                        []string
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
-// oneTool is a document with one tool.
+// oneTool returns a document with one tool.
 func oneTool(table, command string) string {
 	return "### t\n\nDoes it.\n\n#### Parameters\n\n" + table + "\n\n#### Command\n\n```\n" + command + "\n```\n"
 }
@@ -105,7 +105,7 @@ func TestMarkdownLimits(t *testing.T) {
 	}
 }
 
-// Positions are those of the whole file, wherever its body begins.
+// Positions are relative to the whole file, wherever its body begins.
 func TestMarkdownBodyOffset(t *testing.T) {
 	const front = "---\nname: x\n---\n"
 	src := front + oneTool(oneParameter, "p {{y}}")
@@ -122,8 +122,8 @@ func TestMarkdownBodyOffset(t *testing.T) {
 	}
 }
 
-// A tool that was declared in Markdown is the same tool in a tools.json, and
-// everything that matters is in its digest.
+// A tool declared in Markdown equals the same tool in a tools.json, and everything that
+// matters is part of its digest.
 func TestMarkdownDefinition(t *testing.T) {
 	base := oneTool(oneParameter, "p {{x}} a")
 	defaults := Defaults{Modes: []string{"Dev"}, Timeout: 5e9}
@@ -183,8 +183,8 @@ func TestMarkdownDefinition(t *testing.T) {
 	}
 }
 
-// Documents that are made to take long or much memory do neither. The bound is
-// on memory: what takes long here allocates.
+// Documents built to use much time or memory do not. The test bounds memory, since slow
+// parts allocate.
 func TestMarkdownHostile(t *testing.T) {
 	const size = 1 << 18
 	fill := func(head, unit string) string {
@@ -270,8 +270,8 @@ func FuzzParseMarkdown(f *testing.F) {
 	})
 }
 
-// oneValue gives value to each parameter that is a string and expects it in
-// exactly the arguments that name it, whole.
+// oneValue gives value to each string parameter, and expects it unchanged in exactly the
+// arguments that name the parameter.
 func oneValue(t *testing.T, tool *tools.Tool, value string) {
 	if !utf8.ValidString(value) || strings.Contains(value, "\x00") || strings.HasPrefix(value, "-") {
 		return
@@ -289,7 +289,7 @@ func oneValue(t *testing.T, tool *tools.Tool, value string) {
 	}
 	inv, err := tool.Expand(tooltest.MustCheck(t, tool, string(raw)), tools.Context{"cwd": "c", "file": "f", "url": "u", "selection": "s", "clipboard": "c"})
 	if err != nil {
-		return // a "-" of the template's own before an empty value
+		return // a "-" in the template before an empty value
 	}
 	want := 0
 	for _, a := range tool.Command.Args {

@@ -1,8 +1,8 @@
-// Package markdown compiles the tools that a Markdown document declares, in headings,
+// Package markdown compiles the tools that a Markdown document declares with headings,
 // tables and fences.
 //
-// It does not parse the frontmatter: [DefaultsOf] takes what that says. It reads no Markdown
-// inside of lines, and no shell reads a command: words are split, and that is all.
+// It does not parse the frontmatter; [DefaultsOf] takes its parsed content. It parses no
+// Markdown within a line. A command is only split into words; no shell interprets it.
 package markdown
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// The level-4 headings that mean something, in lower case.
+// The level-4 headings that have a meaning, in lower case.
 const (
 	partCommand    = "command"
 	partParameters = "parameters"
@@ -33,10 +33,9 @@ const (
 	partExample    = "example"
 )
 
-// MentionsCommand reports whether a Markdown document may declare a tool at
-// all: whether a line of it looks like the heading "#### Command", in any
-// letter case. It says no only where [Parse] finds none, and is
-// much cheaper than that.
+// MentionsCommand reports whether a Markdown document may declare a tool: whether any
+// line looks like the heading "#### Command", in any letter case. If it returns false,
+// [Parse] finds no tool. It is much cheaper than Parse.
 func MentionsCommand(src []byte) bool {
 	const marks, space = "####", " \t\v\f\r"
 	for {
@@ -55,13 +54,12 @@ func MentionsCommand(src []byte) bool {
 	}
 }
 
-// Parse compiles the tools that src, the content of a Markdown file,
-// declares: each level-3 heading that is the name of a tool and has, before the
-// next one, a level-4 heading "Command" with one fenced command line under it.
-// Any other heading is text.
+// Parse compiles the tools that src, the content of a Markdown file, declares. A tool is a
+// level-3 heading that is a tool's name, followed, before the next such heading, by a
+// level-4 heading "Command" with one fenced command line. Any other heading is text.
 //
-// The set is nil if one of the diagnostics is an error, and also, without one,
-// if no tool is declared. Positions are those of the whole file.
+// The set is nil if one of the diagnostics is an error, or if no tool is declared.
+// Positions are relative to the whole file.
 func Parse(file string, src []byte, d Defaults, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
 	m := newDocument(file, src, d, limits)
 	if !MentionsCommand(m.src) {
@@ -70,11 +68,11 @@ func Parse(file string, src []byte, d Defaults, limits tools.Limits) (*tools.Set
 	return m.Finish(m.parse(src))
 }
 
-// A document is one while it is read.
+// A document is the state of parsing one.
 type document struct {
 	*decl.Parser
 	src      []byte // the body
-	base     int    // where it begins in the file
+	base     int    // offset of the body in the file
 	defaults Defaults
 }
 
@@ -84,7 +82,7 @@ func newDocument(file string, src []byte, d Defaults, limits tools.Limits) *docu
 		defaults: d,
 		base:     min(max(d.BodyOffset, 0), len(src)),
 	}
-	const mark = "\xef\xbb\xbf" // of the byte order
+	const mark = "\xef\xbb\xbf" // a byte order mark
 	if m.base == 0 && bytes.HasPrefix(src, []byte(mark)) {
 		m.base = len(mark)
 	}
@@ -139,8 +137,7 @@ func invalidUTF8(src []byte) int {
 	}
 }
 
-// declared returns the sections that declare tools, and reports those that
-// nearly do.
+// declared returns the sections that declare tools, and reports those that nearly do.
 func (m *document) declared(sections []*section) []*section {
 	var out []*section
 	for _, s := range sections {
@@ -165,8 +162,8 @@ func (m *document) declared(sections []*section) []*section {
 	return out
 }
 
-// badName reports a heading with a command whose text is no name. A heading of
-// several words may well be about something else than a tool.
+// badName reports a heading that has a command but is not a valid name. A heading of
+// several words may well not be meant as a tool.
 func (m *document) badName(s *section, name string, fenced bool) {
 	if strings.ContainsAny(name, " \t") || name == "" {
 		if fenced {
@@ -184,13 +181,13 @@ func (m *document) badName(s *section, name string, fenced bool) {
 		fmt.Sprintf("tool name %+q is not made of 1 to 32 lower-case letters, digits and _", phrase.Clip(name)), hint)
 }
 
-// validMarkdownName reports whether name is one that specs/skill-md-tools
-// allows: narrower than what other formats do.
+// validMarkdownName reports whether specs/skill-md-tools allows name. It is stricter than
+// the other formats.
 func validMarkdownName(name string) bool {
 	return name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// unclosed reports a fence that nothing closes, once.
+// unclosed reports an unclosed fence, once.
 func (m *document) unclosed(f *ast.FencedCodeBlock) {
 	at := m.node(f.Pos(), "")
 	line, column := m.Position(at.Start)

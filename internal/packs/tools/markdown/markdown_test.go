@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestMarkdownGolden reads testdata/*.txtar: a SKILL.md, what its
-// frontmatter is taken to say (defaults.json), the calls to make, and what came
-// of them. Those called spec-N are about section N of the specification.
+// TestMarkdownGolden reads testdata/*.txtar: a SKILL.md, the content of its frontmatter
+// (defaults.json), the calls to make, and their results. Those called spec-N test section
+// N of the specification.
 func TestMarkdownGolden(t *testing.T) {
 	tooltest.Goldens(t, *update, "testdata/*.txtar", func(files map[string]string) (*tools.Set, []diag.Diagnostic) {
 		var d Defaults
@@ -40,7 +40,7 @@ func TestMarkdownGolden(t *testing.T) {
 	})
 }
 
-// bodyOffset is where the body begins after a well-formed frontmatter.
+// bodyOffset returns where the body begins after a well-formed frontmatter.
 func bodyOffset(src []byte) int {
 	const line = "---\n"
 	if !bytes.HasPrefix(src, []byte(line)) {
@@ -49,7 +49,7 @@ func bodyOffset(src []byte) int {
 	return bytes.Index(src, []byte("\n"+line)) + 1 + len(line)
 }
 
-// The real files say exactly what a person reads in them.
+// Real files declare exactly what a person reads in them.
 func TestMarkdownRealFiles(t *testing.T) {
 	type call struct {
 		args string
@@ -145,7 +145,7 @@ func TestMarkdownRealFiles(t *testing.T) {
 	}
 }
 
-// Real documents have headings of all kinds. None of them declares a tool.
+// Real documents have headings of all kinds, none of which declares a tool.
 func TestMarkdownCorpus(t *testing.T) {
 	zr, err := gzip.NewReader(bytes.NewReader(tooltest.Shared(t, "corpora/packs.tar.gz")))
 	if err != nil {
@@ -172,7 +172,7 @@ func TestMarkdownCorpus(t *testing.T) {
 		if set, found := Parse(h.Name, src, Defaults{}, tools.Limits{}); set != nil || len(found) > 0 || MentionsCommand(src) {
 			t.Errorf("ParseMarkdown(%s) = %v, %v, want no tool", h.Name, set, found)
 		}
-		// The same without the scan before it, and with what a scan would find.
+		// The same without MentionsCommand, and with a heading that it would find.
 		m := newDocument(h.Name, append(slices.Clone(src), "\n\n#### Commands\n"...), Defaults{}, tools.Limits{})
 		if set := m.parse(m.src); set != nil || m.Errors > 0 {
 			t.Errorf("parsing %s = %v, %v, want no tool", h.Name, set, m.Found)

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Names returns the names of the tools that the body of a Markdown document
-// seems to declare, without compiling any. It is for finding them: it goes by lines
-// that look like headings, so that of a document which is no usual one it may return
-// names that [Parse] does not, and the other way round.
+// Names returns the names of the tools that the body of a Markdown document seems to
+// declare, without compiling any. It is for search. It considers only lines that look like
+// headings, so for an unusual document it may return names that [Parse] does not, and miss
+// others.
 func Names(body []byte) []string {
 	if !MentionsCommand(body) {
 		return nil
 	}
 	var names []string
-	name := ""       // of the section
-	var fence []byte // the one that is open begins with it; nil: none is
+	name := ""       // of the current section
+	var fence []byte // the start of the open fence; nil if none is open
 	for line := range bytes.Lines(body) {
 		indented := len(line)
 		line = bytes.TrimLeft(line, " ")
@@ -55,7 +55,7 @@ func Names(body []byte) []string {
 	return names
 }
 
-// fenceOf is what a line begins with that opens or closes a fence; nil: it does not.
+// fenceOf returns the start of a line that opens or closes a fence; nil for any other line.
 func fenceOf(line []byte) []byte {
 	if len(line) == 0 || line[0] != '`' && line[0] != '~' {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Of every document that declares tools, names are what compiling it gives.
+// For every document that declares tools, Names returns the names of the compiled tools.
 func TestMarkdownNamesAreThoseOfTools(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

@@ -13,14 +13,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// The levels of headings that mean something.
+// The levels of headings that have a meaning.
 const (
 	toolLevel = 3
 	partLevel = 4
 )
 
-// A section is what stands under one heading of level 1 to 3, or before the
-// first one.
+// A section is the text under one heading of level 1 to 3, or before the first one.
 type section struct {
 	level int    // 0 before the first heading
 	at    int    // offset of the heading's text in the body
@@ -29,14 +28,14 @@ type section struct {
 	parts []part
 }
 
-// A part is what stands under one heading of level 4.
+// A part is the text under one heading of level 4.
 type part struct {
 	at     int
 	title  string // in lower case
 	blocks []ast.Node
 }
 
-// name returns the heading without what Markdown needs around a name.
+// name returns the heading without the escapes and marks that Markdown needs around a name.
 func (s *section) name() string {
 	name := s.title
 	if len(name) > 2 && name[0] == '`' && name[len(name)-1] == '`' {
@@ -79,8 +78,8 @@ func (p part) tables() []*table {
 
 func (p part) hasTable() bool { return len(p.tables()) > 0 }
 
-// outline reads the body. Headings inside lists and quotations are text. The
-// fence is the last one, if nothing closes it.
+// outline parses the body. Headings inside lists and quotations are text. unclosed is the
+// last fence if nothing closes it.
 func (m *document) outline() (sections []*section, unclosed *ast.FencedCodeBlock) {
 	doc := newMarkdownParser().Parse(text.NewReader(m.src))
 	current := &section{}
@@ -108,7 +107,7 @@ func (m *document) outline() (sections []*section, unclosed *ast.FencedCodeBlock
 	return sections, unclosed
 }
 
-// heading returns the text of a heading, and where it begins.
+// heading returns the text of a heading and its offset.
 func (m *document) heading(h *ast.Heading) (title string, at int) {
 	if h.Lines().Len() == 0 {
 		return "", max(h.Pos(), 0)
@@ -117,8 +116,8 @@ func (m *document) heading(h *ast.Heading) (title string, at int) {
 	return strings.TrimSpace(string(first.Value(m.src))), first.Start
 }
 
-// closed reports whether a line ends the fence: it is the one after the
-// content, which goes on to the end of the text otherwise.
+// closed reports whether a line closes the fence. That line follows the content, which
+// otherwise extends to the end of the text.
 func (m *document) closed(f *ast.FencedCodeBlock) bool {
 	end := len(m.src)
 	if n := f.Lines().Len(); n > 0 {
@@ -129,13 +128,13 @@ func (m *document) closed(f *ast.FencedCodeBlock) bool {
 	return end < len(m.src)
 }
 
-// fenceText returns what is in a fence, with "\n" at the end of each line.
+// fenceText returns the content of a fence, with "\n" at the end of each line.
 func (m *document) fenceText(f *ast.FencedCodeBlock) string {
 	return strings.ReplaceAll(string(f.Lines().Value(m.src)), "\r\n", "\n")
 }
 
 // text returns the paragraphs and lists among blocks, with an empty line between them.
-// Each paragraph and each item of a list is on one line.
+// Each paragraph and each list item is on one line.
 func (m *document) text(blocks []ast.Node) string {
 	var out []string
 	for _, b := range blocks {
@@ -153,8 +152,8 @@ func (m *document) text(blocks []ast.Node) string {
 	return strings.Join(out, "\n\n")
 }
 
-// items returns the items of a list as they are marked. Lists in it are text of their
-// item: so deep, they are not looked into.
+// items returns the items of a list with their markers. A nested list is text of its item,
+// since the parser does not look that deep.
 func (m *document) items(list *ast.List) []string {
 	var out []string
 	number := list.Start
@@ -180,18 +179,16 @@ func (m *document) line(b ast.Node) string {
 	return strings.Join(strings.Fields(string(b.Lines().Value(m.src))), " ")
 }
 
-// node returns a place in the body, and a text that stands there.
+// node returns a node for the text at an offset of the body.
 func (m *document) node(at int, text string) *strictjson.Node {
 	return &strictjson.Node{Kind: strictjson.Text, Start: min(m.base+max(at, 0), m.base+len(m.src)), Text: text}
 }
 
-// newMarkdownParser returns a parser of blocks for one document. What stands
-// inside a line is not parsed: names, commands and cells are read as they are
-// written.
+// newMarkdownParser returns a block parser for one document. It parses nothing inside a
+// line: names, commands and cells are taken as written.
 //
-// A document cannot make it work long or take much memory: how deeply lists and
-// quotations may be nested, and how many cells all tables may have, is bounded.
-// Beyond that they are text.
+// A document cannot make it use much time or memory: the nesting of lists and quotations
+// and the number of table cells are bounded. Beyond these bounds, they are text.
 func newMarkdownParser() md.Parser {
 	return md.NewParser(
 		md.WithBlockParsers(
@@ -210,11 +207,11 @@ func newMarkdownParser() md.Parser {
 	)
 }
 
-// maxNesting is how deeply lists and quotations are looked into. What is in
-// them declares nothing; it only matters where they end.
+// maxNesting is how deeply lists and quotations are parsed. Their contents declare nothing;
+// only their ends matter.
 const maxNesting = 2
 
-// shallow opens no block too deep in others.
+// shallow opens no block that is nested too deeply.
 type shallow struct{ md.BlockParser }
 
 func (s shallow) Open(parent ast.Node, reader text.Reader, pc md.Context) (ast.Node, md.State) {

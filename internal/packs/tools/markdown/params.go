@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// maxParameters is how many parameters a tool has at most.
+// maxParameters is the maximum number of parameters of a tool.
 const maxParameters = 200
 
 // A parameter is one row of a table.
@@ -28,7 +28,7 @@ type parameter struct {
 	preset      json.RawMessage  // nil: no default
 	at          *strictjson.Node // its name
 	about       *strictjson.Node // its description
-	column      *strictjson.Node // its cell in the column Default; nil: there is none
+	column      *strictjson.Node // its cell in the column Default; nil if there is none
 }
 
 // parameters reads the Parameters of a section.
@@ -58,7 +58,7 @@ func (m *document) parameters(s *section) []*parameter {
 	return m.fromTable(tables[0])
 }
 
-// saysNone reports whether the text in place of a table is none, or says so.
+// saysNone reports whether the text in place of a table is empty or says "none".
 func (m *document) saysNone(blocks []ast.Node) bool {
 	for _, b := range blocks {
 		if b.Kind() != ast.KindParagraph && b.Kind() != ast.KindThematicBreak {
@@ -74,7 +74,7 @@ func (m *document) saysNone(blocks []ast.Node) bool {
 
 func (m *document) tableAt(t *table) int { return max(t.Pos(), 0) }
 
-// columns are those that are read.
+// columns are the recognised columns.
 var columns = [...]string{"name", "type", "required", "description", "default"}
 
 // fromTable reads the rows of a table.
@@ -125,8 +125,8 @@ func (m *document) fromTable(t *table) []*parameter {
 	return out
 }
 
-// cell returns the text of a cell, with where it is. One that is not written is where its
-// row is, at row.
+// cell returns the text of a cell with its position. A missing cell has the position of its
+// row, which is row.
 func (m *document) cell(c cell, row int) *strictjson.Node {
 	if c.at < 0 {
 		return m.node(row, "")
@@ -134,7 +134,7 @@ func (m *document) cell(c cell, row int) *strictjson.Node {
 	return m.node(c.at, strings.ReplaceAll(strings.TrimSpace(string(m.src[c.at:c.end])), `\|`, "|"))
 }
 
-// plainCell removes what Markdown writes around a single word.
+// plainCell removes Markdown's marks around a single word.
 func plainCell(s string) string {
 	return strings.TrimSpace(strings.ReplaceAll(strings.Trim(s, "`* "), `\_`, "_"))
 }

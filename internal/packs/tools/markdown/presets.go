@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// presets gives the parameters the defaults that their rows name, in a column or in
-// the description, unless the command has another one: "Directory (default:
-// current)" with {{path:.}} means ".".
+// presets sets the parameters' defaults from their rows, either the column or the
+// description, unless the command has a different default: "Directory (default: current)"
+// with {{path:.}} means ".".
 func (m *document) presets(params []*parameter, args []template.Arg) {
 	fallbacks := make(map[string]string)
 	for _, a := range args {
@@ -45,7 +45,7 @@ func (m *document) presets(params []*parameter, args []template.Arg) {
 		case has && renderJSON(value) != inCommand:
 			severity := diag.Warning
 			if p.kind == "string" {
-				severity = diag.Info // as likely words as a value
+				severity = diag.Info // the words may not be meant as a value
 			}
 			m.Report(severity, tools.CodeDefaultConflict, where, fmt.Sprintf("the default of %q is %+q here and %+q in the command, which counts", p.name, phrase.Clip(said), phrase.Clip(inCommand)), "write the same value in both places")
 		default:
@@ -61,7 +61,7 @@ func article(kind string) string {
 	return "a"
 }
 
-// renderJSON returns what a value is as an argument.
+// renderJSON returns a value in the form it has as an argument.
 func renderJSON(raw json.RawMessage) string {
 	n, e := strictjson.Parse(raw)
 	if e != nil {
@@ -93,7 +93,7 @@ func saidDefault(description string) (text string, ok bool) {
 	return "", false
 }
 
-// readDefault reads a default as a value of a type.
+// readDefault parses a default as a value of a type.
 func readDefault(kind, said string) (json.RawMessage, bool) {
 	text, quoted := unquoteDefault(said)
 	switch kind {

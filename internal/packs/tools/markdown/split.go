@@ -6,10 +6,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/decl"
 )
 
-// operators end words in a shell, and mean something by themselves.
+// operators end words in a shell, and have a meaning of their own.
 const operators = "|&;<>()"
 
-// nameBytes are what names of variables are made of.
+// nameBytes are the characters in names of variables.
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 // A word is one word of a command line.
@@ -18,13 +18,13 @@ type word struct {
 	at   int // offset of its first byte
 }
 
-// A mark is something that a shell would not pass on as it is.
+// A mark is something that a shell would not pass on unchanged.
 type mark struct {
 	text string
 	at   int
 }
 
-// A split is a command line in words.
+// A split is a command line split into words.
 type split struct {
 	words    []word
 	marks    []mark // in order
@@ -32,16 +32,15 @@ type split struct {
 	next     int    // offset of a second command, or -1
 }
 
-// A quoteError says where a quote begins that nothing ends.
+// A quoteError says where an unclosed quote begins.
 type quoteError struct{ at int }
 
 func (e *quoteError) Error() string { return "a quote is not closed" }
 
-// splitCommand splits the first command of text into words, as a POSIX shell
-// does before it expands anything: quotes and backslashes are honoured, a
-// backslash at the end of a line continues it. Nothing else means anything.
-// What stands between {{ and }} in one line is read as it is written. An error
-// is a *[quoteError].
+// splitCommand splits the first command of text into words, as a POSIX shell does before
+// expansion: quotes and backslashes work, and a backslash at the end of a line continues
+// it. Nothing else has a meaning. Text between {{ and }} on one line is taken as written.
+// An error is a *[quoteError].
 func splitCommand(text string) (split, error) {
 	s := splitter{text: text, out: split{next: -1}}
 	for s.pos < len(text) {
@@ -63,13 +62,13 @@ type splitter struct {
 	err  error
 
 	word    strings.Builder
-	started bool // there is a word, perhaps an empty one
+	started bool // a word has begun; it may be empty
 	start   int
 	marks   []mark // of this word
 	globs   []mark
 }
 
-// line reads one line, and those that continue it.
+// line splits one line and its continuations.
 func (s *splitter) line() {
 	first := s.pos + len(s.text[s.pos:]) - len(strings.TrimLeft(s.text[s.pos:], " \t"))
 	switch {
@@ -144,8 +143,8 @@ func (s *splitter) end() {
 	s.started, s.marks, s.globs = false, nil, nil
 }
 
-// assigns reports whether a shell would take the first word for a variable and
-// its value.
+// assigns reports whether a shell would take the first word for an assignment to a
+// variable.
 func assigns(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	return ok && decl.ValidEnvName(name)
@@ -156,8 +155,8 @@ func (s *splitter) take(n int) {
 	s.pos += n
 }
 
-// placeholder takes a placeholder, or the four braces that stand for two, and
-// reports whether there was one.
+// placeholder consumes a placeholder, or the four braces that stand for two, and reports
+// whether there was one.
 func (s *splitter) placeholder() bool {
 	rest := s.text[s.pos:]
 	if strings.HasPrefix(rest, "{{{{") {

@@ -13,7 +13,7 @@ func TestSplitCommand(t *testing.T) {
 	for _, tt := range []struct {
 		in    string
 		want  []string
-		marks string // what a shell would not pass on, with spaces between
+		marks string // what a shell would not pass on unchanged, separated by spaces
 	}{
 		{"", nil, ""},
 		{" \n\t\n", nil, ""},
@@ -86,12 +86,12 @@ func TestSplitCommand(t *testing.T) {
 	}
 }
 
-// quoteWord writes a word as splitCommand reads it.
+// quoteWord quotes a word for splitCommand.
 func quoteWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Quoted text is one word, whatever is in it, and no placeholder's value ever
+// Quoted text is one word, whatever it contains, and the value of a placeholder never
 // becomes another word.
 func FuzzSplitCommand(f *testing.F) {
 	for _, s := range []string{"p a b", `p 'a b' "c \" d" e\ f`, "p \\\n q", "p {{x}} '{{y:a b}}'", "p $X | q", "# c\np\nq", "p 'x", "p {{{{ }}", "\\"} {
@@ -120,7 +120,7 @@ func FuzzSplitCommand(f *testing.F) {
 		if err != nil || got.next >= 0 || !utf8.ValidString(s) {
 			return
 		}
-		// Splitting what was split, quoted again, changes nothing.
+		// Splitting the result again, after quoting it, changes nothing.
 		var line []string
 		for _, w := range got.words {
 			if strings.Contains(w.text, "{{") {

@@ -10,23 +10,22 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// A table is a block of the document: rows of cells as they are written. It is read
-// here and not by Goldmark's extension, which would take a tenth of the start of each
-// program to initialise what else is in its package.
+// A table is a block with rows of raw cells. Goldmark's extension for tables is not used,
+// since initialising its package would take a tenth of the program's start-up time.
 type table struct {
 	ast.BaseBlock
 	header row
 	rows   []row
 }
 
-// A row has as many cells as the line under the header: those that are not written are
-// empty, and those beyond are dropped.
+// A row has as many cells as the delimiter row: missing ones are empty, and further ones
+// are dropped.
 type row struct {
 	at    int // offset in the body
 	cells []cell
 }
 
-// A cell is where its text is; at is -1 if it is not written.
+// A cell is the position of its text; at is -1 for a missing cell.
 type cell struct{ at, end int }
 
 // Kind implements [ast.Node].
@@ -35,14 +34,14 @@ func (*table) Kind() ast.NodeKind { return extast.KindTable }
 // Dump implements [ast.Node].
 func (t *table) Dump(source []byte, level int) { ast.DumpHelper(t, source, level, nil, nil) }
 
-// maxCells is how many cells the tables of a document may have together. Short
-// rows are filled up, so a small file can have very many.
+// maxCells bounds the number of cells in all tables of a document. Short rows are padded,
+// so even a small file can have very many.
 const maxCells = 20_000
 
-// tables makes paragraphs tables, as GitHub does, as long as there are cells left.
+// tables turns paragraphs into tables, as GitHub does, while cells are left.
 type tables struct{ cells int }
 
-// Transform implements [md.ParagraphTransformer]. The lines above the header stay a
+// Transform implements [md.ParagraphTransformer]. The lines above the header remain a
 // paragraph.
 func (t *tables) Transform(p *ast.Paragraph, reader text.Reader, _ md.Context) {
 	lines, source := p.Lines(), reader.Source()
@@ -52,7 +51,7 @@ func (t *tables) Transform(p *ast.Paragraph, reader text.Reader, _ md.Context) {
 		if len(bytes.Trim(line, "-:| \t\r\n")) > 0 {
 			continue
 		}
-		// The first line that may be the one under the header decides.
+		// The first possible delimiter row decides.
 		t.cells -= (bytes.Count(line, []byte("|")) + 1) * lines.Len()
 		if t.cells >= 0 {
 			makeTable(p, source)
@@ -61,8 +60,8 @@ func (t *tables) Transform(p *ast.Paragraph, reader text.Reader, _ md.Context) {
 	}
 }
 
-// makeTable makes the end of a paragraph a table, if one of its lines can be the one
-// under a header, and the line above it has no more cells.
+// makeTable turns the end of a paragraph into a table if one of its lines can be a
+// delimiter row, and the line above it has no more cells.
 func makeTable(p *ast.Paragraph, source []byte) {
 	lines := p.Lines()
 	for i := 1; i < lines.Len(); i++ {
@@ -94,7 +93,7 @@ func makeTable(p *ast.Paragraph, source []byte) {
 	}
 }
 
-// columnsOf returns how many columns a line under a header has, or 0 if it is none.
+// columnsOf returns the number of columns of a delimiter row, or 0 for any other line.
 func columnsOf(line []byte) int {
 	if indent, _ := util.IndentWidth(line, 0); indent > 3 || len(bytes.Trim(line, "-")) == 0 {
 		return 0
@@ -115,8 +114,8 @@ func columnsOf(line []byte) int {
 	return len(marks)
 }
 
-// rowOf returns the first width cells of a line, and whether it has more. A "|" separates
-// them that has no "\" before it.
+// rowOf returns the first width cells of a line, and whether it has more. Cells are
+// separated by each "|" without a "\" before it.
 func rowOf(segment text.Segment, source []byte, width int) (r row, more bool) {
 	r.at = segment.Start
 	segment = segment.TrimLeftSpace(source)

@@ -13,8 +13,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// A seen is a block of a document, and what is in it if it is a table: for each row, where
-// it is and its cells.
+// A seen is a block of a document. For a table, it has the position and the cells of each
+// row.
 type seen struct {
 	Kind string
 	At   int
@@ -22,7 +22,7 @@ type seen struct {
 	Rows [][]cell
 }
 
-// outlineBy returns the blocks of a document by a parser that has tr for tables.
+// outlineBy returns the blocks of a document, parsing tables with tr.
 func outlineBy(src []byte, tr md.ParagraphTransformer) []seen {
 	p := md.NewParser(
 		md.WithBlockParsers(
@@ -65,7 +65,7 @@ func outlineBy(src []byte, tr md.ParagraphTransformer) []seen {
 	return out
 }
 
-// Tables are those of Goldmark's own extension, to the byte.
+// Tables equal those of Goldmark's own extension, byte for byte.
 func FuzzTable(f *testing.F) {
 	for _, src := range []string{
 		"| a | b |\n|---|---|\n| 1 | 2 |\n", "a|b\n-|-\n1|2", "a|b\r\n:-|-:\r\n1|2|3\r\n\r\nx", "text\nmore\n| a |\n| :-: |\n|  |\n",
@@ -76,7 +76,7 @@ func FuzzTable(f *testing.F) {
 		f.Add([]byte(src))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		if len(src) > 1<<10 { // never reaches maxCells
+		if len(src) > 1<<10 { // too short to reach maxCells
 			return
 		}
 		got, want := outlineBy(src, &tables{cells: maxCells}), outlineBy(src, extension.NewTableParagraphTransformer())

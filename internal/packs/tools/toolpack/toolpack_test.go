@@ -50,7 +50,7 @@ func TestToolPackGolden(t *testing.T) {
 	})
 }
 
-// The files of testdata/unread are not even tools, which no schema says.
+// The files of testdata/unread are not tools at all, so no schema covers them.
 func TestToolPackGoldenUnread(t *testing.T) {
 	tooltest.Goldens(t, *update, "testdata/unread/*.txtar", func(files map[string]string) (*tools.Set, []diag.Diagnostic) {
 		return parsePack(files["x.tool.json"])

@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// command compiles a command, an object or a list of arguments, against the
-// parameters that its placeholders can name.
+// command compiles a command, which is an object or a list of arguments. Its placeholders
+// can name t's parameters.
 func (p *Parser) command(n *strictjson.Node, t *tools.Tool) *tools.Command {
 	c := &tools.Command{Args: []template.Arg{}, Cwd: tools.CwdWorkspace, UsualCwd: tools.CwdWorkspace, Stdin: n.StringAt("stdin"), SkillEnv: n.IsTrue("skill_env")}
 	const maxWords = 1000
@@ -56,7 +56,7 @@ func (p *Parser) command(n *strictjson.Node, t *tools.Tool) *tools.Command {
 	return c
 }
 
-// Program reports a program that cannot be looked up.
+// Program reports a program name that cannot be looked up.
 func (p *Parser) Program(n *strictjson.Node) {
 	if strings.Contains(n.Text, "{{") {
 		p.Report(diag.Error, tools.CodePlaceholderInProgram, n, "a placeholder in the program", "name the program; placeholders belong in args")
@@ -77,7 +77,7 @@ func (p *Parser) Template(n *strictjson.Node) (template.Arg, bool) {
 	return a, true
 }
 
-// meant is a hint that names the parameter that a placeholder may mean; empty if there is
+// meant returns a hint with the parameter that a placeholder may mean; empty if there is
 // none.
 func meant(name string, t *tools.Tool) string {
 	if t.Input == nil || len(name) < 3 {
@@ -93,7 +93,7 @@ func meant(name string, t *tools.Tool) string {
 	return ""
 }
 
-// Known reports placeholders of a that name neither a parameter nor context.
+// Known reports placeholders in a that name neither a parameter nor a context value.
 func (p *Parser) Known(a template.Arg, n *strictjson.Node, t *tools.Tool) {
 	for _, piece := range a.Pieces {
 		if piece.Form == template.Literal {
@@ -116,7 +116,7 @@ func (p *Parser) Known(a template.Arg, n *strictjson.Node, t *tools.Tool) {
 	}
 }
 
-// joined parses a template for a place that takes one text.
+// joined parses a template in a place that takes a single text.
 func (p *Parser) joined(n *strictjson.Node, t *tools.Tool) template.Arg {
 	a, ok := p.Template(n)
 	if !ok {
@@ -174,22 +174,21 @@ func oneOf(options ...string) func(string) bool {
 	return func(s string) bool { return slices.Contains(options, s) }
 }
 
-// Code reports placeholders in the text of a program for an interpreter: there
-// a value is no longer one argument that nothing looks into. It finds the
-// interpreter also behind env, nice and their like.
+// Code reports placeholders in program text for an interpreter, since the interpreter would
+// execute the value. It also finds interpreters behind env, nice and the like.
 func (p *Parser) Code(c *tools.Command, nodes []*strictjson.Node) {
 	words := []string{c.Program}
-	placeholder := make([]bool, 1, len(c.Args)+1) // :: of the word
+	placeholder := make([]bool, 1, len(c.Args)+1) // whether each word has a placeholder
 	for _, a := range c.Args {
 		lit, ok := a.Literal()
 		words = append(words, lit)
 		placeholder = append(placeholder, !ok)
 	}
-	// From the last word to the first, where the next switch of each kind of
-	// interpreter and the next placeholder are.
+	// From the last word to the first, find the next switch of each kind of interpreter and
+	// the next placeholder.
 	after := make([]int, len(interpreters))
-	codeAt := 0 // the first word with a placeholder in code, 0 while there is none
-	var of int  // the interpreter it is for
+	codeAt := 0 // the first word with a placeholder in code; 0 for none
+	var of int  // its interpreter
 	next := 0   // the next placeholder
 	nexts := make([]int, len(words)+1)
 	for i := len(words) - 1; i >= 0; i-- {

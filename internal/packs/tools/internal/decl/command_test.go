@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A command is looked through once.
+// The words of a command are scanned once.
 func TestManyWords(t *testing.T) {
 	p := &Parser{lines: []int{0}}
 	c := &tools.Command{Program: "sh"}

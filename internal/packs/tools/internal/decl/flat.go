@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// isFlat reports whether s is a flat map of parameters, {"url": {"type":
-// "string", "required": true}}, and not a JSON Schema. An empty object is
-// both, and taken for a schema.
+// isFlat reports whether s is a flat map of parameters, such as {"url": {"type": "string",
+// "required": true}}, and not a JSON Schema. An empty object could be both, and counts as a
+// schema.
 func isFlat(s *strictjson.Node) bool {
 	if s.Kind != strictjson.Object || len(s.Members) == 0 {
 		return false
@@ -24,13 +24,13 @@ func isFlat(s *strictjson.Node) bool {
 			return false
 		}
 	}
-	// {"type": "string"} could be a parameter called type, and is no map.
+	// {"type": "string"} could be a parameter called type, but counts as a schema.
 	typ := s.Get("type")
 	return typ == nil || typ.Kind != strictjson.Text || typ.Text != "object" && len(s.Members) > 1
 }
 
-// isParameter reports whether n describes one parameter: an object that says
-// something only parameters do, or the name of a type.
+// isParameter reports whether n describes one parameter: it is an object with a key that
+// only parameters have, or the name of a type.
 func isParameter(n *strictjson.Node) bool {
 	if n.Kind == strictjson.Text {
 		return schema.IsType(n.Text)
@@ -49,8 +49,8 @@ func isParameter(n *strictjson.Node) bool {
 	return false
 }
 
-// flat turns a flat map into a JSON Schema and takes what it says of sources
-// out of it. Parameters with a fixed value are not in the schema.
+// flat turns a flat map into a JSON Schema, and records the sources of its parameters.
+// Parameters with a fixed value are not in the schema.
 func (p *Parser) flat(t *tools.Tool, params *strictjson.Node, severity diag.Severity) json.RawMessage {
 	var w strictjson.Writer
 	w.Open('{')
@@ -93,14 +93,14 @@ func (p *Parser) flat(t *tools.Tool, params *strictjson.Node, severity diag.Seve
 	return w.Bytes()
 }
 
-// literal takes over a fixed value, which must be valid under its own schema.
+// literal records a fixed value, which must be valid under its own schema.
 func (p *Parser) literal(t *tools.Tool, m strictjson.Member, severity diag.Severity) {
 	value := m.Value.Get("default")
 	if value == nil || value.Kind == strictjson.Null {
 		p.Report(severity, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value that is not there", phrase.Clip(m.Key)), `write it as "default"`)
 		value = &strictjson.Node{Kind: strictjson.Null}
 	}
-	// Also after an error, so that placeholders of it are not another one.
+	// Also after an error, so that placeholders for it do not cause another one.
 	addSource(t, m.Key, tools.Source{From: tools.SourceLiteral, Value: strictjson.Canonical(value.Value())})
 	if value.Kind == strictjson.Null {
 		return
@@ -132,7 +132,7 @@ func writeParameter(w *strictjson.Writer, n *strictjson.Node) {
 	for _, m := range n.Members {
 		switch {
 		case m.Key == "source", m.Key == "required" && m.Value.Kind == strictjson.Boolean, m.Key == "default" && m.Value.Kind == strictjson.Null:
-			continue // said elsewhere, or nothing
+			continue // written elsewhere, or not part of a schema
 		}
 		w.Member(m.Key, strictjson.Canonical(m.Value.Value()))
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A flat map of parameters is told from a JSON Schema.
+// A flat map of parameters can be told from a JSON Schema.
 func TestIsFlat(t *testing.T) {
 	for src, want := range map[string]bool{
 		`{}`:                              false,

@@ -1,9 +1,9 @@
-// Package decl compiles one declaration of a tool: its name, parameters, command,
-// policy and output, and says what is wrong with them, where. Formats share it.
+// Package decl compiles one declaration of a tool: its name, parameters, command, policy
+// and output. It reports each problem with its position. The formats share it.
 //
-// It does not know how a file holds its declarations: each format finds them itself,
-// in a package of its own. The checks of a command hold for every format; the rest is
-// for those in JSON, which differ by a [Dialect].
+// It does not know how a file contains its declarations: each format finds them in its own
+// package. The checks of a command apply to every format; the rest is for JSON formats,
+// which differ by a [Dialect].
 package decl
 
 import (
@@ -20,32 +20,32 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// maxDiagnostics is how many problems of one file are named.
+// maxDiagnostics bounds how many problems of a file are reported.
 const maxDiagnostics = 100
 
-// A Dialect is how a format declares tools. All but the first two are for JSON.
+// A Dialect describes how a format declares tools. All fields but the first two are for JSON.
 type Dialect struct {
-	Parameter string // what a parameter is called
-	Declare   string // how one is declared, for hints
+	Parameter string // the format's word for a parameter
+	Declare   string // how to declare one, for hints
 
-	Published string                    // the file with its schema, for hints
-	Shape     func() *jsonschema.Schema // what that schema says of one tool
+	Published string                    // the file with the published schema, for hints
+	Shape     func() *jsonschema.Schema // the part of that schema about one tool
 
-	Flat         bool // parameters are a flat map, which also says where values come from
+	Flat         bool // parameters are a flat map that also names the sources of values
 	WantsCommand bool // a tool without a command gets a warning
 	ReadOnly     bool // a tool is read-only unless it says otherwise
-	Speak        bool // what a tool prints is read aloud unless it says otherwise
+	Speak        bool // a tool's output is read aloud unless it says otherwise
 }
 
-// A Parser reads one file, and collects what is wrong with it.
+// A Parser parses one file and collects its problems.
 type Parser struct {
-	File    string // as it is shown
+	File    string // as shown to people
 	Limits  tools.Limits
 	dialect Dialect
-	lines   []int // offsets at which lines begin
+	lines   []int // offsets of the beginnings of lines
 
 	Found   []diag.Diagnostic
-	Errors  int // also those that Found has no room for
+	Errors  int // including those that do not fit in Found
 	dropped int
 }
 
@@ -54,7 +54,7 @@ func New(file string, limits tools.Limits, d Dialect) *Parser {
 	return &Parser{File: file, Limits: limits.OrDefault(), dialect: d, lines: []int{0}}
 }
 
-// Fits reports whether a file is no larger than what is read, or else that it is.
+// Fits reports whether a file is small enough to parse; if not, it adds a diagnostic.
 func (p *Parser) Fits(src []byte) bool {
 	if len(src) <= p.Limits.Size {
 		return true
@@ -64,7 +64,7 @@ func (p *Parser) Fits(src []byte) bool {
 	return false
 }
 
-// SetText sets the text that offsets are in.
+// SetText sets the text that offsets refer to.
 func (p *Parser) SetText(src []byte) {
 	for i, c := range src {
 		if c == '\n' {
@@ -73,8 +73,8 @@ func (p *Parser) SetText(src []byte) {
 	}
 }
 
-// Read reads the JSON of a file, or reports why it cannot, and then root is
-// nil. The text it returns is what the offsets of nodes are in.
+// Read parses the JSON of a file. After an error, which it reports, root is nil. The
+// offsets of nodes refer to the returned text.
 func (p *Parser) Read(src []byte) (text []byte, root *strictjson.Node) {
 	if !p.Fits(src) {
 		return nil, nil
@@ -91,8 +91,7 @@ func (p *Parser) Read(src []byte) (text []byte, root *strictjson.Node) {
 	return src, root
 }
 
-// Finish returns what was parsed, unless there was an error, and what was
-// found.
+// Finish returns the tools, or nil if there was an error, and all diagnostics.
 func (p *Parser) Finish(set *tools.Set) (*tools.Set, []diag.Diagnostic) {
 	if p.Errors > 0 {
 		set = nil
@@ -107,14 +106,13 @@ func (p *Parser) Finish(set *tools.Set) (*tools.Set, []diag.Diagnostic) {
 	return set, p.Found
 }
 
-// Names reports names that cannot be served, and those that cannot be told
-// apart.
+// Names reports names that cannot be served, and names that cannot be told apart.
 func (p *Parser) Names(list []*strictjson.Node) {
-	first := make(map[string]*strictjson.Node) // :: folded name → the tool that has it
+	first := make(map[string]*strictjson.Node) // :: folded name → the first tool with it
 	for _, n := range list {
 		at := n.Get("name")
 		if at == nil || at.Kind != strictjson.Text {
-			continue // the shape says so
+			continue // the shape check reports it
 		}
 		name := at.Text
 		if other, ok := first[toolname.Fold(name)]; ok {
@@ -152,7 +150,7 @@ func (p *Parser) add(d diag.Diagnostic) {
 	if d.Severity == diag.Error {
 		p.Errors++
 	}
-	// Keep room for errors: warnings must not push them out of sight.
+	// Reserve space for errors, so that warnings do not crowd them out.
 	if len(p.Found) >= maxDiagnostics || d.Severity != diag.Error && len(p.Found) >= maxDiagnostics/2 {
 		p.dropped++
 		return

@@ -6,10 +6,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// inputKeys are the names under which an input schema is found.
+// inputKeys are the possible keys of an input schema.
 var inputKeys = [...]string{"inputSchema", "input_schema", flatKey}
 
-// flatKey is the one under which a tool pack has a flat map.
+// flatKey is the key of a flat map in a tool pack.
 const flatKey = "parameters"
 
 // InputOf returns the input schema of a tool, or nil.
@@ -22,8 +22,8 @@ func InputOf(tool *strictjson.Node) *strictjson.Node {
 	return objectSchema(tool)
 }
 
-// objectSchema returns "schema" of a tool if it cannot be anything but the
-// schema of its arguments.
+// objectSchema returns the value of "schema" in a tool if it can only be the schema of its
+// arguments.
 func objectSchema(tool *strictjson.Node) *strictjson.Node {
 	if s := tool.Get("schema"); s != nil && s.StringAt("type") == "object" && s.Get("properties") != nil {
 		return s
@@ -31,12 +31,12 @@ func objectSchema(tool *strictjson.Node) *strictjson.Node {
 	return nil
 }
 
-// execKeys are the names under which other programs say how a tool is carried
-// out. None of them is read; they only make a reason clearer.
+// execKeys are the keys under which other programs say how to run a tool. They are not
+// read; they only make a message clearer.
 var execKeys = [...]string{"handler", "runner", "http", "endpoint", "url", "entrypoint", "execute", "execution", "exec", "run", "script", "implementation"}
 
-// CommandOf returns the command of a tool, or why there is none that can be
-// run. Nothing is guessed.
+// CommandOf returns the command of a tool, or why it has none that can be run. It guesses
+// nothing.
 func CommandOf(tool *strictjson.Node) (command *strictjson.Node, why string) {
 	c := tool.Get("command")
 	switch {

@@ -53,19 +53,19 @@ func (p *Parser) policy(n *strictjson.Node) tools.Policy {
 	return policy
 }
 
-// network reads what of the network a tool asks for: a word, or the hosts.
+// network returns the network access that a tool asks for: a word, or hosts.
 func (p *Parser) network(n *strictjson.Node) (tools.Network, []hosts.Host) {
 	if n.Kind == strictjson.Text {
 		return tools.Network(n.Text), nil
 	}
 	list := n.Get("hosts")
 	if list == nil {
-		return tools.NetworkNone, nil // the shape says what is wrong
+		return tools.NetworkNone, nil // the shape check reports it
 	}
 	var all []hosts.Host
 	for _, item := range list.Items {
 		if item.Kind != strictjson.Text {
-			continue // the same
+			continue // a duplicate
 		}
 		h, err := hosts.Parse(item.Text)
 		if err != nil {
@@ -78,8 +78,8 @@ func (p *Parser) network(n *strictjson.Node) (tools.Network, []hosts.Host) {
 	return tools.NetworkHosts, slices.Compact(all)
 }
 
-// timeout reads a number of seconds. Only tool packs can ask for more than
-// there is, and get what there is.
+// timeout returns a number of seconds. Only tool packs can ask for more than the maximum,
+// and they get the maximum.
 func (p *Parser) timeout(n *strictjson.Node) time.Duration {
 	const longest = int(tools.MaxTimeout / time.Second)
 	secs, err := strconv.Atoi(strictjson.ShortNumber(n.Text))
@@ -90,8 +90,8 @@ func (p *Parser) timeout(n *strictjson.Node) time.Duration {
 	return time.Duration(secs) * time.Second
 }
 
-// integer reads a number that the shape says is a small integer; it may be
-// written 6e1.
+// integer returns a number that the shape check has shown to be a small integer. It may be
+// written as 6e1.
 func integer(n *strictjson.Node) int {
 	i, err := strconv.Atoi(strictjson.ShortNumber(n.Text))
 	if err != nil {

@@ -7,32 +7,31 @@ import (
 	"unicode"
 )
 
-// envForbidden says which rule forbids packs to set the variable, or returns
-// "". Letter case makes no difference, as it makes none on Windows and none to
-// the programs that read http_proxy.
+// envForbidden returns the rule that forbids packs to set the variable, or "". It ignores
+// letter case, as Windows does, and as programs do that read http_proxy.
 func envForbidden(name string) string {
 	name = strings.ToUpper(name)
 	exact := []string{
-		// What decides which program runs, and which one it runs.
+		// Decide which program runs, and which programs it runs.
 		"PATH", "HOME", "SHELL", "PATHEXT", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
 		"PAGER", "MANPAGER", "EDITOR", "VISUAL", "FCEDIT", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "LESSKEYIN",
 		"SUDO_EDITOR", "SUDO_ASKPASS", "SSH_ASKPASS", "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS", "CONFIG_SITE", "CONFIG_SHELL",
 		"TAR_OPTIONS", "RSYNC_RSH", "CVS_RSH", "SVN_SSH",
-		// Where programs write.
+		// Decide where programs write.
 		"TMPDIR", "TMP", "TEMP",
-		// What makes interpreters and compilers run something first or look elsewhere.
+		// Make interpreters and compilers run something first, or search elsewhere.
 		"NODE_OPTIONS", "NODE_PATH", "RUBYOPT", "RUBYLIB", "PERLLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
 		"CLASSPATH", "GOFLAGS", "GOENV", "GOROOT", "GOTOOLDIR", "GOTOOLCHAIN", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER",
 		"LUA_INIT", "LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR", "R_PROFILE", "R_PROFILE_USER", "R_ENVIRON", "R_ENVIRON_USER",
 		"AWKPATH", "AWKLIBPATH", "VIMINIT", "EXINIT", "EMACSLOADPATH", "DOTNET_STARTUP_HOOKS",
 		"BASH_ENV", "ENV", "IFS", "CDPATH", "FPATH", "PS4", "SHELLOPTS", "BASHOPTS", "ZDOTDIR", "PROMPT_COMMAND", "INPUTRC",
-		// What the C library and its like load or read.
+		// Loaded or read by the C library and similar code.
 		"GCONV_PATH", "LOCPATH", "NLSPATH", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "GETCONF_DIR", "GLIBC_TUNABLES",
 		"HOSTALIASES", "RESOLV_HOST_CONF", "RES_OPTIONS", "LOCALDOMAIN", "TZDIR", "GIO_EXTRA_MODULES", "GIO_MODULE_DIR", "GTK_PATH", "QT_PLUGIN_PATH",
-		// Whom programs trust.
+		// Decide whom programs trust.
 		"OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_MODULES", "OPENSSL_ENGINES", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE",
 		"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CURL_HOME", "WGETRC", "NETRC", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "PIP_CONFIG_FILE",
-		// What leads to the user's own.
+		// Lead to the user's own credentials and configuration.
 		"SSH_AUTH_SOCK", "GNUPGHOME", "KUBECONFIG", "DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST", "XAUTHORITY",
 		"XDG_RUNTIME_DIR", "XDG_DATA_DIRS", "XDG_DATA_HOME",
 	}
@@ -69,7 +68,7 @@ func ValidEnvName(name string) bool {
 	return name != ""
 }
 
-// checkProgram says what is wrong with a program, and what to write instead.
+// checkProgram returns what is wrong with a program name, and what to write instead.
 func checkProgram(program string) (problem, hint string) {
 	const inPack = "write ./PATH for a program of the pack, a bare name for one of the user's"
 	switch {

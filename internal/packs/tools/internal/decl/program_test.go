@@ -2,7 +2,7 @@ package decl
 
 import "testing"
 
-// EN-02: what no pack may set, since it changes what other programs run.
+// EN-02: packs cannot set variables that change what other programs run.
 func TestEnvForbidden(t *testing.T) {
 	for _, name := range []string{
 		"LD_PRELOAD", "ld_preload", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PERL5LIB", "PERL5OPT",

@@ -13,7 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// input reads the input schema. On an error, t.Input stays nil.
+// input parses the input schema. After an error, t.Input stays nil.
 func (p *Parser) input(t *tools.Tool, src []byte, n *strictjson.Node, runs bool) {
 	s := InputOf(n)
 	for _, key := range inputKeys {
@@ -65,8 +65,8 @@ func (p *Parser) input(t *tools.Tool, src []byte, n *strictjson.Node, runs bool)
 	}
 }
 
-// isSchema reports whether s is a JSON Schema of arguments, where a flat map
-// is expected.
+// isSchema reports whether s is a JSON Schema of arguments in a place where a flat map is
+// expected.
 func isSchema(s *strictjson.Node) bool {
 	return isObjectSchema(s) && !isFlat(s) && (s.Get("type") != nil || s.Get("properties") != nil)
 }
@@ -79,7 +79,7 @@ func isObjectSchema(s *strictjson.Node) bool {
 	return typ == nil || typ.Text == "object" || slices.Contains(s.StringsAt("type"), "object")
 }
 
-// outputSchema keeps the schema of what the program prints, if it is one.
+// outputSchema keeps the schema of the program's output, if there is one.
 func (p *Parser) outputSchema(t *tools.Tool, src []byte, s *strictjson.Node, runs bool) {
 	if s == nil {
 		return
@@ -107,8 +107,8 @@ func (p *Parser) schemaProblem(severity diag.Severity, code string, at place, er
 	p.Report(severity, code, at(e.Path), e.Problem, e.Hint)
 }
 
-// preset refuses a default that no caller could give: it would reach the
-// program unchecked. It reports false when defaults take too long to check.
+// preset refuses an invalid default, which would otherwise reach the program unchecked. It
+// returns false if defaults take too long to check.
 func (p *Parser) preset(at place, param *schema.Param, m *schema.Meter) bool {
 	if param.Preset == nil {
 		return true
@@ -127,16 +127,16 @@ func (p *Parser) preset(at place, param *schema.Param, m *schema.Meter) bool {
 	return true
 }
 
-// A place finds what a path in a schema is about in the file.
+// A place returns the node of the file for a path in a schema.
 type place func(path []string) *strictjson.Node
 
-// schemaAt is the place of a schema that stands in the file as it is.
+// schemaAt is the place for a schema that is in the file unchanged.
 func schemaAt(s *strictjson.Node) place {
 	return func(path []string) *strictjson.Node { return s.At(path) }
 }
 
-// flatAt is the place of a schema that was made of n, which stands skip tokens
-// deep in it.
+// flatAt is the place for a schema that was built from n. n is skip tokens deep in that
+// schema.
 func flatAt(n *strictjson.Node, skip int) place {
 	return func(path []string) *strictjson.Node { return n.At(path[min(skip, len(path)):]) }
 }

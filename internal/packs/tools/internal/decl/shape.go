@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// shape holds a tool against the published schema.
+// shape validates a tool against the published schema.
 func (p *Parser) shape(n, command *strictjson.Node) {
 	value := n.Value().(map[string]any)
 	if command == nil {
@@ -25,10 +25,10 @@ func (p *Parser) shape(n, command *strictjson.Node) {
 	}
 	for _, key := range inputKeys {
 		if s := n.Get(key); s != nil && (command == nil && s.Kind != strictjson.Object || p.dialect.Flat && isSchema(s)) {
-			delete(value, key) // only warned about
+			delete(value, key) // these only cause warnings
 		}
 	}
-	// Names have their own diagnostics, which say more than a pattern does.
+	// Names have their own diagnostics, which say more than a pattern could.
 	if name := n.Get("name"); name.Kind == strictjson.Text && !toolname.Valid(name.Text) {
 		value["name"] = "x"
 	}
@@ -66,7 +66,7 @@ func envNames(command *strictjson.Node) []string {
 	return names
 }
 
-// unknownKeys warns about keys that the published schema does not have.
+// unknownKeys warns about keys that are not in the published schema.
 func (p *Parser) unknownKeys(n, command *strictjson.Node) {
 	shape := p.dialect.Shape()
 	p.unknown(n, shape)
@@ -104,8 +104,7 @@ func (p *Parser) unknown(n *strictjson.Node, shape *jsonschema.Schema) {
 	}
 }
 
-// ofFunction reports whether m belongs to the way in which OpenAI's clients
-// write functions.
+// ofFunction reports whether m is part of the way OpenAI's clients write functions.
 func ofFunction(tool *strictjson.Node, m strictjson.Member) bool {
 	return m.Key == "type" && m.Value.Text == "function" || m.Key == "strict" && m.Value.Kind == strictjson.Boolean ||
 		m.Key == "schema" && m.Value == objectSchema(tool)

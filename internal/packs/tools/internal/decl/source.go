@@ -12,13 +12,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// validSource reports whether from is a source that there is.
+// validSource reports whether from is a known source.
 func validSource(from string) bool {
 	name, ok := strings.CutPrefix(from, template.ContextPrefix)
 	return from == tools.SourceLiteral || from == tools.SourceTranscript || ok && template.IsContext(name)
 }
 
-// sources reads "sources" of a tools.json, once the input schema is known.
+// sources parses "sources" of a tools.json. The input schema must have been parsed.
 func (p *Parser) sources(t *tools.Tool, src []byte, n *strictjson.Node) {
 	if n == nil || n.Kind != strictjson.Object {
 		return
@@ -47,7 +47,7 @@ func (p *Parser) sources(t *tools.Tool, src []byte, n *strictjson.Node) {
 	}
 }
 
-// addSource says where the value of a parameter comes from.
+// addSource records the source of a parameter's value.
 func addSource(t *tools.Tool, name string, s tools.Source) {
 	if t.Sources == nil {
 		t.Sources = make(map[string]tools.Source)

@@ -72,7 +72,7 @@ func (p *Parser) tool(src []byte, n *strictjson.Node) *tools.Tool {
 	return t
 }
 
-// unused warns of parameters that do not reach the program.
+// unused warns about parameters that do not reach the program.
 func (p *Parser) unused(t *tools.Tool, n *strictjson.Node) {
 	if t.Command.Stdin == tools.StdinJSON {
 		return
@@ -100,7 +100,7 @@ func (p *Parser) unused(t *tools.Tool, n *strictjson.Node) {
 		`write {{NAME}} in the command, or add "stdin": "json" to it`)
 }
 
-// Description reports a missing description, and one of which models see a part.
+// Description reports a missing description, or one that models see truncated.
 func (p *Parser) Description(n *strictjson.Node, s string) {
 	at := n.Get("description")
 	if strings.TrimSpace(s) == "" {

@@ -1,4 +1,4 @@
-// Package phrase puts texts of packs into messages. It does not escape them.
+// Package phrase formats texts from packs for messages. It does not escape them.
 package phrase
 
 import (
@@ -10,8 +10,7 @@ import (
 // Clip shortens a name for a message.
 func Clip(s string) string { return Cut(s, 100) }
 
-// Cut shortens s to at most limit characters, the last of them "…" when
-// something was left out.
+// Cut truncates s to at most limit characters, of which the last is "…" if it did.
 func Cut(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s
@@ -26,7 +25,7 @@ func Cut(s string, limit int) string {
 	return s
 }
 
-// Quoted returns names in quotes, with commas between them.
+// Quoted returns names in quotes, separated by commas.
 func Quoted(names []string) string {
 	out := make([]string, len(names))
 	for i, n := range names {

@@ -22,23 +22,22 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// schemaURL is where a schema is while it is compiled: nowhere that could be
-// fetched. It is hierarchical, so that a relative reference leads elsewhere.
+// schemaURL is the base URL of a schema while it is compiled. It cannot be fetched. It is
+// hierarchical, so that a relative reference resolves to a different URL.
 const (
 	schemaBase = "pack://schema/"
 	schemaURL  = schemaBase + "root"
 )
 
-// noLoader refuses to fetch anything: a pack does not make this process read
-// files or open connections.
+// noLoader refuses to fetch anything, so that a pack cannot make this process read files
+// or open connections.
 type noLoader struct{}
 
 func (noLoader) Load(u string) (any, error) {
 	return nil, errors.New("schemas outside the file are not read")
 }
 
-// Compile compiles root as JSON Schema 2020-12, unless it names another
-// dialect that is known.
+// Compile compiles root as JSON Schema 2020-12, unless it names another known dialect.
 func Compile(root *strictjson.Node) (*jsonschema.Schema, error) {
 	parts := 0
 	if err := countable(root, &parts); err != nil {
@@ -61,14 +60,12 @@ func Compile(root *strictjson.Node) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// publishedURL is where a schema of this program is while it is compiled. The
-// library takes what is below this address for a schema of the standard, and does
-// not hold it against the schema of schemas: that takes half of the compilation,
-// and a test does it.
+// publishedURL is the base URL of a schema of this program while it is compiled. The
+// library treats schemas under this address as standard ones and does not validate them
+// against the meta-schema, which would double the time; a test does that instead.
 const publishedURL = "https://json-schema.org/packs-mcp"
 
-// Published compiles a schema of this program, or the part of it that a
-// fragment names.
+// Published compiles a schema of this program, or the part that a fragment names.
 func Published(text, fragment string) *jsonschema.Schema {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err == nil {
@@ -85,8 +82,8 @@ func Published(text, fragment string) *jsonschema.Schema {
 	panic(fmt.Sprintf("an embedded schema: %v", err)) // a test compiles it
 }
 
-// A lazyPattern is a pattern of ours that is compiled when a text is first held
-// against it: most files of tools have nothing that most patterns are for.
+// A lazyPattern is a pattern of this program that is compiled on first use: most files of
+// tools need few patterns.
 type lazyPattern struct {
 	expr    string
 	compile func() *regexp.Regexp
@@ -132,15 +129,15 @@ func explainSchema(err error) *Error {
 	return &Error{Problem: strings.ReplaceAll(err.Error(), schemaURL, ""), Hint: "see the JSON Schema 2020-12 specification"}
 }
 
-// A Leaf is one thing that a validator found.
+// A Leaf is one problem that a validator found.
 type Leaf struct {
 	Path []string // in the instance
 	Text string
-	at   string // the pointer of Path
+	at   string // Path as a pointer
 }
 
-// Leaves returns what is wrong in the end, without the combinators on the
-// way, in a stable order. secrets, sorted, names values that must not be shown.
+// Leaves returns the innermost problems, without the combinators around them, in a stable
+// order. secrets, which is sorted, names values that must not be shown.
 func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 	const maxText = 300 // bytes
 	printer := message.NewPrinter(language.English)
@@ -160,7 +157,7 @@ func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 		}
 		limit := func(how string, want, got *big.Rat) {
 			if secret {
-				return // got is the value
+				return // the text contains the value
 			}
 			w, _ := want.Float64()
 			g, _ := got.Float64()
@@ -197,7 +194,7 @@ func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 	})
 }
 
-// printable escapes what a person would not see, or not where it is.
+// printable escapes characters that are invisible or change the order of others.
 func printable(s string) string {
 	var b strings.Builder
 	for _, r := range s {

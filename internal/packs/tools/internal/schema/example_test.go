@@ -33,7 +33,7 @@ func Example() {
 	// refers to "https://example.com/x", which is outside the file
 }
 
-// A value that would take too long to check is found out beforehand.
+// A value that would take too long to check is detected beforehand.
 func ExampleMeter() {
 	in, err := schema.Parse(json.RawMessage(`{"properties": {"a": {"$ref": "#/$defs/B"}}, "$defs": {"B": {"anyOf": [
 		{"type": "array", "items": {"$ref": "#/$defs/B"}}, {"type": "array", "items": {"$ref": "#/$defs/B"}}]}}}`))

@@ -9,15 +9,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// combinators are the keywords that no client should meet at the top of a
-// tool's schema: one of them, and Claude Code drops the tool.
+// combinators are keywords that clients do not support at the top of a tool's schema: if
+// there is one, Claude Code drops the tool.
 var combinators = [...]string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"}
 
-// Portable returns the schema as real clients can take it: "type": "object" at the
-// top, no combinator and no $ref there, no boolean for a schema (but
-// additionalProperties, which every client knows), no reference out of the document,
-// no keyword of ours. It may accept more than the declared schema. Properties that
-// stand only inside a dropped combinator are kept, as optional ones.
+// Portable returns the schema in a form that real clients accept: "type": "object" and
+// neither a combinator nor $ref at the top, no boolean schemas (except for
+// additionalProperties, which every client supports), no references out of the document,
+// and none of our own keywords. It may accept more than the declared schema. Properties
+// that occur only inside a dropped combinator become optional properties.
 func (in *Input) Portable() json.RawMessage {
 	if in.Root.Kind != strictjson.Object {
 		return json.RawMessage(Empty)
@@ -28,7 +28,7 @@ func (in *Input) Portable() json.RawMessage {
 	for _, m := range in.Root.Members {
 		switch m.Key {
 		case "type", "$ref", "$dynamicRef", "$recursiveRef", "properties", "required":
-			continue // written here, below, or not at all
+			continue // written here, written below, or dropped
 		}
 		if !slices.Contains(combinators[:], m.Key) {
 			w.keyword(m.Key, m.Value, false)
@@ -50,8 +50,8 @@ func (in *Input) Portable() json.RawMessage {
 	return w.Bytes()
 }
 
-// property writes the schema of a property: for one that only branches of
-// combinators have, what any of them says.
+// property writes the schema of a property. A property that occurs only in branches of
+// combinators may match any of their schemas.
 func (w *portable) property(p *Param) {
 	all := []*strictjson.Node{p.Schema}
 	if p.test {
@@ -88,8 +88,8 @@ func (w *portable) property(p *Param) {
 // portable writes schemas in source order.
 type portable struct{ strictjson.Writer }
 
-// schema writes s. Under a nested $id, references mean something else than
-// without it, so there they are dropped with it.
+// schema writes s. Under a nested $id, references would have another meaning once the $id
+// is dropped, so they are dropped with it.
 func (w *portable) schema(s *strictjson.Node, underID bool) {
 	switch s.Kind {
 	case strictjson.Boolean:
@@ -105,12 +105,12 @@ func (w *portable) schema(s *strictjson.Node, underID bool) {
 			w.keyword(m.Key, m.Value, underID)
 		}
 		w.Close('}')
-	default: // not a schema; it did not compile
+	default: // not a schema; such a document did not compile
 		w.Value([]byte("{}"))
 	}
 }
 
-// keyword writes one member of a schema, unless no client should see it.
+// keyword writes one member of a schema, unless clients should not see it.
 func (w *portable) keyword(key string, v *strictjson.Node, underID bool) {
 	switch key {
 	case "$schema", "$id", "$vocabulary", "$comment", keyAllowDash:
@@ -148,7 +148,7 @@ func (w *portable) keyword(key string, v *strictjson.Node, underID bool) {
 			return
 		}
 	case "items":
-		if v.Kind == strictjson.List { // before 2020-12
+		if v.Kind == strictjson.List { // the form before 2020-12
 			w.schemas("prefixItems", v, underID)
 			return
 		}
@@ -160,21 +160,20 @@ func (w *portable) keyword(key string, v *strictjson.Node, underID bool) {
 		w.Key(key)
 		w.schema(v, underID)
 		return
-	case "title", "description": // prose, escaped where it is shown
-	case "enum", "const", "pattern", "required", "dependentRequired": // a call is held against these as they are
+	case "title", "description": // prose, which is escaped where it is shown
+	case "enum", "const", "pattern", "required", "dependentRequired": // calls are validated against these, so keep them unchanged
 	default:
 		if hides(key) || hidesIn(v) {
-			return // nothing that a call needs, and more than anybody sees
+			return // unneeded for calls, and text that nobody sees
 		}
 	}
 	w.Member(key, strictjson.Canonical(v.Value()))
 }
 
-// hides reports whether a text has characters that cannot be seen, or that
-// deceive.
+// hides reports whether a text has invisible or deceptive characters.
 func hides(text string) bool { return safetext.Text(text) != text }
 
-// hidesIn reports whether a text or a key in n does.
+// hidesIn reports whether hides is true for a text or a key in n.
 func hidesIn(n *strictjson.Node) bool {
 	return hides(n.Text) || slices.ContainsFunc(n.Items, hidesIn) ||
 		slices.ContainsFunc(n.Members, func(m strictjson.Member) bool { return hides(m.Key) || hidesIn(m.Value) })

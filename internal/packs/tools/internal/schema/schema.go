@@ -1,9 +1,9 @@
-// Package schema compiles the JSON Schemas of tools, and knows what else they say:
+// Package schema compiles the JSON Schemas of tools, and extracts what else they define:
 // parameters and their defaults, which of them are secret, a form that every client
-// takes, and what a check would cost.
+// accepts, and the cost of validation.
 //
-// It does not fetch anything, and refuses a schema that takes too long to compile or
-// to hold a value against. It knows neither tools nor formats.
+// It fetches nothing, and refuses schemas that take too long to compile or to validate
+// against. It knows neither tools nor formats.
 package schema
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Empty is the schema of a tool that declares none.
+// Empty is the schema of a tool that declares no parameters.
 const Empty = `{"type":"object"}`
 
-// An Input is an input schema with what this package reads out of it.
+// An Input is an input schema with what this package extracts from it.
 type Input struct {
 	Root     *strictjson.Node
 	Compiled *jsonschema.Schema
@@ -29,7 +29,7 @@ type Input struct {
 	byName   map[string]int // :: name → index in params
 	required []string       // names that are always required, as declared
 	Declared []string       // names of properties at any depth that are declared secret, sorted
-	Secrets  []string       // those, and names like password, sorted
+	Secrets  []string       // Declared, and names such as password, sorted
 }
 
 // A Param is one property of the arguments.
@@ -37,14 +37,14 @@ type Param struct {
 	Name      string
 	Schema    *strictjson.Node
 	Required  bool
-	Preset    *strictjson.Node   // its default, or nil; only of a property that always applies
+	Preset    *strictjson.Node   // its default, or nil; only for a property that always applies
 	Compiled  *jsonschema.Schema // nil unless the property always applies
-	others    []*strictjson.Node // what other branches of combinators say of the property
-	test      bool               // stands in an "if", which restricts nothing
+	others    []*strictjson.Node // the property's schemas in other branches of combinators
+	test      bool               // occurs in an "if", which restricts nothing
 	AllowDash bool               // values may begin with "-"
 }
 
-// newInput reads and compiles root, an object schema.
+// newInput compiles root, an object schema.
 func newInput(root *strictjson.Node) (*Input, error) {
 	compiled, err := Compile(root)
 	if err != nil {
@@ -87,7 +87,7 @@ func newInput(root *strictjson.Node) (*Input, error) {
 	return in, nil
 }
 
-// Parse reads and compiles an input schema. An error is an *[Error].
+// Parse compiles an input schema. An error is an *[Error].
 func Parse(raw json.RawMessage) (*Input, error) {
 	root, e := strictjson.Parse(raw)
 	if e != nil {
@@ -134,8 +134,8 @@ func gather(s *jsonschema.Schema, found map[string]*jsonschema.Schema, seen map[
 	}
 }
 
-// repeated refuses a schema whose properties hold each other, by references
-// into them: what clients get is every one of them, whole.
+// repeated refuses a schema whose properties contain each other through references, since
+// clients get every property in full.
 func (in *Input) repeated() error {
 	size := 0
 	for _, p := range in.Params {
@@ -150,7 +150,7 @@ func (in *Input) repeated() error {
 	return nil
 }
 
-// applies says when a part of a schema does.
+// applies says when a part of a schema applies.
 type applies uint8
 
 const (
@@ -159,8 +159,8 @@ const (
 	asTest            // an "if": it restricts nothing
 )
 
-// collect gathers the properties of the object that s describes, wherever in
-// its references and combinators they stand, and what is always required.
+// collect collects the properties of the object that s describes, including those in
+// references and combinators, and the names that are always required.
 func (in *Input) collect(s *strictjson.Node, when applies, seen map[*strictjson.Node]bool) {
 	if s == nil || s.Kind != strictjson.Object || seen[s] {
 		return
@@ -207,7 +207,7 @@ func (in *Input) collect(s *strictjson.Node, when applies, seen map[*strictjson.
 // keyAllowDash is our own keyword: values of the parameter may begin with "-".
 const keyAllowDash = "allow_leading_dash"
 
-// preset returns the default of a property, its own or that of what it refers to.
+// preset returns the default of a property: its own, or that of the schema it refers to.
 func preset(root, s *strictjson.Node) *strictjson.Node {
 	for range 10 {
 		if s == nil {
@@ -221,7 +221,7 @@ func preset(root, s *strictjson.Node) *strictjson.Node {
 	return nil
 }
 
-// localRef returns what the $ref of s means within the document, or nil.
+// localRef returns the target of s's $ref within the document, or nil.
 func localRef(root, s *strictjson.Node) *strictjson.Node {
 	fragment, ok := strings.CutPrefix(s.StringAt("$ref"), "#")
 	if !ok {
@@ -249,8 +249,8 @@ func localRef(root, s *strictjson.Node) *strictjson.Node {
 	return n
 }
 
-// DropNulls removes what is null of properties that need not be there and cannot
-// be null: many models write null for what they leave out.
+// DropNulls removes optional properties that are null but cannot be: many models write null
+// for what they omit.
 func (in *Input) DropNulls(fields map[string]any) {
 	for name, value := range fields {
 		p := in.Param(name)

@@ -7,15 +7,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// IsSecret reports whether the value called name is one of the secrets, which
-// are sorted, or one going by its name.
+// IsSecret reports whether the value called name is a secret: it is in secrets, which is
+// sorted, or has the name of a secret.
 func IsSecret(secrets []string, name string) bool {
 	_, found := slices.BinarySearch(secrets, name)
 	return found || redact.SensitiveName(name)
 }
 
-// collectSecrets gathers the names of properties that are declared secret, in every
-// part of the schema.
+// collectSecrets collects the names of properties that are declared secret, in every part
+// of the schema.
 func (in *Input) collectSecrets(n *strictjson.Node, secrets map[*strictjson.Node]bool) {
 	if props := n.Get("properties"); props != nil && props.Kind == strictjson.Object {
 		for _, m := range props.Members {
@@ -29,11 +29,11 @@ func (in *Input) collectSecrets(n *strictjson.Node, secrets map[*strictjson.Node
 	}
 }
 
-// secretSchemas returns the schemas in root of which any part says that the
-// value is a secret. It goes from those parts to what leads there, as the other
-// way round there may be more paths than time.
+// secretSchemas returns the schemas in root that contain a part declared secret. It goes
+// from those parts to the schemas around them, since there may be too many paths in the
+// other direction.
 func secretSchemas(root *strictjson.Node) map[*strictjson.Node]bool {
-	leading := make(map[*strictjson.Node][]*strictjson.Node) // :: schema → the schemas it is a part of
+	leading := make(map[*strictjson.Node][]*strictjson.Node) // :: schema → the schemas that contain it
 	secret := make(map[*strictjson.Node]bool)
 	var todo []*strictjson.Node
 	mark := func(s *strictjson.Node) {

@@ -16,16 +16,16 @@ func IsType(name string) bool {
 	return false
 }
 
-// maxTypeText is how long a type may be in a signature; a longer one is "any".
+// maxTypeText is how long a type in a signature may be; a longer one becomes "any".
 const maxTypeText = 200
 
-// Types writes the types of one schema.
+// Types describes the types of values under one schema.
 type Types struct {
 	root *strictjson.Node
 	memo map[typeAt]string
 }
 
-// NewTypes returns one for the schemas in root.
+// NewTypes returns Types for the schemas in root.
 func NewTypes(root *strictjson.Node) Types { return Types{root: root, memo: make(map[typeAt]string)} }
 
 type typeAt struct {
@@ -33,8 +33,8 @@ type typeAt struct {
 	depth  int
 }
 
-// Text returns the type of a property: a name of JSON Schema's, "string[]"
-// for a list, "a|b" for several, "any" when nothing is said.
+// Text returns the type of a property: one of JSON Schema's names, "string[]" for a list,
+// "a|b" for a union, "any" if it is not declared.
 func (t Types) Text(s *strictjson.Node) string { return t.text(s, 0) }
 
 func (t Types) text(s *strictjson.Node, depth int) string {

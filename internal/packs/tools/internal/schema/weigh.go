@@ -10,23 +10,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// A validator's time is not bounded by the size of a schema and of a value:
-// references and combinators make it visit them again and again, and a small
-// file can ask for more visits than there are atoms. Nothing interrupts it, so
-// here is counted beforehand what it would do.
+// The time of a validator is not bounded by the size of the schema and the value: with
+// references and combinators it visits them repeatedly, and a small file can cause more
+// visits than there are atoms. Since a validator cannot be interrupted, count its work
+// beforehand.
 const (
-	maxParts   = 4_000   // objects and booleans in a schema: compiling it takes the square of them
-	maxInPlace = 10_000  // subschemas that one value may have to be held against
-	maxChain   = 100     // of them, inside each other
-	maxWork    = 400_000 // what validating a value may take, in units of a few microseconds
-	maxPattern = 20_000  // instructions of all the regular expressions of a schema
+	maxParts   = 4_000   // objects and booleans in a schema; compile time grows with the square
+	maxInPlace = 10_000  // subschemas that may apply to one value
+	maxChain   = 100     // of those, nested in each other
+	maxWork    = 400_000 // cost of validating one value, in units of a few microseconds
+	maxPattern = 20_000  // instructions in all regular expressions of a schema
 )
 
-// MaxDepth is how deeply a value may be nested that is held against a schema.
+// MaxDepth is how deeply a value may be nested that is validated.
 const MaxDepth = 64
 
-// inPlace calls visit for the subschemas of s that are held against the same
-// value as s, as often as a validator does.
+// inPlace calls visit for the subschemas of s that apply to the same value as s, as often
+// as a validator does.
 func inPlace(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	visitAll(visit, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
 	if s.DynamicRef != nil {
@@ -43,8 +43,7 @@ func inPlace(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	}
 }
 
-// inside calls visit for the subschemas of s that are held against the values
-// in the value.
+// inside calls visit for the subschemas of s that apply to the values in the value.
 func inside(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	for _, sub := range s.Properties {
 		visitAll(visit, sub)
@@ -67,7 +66,7 @@ func visitAll(visit func(*jsonschema.Schema), list ...*jsonschema.Schema) {
 	}
 }
 
-// visitAny is visitAll of a field that has a schema, some, or something else.
+// visitAny is visitAll for a field with a schema, several schemas, or something else.
 func visitAny(visit func(*jsonschema.Schema), field any) {
 	switch field := field.(type) {
 	case *jsonschema.Schema:
@@ -77,9 +76,9 @@ func visitAny(visit func(*jsonschema.Schema), field any) {
 	}
 }
 
-// countable refuses a schema with too many parts, and one that says where
-// dynamic references lead: that depends on the way to them, so nothing could be
-// counted. Those in the meta-schemas of JSON Schema stay; see [Meter.own].
+// countable refuses a schema with too many parts, and one with dynamic references: their
+// targets depend on the path to them, so their cost cannot be counted. Those in the
+// meta-schemas of JSON Schema stay; see [Meter.own].
 func countable(n *strictjson.Node, parts *int) error {
 	if n.Kind == strictjson.Object || n.Kind == strictjson.Boolean {
 		*parts++
@@ -98,7 +97,7 @@ func countable(n *strictjson.Node, parts *int) error {
 	return nil
 }
 
-// weighSchema refuses a schema under which even a small value takes long.
+// weighSchema refuses a schema under which even a small value is expensive.
 func weighSchema(root *jsonschema.Schema) error {
 	memo := make(map[*jsonschema.Schema]weight)
 	reached := map[*jsonschema.Schema]bool{root: true}
@@ -124,23 +123,23 @@ func weighSchema(root *jsonschema.Schema) error {
 	return nil
 }
 
-// A weight is what one value costs under a schema, without the values in it.
+// A weight is the cost of one value under a schema, without the values in it.
 type weight struct {
 	visits int
 	chain  int
 	cyclic bool
 }
 
-// weigh weighs s, which is inside depth others. Fifty schemas of which each
-// refers twice to the next are a small file and 2^50 visits.
+// weigh returns the weight of s at a nesting of depth. Fifty schemas that each refer to the
+// next twice are a small file, and 2^50 visits.
 func weigh(s *jsonschema.Schema, memo map[*jsonschema.Schema]weight, depth int) weight {
 	if w, ok := memo[s]; ok {
 		return w
 	}
 	if depth > maxChain {
-		return weight{chain: maxChain + 1} // nobody uses it: what is around s is refused
+		return weight{chain: maxChain + 1} // unused: the schema around s is refused
 	}
-	memo[s] = weight{cyclic: true} // for who comes back before it is known
+	memo[s] = weight{cyclic: true} // for a cycle that comes back before the result is known
 	sum := weight{visits: 1, chain: 1}
 	inPlace(s, func(sub *jsonschema.Schema) {
 		w := weigh(sub, memo, depth+1)
@@ -152,10 +151,10 @@ func weigh(s *jsonschema.Schema, memo map[*jsonschema.Schema]weight, depth int) 
 	return sum
 }
 
-// A Meter counts what validating values takes, before it is done. The zero
-// value is ready.
+// A Meter estimates the cost of validating values before it happens. The zero value is
+// ready to use.
 type Meter struct {
-	steps int // of the meter itself
+	steps int // steps of the estimate itself
 	Spent int
 	memo  map[visit]int
 	sizes map[*jsonschema.Schema]int // :: schema → size of its const and enum
@@ -166,8 +165,8 @@ type visit struct {
 	value  *strictjson.Node
 }
 
-// Allows reports whether holding v against s, and everything that was asked
-// about before, is little enough to be done.
+// Allows reports whether validating v against s, together with all earlier values, is cheap
+// enough.
 func (m *Meter) Allows(s *jsonschema.Schema, v *strictjson.Node) bool {
 	if m.memo == nil {
 		m.memo = make(map[visit]int)
@@ -177,8 +176,8 @@ func (m *Meter) Allows(s *jsonschema.Schema, v *strictjson.Node) bool {
 	return m.Spent <= maxWork && m.steps <= maxWork
 }
 
-// cost returns an upper bound of the work of visiting v under s: as if no branch
-// was left out and nothing ended early. Above maxWork it is not exact.
+// cost returns an upper bound for validating v under s: every branch is visited and nothing
+// ends early. Above maxWork it is not exact.
 func (m *Meter) cost(s *jsonschema.Schema, v *strictjson.Node) int {
 	m.steps++
 	if m.steps > maxWork {
@@ -239,8 +238,7 @@ func (m *Meter) cost(s *jsonschema.Schema, v *strictjson.Node) int {
 	return sum
 }
 
-// own returns what s itself takes, which grows with how much an error about it
-// has to say.
+// own returns the cost of s itself, which grows with the length of its error message.
 func (m *Meter) own(s *jsonschema.Schema, v *strictjson.Node) int {
 	size, ok := m.sizes[s]
 	if !ok {
@@ -261,8 +259,8 @@ func (m *Meter) own(s *jsonschema.Schema, v *strictjson.Node) int {
 		}
 	}
 	if s.DynamicRef != nil || s.RecursiveRef != nil {
-		// In a meta-schema it leads from one vocabulary to all of them, which is not
-		// counted. Without this, a unit takes ten times as long.
+		// The meta-schema has a reference from one vocabulary to all of them, which is not
+		// counted. Without this factor, a unit takes ten times as long.
 		const vocabularies = 20
 		own *= vocabularies
 	}
@@ -273,7 +271,7 @@ func (m *Meter) own(s *jsonschema.Schema, v *strictjson.Node) int {
 	return own
 }
 
-// valueSize returns about how many bytes a decoded JSON value takes.
+// valueSize returns the approximate size of a decoded JSON value in bytes.
 func valueSize(v any) int {
 	size := 8
 	switch v := v.(type) {
@@ -291,13 +289,13 @@ func valueSize(v any) int {
 	return size
 }
 
-// A pattern is a regular expression that knows how large it is.
+// A pattern is a regular expression with its size.
 type pattern struct {
 	*regexp.Regexp
 	size int // instructions
 }
 
-// matching returns what it takes to search s for p.
+// matching returns the cost of searching s for p.
 func matching(p jsonschema.Regexp, s string) int {
 	const instructionsPerUnit = 200
 	if p, ok := p.(*pattern); ok {
@@ -306,9 +304,8 @@ func matching(p jsonschema.Regexp, s string) int {
 	return len(s)
 }
 
-// patterns returns an engine for the regular expressions of one schema. What
-// repeats in one of them is copied when it is compiled: seven bytes, "a{1000}",
-// become a thousand instructions.
+// patterns returns an engine for the regular expressions of one schema. Compiling copies
+// repeated parts: the seven bytes "a{1000}" become a thousand instructions.
 func patterns() jsonschema.RegexpEngine {
 	left := maxPattern
 	known := make(map[string]*pattern)
@@ -335,8 +332,8 @@ func patterns() jsonschema.RegexpEngine {
 	}
 }
 
-// instructions returns about how many instructions re becomes. Classes of
-// characters are there once, however often they repeat.
+// instructions returns the approximate number of instructions of re. A character class
+// counts once, however often it repeats.
 func instructions(re *syntax.Regexp) int {
 	repeated, once := unfold(re)
 	return min(repeated+once, maxPattern+1)

@@ -1,5 +1,5 @@
-// Package template reads the templates of a command's arguments, and writes values
-// as the text of one.
+// Package template parses the templates of a command's arguments, and formats values as the
+// text of one.
 //
 // It does not fill templates: package tools does, which knows the values. No shell is
 // involved, and nothing is quoted or expanded again.
@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ContextPrefix begins the placeholders whose values come from the user.
+// ContextPrefix is the prefix of placeholders for values from the user's side.
 const ContextPrefix = "context."
 
-// IsContext reports whether name can follow it.
+// IsContext reports whether name can follow ContextPrefix.
 func IsContext(name string) bool {
 	switch name {
 	case "cwd", "file", "url", "selection", "clipboard":
@@ -26,10 +26,10 @@ func IsContext(name string) bool {
 // An Arg is one parsed template: text with placeholders in it.
 //
 //	{{x}}           the value
-//	{{x...}}        one argument per element; nothing may stand around it
-//	{{x:text}}      the value, or the text when there is none
-//	{{x:--flag}}    of a boolean the flag or nothing, otherwise the flag and the value; nothing may stand around it
-//	{{context.cwd}} what the user's side knows: cwd, file, url, selection, clipboard
+//	{{x...}}        one argument per element; must be the whole argument
+//	{{x:text}}      the value, or the text if there is none
+//	{{x:--flag}}    for a boolean the flag or nothing, otherwise the flag and the value; must be the whole argument
+//	{{context.cwd}} a value from the user's side: cwd, file, url, selection, clipboard
 //	{{{{            a literal {{
 //
 // The zero Arg is the empty argument.
@@ -38,7 +38,7 @@ type Arg struct {
 	Pieces []Piece
 }
 
-// A Form is what a piece of a template is.
+// A Form is the kind of a piece.
 type Form uint8
 
 const (
@@ -52,11 +52,11 @@ const (
 // A Piece is a placeholder, or the text between two.
 type Piece struct {
 	Form  Form
-	Name  string // of a placeholder
+	Name  string // of a placeholder, without ContextPrefix
 	Extra string
 }
 
-// String returns the template as it was written.
+// String returns the template as written.
 func (a Arg) String() string { return a.Source }
 
 // Literal returns the text of an argument without placeholders.
@@ -71,7 +71,7 @@ func (a Arg) Literal() (text string, ok bool) {
 	}
 }
 
-// Names returns what the placeholders name, in order, with repetitions.
+// Names returns the names in the placeholders, in order, with repetitions.
 func (a Arg) Names() []string {
 	var names []string
 	for _, p := range a.Pieces {
@@ -82,16 +82,16 @@ func (a Arg) Names() []string {
 	return names
 }
 
-// Fixed reports whether the caller of a tool has no say in the argument: what is
-// in it is the tool's own, or the user's context.
+// Fixed reports whether the caller of a tool cannot influence the argument: it contains
+// only the tool's own text and the user's context.
 func (a Arg) Fixed() bool {
 	return !slices.ContainsFunc(a.Names(), func(name string) bool { return !strings.HasPrefix(name, ContextPrefix) })
 }
 
-// Alone reports whether the argument is one placeholder and nothing else.
+// Alone reports whether the argument is a single placeholder.
 func (a Arg) Alone() bool { return len(a.Pieces) == 1 && a.Pieces[0].Form != Literal }
 
-// An Error says why a text is not a template.
+// An Error says why a text is not a valid template.
 type Error struct {
 	Text    string
 	Problem string
@@ -153,8 +153,7 @@ func Parse(s string) (Arg, error) {
 	return a, nil
 }
 
-// parsePlaceholder parses what stands between the braces. A problem is "" when
-// there is none.
+// parsePlaceholder parses the text between the braces. problem is "" if there is none.
 func parsePlaceholder(body string) (p Piece, problem, hint string) {
 	name, extra, hasExtra := strings.Cut(body, ":")
 	p = Piece{Form: Plain, Name: name, Extra: extra}
@@ -178,8 +177,8 @@ func parsePlaceholder(body string) (p Piece, problem, hint string) {
 	return p, "", ""
 }
 
-// isFlag reports whether the text after the colon is a flag and not a default:
-// "-", then a letter or "-". So "-1" and "-" are defaults.
+// isFlag reports whether the text after the colon is a flag and not a default: "-" and then
+// a letter or "-". So "-1" and "-" are defaults.
 func isFlag(s string) bool {
 	if len(s) < 2 || s[0] != '-' {
 		return false
@@ -188,7 +187,7 @@ func isFlag(s string) bool {
 	return c == '-' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// String returns the placeholder as it is written, for messages.
+// String returns the placeholder as written, for messages.
 func (p Piece) String() string {
 	switch p.Form {
 	case Literal:

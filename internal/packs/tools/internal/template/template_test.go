@@ -99,7 +99,7 @@ func FuzzPlaceholder(f *testing.F) {
 			}
 			return
 		}
-		// Writing the pieces down again and parsing that gives the same pieces.
+		// Formatting the pieces and parsing the result gives the same pieces.
 		var b strings.Builder
 		for _, p := range a.Pieces {
 			if p.Form == Literal {
@@ -110,7 +110,7 @@ func FuzzPlaceholder(f *testing.F) {
 		}
 		again, err := Parse(b.String())
 		if err != nil {
-			// "{" before a placeholder cannot be written so: "{" + "{{x}}".
+			// "{" before a placeholder cannot be written this way: "{" + "{{x}}".
 			if strings.Contains(b.String(), "{{{") {
 				return
 			}

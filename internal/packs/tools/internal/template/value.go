@@ -7,7 +7,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Render writes a value as the text of an argument.
+// Render formats a value as the text of an argument.
 func Render(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -25,12 +25,12 @@ func Render(v any) string {
 	}
 }
 
-// IsURL reports whether values after this text go into a URL.
+// IsURL reports whether values after this text become part of a URL.
 func IsURL(prefix string) bool {
 	return strings.HasPrefix(prefix, "http://") || strings.HasPrefix(prefix, "https://")
 }
 
-// PercentEncode encodes everything but the unreserved characters of RFC 3986.
+// PercentEncode encodes everything except the unreserved characters of RFC 3986.
 func PercentEncode(s string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder

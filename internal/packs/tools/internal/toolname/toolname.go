@@ -1,7 +1,7 @@
-// Package toolname says which names tools can have, and which of them a person, a
-// client or a model could take for each other.
+// Package toolname knows which names are valid for tools, and which of them a person, a
+// client or a model could confuse.
 //
-// It does not know which names are taken, and does not rename anything.
+// It does not know which names are taken, and renames nothing.
 package toolname
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Valid reports whether every client can take name.
+// Valid reports whether every client accepts name.
 func Valid(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false
@@ -25,15 +25,15 @@ func Valid(name string) bool {
 	return true
 }
 
-// Printable reports whether name can be shown as it is, although not every
-// client could call a tool by it.
+// Printable reports whether name can be shown unchanged, even if some client could not call
+// a tool with it.
 func Printable(name string) bool {
 	return Valid(strings.NewReplacer(".", "_", ":", "_", "/", "_").Replace(name))
 }
 
-// Fold maps names that a person, a client or a model could take for each other
-// to one: letter case, Unicode composition and width, "-", "_" and ".", and
-// characters that nobody sees make no difference.
+// Fold maps names that a person, a client or a model could confuse to the same text. It
+// ignores letter case, Unicode composition and width, the difference between "-", "_" and
+// ".", and invisible characters.
 func Fold(name string) string {
 	name = norm.NFKC.String(name)
 	name = strings.Map(func(r rune) rune {
@@ -43,7 +43,7 @@ func Fold(name string) string {
 		case unicode.In(r, unicode.Cf, unicode.Cc, unicode.Variation_Selector), r == '\u034f', r == '\u3164', r == '\u2800', r == '\u115f', r == '\u1160':
 			return -1
 		}
-		// The smallest of all letters that differ in case only.
+		// The smallest of all letters that differ only in case.
 		least := r
 		for c := unicode.SimpleFold(r); c != r; c = unicode.SimpleFold(c) {
 			least = min(least, c)
@@ -53,14 +53,14 @@ func Fold(name string) string {
 	return norm.NFKC.String(name)
 }
 
-// skeleton is a name as [Fold] has it, without separators and with one character
-// for those of ASCII that look alike.
+// skeleton returns a name folded as by [Fold], without separators, and with look-alike ASCII
+// characters unified.
 func skeleton(name string) string {
 	return strings.NewReplacer("_", "", "0", "o", "1", "l", "i", "l").Replace(strings.ToLower(Fold(name)))
 }
 
-// Reserved says why a tool cannot be called name, or returns "". Names of tools
-// are what people decide by, and what rules and the log call them.
+// Reserved returns why a tool cannot be called name, or "". People decide by names, and
+// rules and the log use them.
 func Reserved(name string) string {
 	switch own := skeleton(name); {
 	case strings.HasPrefix(own, skeleton("capability_packs")):
@@ -68,7 +68,7 @@ func Reserved(name string) string {
 	case strings.HasPrefix(Fold(name), Fold("mcp__")):
 		return "it looks like another server's tool"
 	}
-	// A name that is only listed may have parts.
+	// A name that is only listed may have several parts.
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == ':' }) {
 		if skeleton(part) == skeleton("exec_best_effort") {
 			return "it is what this server calls commands that no pack declares"
