@@ -18,23 +18,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// publicRoot names the authorities and logs of Sigstore's public service
-// (https://github.com/sigstore/root-signing, target trusted_root.json). Each release has
-// the newest; configuration names another one where it has to be newer.
+// publicRoot lists the authorities and logs of Sigstore's public service
+// (https://github.com/sigstore/root-signing, target trusted_root.json). Each release
+// contains the newest; the configuration can name a newer one.
 //
 //go:embed trusted_root.json
 var publicRoot []byte
 
-// vouching are the types of statements by which somebody vouches for an artifact: a
-// signature of cosign, and how it was built. Others, such as a list of parts or the
-// result of a scan, say something about an artifact, and not that it is theirs.
+// vouching lists the types of statements by which someone vouches for an artifact: a cosign
+// signature, and its provenance. Others, such as a list of components or a scan result,
+// describe an artifact without vouching for it.
 var vouching = []string{
 	"https://sigstore.dev/cosign/sign/v1",
 	"https://slsa.dev/provenance/v0.2",
 	"https://slsa.dev/provenance/v1",
 }
 
-// judge answers a question. Its error means that the question cannot be answered.
+// judge answers a question. It returns an error if the question cannot be answered.
 func judge(q trust.Question) (trust.Verdict, error) {
 	digits, ok := strings.CutPrefix(q.Digest, "sha256:")
 	digest, err := hex.DecodeString(digits)
@@ -77,7 +77,7 @@ func judge(q trust.Question) (trust.Verdict, error) {
 	return trust.Verdict{State: trust.Verified, Signer: signer, Time: at}, nil
 }
 
-// A questionError is about what the user gave, and not about the bundle.
+// A questionError is about the user's input, not about the bundle.
 type questionError struct{ error }
 
 func invalid(format string, a ...any) trust.Verdict {
@@ -89,15 +89,15 @@ func invalid(format string, a ...any) trust.Verdict {
 	return trust.Verdict{State: trust.Unfounded, Reason: text}
 }
 
-// vouches reports whether a bundle is for an artifact, and not only about it. kind is the
-// type of its statement, if it has one.
+// vouches reports whether a bundle vouches for an artifact rather than describing it. kind
+// is the type of its statement, if it has one.
 func vouches(b *bundle.Bundle) (does bool, kind string, err error) {
 	content, err := b.SignatureContent()
 	if err != nil {
 		return false, "", err
 	}
 	envelope := content.EnvelopeContent()
-	if envelope == nil { // a signature of the artifact itself
+	if envelope == nil { // a signature over the artifact itself
 		return true, "", nil
 	}
 	s, err := envelope.Statement()
@@ -107,8 +107,8 @@ func vouches(b *bundle.Bundle) (does bool, kind string, err error) {
 	return slices.Contains(vouching, s.PredicateType), s.PredicateType, nil
 }
 
-// byKey verifies a signature with the user's key. The key is trusted without a time, so
-// no log has to have seen the signature.
+// byKey verifies a signature with the user's key. The key is trusted at any time, so no log
+// need contain the signature.
 func byKey(text string, b *bundle.Bundle, artifact verify.ArtifactPolicyOption) (*lock.Signature, error) {
 	key, err := trust.PublicKey(text)
 	if err != nil {
@@ -118,7 +118,7 @@ func byKey(text string, b *bundle.Bundle, artifact verify.ArtifactPolicyOption) 
 	if err != nil {
 		return nil, &questionError{err}
 	}
-	// The hint in the bundle is what the bundle says: there is one key, whatever it says.
+	// Use the one key, whatever hint the bundle gives.
 	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
 		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
 	})
@@ -132,9 +132,9 @@ func byKey(text string, b *bundle.Bundle, artifact verify.ArtifactPolicyOption) 
 	return &lock.Signature{Kind: trust.KindKey, Key: trust.Fingerprint(text), PublicKey: text}, nil
 }
 
-// byCertificate verifies a signature by a certificate that was good for minutes. A log or
-// an authority says that the signature was made in these minutes, and logs have both. It
-// also returns when that was, in RFC 3339.
+// byCertificate verifies a signature by a certificate that was valid for minutes. A log or
+// a timestamp authority must confirm that the signature was made in that time. It also
+// returns that time, in RFC 3339.
 func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPolicyOption) (_ *lock.Signature, at string, err error) {
 	own := len(rootJSON) > 0
 	if !own {
@@ -144,8 +144,7 @@ func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPo
 	if err != nil {
 		return nil, "", &questionError{fmt.Errorf("reading the trusted root: %w", err)}
 	}
-	// The logs that a private service does not have cannot be asked for. The public one
-	// has them all.
+	// Require only the logs that the service has; the public service has all of them.
 	options := []verify.VerifierOption{verify.WithObserverTimestamps(1), verify.WithoutStatementPredicate()}
 	if !own || len(material.RekorLogs()) > 0 {
 		options = append(options, verify.WithTransparencyLog(1))
@@ -157,8 +156,7 @@ func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPo
 	if err != nil {
 		return nil, "", err
 	}
-	// Every member of its signer is compared with the signer that the question wants. The
-	// library compares only those that are not empty.
+	// The caller compares every member of the signer; the library would ignore empty ones.
 	result, err := v.Verify(b, verify.NewPolicy(artifact, verify.WithoutIdentitiesUnsafe()))
 	if err != nil {
 		return nil, "", err
@@ -189,7 +187,7 @@ func byCertificate(rootJSON []byte, b *bundle.Bundle, artifact verify.ArtifactPo
 	return s, first.Timestamp.UTC().Format(time.RFC3339), nil
 }
 
-// oneName refuses a certificate that names several signers: the library would return
+// oneName refuses a certificate that names several signers, since the library would return
 // only one of them.
 func oneName(b *bundle.Bundle) error {
 	content, err := b.VerificationContent()
@@ -203,8 +201,8 @@ func oneName(b *bundle.Bundle) error {
 	return nil
 }
 
-// plain reports whether a text can be a name that a person compares: not endless, and of
-// ASCII, in which no letter looks like another one.
+// plain reports whether a text can be a name that a person compares: short enough, and
+// ASCII, which has no look-alike letters.
 func plain(s string) bool {
 	const most = 1000
 	return len(s) <= most && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0

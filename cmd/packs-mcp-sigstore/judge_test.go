@@ -29,7 +29,7 @@ func digestOf(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ask is a whole exchange: a question in, a verdict out.
+// ask makes a complete exchange: a question in, a verdict out.
 func ask(t *testing.T, q trust.Question) trust.Verdict {
 	t.Helper()
 	in, err := q.Ask()
@@ -56,7 +56,7 @@ func keyOf(t *testing.T, pem []byte) string {
 	return key
 }
 
-// usual is the usual signer, as the lock file has it.
+// usual returns the usual signer, as the lock file records it.
 func usual(bundle []byte) *lock.Signature {
 	return &lock.Signature{
 		Kind: trust.KindSigstore, Identity: authority.Identity, Issuer: authority.Issuer, Repository: authority.Repository,
@@ -102,8 +102,8 @@ func TestVerified(t *testing.T) {
 	})
 }
 
-// TestPublicService verifies a bundle that Sigstore's public service made, with the
-// authorities in the program, certificate log included.
+// TestPublicService verifies a bundle made by Sigstore's public service, with the embedded
+// authorities and certificate log.
 func TestPublicService(t *testing.T) {
 	b := data.Bundle(t, "sigstore.js@2.0.0-provenance.sigstore.json")
 	digest, _ := hex.DecodeString("46d4e2f74c4877316640000a6fdf8a8b59f1e0847667973e9859f774dd31b8f1e0937813b777fb66a2ac67d50540fe34640966eee9fc2ccca387082b4c85cd3c")
@@ -217,7 +217,7 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// Each byte of what is signed counts.
+// Changing any byte of the signed data is detected.
 func TestEachByte(t *testing.T) {
 	a := authority.New(t)
 	root, digest := a.Root(t, false), digestOf("pack")
@@ -226,7 +226,7 @@ func TestEachByte(t *testing.T) {
 		"statement": b.GetDsseEnvelope().Payload, "signature": b.GetDsseEnvelope().Signatures[0].Sig,
 		"certificate": b.VerificationMaterial.GetCertificate().RawBytes, "log": b.VerificationMaterial.TlogEntries[0].CanonicalizedBody,
 	} {
-		for i := 0; i < len(field); i += 7 { // some: each is a whole verification
+		for i := 0; i < len(field); i += 7 { // a sample, since each is a complete verification
 			field[i] ^= 1
 			if v := ask(t, trust.Question{Digest: digest, Bundle: authority.JSON(t, b), Root: root}); v.State == trust.Verified {
 				t.Errorf("byte %d of the %s changed: %+v", i, name, v)
@@ -239,7 +239,7 @@ func TestEachByte(t *testing.T) {
 	}
 }
 
-// What is not a question gets no verdict.
+// Invalid questions get no verdict.
 func TestNoQuestion(t *testing.T) {
 	d := digestOf("pack")
 	for name, in := range map[string]string{
@@ -275,8 +275,7 @@ func TestNoQuestion(t *testing.T) {
 	}
 }
 
-// The program in the middle does not decide alone: an answer to another question is
-// none.
+// A verdict for another question is ignored, so the second program does not decide alone.
 func TestOtherVerdicts(t *testing.T) {
 	a := authority.New(t)
 	d := digestOf("pack")
@@ -319,8 +318,7 @@ func TestOtherVerdicts(t *testing.T) {
 	}
 }
 
-// What the environment says does not matter: not to the trusted root, and not to the
-// rules of certificates.
+// The environment influences neither the trusted root nor the rules for certificates.
 func TestEnvironment(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -349,7 +347,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// asProgram makes the test binary the program.
+// asProgram makes the test binary act as the program.
 const asProgram = "PACKS_MCP_SIGSTORE_TEST"
 
 func TestMain(m *testing.M) {

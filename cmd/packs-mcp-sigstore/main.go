@@ -1,10 +1,10 @@
-// Packs-mcp-sigstore verifies and makes the Sigstore bundles of packs for packs-mcp, which
-// starts it: a question or an order on standard input, a verdict or a bundle on standard
-// output, both JSON, as package trust has them.
+// Packs-mcp-sigstore verifies and creates the Sigstore bundles of packs for packs-mcp,
+// which starts it. It reads a question or an order from standard input and writes a verdict
+// or a bundle to standard output, as the JSON that package trust defines.
 //
-// It reads no file and no environment variable, and asks nobody over the network. All
-// that a verdict depends on is in the question, but for the certificates and logs of
-// Sigstore's public service, which are part of the program.
+// It reads no file and no environment variable, and uses no network. A verdict depends only
+// on the question, and on the certificates and logs of Sigstore's public service, which are
+// part of the program.
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// What a signature of cosign 3 is: a statement that names the artifact by its digest.
+// The form of a cosign 3 signature: a statement that names the artifact by its digest.
 const (
 	bundleType    = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	statementType = "https://in-toto.io/Statement/v1"
@@ -26,8 +26,8 @@ const (
 	signType      = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// sign carries out an order. What is wrong with the user's key or password is the
-// product's problem.
+// sign carries out an order. A problem with the user's key or password is returned as the
+// product's Problem.
 func sign(o trust.Order) (trust.Product, error) {
 	digits, ok := strings.CutPrefix(o.Sign, "sha256:")
 	if !ok || len(digits) != 64 {
@@ -73,7 +73,7 @@ func sign(o trust.Order) (trust.Product, error) {
 	return trust.Product{Bundle: bundle, Key: public}, err
 }
 
-// privateKey reads a key as cosign or openssl writes it.
+// privateKey parses a key in the format of cosign or openssl.
 func privateKey(text, password []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || strings.TrimSpace(string(rest)) != "" {

@@ -33,7 +33,7 @@ func order(t *testing.T, o trust.Order) (trust.Product, error) {
 	return o.Product(out.Bytes())
 }
 
-// What the program signs, it verifies, for that artifact and that key alone.
+// The program verifies what it signed, but only for that artifact and that key.
 func TestSign(t *testing.T) {
 	make1 := func(key any, err error) any {
 		if err != nil {

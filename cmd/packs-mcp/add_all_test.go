@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// manyPacks writes a folder with packs, each with a document, a tool and a script. It
-// replaces those that are there.
+// manyPacks writes packs to a folder, each with a document, a tool and a script. It
+// replaces existing ones.
 func manyPacks(t *testing.T, dir, words string, n int) {
 	t.Helper()
 	for i := range n {
@@ -32,12 +32,12 @@ func manyPacks(t *testing.T, dir, words string, n int) {
 	}
 }
 
-// add --all looks at several packs at once. Under the race detector nothing is shared
-// without a lock, and what is found is the same as for one pack at a time, in the same
-// order, for new packs and for those that replace others.
+// add --all examines several packs at once. Nothing is shared without a lock (run this
+// with the race detector), and the result equals that for one pack at a time, in the same
+// order, both for new packs and for replacements.
 func TestAddAllLooksAtSeveral(t *testing.T) {
 	const n, atOnce = 24, 8
-	before := runtime.GOMAXPROCS(atOnce) // as many packs are looked at
+	before := runtime.GOMAXPROCS(atOnce) // at most this many packs are examined at once
 	defer runtime.GOMAXPROCS(before)
 	dir := t.TempDir()
 	all, single := newPerson(t), newPerson(t)
@@ -51,7 +51,7 @@ func TestAddAllLooksAtSeveral(t *testing.T) {
 			t.Fatalf("%d packs came in, want %d", len(got.Packs), n)
 		}
 		for i, p := range got.Packs {
-			if i%6 != 0 { // some are enough
+			if i%6 != 0 { // a few are enough
 				continue
 			}
 			var want plan
@@ -63,7 +63,7 @@ func TestAddAllLooksAtSeveral(t *testing.T) {
 	}
 	all.does(0, nil, "verify")
 
-	// A refusal in the middle ends the others, and nothing has changed.
+	// A refusal in the middle stops the others, and changes nothing.
 	was := string(all.lockFile())
 	manyPacks(t, dir, "three, the last one of all", n)
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, fmt.Sprintf("p%02d", n/2), "link")); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
-// get asks the server for a path without a token, and returns the status, the header
-// that says when to ask again, and the body.
+// get requests a path without a token, and returns the status, the Retry-After header and
+// the body.
 func (g *team) get(path string) (status int, retry, body string) {
 	g.t.Helper()
 	resp, err := http.Get(strings.TrimSuffix(g.url, "/mcp") + path)
@@ -34,7 +34,7 @@ func (g *team) get(path string) (status int, retry, body string) {
 	return resp.StatusCode, resp.Header.Get("Retry-After"), string(text)
 }
 
-// try makes a call of 2026-07-28, and returns the status and when to try again.
+// try makes a call of 2026-07-28, and returns the status and the Retry-After header.
 func (g *team) try(token, method string) (status int, retry string) {
 	g.t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": map[string]any{"_meta": map[string]any{
@@ -63,7 +63,7 @@ func (g *team) try(token, method string) (status int, retry string) {
 	return resp.StatusCode, resp.Header.Get("Retry-After")
 }
 
-// await waits until something is so.
+// await waits until is returns true.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
@@ -73,8 +73,9 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A server that is to end takes no new calls and says so to balancers and clients. What
-// it runs ends by itself; a call that waits for a person returns, and names its question.
+// A server that is shutting down accepts no new calls, and says so to load balancers and
+// clients. Its runs may finish; a call that waits for a person returns and names its
+// question.
 func TestDrain(t *testing.T) {
 	dir, env := home(t)
 	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "config.yaml")
@@ -147,7 +148,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A server is ready only while it could record a call, and has packs.
+// A server is ready only while it could record a call and has packs.
 func TestReady(t *testing.T) {
 	t.Run("store", func(t *testing.T) {
 		e := storetest.NATS(t)
@@ -195,8 +196,9 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// When a person, or all together, have as many calls under way as they may, the next one
-// is told to come again. Those under way are not touched, and others still get in.
+// When a person, or everyone together, has the maximum number of calls in progress, the
+// next call is told to retry later. Calls in progress continue, and other people's calls
+// are accepted.
 func TestOverload(t *testing.T) {
 	dir, env := home(t)
 	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "config.yaml")
@@ -238,9 +240,8 @@ func TestOverload(t *testing.T) {
 	await(t, "ada can call again", func() bool { status, _ := g.try(adasToken, "tools/list"); return status == 200 })
 }
 
-// The people of a group share its bound: when one of them uses it up, the others are told
-// to come again. People who are not in the group, and groups without a bound, are not
-// concerned.
+// The people of a group share its limit: once one of them reaches it, the others are told
+// to retry later. People outside the group, and groups without a limit, are not affected.
 func TestOverloadOfAGroup(t *testing.T) {
 	const evesToken, joesToken = "eve-s3cret-0123456789", "joe-s3cret-0123456789"
 	dir, env := home(t)
@@ -267,7 +268,7 @@ func TestOverloadOfAGroup(t *testing.T) {
 		begun, _ = filepath.Glob(filepath.Join(dir, "state", "workspaces", "*", "begun"))
 		return len(begun) == 1
 	})
-	for range 3 { // a refusal takes no place of anybody
+	for range 3 { // a refused call takes no slot
 		expect("grace, of one of ada's groups", gracesToken, 429)
 		expect("joe, of the other one", joesToken, 429)
 		expect("eve, of none of them", evesToken, 200)

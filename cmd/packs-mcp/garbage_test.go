@@ -45,7 +45,7 @@ func TestGrowthOfTheHeap(t *testing.T) {
 		want  int
 	}{
 		{live: 0, usual: 100, want: 400},
-		{live: 1 << 20, usual: 100, want: 400}, // Go's own least grows with it, to room
+		{live: 1 << 20, usual: 100, want: 400}, // Go's minimum grows with it, up to room
 		{live: 4 << 20, usual: 100, want: 300},
 		{live: 8 << 20, usual: 100, want: 100},
 		{live: 12 << 20, usual: 100, want: 100},
@@ -94,7 +94,7 @@ func TestGrowthOfABusyHeap(t *testing.T) {
 }
 
 func TestCollectionsWaitAtTheStart(t *testing.T) {
-	large := make([]byte, room+4<<20) // so that it may grow as usual, and is not large
+	large := make([]byte, room+4<<20) // so that it may grow as usual but is not large
 	defer runtime.KeepAlive(large)
 	own := debug.SetGCPercent(123)
 	defer debug.SetGCPercent(own)

@@ -21,14 +21,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/idp"
 )
 
-// serveWithLogin starts a server whose people log in at a provider.
+// serveWithLogin starts a server whose users log in at a provider.
 func serveWithLogin(t *testing.T, p *idp.Provider, more string) *teamServer {
 	t.Helper()
 	p.Redirect("http://127.0.0.1/callback")
 	return serveTeam(t, "http: {oidc: {issuer: "+p.Issuer+", audience: "+idp.Audience+", client: "+idp.Audience+"}}\n"+more)
 }
 
-// A browser is what BROWSER names: it writes down the file that it is given.
+// browser returns a program for BROWSER that records the file it is given.
 func browser(t *testing.T) (program string, url func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func browser(t *testing.T) (program string, url func() string) {
 	}
 }
 
-// A running login, and what it writes.
+// A loggingIn is a running login and its output.
 type loggingIn struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -73,7 +73,7 @@ func (s *teamServer) login(env []string, args ...string) *loggingIn {
 	return l
 }
 
-// end waits for the end, and returns everything that was written.
+// end waits until the login ends, and returns its output.
 func (l *loggingIn) end() (said string, ok bool) {
 	rest, _ := io.ReadAll(l.err)
 	err := l.cmd.Wait()
@@ -89,7 +89,7 @@ func (s *teamServer) run(args ...string) (out string, ok bool) {
 	return string(b), err == nil
 }
 
-// kept returns the file with the logins, and checks that nobody else can read it.
+// kept returns the file with the logins, and checks that no other user can read it.
 func (s *teamServer) kept() (path, text string) {
 	s.t.Helper()
 	path = filepath.Join(s.dir, "state", "state", "logins.json")
@@ -110,7 +110,7 @@ func (s *teamServer) kept() (path, text string) {
 	return path, string(b)
 }
 
-// rewrite changes the kept logins.
+// rewrite changes the stored logins.
 func (s *teamServer) rewrite(change func(login map[string]any)) {
 	s.t.Helper()
 	path, text := s.kept()
@@ -133,8 +133,9 @@ func (s *teamServer) rewrite(change func(login map[string]any)) {
 	}
 }
 
-// A person logs in with a browser, and the terminal shows and answers their calls until
-// they log out. The login is renewed. When it has ended, the program says so, and what to do.
+// A person logs in with a browser, and can then see and answer their calls in the terminal
+// until they log out. The login is renewed. Once it has ended, the program says so, and
+// what to do.
 func TestLoginWithBrowser(t *testing.T) {
 	p := idp.Start(t)
 	s := serveWithLogin(t, p, "")
@@ -153,7 +154,7 @@ func TestLoginWithBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := back.Query().Get("state")
-	// What others can do to the server that waits for the browser.
+	// What others can send to the server that waits for the browser.
 	for name, x := range map[string]struct {
 		method, query, host string
 		header              [2]string
@@ -204,7 +205,7 @@ func TestLoginWithBrowser(t *testing.T) {
 	if out, ok := s.run("approvals", "list", "--server", s.url+"/mcp", "--json"); !ok || !strings.Contains(out, `"pending": []`) {
 		t.Errorf("approvals list: %v, %s", ok, out)
 	}
-	// Its token ends, and is renewed.
+	// The token expires and is renewed.
 	s.rewrite(func(login map[string]any) { login["until"] = time.Now().Add(-time.Hour); login["access"] = "ended" })
 	if out, ok := s.run("approvals", "list", "--server", s.url); !ok {
 		t.Errorf("after its token ended: %s", out)
@@ -212,7 +213,7 @@ func TestLoginWithBrowser(t *testing.T) {
 	if _, now := s.kept(); now == text || strings.Contains(now, `"ended"`) {
 		t.Error("the login was not renewed")
 	}
-	// After logging out, who has a copy of the file cannot renew the login, either.
+	// After a logout, a copy of the file cannot renew the login either.
 	path, copied := s.kept()
 	if out, ok := s.run("logout", s.url+"/mcp"); !ok || !strings.Contains(out, "You are logged out of "+s.url) || strings.Contains(out, "warning") {
 		t.Errorf("logout: %v, %s", ok, out)
@@ -268,8 +269,8 @@ func TestLoginOnDevice(t *testing.T) {
 	}
 }
 
-// Nothing is kept of a login that the server refuses, nor where it cannot be told whose
-// server it is.
+// Nothing is stored if the server refuses the login, or if it is unclear whose server it
+// is.
 func TestLoginRefused(t *testing.T) {
 	p := idp.Start(t)
 	p.Redirect("http://127.0.0.1/callback")

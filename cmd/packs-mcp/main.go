@@ -1,9 +1,9 @@
-// Command packs-mcp serves capability packs to MCP clients, and lets a person
-// view them, try them, and see what was run.
+// Command packs-mcp serves capability packs to MCP clients, and lets a person view them,
+// try them, and see what ran.
 //
-// Here are the commands that serve and that say what the program is. Package
-// internal/service wires the parts together; the other commands are in packages
-// below internal, one for each subject.
+// This package has the commands that serve and that describe the program. Package
+// internal/service wires the parts together. The other commands are in packages below
+// internal, one for each subject.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == drill.Arg { // a program that doctor --attack has confined
+	if len(os.Args) > 1 && os.Args[1] == drill.Arg { // doctor --attack started this program under confinement
 		os.Exit(drill.Main(os.Stdin, os.Stdout, os.Args[2:]))
 	}
 	collectLater(os.Getenv("GOGC"), time.Now())

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	// Build it as it is shipped: in hundreds of short runs the race detector
-	// would find little and double the time of all tests.
+	// Build it as it is shipped: in hundreds of short runs the race detector would find
+	// little, and would double the time of all tests.
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(bin, "packs-mcp"+exeSuffix()), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -13,7 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// manCommand writes the manual. It is for those who package the program.
+// manCommand writes the manual pages. It is for packagers.
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
-// The objects of Kubernetes that the guide shows, as far as it uses them. A member that
-// is not here is an error.
+// The Kubernetes objects in the guide, as far as it uses them. A member that is not here is
+// an error.
 type (
 	manifest struct {
 		APIVersion string            `yaml:"apiVersion"`
@@ -127,7 +127,7 @@ type (
 	}
 )
 
-// manifests returns the objects that the guide for teams shows, by kind.
+// manifests returns the objects in the guide for teams, by kind.
 func manifests(t *testing.T) map[string]manifest {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/how-to/run-it-for-a-team.md")
@@ -155,8 +155,8 @@ func manifests(t *testing.T) map[string]manifest {
 	}
 }
 
-// What the manifests of the guide name exists: flags, variables, keys of the
-// configuration, ports, volumes and paths, which a server is asked for.
+// The manifests of the guide use only existing flags, variables, configuration keys, ports,
+// volumes and paths; the paths are requested from a server.
 func TestManifests(t *testing.T) {
 	all := manifests(t)
 	set, service, config := all["StatefulSet"].Spec, all["Service"].Spec, all["ConfigMap"]
@@ -167,7 +167,7 @@ func TestManifests(t *testing.T) {
 	dir, env := home(t)
 	file := filepath.Join(dir, "config.yaml")
 	write(t, file, config.Data["config.yaml"])
-	cmd := exec.Command("packs-mcp", "audit", "show", "--config", file) // which reads it, and finds that the log is elsewhere
+	cmd := exec.Command("packs-mcp", "audit", "show", "--config", file) // reads it, and finds that the log is elsewhere
 	cmd.Env = append(env, "PACKS_MCP_STORE_KEY="+strings.Repeat("5e", 32))
 	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("in the store that replicas share")) {
 		t.Errorf("the configuration of the manifests: %v, %s", err, out)
@@ -236,8 +236,8 @@ func plantedPacks(t *testing.T) string {
 	return packs
 }
 
-// The servers of compose.team.yaml start as it says, as plain processes with a NATS
-// server of this machine, and share what a person answers.
+// The servers of compose.team.yaml start with the settings in it, here as plain processes
+// with a local NATS server, and share a person's answers.
 func TestComposeOfATeam(t *testing.T) {
 	text, err := os.ReadFile("../../compose.team.yaml")
 	if err != nil {
@@ -283,7 +283,7 @@ func TestComposeOfATeam(t *testing.T) {
 				value = given
 			}
 			if variable == "PACKS_MCP_LOG_FORMAT" {
-				value = "text" // which startTeam reads
+				value = "text" // startTeam reads it
 			}
 			env = append(env, variable+"="+strings.ReplaceAll(value, "nats://nats:4222/packs-mcp", e.URL()))
 		}

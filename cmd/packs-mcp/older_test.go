@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// versioned writes version after version of a pack into a folder.
+// versioned writes successive versions of a pack to a folder.
 func versioned(t *testing.T) (dir string, write func(keys, body string)) {
 	dir = filepath.Join(t.TempDir(), "triage")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -41,7 +41,7 @@ func (d *person) lockFile() []byte {
 	return data
 }
 
-// refuses fails unless a command changes nothing, ends with status 4, and shows both
+// refuses fails unless a command changes nothing, exits with status 4, and shows both
 // states.
 func (d *person) refuses(before, now string, args ...string) {
 	d.t.Helper()
@@ -58,7 +58,7 @@ func (d *person) refuses(before, now string, args ...string) {
 	d.does(0, nil, "verify")
 }
 
-// A registry that serves an old artifact again, unchanged, is not believed.
+// If a registry serves an old artifact again, it is refused.
 func TestRegistryServesOlder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files here have no mode")
@@ -91,7 +91,7 @@ func TestRegistryServesOlder(t *testing.T) {
 	reader.refuses("version 1.10.0", "no version", "update", "--yes")
 	reader.refuses("version 1.10.0", "no version", add...)
 
-	// A person may take it, and sees what it is.
+	// A person may accept it, and sees what it is.
 	serve(one)
 	reader.does(2, nil, "update", "--preview", "--allow-older")
 	e := reader.does(0, nil, "update", "--yes", "--allow-older")
@@ -101,11 +101,11 @@ func TestRegistryServesOlder(t *testing.T) {
 	if e := reader.does(0, nil, "audit", "show", "--event", "source", "--json"); strings.Count(e.out, ", older than before") != 1 {
 		t.Errorf("the log does not have the older version once: %s", e.out)
 	}
-	// From there, everything newer comes in again.
+	// After that, everything newer is accepted again.
 	serve(two)
 	reader.does(0, nil, "update", "--yes")
 
-	// An undo is the person's own way back, and an update follows it.
+	// An undo is the person's own choice, and an update may follow it.
 	reader.does(0, nil, "update", "--undo", "--yes", "acme/triage")
 	reader.does(0, nil, "verify")
 	e = reader.does(0, nil, "update", "--yes")
@@ -127,7 +127,7 @@ func TestRegistryServesOlder(t *testing.T) {
 	}
 }
 
-// The annotations of an artifact count where the pack says nothing.
+// The annotations of an artifact count if the pack has no version.
 func TestRegistryServesOlderAnnotations(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files here have no mode")
@@ -135,7 +135,7 @@ func TestRegistryServesOlderAnnotations(t *testing.T) {
 	author, shelf := newPerson(t), newShelf(t)
 	dir, write := versioned(t)
 	to := "oci://" + strings.TrimPrefix(shelf.URL, "http://") + "/acme/triage"
-	// note serves another artifact, with these annotations.
+	// note serves another artifact with these annotations.
 	n := 0
 	note := func(annotations map[string]any) {
 		t.Helper()
@@ -179,12 +179,12 @@ func TestRegistryServesOlderAnnotations(t *testing.T) {
 	}
 }
 
-// A site that lists an old pack again is not believed. Where nothing says what is newer,
-// it cannot be noticed.
+// If a site lists an old pack again, it is refused. If nothing shows which is newer, this
+// cannot be detected.
 func TestSiteServesOlder(t *testing.T) {
 	author, reader := newPerson(t), newPerson(t)
 	dir, write := versioned(t)
-	// site makes a site with one version of the pack.
+	// site returns a site with one version of the pack.
 	site := func(keys, body string) http.Handler {
 		t.Helper()
 		write(keys, body)

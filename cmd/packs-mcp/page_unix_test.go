@@ -23,7 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/idp"
 )
 
-// A publicServer is a server behind a proxy with the public URL.
+// A publicServer is a server with a public URL, behind a proxy.
 type publicServer struct {
 	*teamServer
 	public string
@@ -109,7 +109,7 @@ func (b *window) script(method, path, body string, headers ...string) (*http.Res
 	return b.ask(method, path, body, append(own, headers...)...)
 }
 
-// leads returns where opening the page leads without a session: to the provider.
+// leads returns where the page redirects without a session: to the provider.
 func (b *window) leads() string {
 	b.t.Helper()
 	res, body := b.open("/approvals/")
@@ -155,7 +155,7 @@ func (b *window) session() *http.Cookie {
 	return nil
 }
 
-// events returns the stream of the page's events, until the test ends.
+// events returns the stream of the page's events; it ends with the test.
 func (b *window) events() *bufio.Scanner {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
@@ -191,8 +191,8 @@ func waitFor(t *testing.T, lines *bufio.Scanner, pattern string) []string {
 	return nil
 }
 
-// A person logs in with a browser, sees what they may decide, and decides; the log has
-// their name. Logging out ends the session everywhere.
+// A person logs in with a browser, sees the questions they may answer, and answers; the
+// log has their name. Logging out ends the session everywhere.
 func TestPageOfATeam(t *testing.T) {
 	s := servePublic(t, idp.Start(t), "approvers: [{who: [\"group:sre\"], not_self: true}]\n")
 	token := s.p.Token(idp.Grace, idp.Audience)
@@ -218,7 +218,7 @@ func TestPageOfATeam(t *testing.T) {
 	if res, body := grace.script("POST", "/approvals/decide", decision); res.StatusCode != 403 || !strings.Contains(body, "you may not decide about it") {
 		t.Errorf("the person who asks allows it: %s %s", res.Status, body)
 	}
-	// What is not the page's own request decides nothing.
+	// Only the page's own requests can decide anything.
 	stolen := ada.session()
 	for name, x := range map[string]struct {
 		method, path string
@@ -270,7 +270,7 @@ func TestPageOfATeam(t *testing.T) {
 	if got := decidedBy(t, filepath.Join(s.dir, "state", "audit.jsonl")); !regexp.MustCompile(`^grace@example\.com \S+ by ada@example\.com \S+ on page$`).MatchString(got) {
 		t.Errorf("the log has %q", got)
 	}
-	// Logging out ends the session and its streams, for a copy of the cookie, too.
+	// Logging out ends the session and its streams, even for a copy of the cookie.
 	if res, body := ada.script("POST", "/approvals/logout", "{}"); res.StatusCode != 200 {
 		t.Fatalf("logging out: %s %s", res.Status, body)
 	}
@@ -304,12 +304,12 @@ func decidedBy(t *testing.T, path string) (found string) {
 	return found
 }
 
-// Nobody can log in a person's browser as somebody else, and no answer of the provider is
-// good in another browser, twice, or for another login.
+// Nobody can log a person's browser in as someone else. A response of the provider cannot
+// be used in another browser, twice, or for another login.
 func TestPageLoginAttacks(t *testing.T) {
 	s := servePublic(t, idp.Start(t), "")
 	ada, mallory := s.window(), s.window()
-	// A session that somebody planted is not the one that logging in begins.
+	// A planted session does not become the session that logging in creates.
 	u, err := url.Parse(s.public)
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +325,7 @@ func TestPageLoginAttacks(t *testing.T) {
 		}
 		return "/approvals/callback?" + q.Encode()
 	}
-	begin := func() string { // a login that this browser has begun
+	begin := func() string { // a login that this browser started
 		ada.leads()
 		return ""
 	}
@@ -342,7 +342,7 @@ func TestPageLoginAttacks(t *testing.T) {
 		}
 		begin()
 	}
-	// Code injection: the state is that of this browser's login, the code another's.
+	// Code injection: the state belongs to this browser's login, the code to another's.
 	at, err := url.Parse(ada.leads())
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +351,7 @@ func TestPageLoginAttacks(t *testing.T) {
 	if res, body := ada.open(injected); res.StatusCode != 403 && res.StatusCode != 503 || ada.session().Value != planted {
 		t.Errorf("an injected code: %s: %s", res.Status, body)
 	}
-	// What a page can make a browser do.
+	// Requests that a foreign page can make a browser send.
 	good := s.p.Login(idp.Ada, ada.leads()).String()
 	if res, _ := ada.ask("GET", good, "", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image", "Sec-Fetch-Site", "cross-site"); res.StatusCode != 403 {
 		t.Errorf("the answer as a picture of a page: %s", res.Status)
@@ -359,7 +359,7 @@ func TestPageLoginAttacks(t *testing.T) {
 	if res, _ := ada.ask("GET", "/approvals/", "", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe", "Sec-Fetch-Site", "cross-site"); res.StatusCode != 403 {
 		t.Errorf("the page in a frame of a page: %s", res.Status)
 	}
-	// The good answer, once.
+	// The true response is accepted once.
 	res, body := ada.ask("GET", good, "", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site", "cross-site")
 	if res.StatusCode != 303 || ada.session() == nil || ada.session().Value == planted {
 		t.Fatalf("the good answer: %s: %s", res.Status, body)
@@ -373,7 +373,7 @@ func TestPageLoginAttacks(t *testing.T) {
 	if res, _ := ada.open(good); res.StatusCode != 400 || ada.session().Value != session {
 		t.Errorf("the same answer again: %s", res.Status)
 	}
-	// No address leads elsewhere.
+	// No URL redirects elsewhere.
 	for _, at := range []string{"/approvals", "/approvals/?next=https://evil.example", "/approvals//evil.example", "/approvals/callback?next=//evil.example", `/approvals/\evil.example`} {
 		for _, b := range []*window{ada, s.window()} {
 			res, _ := b.open(at)
@@ -382,7 +382,7 @@ func TestPageLoginAttacks(t *testing.T) {
 			}
 		}
 	}
-	// Another name of the host is not ours.
+	// Another name for the host is refused.
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/approvals/", nil)
 	if err != nil {
 		t.Fatal(err)

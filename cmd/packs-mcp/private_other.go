@@ -2,5 +2,5 @@
 
 package main
 
-// keepPrivate has nothing to do here.
+// keepPrivate does nothing here.
 func keepPrivate() error { return nil }

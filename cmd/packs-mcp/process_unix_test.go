@@ -101,7 +101,7 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A signal that the tests ignore, as SIGHUP under nohup, a child would ignore too.
+	// A child would inherit an ignored signal, such as SIGHUP under nohup.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, sig)
 	defer signal.Stop(caught)
@@ -450,7 +450,7 @@ func TestStoppedQuestion(t *testing.T) {
 	}
 }
 
-// On a terminal, setup asks whether to write, and then about each permission by itself.
+// On a terminal, setup asks whether to write, and then about each permission separately.
 func TestSetupAsks(t *testing.T) {
 	dir, env := home(t)
 	config, settings := filepath.Join(dir, ".claude.json"), filepath.Join(dir, ".claude", "settings.json")
@@ -486,7 +486,7 @@ func TestSetupAsks(t *testing.T) {
 	if _, err := os.Stat(settings); err == nil {
 		t.Error("the permission was written after a no")
 	}
-	// What is written already is not asked about again.
+	// What was already written is not asked about again.
 	if got := setup(map[string]string{permission: "y"}, true); strings.Contains(got, write) {
 		t.Errorf("asked about an entry that is there:\n%s", got)
 	}

@@ -21,12 +21,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 )
 
-// A shelf is a registry that keeps what is put into it.
+// A shelf is a registry that stores what is pushed to it.
 type shelf struct {
 	*httptest.Server
 	mu     sync.Mutex
-	things map[string][]byte // :: the last part of its path → bytes
-	order  []string          // the manifests, in the order in which they came
+	things map[string][]byte // :: last element of its path → bytes
+	order  []string          // the manifests in the order of their arrival
 }
 
 func newShelf(t *testing.T) *shelf {
@@ -88,7 +88,7 @@ func (d *person) runs(args ...string) ended {
 	return ended{code, out.String(), errs.String()}
 }
 
-// does runs a command that must end with a status, and reads the JSON that it prints.
+// does runs a command that must exit with a status, and decodes the JSON that it prints.
 func (d *person) does(code int, into any, args ...string) ended {
 	d.t.Helper()
 	e := d.runs(args...)
@@ -141,7 +141,7 @@ func TestPublishAndAdd(t *testing.T) {
 	author, reader, shelf, dir := newPerson(t), newPerson(t), newShelf(t), ownPacks(t)
 	to := "oci://" + strings.TrimPrefix(shelf.URL, "http://") + "/acme/triage:1"
 
-	// Nobody can be asked, so nothing happens.
+	// Nobody can be asked, so nothing is published.
 	e := author.does(4, nil, "publish", filepath.Join(dir, "triage"), to)
 	if !strings.Contains(e.err, "scripts/run.sh") || !strings.Contains(e.err, "there is no terminal to ask on") || len(shelf.order) > 0 {
 		t.Errorf("without an answer: %s, %q", e.err, shelf.order)
@@ -182,7 +182,7 @@ func TestPublishAndAdd(t *testing.T) {
 		t.Errorf("the log has %s", e.out)
 	}
 
-	// What add refuses is not published.
+	// Packs that add refuses are not published.
 	shelf.order = nil
 	for name, spoil := range map[string]func(at string) error{
 		"a link that leads out": func(at string) error { return os.Symlink("/etc/passwd", filepath.Join(at, "link")) },
@@ -328,7 +328,7 @@ func TestSkillsFromEverywhere(t *testing.T) {
 		t.Errorf("a project's rulebook: %s", e.out)
 	}
 
-	// The servers are gone, and everything still works.
+	// Without the servers, everything still works.
 	rules.Close()
 	site.Close()
 	if again := reader.does(0, nil, "prompt", "--format", "skills").out; again != block {

@@ -19,8 +19,8 @@ func (r *replica) lists() bool {
 	return strings.Contains(text, `"notes__go"`)
 }
 
-// A chat has the same tools enabled, and the same packs attached, on every server,
-// whichever of them the client reaches; also after that one was killed.
+// Whichever server a client reaches, its chat has the same tools enabled and the same packs
+// attached, even after one server was killed.
 func TestReplicasShareChats(t *testing.T) {
 	t.Cleanup(storetest.End)
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {

@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
-// startReplicas starts servers that share one store. Their workspaces are in one folder,
-// as a run's answer names it. more is added to the configuration.
+// startReplicas starts servers that share one store and one folder of workspaces, since a
+// run's answer names it. more is added to the configuration.
 func startReplicas(t *testing.T, url, packs, more string, n int) []*replica {
 	t.Helper()
 	data := t.TempDir()
@@ -32,16 +32,16 @@ func startReplicas(t *testing.T, url, packs, more string, n int) []*replica {
 }
 
 // run calls the tool of the pack notes as a client that cannot ask. It returns the code of
-// the question that it leaves, and the text of the reply.
+// the pending question, and the text of the reply.
 func (r *replica) run() (code, text string) {
 	r.t.Helper()
 	text, _ = r.call(adasToken, "capability_packs_call_tool", map[string]any{"pack_id": "notes", "tool": "go", "arguments": map[string]any{}})
 	return regexp.MustCompile(`[2-9A-Z]{4}-[2-9A-Z]{4}`).FindString(text), text
 }
 
-// A question of one server is answered at another, by the client with its state, and by
-// a person in a terminal; the call goes on at a third. A server that ends, or is killed,
-// takes no question and no answer with it.
+// A question of one server can be answered at another, by the client with its state or by a
+// person in a terminal, and the call then continues at a third. A server that ends or is
+// killed takes no question or answer with it.
 func TestReplicasShareQuestions(t *testing.T) {
 	t.Cleanup(storetest.End)
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
@@ -77,7 +77,7 @@ func TestReplicasShareQuestions(t *testing.T) {
 			}
 		}
 		if text, content := a.call(adasToken, "capability_packs_enable_tools", map[string]any{"pack_id": "notes"}); content["enabled"] != true {
-			t.Fatalf("enabling: %s", text) // on all servers
+			t.Fatalf("enabling: %s", text) // applies to all servers
 		}
 		code, text := a.run()
 		if code == "" {

@@ -61,9 +61,9 @@ func (r *replica) open(answer string) string {
 	return "allowed"
 }
 
-// Three servers share one store: what is always allowed on one is allowed on all,
-// even if that one is killed. What is revoked ends on all. Without the store, nothing
-// is allowed that a person would have to decide.
+// Three servers share one store: an "always" answer on one holds on all, even if that one
+// is killed, and revoking it takes effect on all. Without the store, nothing is allowed
+// that needs a person's decision.
 func TestReplicas(t *testing.T) {
 	t.Cleanup(storetest.End)
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
@@ -150,7 +150,7 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// auditOfReplicas exports the log of all replicas, and checks it in every way.
+// auditOfReplicas exports the log of all replicas and runs every check on it.
 func auditOfReplicas(t *testing.T, r *replica) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "export")

@@ -130,10 +130,10 @@ func (a *app) serve(ctx context.Context) (err error) {
 	return wire.ServeStdio(ctx, s.Server, a.Stdin, out)
 }
 
-// keptBundle writes the example packs into a folder of the user's, if they are not there
-// yet. The folder is the same at each start, so that answers that always hold do; it
-// has another name in a version with other examples. Anyone who can write to the
-// user's files can write there, so its packs have no more trust than the user's.
+// keptBundle writes the example packs to a folder in the user's files, unless they are
+// there. The folder stays the same between starts, so that "always" answers hold, and
+// changes its name in a version with other examples. Anyone who can write to the user's
+// files can write there, so its packs get no more trust than the user's.
 func keptBundle(cfg *config.Config) (packs.Root, error) {
 	version, err := examples.Digest()
 	if err != nil {

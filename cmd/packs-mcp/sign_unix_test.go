@@ -59,7 +59,7 @@ func testPublishSigned(t *testing.T, s *signing) {
 	s.run(0, "publish", pack("four"), s.ref(":v1"), "--yes")
 	s.says(s.run(4, "update", "--yes"), "it is no longer signed")
 
-	// The agent has the key, and the flag names its public half.
+	// The agent holds the key, and the flag names the public key.
 	keys := agent.NewKeyring()
 	if err := keys.Add(agent.AddedKey{PrivateKey: &one}); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func testPublishSigned(t *testing.T, s *signing) {
 	s.run(0, "publish", pack("five"), s.ref(":v1"), "--yes", "--sign", pub)
 	s.run(0, "update", "--yes")
 
-	// Keys of cosign and openssl, by the second program.
+	// Keys made by cosign and openssl are used by the second program.
 	key := authority.NewKey(t)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -118,7 +118,7 @@ func testPublishSigned(t *testing.T, s *signing) {
 	s.says(s.run(1, "add", s.ref(":v3"), "--yes"), "there is nothing at")
 }
 
-// testIndexSigned: add verifies what index signed, of a site as of a registry.
+// testIndexSigned: add verifies signatures made by index, as it does for a registry.
 func testIndexSigned(t *testing.T, s *signing) {
 	_, one, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -147,7 +147,7 @@ func testIndexSigned(t *testing.T, s *signing) {
 	s.says(s.run(4, "update", "--yes"), "another signer than before", "before "+fingerprint)
 	s.run(0, "index", pack("three"), "--out", out, "--yes")
 	s.says(s.run(4, "update", "--yes"), "it is no longer signed")
-	// The site was changed by somebody without the key.
+	// Someone without the key changed the site.
 	s.run(0, "index", pack("four"), "--out", out, "--yes", "--sign", first)
 	sig := filepath.Join(out, ".well-known", "agent-skills", "triage.tar.gz.sig")
 	good, err := os.ReadFile(sig)
@@ -173,7 +173,7 @@ func testIndexSigned(t *testing.T, s *signing) {
 	s.says(s.run(1, "index", pack("eight"), "--out", out, "--yes", "--sign", s.write("bad", "hello")), "signing with")
 }
 
-// testProofs: verify checks SSH signatures again, with what is here alone.
+// testProofs: verify checks SSH signatures again, using only local files.
 func testProofs(s *signing, fingerprint string) {
 	s.t.Helper()
 	lockFile := filepath.Join(s.dir, "state", "packs.lock.json")
@@ -252,7 +252,7 @@ func testSignedArchives(t *testing.T, s *signing) {
 	bundle := s.by(authority.Signature{})(sources.Digest(data))
 	wrong := s.by(authority.Signature{})(sources.Digest([]byte("x")))
 	var mu sync.Mutex
-	files := map[string][]byte{} // guarded by mu: some are asked for while the next ones are put in
+	files := map[string][]byte{} // guarded by mu, since some are requested while others are added
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		data, ok := files[r.URL.Path]

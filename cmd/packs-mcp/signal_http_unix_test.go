@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// SIGTERM ends an HTTP server that does not drain as cleanly as one on standard input:
-// running programs are killed, the client gets the end of an answer, the status is 0,
-// and the log is whole.
+// On SIGTERM, an HTTP server that does not drain ends as cleanly as one on standard input:
+// running programs are killed, the client gets a complete response, the status is 0, and
+// the log is complete.
 func TestSignalOverHTTP(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	dir, env := home(t)

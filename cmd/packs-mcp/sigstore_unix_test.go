@@ -30,7 +30,7 @@ import (
 type signing struct {
 	t     *testing.T
 	built string // the folder of the real programs
-	bin   string // the folder of those that are used
+	bin   string // the folder of the programs in use
 	dir   string // of the person
 	host  string // of the registry
 	env   []string
@@ -294,7 +294,7 @@ func testSigners(t *testing.T, s *signing) {
 	s.write("project/packs.lock.json", strings.ReplaceAll(string(data), `"acme/triage":`, `"evil/triage":`))
 	s.says(s.run(0, "show", "evil/triage", "--project", filepath.Join(s.dir, "project")), "by (so says the project's packs.lock.json) "+authority.Identity)
 
-	// Without the authorities that vouch for it, no known signer signed it.
+	// Without the authorities that vouch for it, the signer is unknown.
 	put(config, []byte("sources:\n  private: [127.0.0.1]\n"))
 	s.says(s.run(4, "verify"), "the signature does not fit")
 	s.says(s.run(4, "add", s.ref(":v1"), "--as", "third", "--yes", "--allow-unsigned"), "the signature does not fit")

@@ -163,7 +163,7 @@ func TestHostileTests(t *testing.T) {
 	}
 	for i, c := range cases {
 		switch i {
-		case 1, 2, 5: // it may write to folders that only it sees, which are gone afterwards
+		case 1, 2, 5: // the run sees its own copies of these folders, which are then discarded
 		case len(cases) - 1:
 			if !c.OK {
 				t.Errorf("the last case failed: %+v", c)

@@ -113,9 +113,9 @@ func (c *collector) has(name string) bool {
 	return false
 }
 
-// The real program over stdio: when it has ended the collector has every call,
-// the pack's program learns nothing about the collector, and standard output
-// carries only the protocol.
+// The real program over stdio: once it has ended, the collector has every call; the pack's
+// program learned nothing about the collector; and standard output carried only the
+// protocol.
 func TestTracesOverStdio(t *testing.T) {
 	const token, argument = "hunter2swordfish", "bigsecretargument"
 	c := newCollector(t)
@@ -176,7 +176,7 @@ func TestTracesOverStdio(t *testing.T) {
 	}
 }
 
-// The same over HTTP, up to a signal.
+// The same over HTTP, ended by a signal.
 func TestTracesOverHTTP(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	c := newCollector(t)
@@ -250,8 +250,8 @@ func TestTracesOverHTTP(t *testing.T) {
 	}
 }
 
-// A collector that accepts connections but never answers delays the end by what we
-// give it, and not by what the variables do; the status stays 0.
+// A collector that accepts connections but never answers delays the end by our own limit,
+// not by the limits in the variables; the status stays 0.
 func TestTracesToNobody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -60,7 +60,7 @@ func (e ended) isMisuse() bool {
 		strings.HasPrefix(lines[0], "packs-mcp: error: ") && strings.HasPrefix(lines[1], "packs-mcp: hint: ")
 }
 
-// least and most return how many arguments a command takes; most is -1 for any number.
+// arguments returns how many arguments a command takes; most is -1 for any number.
 func arguments(c *cobra.Command) (least, most int) {
 	const enough = 6
 	fits := func(n int) bool {
@@ -85,8 +85,7 @@ func arguments(c *cobra.Command) (least, most int) {
 // way.
 func TestTree(t *testing.T) {
 	t.Chdir(t.TempDir())
-	// Commands without arguments when nothing is there: the statuses of those that
-	// fail, although they need no argument.
+	// The statuses of commands that fail without arguments here although they need none.
 	bare := map[string]int{
 		"approvals open": 1, "audit show": 1, "audit verify": 1, "sandbox explain": 1,
 		"approvals revoke": 2, "logout": 2, // these need one of several selections
@@ -132,7 +131,7 @@ func TestTree(t *testing.T) {
 			case slices.Contains(skip, name) && wrong[name] == 0:
 			default:
 				want := max(wrong[name], 1)
-				if e := ran(t, append(words(c), "no-such-thing")...); e.code != want || e.err == "" || e.out != "" && name != "validate" { // its findings are its output
+				if e := ran(t, append(words(c), "no-such-thing")...); e.code != want || e.err == "" || e.out != "" && name != "validate" { // validate prints its findings
 					t.Errorf("%s no-such-thing = %+v, want %d and an error", name, e, want)
 				}
 			}

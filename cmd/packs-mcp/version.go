@@ -10,12 +10,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
-// The linker sets these; see the Makefile and .goreleaser.yaml. A build without them takes
-// what Go wrote into the program.
+// The linker sets these; see the Makefile and .goreleaser.yaml. Without them, a build uses
+// what Go recorded in the program.
 var (
 	version = "devel"
 	commit  string // the full hash
-	date    string // of the commit, so that the same commit makes the same program
+	date    string // date of the commit, so that builds are reproducible
 )
 
 // versionName returns the version that this program reports.
@@ -40,15 +40,15 @@ type builtProgram struct {
 	Modules []builtModule `json:"modules"`
 }
 
-// builtModule is a module that is compiled in. Sum is what go.sum has for it.
+// builtModule is a module that is compiled in. Sum is its hash from go.sum.
 type builtModule struct {
 	Path    string `json:"path"`
 	Version string `json:"version"`
 	Sum     string `json:"sum,omitempty"`
 }
 
-// built returns what is known of this program. Without information from Go, it names
-// no module.
+// built returns what is known about this program. If Go recorded nothing, it lists no
+// modules.
 func (a *app) built() builtProgram {
 	b := builtProgram{a.Version, commit, date, runtime.Version(), runtime.GOOS, runtime.GOARCH, []builtModule{}}
 	info, ok := debug.ReadBuildInfo()
@@ -61,7 +61,7 @@ func (a *app) built() builtProgram {
 		}
 		b.Modules = append(b.Modules, builtModule{m.Path, m.Version, m.Sum})
 	}
-	if b.Commit == "" { // "go install" from a clone; both are of one source
+	if b.Commit == "" { // "go install" from a clone; commit and date come from the same source
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":

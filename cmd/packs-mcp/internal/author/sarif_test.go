@@ -115,7 +115,7 @@ func TestSARIF(t *testing.T) {
 		got = append(got, f)
 	}
 	want := []flat{
-		{"b", "error", "m\nHint: h", got[0].uri, 2, 4}, // ä is one unit and the clef two
+		{"b", "error", "m\nHint: h", got[0].uri, 2, 4}, // ä is one unit, the clef is two
 		{"a", "warning", "m", "p/%C3%B6:%25%23%3F.md", 3, 0},
 		{"b", "note", "m", "p", 0, 0},
 	}

@@ -38,7 +38,7 @@ func openContainers(cfg *config.Config, o runner.Options, logger *slog.Logger) *
 	c := &containers{cfg: &cfg.Sandbox, image: make(map[string]*boxes)}
 	images := cfg.Sandbox.Images()
 	if len(images) > 0 {
-		images = append(images, "") // of packs for which there is none: it refuses them
+		images = append(images, "") // for packs without an image, whose runs it refuses
 	}
 	for _, image := range images {
 		s := container.New(container.Options{Socket: cfg.Sandbox.Container.Socket, Image: image, Runtime: cfg.Sandbox.Container.Runtime, Logger: logger})

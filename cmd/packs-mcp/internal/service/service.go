@@ -287,8 +287,8 @@ func (s *Service) ReportSandbox(ctx context.Context, cfg *config.Config, logger 
 	}
 }
 
-// warm compiles the first tools that it finds. That compiles the schema of tool
-// files, which is done once and takes longer than the rest of the first answer.
+// warm compiles the first tools that it finds. This compiles the schema of tool files,
+// which happens once and takes longer than the rest of the first answer.
 func warm(ctx context.Context, lib *packs.Library, files *toolfiles.Files) {
 	for _, p := range lib.Catalog(ctx).Attached() {
 		// Documents that may declare tools need none of the schemas.

@@ -30,8 +30,8 @@ func hasPage(cfg *config.Config) bool {
 	return cfg.HTTP.Addr != "" && o.Issuer != "" && o.Client != "" && cfg.HTTP.PublicURL != "" && slices.Contains(cfg.Approval.Channels, config.ChannelPage)
 }
 
-// Page returns the handler of people's browsers; nil if the configuration has no page for
-// them. tokens says whose an access token is.
+// Page returns the handler for people's browsers; nil if the configuration has no page for
+// them. tokens verifies access tokens.
 func (s *Service) Page(cfg *config.Config, version string, tokens *oidc.Verifier, logger *slog.Logger) (func(http.ResponseWriter, *http.Request, httpd.Enter), error) {
 	if !hasPage(cfg) {
 		return nil, nil
@@ -68,10 +68,10 @@ func (s *Service) Page(cfg *config.Config, version string, tokens *oidc.Verifier
 	}, nil
 }
 
-// giver returns who a person that gave a kept answer is today. The groups of a fixed
-// token are those that the configuration has now, and a person whose token was removed is
-// nobody. Only the identity provider knows the groups that its people are in today, so
-// theirs are those of the token that they answered with.
+// giver returns the current state of a person who gave a stored answer. For a fixed token,
+// the groups are those in the configuration now; if the token was removed, the person no
+// longer exists. For people of an identity provider, only the provider knows their current
+// groups, so the groups are those in the token with which they answered.
 func giver(cfg *config.Config) func(approvers.Person) (approvers.Person, bool) {
 	fixed := make(map[string][]string, len(cfg.HTTP.Tokens))
 	for _, t := range cfg.HTTP.Tokens {
