@@ -1,25 +1,25 @@
-# make build   both programs, in bin/
-# make test    all tests that this machine can run
-# make check   everything that must hold before a change is merged
+# make build   builds both programs, in bin/
+# make test    runs all tests that this machine can run
+# make check   checks everything else that must hold before a change is merged
 # make ci      both
-# make bench   the cost of a server, compared with familiar programs; "make bench ARGS='-packs 100 -only start'" is a part
-# make docker  the image; without a Docker engine, its stages one by one
-# make snapshot  the files of a release, in dist/; publishes nothing
+# make bench   measures a server beside familiar programs; "make bench ARGS='-packs 100 -only start'" is a part
+# make docker  builds the image; without a Docker engine, its stages one by one
+# make snapshot  makes the files of a release in dist/, and publishes nothing
 
 VERSION := $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 DATE    := $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
-# Linters are pinned here, and not in go.mod: their dependencies are not ours.
+# Linters are pinned here and not in go.mod, since their dependencies are not ours.
 STATICCHECK := staticcheck honnef.co/go/tools/cmd/staticcheck v0.8.2
 GOLANGCI    := golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck v1.6.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2 v2.14.1
 ACTIONLINT  := actionlint github.com/rhysd/actionlint/cmd/actionlint v1.7.10
 
-# The checks look at what "make build" builds. With the same settings for all of
-# them, the standard library is compiled once and not five times.
+# The checks use the build settings of "make build", so that the standard library is
+# compiled once and not five times.
 AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
@@ -27,19 +27,19 @@ FUZZPARTS ?= 1
 
 .PHONY: snapshot snapshot-check release release-files install-script workflows image build test check ci bench bench-micro bench-sandbox bench-runs bench-containers bench-sources json-passes bench-overshoot lines soak-changes soak-sandbox soak-sources soak-approvals soak-http soak-replicas soak-watch soak-churn pictures unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents agents-setup inspector cards conformance fresh clean
 
-# Static, and without the paths of the machine that built it.
+# Static, and without paths of the build machine.
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/packs-mcp-sigstore ./cmd/packs-mcp-sigstore
 
-# "make test V=1" also names what is skipped, and why. Two packages at a time, since
-# many tests have time limits; and test/sandbox alone, which counts what is left on the
-# machine. The packages of PLAIN are tested without the race detector: PURE has one
-# goroutine at a time (but for one test of tools), and there the detector takes ten times
-# as long; the others start the program, or a runner that internal/sandbox tests with it,
-# built as it is shipped. Of cmd/packs-mcp, those tests run once more with the detector
-# whose servers do much at a time. All is built with the flags of "make build", so that it
-# is compiled once; "make vet" does what "go test" would vet, and more.
+# "make test V=1" also names what is skipped, and why. Two packages run at a time, since
+# many tests have time limits. test/sandbox runs alone, since it counts what is left on the
+# machine. The packages in PLAIN are tested without the race detector: those in PURE use one
+# goroutine at a time (except for one test of tools), and the detector would take ten times
+# as long; the others start the program, or a runner that internal/sandbox tests with the
+# detector, built as it is shipped. The tests of cmd/packs-mcp whose servers do much
+# concurrently run again with the detector. Everything is built with the flags of "make
+# build", so that it is compiled once. "go test" does not vet, since "make vet" does more.
 PURE  := $(addprefix ./internal/,packs/lint packs/search packs/tools packs/tools/markdown packs/tools/toolpack packs/tools/toolsjson redact scan sources/archive)
 PLAIN := $(PURE) ./cmd/packs-mcp $(addprefix ./test/,approvals attack audit browser churn e2e plant recording replicas sources)
 ALONE := ./test/sandbox
@@ -53,52 +53,52 @@ test:
 	run $$race -p 2 $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE))); \
 	exit $$failed
 
-# Most of this computes; the rest waits for processes, and runs beside it. Fuzzing
-# comes last, and has the whole machine for its seconds.
+# Most of this uses the processor; the rest waits for processes, and runs beside it.
+# Fuzzing comes last, alone.
 COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross json-passes snapshot-check
 WAITS    := docker fresh wine e2e cards conformance image
 
 check:
 	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
 
-# "make test" and "make check" in one. The tests have the machine for themselves.
+# "make test" and "make check" together. The tests run alone.
 ci:
 	scripts/steps.sh build then test then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
 
 bench:
 	@mkdir -p .cache && go build -o .cache/bench-table ./test/bench/table && .cache/bench-table $(ARGS)
 
-# Parts of it, each in one process.
+# Parts of the benchmark, each in one process.
 bench-micro:
 	go test -run '^$$' -bench . -benchmem ./...
 
-# A run of a program, plain, at each level, and under bubblewrap, in one run.
+# One run each of a program: plain, at each level, and under bubblewrap.
 bench-sandbox:
 	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o .cache/bench-sandbox ./test/sandbox/bench && .cache/bench-sandbox -n 200
 
-# /bin/true in a container, beside "podman run" with the same options: at most 1.5 times
-# as long. As root, with Podman and busybox.
+# /bin/true in a container, beside "podman run" with the same options: at most 1.5 times as
+# long. Needs root, Podman and busybox.
 bench-containers:
 	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o .cache/bench-containers ./test/contained/bench && .cache/bench-containers $(ARGS)
 
-# Runs with pauses between the calls, beside bubblewrap's own and beside the build of
-# another commit (make bench-runs BASE=v0.1.0), as root and as another user.
+# Runs with pauses between the calls, beside bubblewrap and beside the build of another
+# commit (make bench-runs BASE=v0.1.0), as root and as another user.
 bench-runs:
 	@BENCH_ARGS='$(ARGS)' scripts/bench-runs.sh $(BASE)
 
-# How often the arguments of one call are read or written as JSON: five times at most.
+# Counts how often the arguments of one call are parsed or written as JSON: at most five times.
 json-passes:
 	@$(AS_BUILT) scripts/json-passes.sh
 
-# How far past the bounds of folders on disk a run gets; and where no filter can ask
-# the supervisor.
+# Measures how far a run exceeds the limits on folders on disk, both normally and if no
+# filter can ask the supervisor.
 bench-overshoot:
 	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -o .cache/bench-sandbox ./test/sandbox/bench && CGO_ENABLED=0 go build -o .cache/probe ./test/attack/probe
 	@.cache/bench-sandbox -overshoot && .cache/probe block userns,listener -- .cache/bench-sandbox -overshoot
 
-# Applies and undoes change sets while killing them 200 times, in the package and
-# with the real program at each level; and changes 200 random trees, with a user and an
-# enemy at the same time. As root, it also sets the clock, by a nanosecond.
+# Applies and undoes change sets while killing them 200 times, in the package and with the
+# real program at each level; and changes 200 random trees while a user and an attacker
+# change them too. As root, it also sets the clock, by a nanosecond.
 soak-changes:
 	SANDBOX_KILLS=200 go test -count=1 -timeout 30m -run '^TestKilledServer$$' -v ./test/sandbox
 	CHANGES_TEST_ROUNDS=200 go test -count=1 -timeout 30m -run 'TestKill|TestProperty|TestEnemy|TestBusyUser' -v ./internal/sandbox/changes
@@ -110,7 +110,7 @@ soak-sandbox:
 	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./test/attack -args -runs 500 -swap 2s
 	scripts/unprivileged.sh all
 
-# Lines of the product by package: Go without tests and their helpers.
+# Counts the lines of the product by package: Go without tests and their helpers.
 lines:
 	@git ls-files 'cmd/*.go' 'internal/*.go' 'schemas/*.go' 'examples/*.go' ':!*_test.go' ':!*/servertest/*' ':!*/sourcestest/*' | xargs wc -l | \
 		awk '$$2 != "total" { sub("/[^/]*$$", "", $$2); lines[$$2] += $$1; lines["all"] += $$1 } END { for (d in lines) print lines[d], d }' | sort -rn
@@ -119,18 +119,18 @@ lines:
 bench-sources:
 	SOURCES_BENCH=5 go test -count=1 -timeout 30m -run '^TestAddBesideClone$$' -v ./test/sources
 
-# Adds, updates and restores packs while the program is killed 200 times: before each
-# change of the disk in turn, with strace, and at random moments.
+# Adds, updates and restores packs while killing the program 200 times: before each change
+# of the disk in turn, with strace, and at random moments.
 soak-sources:
 	SOURCES_KILLS=200 go test -count=1 -timeout 30m -run '^TestKilled$$' -v ./test/sources
 
-# Ten servers with one log and one file of grants for 1,000 calls, 200 servers
-# killed at random moments, and 5,000 killed writers of a log.
+# Ten servers with one log and one file of grants make 1,000 calls; 200 servers are killed at
+# random moments, and so are 5,000 writers of a log.
 soak-approvals:
 	APPROVALS_SOAK=1000 APPROVALS_KILLS=200 go test -count=1 -timeout 30m -run '^(TestTenServers|TestKilledServers)$$' -v ./test/approvals
 	PACKS_MCP_AUDIT_KILLS=5000 go test -count=1 -timeout 30m -run '^TestKilledProcesses$$' -v ./test/audit
 
-# Three servers with one store, at each engine: for a minute as fast as they can, then a
+# Three servers share one store, with each engine: for a minute at full speed, then with a
 # thousand people, then the same while a server is killed every five seconds.
 soak-replicas:
 	REPLICAS_SECONDS=60 REPLICAS_CHATS=1000 REPLICAS_PAUSE=20 go test -count=1 -timeout 30m -run '^TestReplicas$$' -v ./test/replicas
@@ -139,13 +139,12 @@ soak-replicas:
 soak-http:
 	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server/httpd
 
-# What happens to folders of packs, by events and by polling, 20 times each.
+# Changes folders of packs in every way, watched by events and by polling, 20 times each.
 soak-watch:
 	go test -race -count=20 -parallel 8 -timeout 30m -run '^(TestTable|TestFollowed)$$' ./internal/packs/watch ./internal/server
 
-# 200 packs change for five minutes while servers serve them, and for one minute
-# while servers built with the race detector do; and processes that write the index
-# are killed 200 times.
+# 200 packs change for five minutes while servers serve them, and for one minute with servers
+# built with the race detector; processes that write the index are killed 200 times.
 soak-churn:
 	@mkdir -p .cache
 	race=$$(scripts/race.sh) && go build $$race -o .cache/packs-mcp-race ./cmd/packs-mcp
@@ -165,31 +164,31 @@ unprivileged:
 fresh:
 	@scripts/fresh.sh
 
-# The Windows build, under Wine. The first time, 107 MB come from Debian.
+# The Windows build under Wine. The first time, it downloads 107 MB from Debian.
 wine:
 	@scripts/wine.sh
 
 docker:
 	scripts/docker.sh $(VERSION)
 
-# All files of a release of this commit. The same commit makes the same files.
+# All files of a release of this commit, reproducibly.
 snapshot:
 	scripts/snapshot.sh $(GORELEASER) --snapshot --skip=sign
 
-# The same for a commit with a tag: the files alone, or a release at GitHub, as a draft
-# and with a signature. The release workflow calls both.
+# The same for a tagged commit: only the files, or a draft release at GitHub with a
+# signature. The release workflow calls both.
 release-files:
 	scripts/snapshot.sh $(GORELEASER) --skip=sign,publish,announce
 
 release:
 	scripts/snapshot.sh $(GORELEASER)
 
-# The image by Podman, from base images that are made here when no registry can be reached.
+# Builds the image with Podman; if no registry can be reached, from base images made here.
 image: build
 	@scripts/image.sh $(VERSION)
 
-# Makes the last commit's release twice, in two places, and compares. Then installs,
-# starts and reads what is in it.
+# Makes the last commit's release twice, in two places, and compares; then installs, starts
+# and inspects it.
 snapshot-check:
 	@GORELEASER='$(GORELEASER)' scripts/snapshot-check.sh
 
@@ -233,12 +232,12 @@ fuzz:
 e2e: build
 	@scripts/e2e.sh bin/packs-mcp
 
-# Real agents with scripted models; "make agents ARGS=-update" writes what they do into
-# docs/reference/clients.md. The first time, 1.6 GB come from npm.
+# Runs real agents with scripted models; "make agents ARGS=-update" writes what they do to
+# docs/reference/clients.md. The first time, it downloads 1.6 GB from npm.
 agents: build
 	@scripts/agents.sh bin/packs-mcp $(ARGS)
 
-# packs-mcp setup connects those agents, and they start with what it wrote.
+# Connects those agents with packs-mcp setup, and starts them with the result.
 agents-setup: build
 	@scripts/agents-setup.sh bin/packs-mcp
 
@@ -246,11 +245,11 @@ agents-setup: build
 inspector: build
 	@scripts/inspector.sh bin/packs-mcp
 
-# The MCP Inspector's page shows its approval card, and Chromium answers there.
+# Shows the approval card on the MCP Inspector's page, and answers there in Chromium.
 cards: build
 	@scripts/cards.sh bin/packs-mcp
 
-# The official conformance suite judges it, over HTTP.
+# Runs the official conformance suite over HTTP.
 conformance: build
 	@$(AS_BUILT) scripts/conformance.sh bin/packs-mcp
 

@@ -13,7 +13,7 @@
 #   PACKS_MCP_URL       where releases are; otherwise GitHub. For mirrors and tests
 set -eu
 umask 022
-# What a range such as [0-9] matches, and what cosign is asked, depends on no setting.
+# Independent of the locale: what a range such as [0-9] matches, and what cosign is asked.
 LC_ALL=C
 export LC_ALL
 
@@ -25,7 +25,7 @@ die() {
 	exit 1
 }
 
-# All is in a function, so that a script which was cut off on its way does nothing.
+# Everything is in a function, so that a truncated download of this script does nothing.
 main() {
 	exist="there are programs for Linux and macOS on x86-64 and ARM64; for Windows take the zip archive or Scoop; otherwise build it: go install github.com/packs-mcp/packs-mcp/cmd/packs-mcp@latest"
 	case $(uname -s) in
@@ -42,7 +42,7 @@ main() {
 
 	url=${PACKS_MCP_URL:-https://github.com/packs-mcp/packs-mcp/releases}
 	url=${url%/}
-	# Plain HTTP is for a server on this machine only.
+	# Plain HTTP is only for a server on this machine.
 	case $url in
 	*@* | *[![:graph:]]*) die "PACKS_MCP_URL is not an address without a user: $url" "use https://HOST/PATH, or leave it unset" ;;
 	https://*) only='=https' ;;
@@ -101,7 +101,7 @@ main() {
 	fi
 	get "$base/checksums.txt" "$tmp/checksums.txt" || die "cannot download $base/checksums.txt" "check the network, and PACKS_MCP_VERSION if you set it"
 
-	# The line of the archive names the version. Nothing but what releases have is accepted.
+	# The line of the archive names the version. Accept only the form that releases use.
 	line=$(grep -E "^[0-9a-f]{64}  packs-mcp_[0-9A-Za-z.+~-]+_${os}_${arch}\.tar\.gz\$" "$tmp/checksums.txt" || :)
 	if [ "$(printf '%s\n' "$line" | grep -c .)" != 1 ]; then
 		die "checksums.txt does not have exactly one archive for $os/$arch" "look at $url for what this release has; $exist"
@@ -120,8 +120,8 @@ main() {
 	fi
 	say "$file has the checksum of the release"
 
-	# In a folder of its own beside the old ones, and then in their places: a running server
-	# keeps what it has.
+	# Write the new files to a separate folder beside the old ones, then rename them: a running
+	# server keeps its own.
 	for program in packs-mcp packs-mcp-sigstore; do
 		[ ! -d "$to/$program" ] || die "$to/$program is a folder" "move it away, or set PACKS_MCP_DIR to another folder"
 	done
@@ -153,8 +153,8 @@ main() {
 	say "next: $next try, or $next setup"
 }
 
-# signed BASE checks that the release's own workflow made checksums.txt, where cosign is
-# there to check it.
+# signed BASE checks that the release's own workflow made checksums.txt, if cosign is
+# installed.
 signed() {
 	if ! command -v cosign >/dev/null; then
 		if [ "${PACKS_MCP_SIGNATURE:-}" = require ]; then

@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The official tool takes each bundle for valid and unpacks it.
+// The official tool accepts each bundle as valid and unpacks it.
 func TestBundlesAreValid(t *testing.T) {
 	dir := dist(t)
 	for _, name := range []string{"linux-amd64", "darwin-universal", "windows-amd64"} {
@@ -20,7 +20,7 @@ func TestBundlesAreValid(t *testing.T) {
 	}
 }
 
-// unpackBundle has the official tool unpack a bundle, and judge its manifest.
+// unpackBundle has the official tool unpack a bundle and validate its manifest.
 func unpackBundle(t *testing.T, dir, name string) string {
 	t.Helper()
 	tool := os.Getenv("PACKS_MCP_MCPB")
@@ -39,8 +39,8 @@ func unpackBundle(t *testing.T, dir, name string) string {
 	return to
 }
 
-// A client that starts the bundle as its manifest says gets the packs of the folders
-// that the user chose.
+// A client that starts the bundle as its manifest says gets the packs from the folders that
+// the user chose.
 func TestBundleServes(t *testing.T) {
 	dir := dist(t)
 	to := unpackBundle(t, dir, hostBundle(t))
@@ -67,7 +67,7 @@ func TestBundleServes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// As clients do it: a setting with several values becomes several arguments.
+	// As clients do it, a setting with several values becomes several arguments.
 	command := strings.ReplaceAll(m.Server.Config.Command, "${__dirname}", to)
 	var args []string
 	for _, a := range m.Server.Config.Args {
@@ -107,7 +107,7 @@ func TestBundleServes(t *testing.T) {
 	}
 }
 
-// hostBundle is the bundle that this machine can start.
+// hostBundle returns the bundle that this machine can start.
 func hostBundle(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The changelog has the form of Keep a Changelog 1.1.0: what scripts and people look for.
+// The changelog follows Keep a Changelog 1.1.0, which scripts and people rely on.
 func TestChangelog(t *testing.T) {
 	text, err := os.ReadFile("../CHANGELOG.md")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestChangelog(t *testing.T) {
 	date := regexp.MustCompile(`^ - [0-9]{4}-[0-9]{2}-[0-9]{2}( \[YANKED\])?$`)
 	kind := regexp.MustCompile(`^### (Added|Changed|Deprecated|Removed|Fixed|Security)$`)
 	var last string
-	seen := make(map[string]bool) // kinds of the version
+	seen := make(map[string]bool) // kinds of changes in the version
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
 		switch {
@@ -42,8 +42,8 @@ func TestChangelog(t *testing.T) {
 	}
 }
 
-// The page of a release has what the changelog says about its version, and a version that
-// it does not know has no page.
+// The release notes of a version are its section of the changelog. A version without a
+// section has none.
 func TestReleaseNotes(t *testing.T) {
 	script, err := filepath.Abs("../scripts/release-notes.sh")
 	if err != nil {

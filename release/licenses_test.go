@@ -23,7 +23,7 @@ type compiled struct {
 	}
 }
 
-// compiledFor returns the packages of others in both programs, for one system.
+// compiledFor returns the third-party packages in both programs, for one system.
 func compiledFor(t *testing.T, goos string) (all []compiled) {
 	t.Helper()
 	list := exec.Command("go", "list", "-deps", "-json=Dir,GoFiles,Module", "./cmd/...")
@@ -46,9 +46,8 @@ func compiledFor(t *testing.T, goos string) (all []compiled) {
 	}
 }
 
-// An archive has every licence and notice of each module that is compiled in, byte for
-// byte. What is under MPL-2.0 must be passed on as source as well: a file with that licence
-// is in the archive, too.
+// An archive contains every licence and notice of each compiled module, byte for byte.
+// MPL-2.0 also requires the source, so files under that licence are in the archive too.
 func TestLicenses(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)

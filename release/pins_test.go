@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A tag can be moved to other code. So each action in the workflows is named by its
-// commit, with the version beside it, and is the same everywhere.
+// A tag can be moved to other code. So the workflows name each action by its commit, with
+// the version beside it, and use the same commit everywhere.
 func TestActionsArePinned(t *testing.T) {
 	files, err := filepath.Glob("../.github/workflows/*.yml")
 	if err != nil || len(files) < 2 {
@@ -42,8 +42,8 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
-// Each image that the Dockerfile begins with is named by its digest. Its Go is the one that
-// releases are built with, and new enough for go.mod.
+// The Dockerfile names each base image by its digest. Its Go version is the one that builds
+// releases, and new enough for go.mod.
 func TestBaseImagesArePinned(t *testing.T) {
 	text, err := os.ReadFile("../Dockerfile")
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// dist returns the folder of a snapshot, which scripts/snapshot-check.sh made.
+// dist returns the folder of a snapshot made by scripts/snapshot-check.sh.
 func dist(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("PACKS_MCP_DIST")
@@ -37,7 +37,7 @@ func dist(t *testing.T) string {
 	return dir
 }
 
-// skip skips the test, unless PACKS_MCP_REQUIRE has the name of what is missing.
+// skip skips the test, unless PACKS_MCP_REQUIRE names what is missing.
 func skip(t *testing.T, name, reason string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), name) {
@@ -71,7 +71,7 @@ func decode(t *testing.T, file string, into any) {
 	}
 }
 
-// programs are what is built for each system.
+// programs returns the programs that are built for each system.
 func programs() []string { return []string{"packs-mcp", "packs-mcp-sigstore"} }
 
 func systems() []string {
@@ -84,7 +84,7 @@ func systems() []string {
 	return all
 }
 
-// packed is one file of an archive.
+// packed is a file in an archive.
 type packed struct {
 	name    string
 	mode    fs.FileMode
@@ -94,7 +94,7 @@ type packed struct {
 	index   int // its place in the archive, from 0
 }
 
-// unpack returns what is in an archive, by name.
+// unpack returns the files in an archive by name.
 func unpack(t *testing.T, file string) map[string]packed {
 	t.Helper()
 	all := make(map[string]packed)
@@ -143,7 +143,7 @@ func unpack(t *testing.T, file string) map[string]packed {
 	}
 }
 
-// commitTime is the time that every file of a release has.
+// commitTime returns the time of every file in a release.
 func commitTime(t *testing.T, commit string) time.Time {
 	t.Helper()
 	out, err := exec.Command("git", "log", "-1", "--format=%ct", commit).Output()
@@ -157,8 +157,8 @@ func commitTime(t *testing.T, commit string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// Each archive has the programs for its system, their manual, what completes their
-// commands, and the licence of everything in them. All is root's, and of the commit's time.
+// Each archive contains the programs for its system, their manual, their completions, and
+// the licence of everything in them. All files belong to root and have the commit's time.
 func TestArchives(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)
@@ -205,7 +205,7 @@ func TestArchives(t *testing.T) {
 				if f.owner != "root/root" {
 					t.Errorf("%s belongs to %s", f.name, f.owner)
 				}
-				if ext != ".zip" && !f.time.Equal(at) || ext == ".zip" && f.time.Sub(at).Abs() > 2*time.Second { // zip counts in twos
+				if ext != ".zip" && !f.time.Equal(at) || ext == ".zip" && f.time.Sub(at).Abs() > 2*time.Second { // zip has a resolution of two seconds
 					t.Errorf("%s is of %v, want the commit's %v", f.name, f.time, at)
 				}
 				if !program {
@@ -222,7 +222,7 @@ func TestArchives(t *testing.T) {
 				if set["GOOS"] != goos || set["GOARCH"] != goarch || set["CGO_ENABLED"] != "0" || set["-trimpath"] != "true" {
 					t.Errorf("%s was built with %v", f.name, set)
 				}
-				// Every module that is in it has a text.
+				// Every compiled module has a licence text.
 				for _, dep := range info.Deps {
 					if !hasLicense(files, dep.Path) {
 						t.Errorf("%s has the module %s, and there is no licence of it", f.name, dep.Path)
@@ -233,8 +233,8 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// hasLicense reports whether there is a text for a module, or for a package of it: some
-// modules have one beside each package.
+// hasLicense reports whether there is a licence text for a module, or for one of its
+// packages, since some modules have one in each package.
 func hasLicense(files map[string]packed, module string) bool {
 	for name := range files {
 		if strings.HasPrefix(name, "licenses/"+module+"/") {
@@ -244,7 +244,7 @@ func hasLicense(files map[string]packed, module string) bool {
 	return false
 }
 
-// Nothing says on which machine it was built.
+// Nothing reveals the machine on which it was built.
 func TestNoPlaceOfAMachine(t *testing.T) {
 	dir := dist(t)
 	var places []string
@@ -267,7 +267,7 @@ func TestNoPlaceOfAMachine(t *testing.T) {
 	looked := 0
 	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || slices.Contains([]string{"artifacts.json", "config.yaml", "metadata.json"}, d.Name()) {
-			return err // those three are goreleaser's own, and not published
+			return err // those three are internal to goreleaser, and not published
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -289,7 +289,7 @@ func TestNoPlaceOfAMachine(t *testing.T) {
 	}
 }
 
-// The bill of materials lists what Go wrote into the program, and nothing else.
+// The bill of materials lists exactly the modules that Go recorded in the program.
 func TestBillOfMaterials(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)
@@ -332,7 +332,7 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 }
 
-// checksums.txt has each file that is published, as it is.
+// checksums.txt lists each published file with its digest.
 func TestChecksums(t *testing.T) {
 	dir := dist(t)
 	text, err := os.ReadFile(filepath.Join(dir, "checksums.txt"))
@@ -360,7 +360,7 @@ func TestChecksums(t *testing.T) {
 			t.Errorf("checksums.txt has no %s", f.Name())
 		}
 	}
-	if len(listed) < 6+6+3+12 { // archives, packages, bundles, bills
+	if len(listed) < 6+6+3+12 { // archives, packages, bundles, bills of materials
 		t.Errorf("checksums.txt has %d files only", len(listed))
 	}
 }
@@ -375,11 +375,11 @@ func sha256Of(t *testing.T, file string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// server.json keeps to the registry's schema, and names files of this release.
+// server.json conforms to the registry's schema, and names files of this release.
 func TestServerJSON(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)
-	// "go list" names no folder for a module that was not downloaded yet.
+	// "go list" gives no folder for a module that is not downloaded yet.
 	out, err := exec.Command("go", "-C", "tools", "mod", "download", "-json", "github.com/modelcontextprotocol/registry").Output()
 	if err != nil {
 		t.Fatalf("the registry's module cannot be had: %v", err)
@@ -449,8 +449,8 @@ func TestTapAndBucket(t *testing.T) {
 	}
 }
 
-// The packages for Linux have the programs, the manual and the licences, and no script
-// that root would run.
+// The Linux packages contain the programs, the manual and the licences, and no script that
+// root would run.
 func TestPackages(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)
@@ -459,7 +459,7 @@ func TestPackages(t *testing.T) {
 		for _, kind := range []struct {
 			name    string
 			list    []string // prints the files
-			scripts []string // prints the scripts, or the files that may be some
+			scripts []string // prints the scripts, or the files that may be scripts
 		}{
 			{"dpkg-deb", []string{"--contents", base + ".deb"}, []string{"--info", base + ".deb"}},
 			{"rpm", []string{"-qlp", base + ".rpm"}, []string{"-qp", "--scripts", base + ".rpm"}},
@@ -493,7 +493,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// The bundle for macOS is for both of its processors.
+// The bundle for macOS supports both processors.
 func TestUniversal(t *testing.T) {
 	dir := dist(t)
 	files := unpack(t, filepath.Join(dir, "packs-mcp-darwin-universal.mcpb"))

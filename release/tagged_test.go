@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// published returns the names of the files that a release has at GitHub.
+// published returns the names of a release's files at GitHub.
 func published(version string) []string {
 	var all []string
 	for _, system := range systems() {
@@ -44,7 +44,7 @@ func published(version string) []string {
 	return all
 }
 
-// A release has these files under these names, which documents and other programs rely on.
+// A release has these files with these names, on which documents and other programs rely.
 func TestNames(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)
@@ -63,8 +63,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Each address in the cask, the Scoop manifest and server.json is that of a file of this
-// release at GitHub, and the files are the right ones.
+// Each URL in the cask, the Scoop manifest and server.json names a file of this release at
+// GitHub, and the right one.
 func TestAddresses(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)
@@ -96,7 +96,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// serveReleases serves a release as GitHub does: by its version, and as the newest.
+// serveReleases serves a release as GitHub does: by its version, and as the latest.
 func serveReleases(t *testing.T, dir, version string, change func(name string, content []byte) []byte) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,8 +113,8 @@ func serveReleases(t *testing.T, dir, version string, change func(name string, c
 	return server.URL + "/releases"
 }
 
-// install.sh installs this release, and the program says of itself what it was built
-// from. It refuses an archive in which one bit is another.
+// install.sh installs this release, and the program reports what it was built from. It
+// refuses an archive in which one bit differs.
 func TestInstall(t *testing.T) {
 	dir := dist(t)
 	m := readMetadata(t, dir)

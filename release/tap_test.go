@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The cask and the Scoop manifest of a release come into their repositories, once each.
-// Both repositories are on this machine, and gh is a script that clones them.
+// The cask and the Scoop manifest of a release are committed to their repositories, once
+// each. Both repositories are local, and gh is a script that clones them.
 func TestTap(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git: not on this system")

@@ -1,9 +1,9 @@
 #!/bin/sh
 # agents-setup.sh BINARY
 #
-# Lets "packs-mcp setup" connect real agents, and starts them with the settings that it
-# wrote, offline and with a scripted model (test/e2e/agents_setup_test.go). The agents
-# are those of scripts/agents.sh, installed once. What cannot be installed is skipped;
+# Runs "packs-mcp setup" for real agents, and starts them with the settings that it wrote,
+# offline and with a scripted model (test/e2e/agents_setup_test.go). The agents are those of
+# scripts/agents.sh, installed once. Agents that cannot be installed are skipped;
 # PACKS_MCP_REQUIRE=agents turns that into a failure.
 set -eu
 . scripts/lib.sh

@@ -1,9 +1,9 @@
 #!/bin/sh
 # bench-runs.sh [COMMIT]
 #
-# Measures runs of programs with pauses between the calls, compared with bubblewrap's
-# and with the build of a commit; as root, and then as an unprivileged user,
-# too. BENCH_ARGS are given to the benchmark, such as -markdown.
+# Measures runs of programs with pauses between the calls, beside bubblewrap and the build
+# of a commit; as root, also as an unprivileged user. BENCH_ARGS are passed to the
+# benchmark, such as -markdown.
 set -eu
 . scripts/lib.sh
 

@@ -1,11 +1,11 @@
 #!/bin/sh
 # cards.sh BINARY
 #
-# Makes the page of the MCP Inspector, in a headless Chromium, show the binary's approval
-# card, and answers on it, in both eras of the protocol
-# (test/browser/inspector_test.go). The Inspector is installed from npm, once; skipped
-# by name where that is not possible, which PACKS_MCP_REQUIRE=inspector turns into a
-# failure, or without Chromium, which PACKS_MCP_REQUIRE=browser does.
+# Shows the binary's approval card on the page of the MCP Inspector, in a headless
+# Chromium, and answers it, in both eras of the protocol (test/browser/inspector_test.go).
+# The Inspector is installed from npm once. If that fails, this is skipped by name, which
+# PACKS_MCP_REQUIRE=inspector turns into a failure; for Chromium, it is
+# PACKS_MCP_REQUIRE=browser.
 set -eu
 . scripts/lib.sh
 case $1 in

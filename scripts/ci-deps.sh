@@ -1,6 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that the tests and checks need and this machine lacks.
-# Asks no questions, and does nothing if nothing is missing.
+# Installs the missing Debian packages that the tests and checks need. It asks no questions.
 set -eu
 
 missing=''
@@ -15,22 +14,22 @@ want git git
 want make make
 want node nodejs npm # the TypeScript clients
 want npm npm
-want file file         # the binary is static
+want file file         # checks that the binary is static
 want readelf binutils  # the same
 want setpriv util-linux
-want shellcheck shellcheck # the scripts of the packs, and ours
+want shellcheck shellcheck # the scripts of the packs and of the repository
 want zstd zstd         # the copy of the vulnerability database
-want debootstrap debootstrap # a clean Debian for the package
+want debootstrap debootstrap # a clean Debian for testing the package
 want podman podman runc # the image, and runs in containers
-want busybox busybox-static # what runs in them
+want busybox busybox-static # the program in those containers
 want docker-compose docker-compose containernetworking-plugins iptables # compose.yaml, with Podman
-want curl curl         # the image over HTTP
-want rpm rpm           # the list of what is in one
+want curl curl         # requests to the image over HTTP
+want rpm rpm           # lists the contents of an rpm
 want chromium chromium fonts-dejavu-core # the approval page
 want ssh-keygen openssh-client # packs from repositories over ssh
 [ -x /usr/sbin/sshd ] || want sshd openssh-server # the same
 want firefox-esr firefox-esr # the same
-ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || want initdb postgresql # what replicas share
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || want initdb postgresql # the store that replicas share
 
 [ -n "$missing" ] || exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

@@ -2,10 +2,10 @@
 # compose.sh DIR IMAGE PODMAN...
 #
 # Starts the service of compose.yaml from IMAGE with Compose, as its first lines say, and
-# uses it: checks who gets an answer, and what survives a restart and a new container. PODMAN... is
-# the command that has the image; Compose speaks to it as it would to Docker. Files go to
-# DIR. Skipped by name where there is no Compose; PACKS_MCP_REQUIRE=compose turns that into
-# a failure.
+# uses it: checks who gets an answer, and what survives a restart and a new container.
+# PODMAN... is the command whose store has the image; Compose talks to it as to Docker. Files
+# go to DIR. Skipped by name if there is no Compose, which PACKS_MCP_REQUIRE=compose turns
+# into a failure.
 set -eu
 . scripts/lib.sh
 dir=$1 image=$2
@@ -26,7 +26,7 @@ fail() {
 }
 
 project=packs-mcp-check-$$
-# Compose gives an image that it builds this name: the first version, and the second.
+# Compose gives an image that it builds this name, in version 1 and in version 2.
 "$@" tag "$image" "docker.io/library/${project}_packs-mcp" "docker.io/library/$project-packs-mcp"
 mkdir -p "$dir/service/packs"
 : >"$dir/compose.log"
@@ -50,7 +50,7 @@ port=$((40000 + $$ % 20000))
 export PACKS_MCP_TOKEN=fedcba9876543210fedcba9876543210 PACKS_MCP_PORT=$port
 request='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"compose","version":"1"}}}'
 ask() { curl --noproxy '*' --silent --output /dev/null --write-out '%{http_code}' --retry 60 --retry-delay 1 --retry-all-errors --header 'Content-Type: application/json' --header 'Accept: application/json, text/event-stream' --data "$request" "$@" "http://127.0.0.1:$port/mcp" || :; }
-# served STARTS: it answers clients with the token, and the log has the starts so far.
+# served STARTS checks that it answers clients with the token, and that the log has that many starts.
 served() {
 	codes=$(ask)/$(ask --header 'Authorization: Bearer 00000000000000000000000000000000')/$(ask --header "Authorization: Bearer $PACKS_MCP_TOKEN")
 	[ "$codes" = 401/401/200 ] || fail "it answered $codes without a token, with another, and with the right one, not 401/401/200"

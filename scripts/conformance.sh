@@ -1,9 +1,9 @@
 #!/bin/sh
 # conformance.sh BINARY
 #
-# Runs the official conformance suite on the binary over HTTP, by the list in
-# test/e2e/judges/conformance.yaml (test/e2e/conformance_test.go). The suite is
-# installed from npm, once; skipped by name where that is not possible, which
+# Runs the official conformance suite on the binary over HTTP, with the expectations in
+# test/e2e/judges/conformance.yaml (test/e2e/conformance_test.go). The suite is installed
+# from npm once. If that fails, this is skipped by name, which
 # PACKS_MCP_REQUIRE=conformance turns into a failure.
 set -eu
 . scripts/lib.sh

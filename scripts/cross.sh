@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the program for each system that it supports. Vets everything, including the
-# tests, for each operating system, and what differs by processor for each processor.
-# Nothing is run, since that needs the system. The flags are a release's, so
-# that a release after it has most of its packages compiled.
+# Builds the program for each supported system. Vets everything, including the tests, for
+# each operating system, and processor-specific code for each processor. It runs nothing,
+# since that needs the system. The flags are those of a release, so that a later release
+# reuses most of the compiled packages.
 set -eu
 
 failed=''

@@ -1,10 +1,9 @@
 #!/bin/sh
 # deb-check.sh DEB VERSION
 #
-# Installs the package in a clean Debian, and uses the program there as a new user
-# would: without privileges, with an empty home. Skipped by name where
-# this is not root or there is no debootstrap; PACKS_MCP_REQUIRE=debootstrap turns that
-# into a failure.
+# Installs the package in a clean Debian, and uses the program there as a new user would:
+# without privileges, with an empty home. Skipped by name without root or debootstrap, which
+# PACKS_MCP_REQUIRE=debootstrap turns into a failure.
 set -eu
 . scripts/lib.sh
 deb=$1 version=$2
@@ -15,7 +14,7 @@ command -v debootstrap >/dev/null || skip debootstrap "there is no debootstrap o
 root=$(mktemp -d)
 chmod 755 "$root"
 trap 'rm -rf "$root"' EXIT
-# git is what the package recommends, and what the example pack of "try" runs.
+# The package recommends git, and the example pack of "try" runs it.
 debootstrap --variant=minbase --include=git bookworm "$root" >"$root.log" 2>&1 || {
 	tail -n 5 "$root.log" >&2
 	skip debootstrap "Debian's packages cannot be had"
@@ -63,7 +62,7 @@ if [ -e /usr/bin/packs-mcp ]; then
 	exit 1
 fi
 INSIDE
-# A new root and not only "chroot": Linux lets nobody in a chroot confine programs.
+# Use a new root, not only "chroot": in a chroot, Linux lets no program confine others.
 # shellcheck disable=SC2016 # expanded there
 unshare --mount --pid --fork sh -eu -c '
 	mount --make-rprivate /

@@ -25,8 +25,8 @@ trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT # the module cache is read-only
 chmod 755 "$tmp"
 mkdir -p "$tmp/context" "$tmp/home" "$tmp/work" "$tmp/data"
 
-# The context: what .dockerignore names with "!", without what it takes out
-# again, in the two forms that are used there.
+# The context: what .dockerignore names with "!", except what it excludes again, in the
+# two forms that occur there.
 grep -qx '\*' .dockerignore || die ".dockerignore no longer begins with nothing"
 grep -v '^#' .dockerignore | while IFS= read -r line; do
 	case $line in
@@ -37,7 +37,7 @@ grep -v '^#' .dockerignore | while IFS= read -r line; do
 	esac
 done
 
-# One instruction a line: comments dropped, continued lines joined.
+# One instruction per line: comments removed, continued lines joined.
 sed -e '/^#/d' Dockerfile | sed -e ':a' -e '/\\$/{N' -e 's/[[:space:]]*\\\n[[:space:]]*/ /' -e 'ba' -e '}' | grep -v '^[[:space:]]*$' >"$tmp/lines"
 
 go=$(command -v go) || die "there is no go on the PATH"
@@ -107,7 +107,7 @@ case $entry in
 *) die "the entry point is $entry, not packs-mcp" ;;
 esac
 
-# Static: the loader of the base image is then nothing to depend on.
+# Static, so it needs no loader from the base image.
 for program in $copied; do
 	if command -v readelf >/dev/null && readelf --program-headers "$program" | grep -q INTERP; then
 		die "$program asks for a dynamic loader"
@@ -122,7 +122,7 @@ done
 server=$tmp/image/usr/local/bin/packs-mcp
 [ -x "$server" ] || die "the entry point is on no PATH"
 
-# As the image does: nobody's rights, the settings of ENV, an empty /data.
+# As in the image: no privileges, the settings of ENV, an empty /data.
 settings=$(printf '%s' "$settings" | sed "s|/data|$tmp/data|")
 chmod 700 "$tmp/data"
 set --

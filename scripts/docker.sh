@@ -1,9 +1,8 @@
 #!/bin/sh
 # docker.sh VERSION
 #
-# Builds the image packs-mcp:VERSION and tries it. Without a Docker engine, the
-# stages are run as far as possible; PACKS_MCP_REQUIRE=docker asks for the
-# engine.
+# Builds the image packs-mcp:VERSION and tries it. Without a Docker engine, it runs the
+# stages as far as possible; PACKS_MCP_REQUIRE=docker demands the engine.
 set -eu
 . scripts/lib.sh
 version=$1

@@ -1,10 +1,9 @@
 #!/bin/sh
 # e2e.sh BINARY
 #
-# Drives the binary with the official TypeScript clients: every *.test.mjs of
-# test/e2e, which finds the binary in PACKS_MCP_BIN. Skipped by name where node
-# is missing or older than 20, which the newer client needs;
-# PACKS_MCP_REQUIRE=node turns that into a failure.
+# Drives the binary with the official TypeScript clients: every *.test.mjs of test/e2e, which
+# finds the binary in PACKS_MCP_BIN. Skipped by name if node is missing or older than 20,
+# which the newer client needs; PACKS_MCP_REQUIRE=node turns that into a failure.
 set -eu
 . scripts/lib.sh
 case $1 in

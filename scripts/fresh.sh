@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs the README's first command as on a fresh machine: a
-# clean clone, an empty home folder, no terminal, and nothing in the environment
-# but PATH and what Go needs to find its modules here.
+# Runs the README's first command as on a fresh machine: a clean clone, an empty home folder,
+# no terminal, and no variables except PATH and what Go needs to find its modules here.
 set -eu
 . scripts/lib.sh
 

@@ -1,15 +1,14 @@
 #!/bin/sh
 # fuzz.sh [TIME [PARTS]]
 #
-# Runs every fuzz target of the repository for TIME (30s), two for each core at
-# once, with one worker each: a check that takes minutes is a check not run. Of
-# PARTS, only one part of the targets is run, and another one for another commit. A
-# failing input stays in the package's testdata/fuzz, where "go test" finds it from
-# then on.
+# Runs every fuzz target of the repository for TIME (30s), two per core at once with one
+# worker each, since a check that takes minutes is not run. With PARTS, it runs only one
+# part of the targets, which depends on the commit. A failing input stays in the package's
+# testdata/fuzz, where "go test" finds it from then on.
 set -eu
 . scripts/lib.sh
 
-# one DIR NAME TIME runs one target, and prints one line when it went well.
+# one DIR NAME TIME runs one target, and prints one line if it succeeds.
 if [ "${1:-}" = one ]; then
 	code=0
 	out=$(go test -run '^$' -fuzz "^$3\$" -fuzztime "$4" -fuzzminimizetime 5s -parallel 1 "./$2" 2>&1) || code=$?

@@ -1,11 +1,11 @@
 #!/bin/sh
 # image.sh VERSION
 #
-# Builds the image with Podman from the Dockerfile, and uses it: over standard input and
-# over HTTP, the level of its sandbox, and as compose.yaml starts it. Where no registry can be reached, the base of
-# the last stage is made of Debian's packages, and the program is the one in bin, since
-# there is no image of Go then. Skipped by name where this is not root or there is no
-# Podman; PACKS_MCP_REQUIRE=podman turns that into a failure.
+# Builds the image with Podman from the Dockerfile, and uses it: over standard input and over
+# HTTP, its sandbox, and as compose.yaml starts it. If no registry can be reached, the base
+# of the last stage is made of Debian's packages, and the program is the one in bin, since
+# there is no Go image. Skipped by name without root or Podman, which
+# PACKS_MCP_REQUIRE=podman turns into a failure.
 set -eu
 . scripts/lib.sh
 version=$1
@@ -16,7 +16,7 @@ command -v debootstrap >/dev/null || skip podman "there is no debootstrap to mak
 
 dir=$(mktemp -d)
 chmod 755 "$dir"
-# All of it is in a folder of its own; nothing of the user's images is touched.
+# Everything is in a separate folder, and the user's images are not touched.
 podman="podman --root $dir/store --runroot $dir/run --storage-driver overlay --runtime runc --cgroup-manager cgroupfs"
 # shellcheck disable=SC2086 # a program and its options
 pod() { $podman "$@"; }
@@ -29,7 +29,7 @@ debootstrap --variant=minbase bookworm "$dir/base" >"$dir/log" 2>&1 || {
 tar -C "$dir/base" -c . | pod import - localhost/base >/dev/null 2>&1
 rm -rf "$dir/base"
 
-# The first stage is what the Dockerfile has for it when everything is built already.
+# If everything is built already, the first stage only copies it.
 mkdir -p "$dir/context"
 cp bin/packs-mcp "$dir/context/packs-mcp.bin"
 cp bin/packs-mcp-sigstore "$dir/context/packs-mcp-sigstore.bin"
@@ -44,7 +44,7 @@ pod build --isolation chroot --network host --build-arg VERSION="$version" --tag
 	exit 1
 }
 
-# As a container usually is, with nothing but standard input and output.
+# As most containers run, with only standard input and output.
 run() { pod run --rm -i --ulimit nofile=1000:1000 --ulimit nproc=1000:1000 --network none --read-only --tmpfs /tmp --cap-drop all --security-opt no-new-privileges "$@"; }
 said=$(run localhost/packs-mcp version)
 case $said in
@@ -59,7 +59,7 @@ label=$(pod inspect --format '{{index .Config.Labels "io.modelcontextprotocol.se
 [ "$label" = io.github.packs-mcp/packs-mcp ] || { echo "image: the registry's label is \"$label\"" >&2; exit 1; }
 echo "$said: answers over standard input and output, as user $user"
 
-# Over HTTP, in this machine's network, on its loopback interface alone.
+# Over HTTP, in this machine's network, only on its loopback interface.
 command -v curl >/dev/null || { echo "image: there is no curl on the PATH to ask over HTTP with" >&2; exit 1; }
 token=0123456789abcdef0123456789abcdef
 port=$((20000 + $$ % 20000))

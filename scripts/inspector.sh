@@ -1,10 +1,10 @@
 #!/bin/sh
 # inspector.sh BINARY
 #
-# Inspects the binary with the MCP Inspector over stdio and HTTP, in both eras of
-# the protocol (test/e2e/inspector_test.go). It is installed from npm, once;
-# skipped by name where that is not possible, which PACKS_MCP_REQUIRE=inspector
-# turns into a failure; PACKS_MCP_REQUIRE=corpora also wants the corpus.
+# Inspects the binary with the MCP Inspector over stdio and HTTP, in both eras of the
+# protocol (test/e2e/inspector_test.go). It is installed from npm once. If that fails, this is
+# skipped by name, which PACKS_MCP_REQUIRE=inspector turns into a failure;
+# PACKS_MCP_REQUIRE=corpora also demands the corpus.
 set -eu
 . scripts/lib.sh
 case $1 in

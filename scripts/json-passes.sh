@@ -1,15 +1,15 @@
 #!/bin/sh
-# json-passes.sh counts how often our code reads or writes the arguments of one call as
-# JSON, and fails when that is more than the test TestJSONPasses allows. It compiles the
-# test with an encoding/json that reports each pass, so everything that imports it is
-# recompiled: up to a minute the first time.
+# json-passes.sh counts how often our code parses or writes the arguments of one call as
+# JSON, and fails if that is more than TestJSONPasses allows. It compiles the test with an
+# encoding/json that reports each pass, so it recompiles everything that imports
+# encoding/json, which takes up to a minute the first time.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT INT TERM
 src=$(go env GOROOT)/src/encoding/json
 
-# after FILE LINE TEXT copies a file of the package with text after its line LINE.
+# after FILE LINE TEXT copies a file of the package with TEXT inserted after line LINE.
 after() {
 	LINE=$2 TEXT=$3 awk '
 		{ print }

@@ -1,9 +1,9 @@
-# Read with ". scripts/judges.sh NAME" by the scripts that run the MCP Inspector
-# and the conformance suite, after scripts/lib.sh. Installs what NAME needs, once,
-# and sets judges, its folder, and node, a Node that is new enough: one from npm,
-# or else the machine's own. Skips NAME where that is not possible.
+# Sourced with ". scripts/judges.sh NAME" by the scripts that run the MCP Inspector and the
+# conformance suite, after scripts/lib.sh. Installs what NAME needs, once, and sets judges,
+# its folder, and node, a Node that is new enough: one from npm, or else the machine's own.
+# Skips NAME if that fails.
 case $1 in
-conformance) set -- "$1" "$PWD/.cache/conformance" --omit=dev ;; # without the Inspector, which is the most of it
+conformance) set -- "$1" "$PWD/.cache/conformance" --omit=dev ;; # without the Inspector, which is most of it
 *) set -- "$1" "$PWD/.cache/judges" ;;
 esac
 name=$1 judges=$2

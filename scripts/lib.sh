@@ -1,8 +1,8 @@
-# Shared by the scripts of this folder; read with ". scripts/lib.sh" from the
-# root of the repository.
+# Shared by the scripts of this folder; source it with ". scripts/lib.sh" from the root of
+# the repository.
 
-# required NAME reports whether PACKS_MCP_REQUIRE, a comma-separated list,
-# holds the name: what a machine must be able to do, or the run fails.
+# required NAME reports whether PACKS_MCP_REQUIRE, a comma-separated list of what a
+# machine must support, has NAME.
 required() {
 	case ",${PACKS_MCP_REQUIRE:-}," in
 	*",$1,"*) return 0 ;;
@@ -10,8 +10,8 @@ required() {
 	esac
 }
 
-# skip NAME REASON says what is skipped and ends the script: with success, unless
-# NAME is required.
+# skip NAME REASON reports what is skipped and ends the script: with success, unless NAME
+# is required.
 skip() {
 	if required "$1"; then
 		echo "$1: required by PACKS_MCP_REQUIRE, but $2" >&2
@@ -21,7 +21,7 @@ skip() {
 	exit 0
 }
 
-# cores prints how many things may run at once.
+# cores prints how many processes may run at once.
 cores() {
 	getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1
 }

@@ -1,20 +1,20 @@
 #!/bin/sh
 # licenses.sh [DIR]
 #
-# Checks that each module that is compiled into the programs has one of the licences
-# below, on each system, and copies their texts into DIR. A licence that go-licenses
-# does not recognize fails.
+# Checks that each module compiled into the programs, on each system, has one of the licences
+# below, and copies the texts to DIR. It fails for a licence that go-licenses does not
+# recognize.
 #
-# These licences allow everyone to use, change and pass on the program, under the MIT
-# licence of the rest. Add another one only if it does, too. MPL-2.0 asks for the source
-# of its files, which go-licenses copies beside the text.
+# These licences allow everyone to use, change and distribute the program under the MIT
+# licence. Add another one only if it does, too. MPL-2.0 requires the source of its files,
+# which go-licenses copies beside the text.
 set -eu
 allowed=MIT,ISC,BSD-2-Clause,BSD-3-Clause,Apache-2.0,MPL-2.0
 
 tool=$(scripts/release-tool.sh github.com/google/go-licenses/v2)
 tmp=$(mktemp -d)
 trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
-# It treats every package as part of the standard library if it cannot find that.
+# go-licenses treats every package as part of the standard library if it cannot find that.
 GOROOT=$(go env GOROOT)
 export GOROOT CGO_ENABLED=0
 if "$tool" check ./cmd/packs-mcp --allowed_licenses=ISC >"$tmp/log" 2>&1; then
@@ -22,8 +22,8 @@ if "$tool" check ./cmd/packs-mcp --allowed_licenses=ISC >"$tmp/log" 2>&1; then
 	exit 1
 fi
 
-# Texts that go-licenses does not recognize, which a person has read: the module, and the
-# digest of its LICENSE. Each of these says in one paragraph that it is under Apache-2.0.
+# Texts that go-licenses does not recognize, but that a person has read: the module, and the
+# digest of its LICENSE. Each says in one paragraph that it is under Apache-2.0.
 read_by_a_person='
 github.com/cyberphone/json-canonicalization 6821faaddedf2d78c95bb6d98b127e9e616097afd2f6bcc34389f000d13ab12d
 github.com/in-toto/attestation b3a6ac899861c2c28a1abd5c7ea8733fefaed6938d730e099c42671386032aeb
@@ -58,7 +58,7 @@ for os in linux darwin windows; do
 			"$tool" save $ignore "./$main" --save_path="$tmp/texts" --force >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 			chmod -R u+w "$tmp/texts"
 			cp -R "$tmp/texts/." "$1/"
-			# It keeps one text of a module; some have several, and notices.
+			# It keeps one text per module; some modules have several, and notices.
 			go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' "./$main" | sort -u >"$tmp/modules"
 			while read -r module folder; do
 				mkdir -p "$1/$module"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # npm.sh FOLDER DIR [FLAG]...
 #
-# Installs the packages of FOLDER's package-lock.json into DIR/node_modules, with
-# the flags for "npm ci", and does nothing when they are there. The lock file
-# pins each package by its hash; the packages' own install scripts are not run.
-# Fails with 3 when that is not possible here, and says why on standard error.
+# Installs the packages of FOLDER's package-lock.json to DIR/node_modules, with the flags
+# for "npm ci", unless they are installed. The lock file pins each package by its hash; the
+# packages' install scripts are not run. If this is impossible here, it fails with 3 and
+# prints the reason on standard error.
 set -eu
 folder=$1 dir=$2
 shift 2
@@ -16,7 +16,7 @@ for program in node npm; do
 	fi
 done
 mkdir -p "$dir"
-installed=$dir/node_modules/.installed.json # the lock file of what is there
+installed=$dir/node_modules/.installed.json # the lock file of the installed packages
 if cmp -s "$folder/package-lock.json" "$installed"; then
 	exit 0
 fi

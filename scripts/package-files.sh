@@ -1,9 +1,8 @@
 #!/bin/sh
 # package-files.sh VERSION
 #
-# Makes the files that are packaged with the programs, in .cache/package: the manual pages, the
-# completions of shells, and the licences of all modules that are compiled in. The
-# licences are those of the programs for each system, in one folder.
+# Makes the files that are packaged with the programs, in .cache/package: the manual pages,
+# shell completions, and the licences of all compiled modules, for all systems in one folder.
 set -eu
 version=$1
 out=$PWD/.cache/package

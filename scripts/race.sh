@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints "-race" when the race detector works here: on most systems it needs a
-# C compiler and cgo. Otherwise prints nothing, and says so on standard error.
+# Prints "-race" if the race detector works here; on most systems it needs a C compiler and
+# cgo. Otherwise prints nothing, and the reason on standard error.
 set -eu
 . scripts/lib.sh
 

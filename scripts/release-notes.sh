@@ -1,8 +1,8 @@
 #!/bin/sh
 # release-notes.sh TAG
 #
-# Prints what CHANGELOG.md says about a version, for its page at GitHub. Fails unless the
-# version has a heading with a date, and something below it.
+# Prints the section of CHANGELOG.md about a version, for its page at GitHub. Fails unless
+# the version has a heading with a date, and text below it.
 set -eu
 version=${1#v}
 notes=$(awk -v want="## [$version] - " '

@@ -1,9 +1,8 @@
 #!/bin/sh
 # release-tool.sh PACKAGE
 #
-# Prints the path of a program that release/tools/go.mod pins, built once into
-# .cache/bin. If it cannot be built, fails with 3, and the last lines of the reason on
-# standard error.
+# Prints the path of a program that release/tools/go.mod pins, built once into .cache/bin. If
+# it cannot be built, fails with 3 and the last lines of the reason on standard error.
 set -eu
 package=$1
 name=$(basename "${package%/v[0-9]}")

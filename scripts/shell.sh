@@ -1,7 +1,6 @@
 #!/bin/sh
-# Checks the shell scripts of the repository, those of the example packs too.
-# Shellcheck is skipped by name where there is none; PACKS_MCP_REQUIRE=shellcheck
-# turns that into a failure.
+# Checks the shell scripts of the repository and of the example packs. Shellcheck is skipped
+# by name if it is missing; PACKS_MCP_REQUIRE=shellcheck turns that into a failure.
 set -eu
 . scripts/lib.sh
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # smoke.sh VERSION COMMAND...
 #
-# Tries a built packs-mcp, started by COMMAND: it says its version, and answers
-# the first request that a client sends.
+# Tries a built packs-mcp, started by COMMAND: it must print its version, and answer a
+# client's first request.
 set -eu
 version=$1
 shift

@@ -2,9 +2,9 @@
 # snapshot-check.sh
 #
 # Makes the release of the last commit twice, as for a tag, in two clones, with different
-# settings and the second without a network, and compares every file. Then it inspects
-# the files and uses them: the tests of release, and scripts/deb-check.sh. A commit without
-# a tag gets one in the clones only. Finally it builds what is not a release, as "make
+# settings and the second without a network, and compares every file. Then it inspects and
+# uses the files: the tests of release, and scripts/deb-check.sh. A commit without a tag gets
+# one in the clones only. Finally it builds a snapshot that is not a release, as "make
 # snapshot" does, for this system. GORELEASER is "PACKAGE VERSION", as in the Makefile.
 set -eu
 . scripts/lib.sh
@@ -15,7 +15,7 @@ deb=''
 trap '[ -z "$deb" ] || kill "$deb" 2>/dev/null || :; wait; chmod -R u+w "$dir" && rm -rf "$dir"' EXIT
 chmod 755 "$dir"
 mkdir -p .cache/bin
-commit=$(git rev-parse HEAD) # and nothing that is committed meanwhile
+commit=$(git rev-parse HEAD) # ignores commits made meanwhile
 tag=$(git describe --exact-match --tags --match 'v[0-9]*' "$commit" 2>/dev/null || echo v0.1.0)
 
 # make_release NAME VARIABLE=VALUE... makes dir/NAME/dist.
@@ -37,7 +37,7 @@ make_release() {
 		exit 0
 	fi
 	tail -n 1 "$dir/$name.log"
-	# What goreleaser keeps for itself has the time and the place.
+	# goreleaser's own files contain the time and the place.
 	(cd "$dir/$name/dist" && find . -type f ! -name artifacts.json ! -name config.yaml ! -name metadata.json -exec sha256sum {} + | LC_ALL=C sort -k 2) >"$dir/$name.sums"
 }
 

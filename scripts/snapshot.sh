@@ -11,17 +11,17 @@ shift 2
 goreleaser=$(scripts/tool.sh goreleaser "$package" "$version") || skip goreleaser "it cannot be built"
 sbom=$(scripts/release-tool.sh github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod) || skip goreleaser "cyclonedx-gomod cannot be built"
 
-# Neither this machine's settings for Go nor its paths may affect the build.
-# Go's settings file counts unless the variable is set. The commit is
-# given to the linker, so Go need not look for it.
+# Neither this machine's Go settings nor its paths may affect the build. Go reads its
+# settings file unless the variable is set. The linker gets the commit, so Go need not look
+# for it.
 export GOFLAGS=-buildvcs=false
 umask 022
-# Without a remote, goreleaser does not look which commit this is.
+# Without a remote, goreleaser cannot determine the commit.
 if [ -z "$(git remote)" ]; then
 	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/packs-mcp/packs-mcp
 fi
 # One build at a time: an archive lists its programs in the order in which their builds
-# ended. The compiler uses every core by itself.
+# ended. The compiler uses every core anyway.
 PATH=$(dirname "$sbom"):$PATH TZ=UTC "$goreleaser" release --clean --parallelism 1 "$@"
 cp .cache/package/mcpb/*.mcpb dist/
 release=$(sed -n 's/.*"version": *"\([^"]*\)".*/\1/p' dist/metadata.json)

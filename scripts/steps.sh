@@ -1,11 +1,11 @@
 #!/bin/sh
 # steps.sh LANE... [then LANE...]...
 #
-# Makes the targets of each lane, one after another, and the lanes side by side;
-# what follows "then" begins when everything before it has ended. A lane is one
-# argument: targets, separated by blanks. If a target fails, the
-# others are still made. A target's output is shown in one piece when it ends. The
-# time of each target, and those that failed, are listed at the end.
+# Makes the targets of each lane one after another, and the lanes side by side; what follows
+# "then" begins once everything before it has ended. A lane is one argument: targets
+# separated by blanks. If a target fails, the others are still made. A target's output is
+# shown in one piece when it ends. At the end, it lists the time of each target, and those
+# that failed.
 set -u
 
 make=${MAKE:-make}
@@ -38,7 +38,7 @@ fi
 dir=$(mktemp -d)
 begin=$(date +%s) wanted=0 lanes=''
 trap 'rm -rf "$dir"' EXIT
-# Background processes of a shell do not get ^C.
+# Background processes of a shell do not get Ctrl-C.
 trap 'kill $lanes 2>/dev/null; wait; exit 130' INT TERM
 for lane; do
 	if [ "$lane" = "then" ]; then
@@ -61,7 +61,7 @@ if [ -n "$failed" ]; then
 	echo "failed: $failed" >&2
 	exit 1
 fi
-# A lane that died has not reported how its targets ended.
+# A lane that was killed has not reported how its targets ended.
 if [ "$(wc -l <"$dir/summary")" -ne "$wanted" ]; then
 	echo "failed: $wanted targets were to be made, and not all have ended" >&2
 	exit 1

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tap.sh TAG
 #
-# Puts the cask and the Scoop manifest of a release into their repositories, which "brew"
-# and "scoop" read. The release workflow calls it last, with GH_TOKEN, when the files that
+# Commits the cask and the Scoop manifest of a release to their repositories, which "brew"
+# and "scoop" read. The release workflow calls it last, with GH_TOKEN, once the files that
 # they name can be downloaded.
 set -eu
 tag=$1

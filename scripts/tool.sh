@@ -7,7 +7,7 @@ set -eu
 name=$1 package=$2 version=$3
 
 bin=$PWD/.cache/bin
-# A tool built by another Go cannot read what this one compiles.
+# A tool built with another Go version cannot read what this one compiles.
 tool=$bin/$name-$version-$(go env GOVERSION)
 if [ ! -x "$tool" ]; then
 	mkdir -p "$bin"

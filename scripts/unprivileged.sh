@@ -1,9 +1,9 @@
 #!/bin/sh
 # unprivileged.sh [all]
 #
-# If root runs the tests, repeats those of the sandbox as an unprivileged user: most
-# people are not root, and the kernel allows them other things. With "all", also runs
-# the slower ones: the table with the built program, and the ordinary programs.
+# If root runs the tests, this repeats those of the sandbox as an unprivileged user, which
+# most people are and for whom the kernel has different rules. With "all", it also runs the
+# slower ones: the table with the built program, and the ordinary programs.
 set -eu
 . scripts/lib.sh
 
@@ -34,7 +34,7 @@ cd "$dir/tmp"
 # A user with no other processes: the kernel counts processes by user, and
 # the limits would make other programs fail.
 user=$((61184 + $$ % 4000))
-# other NAME ARGUMENT... runs one of them. The repository need not be readable.
+# other NAME ARGUMENT... runs one of them. It need not be able to read the repository.
 other() {
 	name=$1
 	shift

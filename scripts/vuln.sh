@@ -2,10 +2,11 @@
 # vuln.sh PACKAGE VERSION
 #
 # Looks for known vulnerabilities in what both programs call, on each system, and then in
-# every package that the module and its tests import, on this one. The database is that of the network, or without a network the newest copy in
-# ../shared/data/vulndb, whose date is printed. Before that, a module that is known to
-# be vulnerable must be found. If govulncheck or a database is not
-# available, the check is skipped by name, which PACKS_MCP_REQUIRE=vulndb turns into a failure.
+# every package that the module and its tests import, on this one. It uses the online
+# database, or without a network the newest copy in ../shared/data/vulndb, whose date it
+# prints. First, it must find a module that is known to be vulnerable. Without govulncheck
+# or a database, the check is skipped by name, which PACKS_MCP_REQUIRE=vulndb turns into a
+# failure.
 set -eu
 . scripts/lib.sh
 
@@ -13,15 +14,15 @@ tool=$(scripts/tool.sh govulncheck "$1" "$2") || skip vulndb "govulncheck cannot
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# Vulnerabilities without a fix in what only tests import: the entry, its module, the day on which a person
-# judged it, and why it may stay. The programs have no exceptions. One that is no longer
-# found, or has a fix, fails the check.
+# Vulnerabilities without a fix in what only tests import: the entry, its module, the date on
+# which a person assessed it, and why it may stay. There are no exceptions for the programs.
+# The check fails for an entry that is no longer found, or that has a fix.
 excepted='
 GO-2026-5932 golang.org/x/crypto 2026-11-28 openpgp is unmaintained; the authority of our tests gets it through the one of Sigstore, and reads no OpenPGP
 '
 
-# look FOLDER ARGUMENT... runs govulncheck, and leaves its output in tmp/out. Its
-# status for "found some" is 3.
+# look FOLDER ARGUMENT... runs govulncheck, and leaves its output in tmp/out. Its status 3
+# means that it found some.
 look() {
 	code=0 folder=$1
 	shift
@@ -29,7 +30,7 @@ look() {
 	"$tool" $db -C "$folder" "$@" >"$tmp/out" 2>&1 || code=$?
 }
 
-# A known vulnerability: language.Parse of this version does not end (GO-2022-1059).
+# A known vulnerability: language.Parse of this version does not terminate (GO-2022-1059).
 mkdir "$tmp/control"
 printf 'module control\n\ngo 1.26.5\n\nrequire golang.org/x/text v0.3.7\n' >"$tmp/control/go.mod"
 printf 'package main\n\nimport "golang.org/x/text/language"\n\nfunc main() { _, _, _ = language.ParseAcceptLanguage("de") }\n' >"$tmp/control/main.go"

@@ -1,10 +1,9 @@
 #!/bin/sh
 # wine.sh
 #
-# Runs the Windows build under Wine (test/wine). Wine and the linker of mingw come
-# from Debian's packages, which are installed when they are missing and this is
-# root on Debian. Skipped by name where there is no Wine, which
-# PACKS_MCP_REQUIRE=wine turns into a failure.
+# Runs the Windows build under Wine (test/wine). Wine and mingw's linker come from Debian's
+# packages, which are installed if they are missing and this is root on Debian. Skipped by
+# name if there is no Wine, which PACKS_MCP_REQUIRE=wine turns into a failure.
 set -eu
 . scripts/lib.sh
 
@@ -31,11 +30,11 @@ mkdir -p "$dir"
 if [ ! -e "$system32/bcryptprimitives.dll" ]; then
 	rm -rf "$WINEPREFIX"
 	mkdir "$WINEPREFIX"
-	# It stays, so that not every program waits for a new one.
+	# It keeps running, so that not every program waits for a new one.
 	$bin/wineserver64 -p60
 	$bin/wine64 wineboot --init >"$dir/wineboot.log" 2>&1 || skip wine "Wine does not start here; see $dir/wineboot.log"
-	# Go takes its random numbers from this library, which Wine 8 lacks. All that it
-	# has is another name for what Wine has elsewhere.
+	# Go takes random numbers from this library, which Wine 8 lacks. It only gives another name
+	# to a function that Wine has elsewhere.
 	printf 'LIBRARY bcryptprimitives.dll\nEXPORTS\nProcessPrng = advapi32.SystemFunction036\n' >"$dir/prng.def"
 	$linker -shared -e 0 -o "$dir/prng.dll" "$dir/prng.def"
 	cp "$dir/prng.dll" "$system32/bcryptprimitives.dll"
@@ -47,8 +46,8 @@ export CGO_ENABLED=0
 for program in cmd/packs-mcp test/wine/greeter; do
 	GOOS=windows GOARCH=amd64 go build -trimpath -o "$dir/$(basename $program).exe" "./$program"
 done
-# Wine's own services start with the first program, with the pipes of that one, and
-# end after the last. So one program stays.
+# Wine's own services start with the first program, inherit its pipes, and end after the
+# last one. So keep one program running.
 $bin/wine64 "$dir/greeter.exe" stay </dev/null >/dev/null 2>&1 &
 $bin/wine64 "$dir/packs-mcp.exe" version </dev/null >/dev/null 2>&1
 PACKS_MCP_WINE=$bin/wine64 PACKS_MCP_WINE_PROGRAMS=$dir go test -count=1 -timeout 5m ./test/wine

@@ -1,9 +1,9 @@
-// Command mcpb packs the program into a bundle that clients such as Claude Desktop
-// install with a click.
+// Command mcpb packs the program into a bundle that clients such as Claude Desktop install
+// with a click.
 //
-// It is used in place of the official "mcpb pack" because the same program must make the
-// same bundle: that one writes the times of the files into it. "make snapshot-check" has
-// the official tool validate and unpack the result.
+// It replaces the official "mcpb pack" so that builds are reproducible: that tool writes
+// the files' times into the bundle. "make snapshot-check" has the official tool validate
+// and unpack the result.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// pack writes the bundle. A file that is half written does not stay.
+// pack writes the bundle. It removes an incomplete file.
 func pack(out, program, system, version string, at time.Time) (err error) {
 	m, err := manifestFor(system, version)
 	if err != nil {
@@ -49,7 +49,7 @@ func pack(out, program, system, version string, at time.Time) (err error) {
 		return fmt.Errorf("making the bundle: %w", err)
 	}
 	defer func() {
-		f.Close() // a second time if all went well, which does nothing
+		f.Close() // closing a second time does nothing
 		if err != nil {
 			os.Remove(f.Name())
 		}
@@ -178,7 +178,7 @@ func manifestFor(system, version string) (*manifest, error) {
 		Homepage:        home,
 		Support:         home + "/issues",
 		License:         "MIT",
-		// A folder that the user chose becomes one argument each.
+		// Each folder that the user chose becomes one argument.
 		Server: server{Type: "binary", EntryPoint: entry, Config: command{
 			Command: "${__dirname}/" + entry,
 			Args:    []string{"serve", "${user_config.packs}"},

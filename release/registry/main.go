@@ -1,6 +1,6 @@
 // Command registry prints server.json, which tells the MCP registry where a release is.
 //
-// It reads the checksums of the release, so it cannot name a file that is not there.
+// It reads the checksums of the release, so it cannot name a missing file.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// name is what the registry knows the server by. The image carries it in a label, which
-// shows the registry that both are of the same people; see the Dockerfile.
+// name is the server's name in the registry. A label of the image repeats it, which proves
+// to the registry that both have the same owner; see the Dockerfile.
 const name = "io.github.packs-mcp/packs-mcp"
 
 const home = "https://github.com/packs-mcp/packs-mcp"
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// read returns the checksums of a release. :: name of a file → SHA-256 in hexadecimal
+// read returns the checksums of a release: name of a file → SHA-256 in hexadecimal.
 func read(file string) (map[string]string, error) {
 	f, err := os.Open(file)
 	if err != nil {
