@@ -24,12 +24,12 @@ import (
 // exchanged: with all levels, some 200.
 var swapRuns = flag.Int("swapped", 66, "how many runs TestApprovedBytes and TestApprovedProgram make under each level; 500 is thorough")
 
-// exchange puts two files or folders in each other's place, at one moment.
+// exchange swaps two files or folders atomically.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }
 
-// exchanges skips the test where the file system of two paths cannot do that.
+// exchanges skips the test if the file system cannot swap two paths.
 func exchanges(t *testing.T, a, b string) {
 	t.Helper()
 	for range 2 {
@@ -39,9 +39,9 @@ func exchanges(t *testing.T, a, b string) {
 	}
 }
 
-// RP-04: what was approved is what runs, while somebody exchanges the pack's
-// script, writes to it, and exchanges the whole pack, all the time. A run has
-// the approved bytes, or there is none.
+// RP-04: what was approved is what runs, while the pack's script is swapped and written to,
+// and the whole pack is swapped, continuously. A run has the approved bytes or does not
+// happen.
 func TestApprovedBytes(t *testing.T) {
 	for _, v := range append(confined(t), unconfined(t)) {
 		t.Run(v.name, func(t *testing.T) { v.approvedBytes(t) })
@@ -119,16 +119,16 @@ func (v variant) approvedBytes(t *testing.T) {
 			ran, refused := 0, 0
 			for n := range *swapRuns / (2 * len(ways)) {
 				store := kept
-				if n%4 == 3 { // it has to be copied while it is exchanged
+				if n%4 == 3 { // something must be copied during the swaps
 					store = copies.Open(w.dir(fmt.Sprintf("copies-%d-%v-%d", i, inside, n)), copies.Options{})
 				}
 				policy := sandbox.Policy{ReadOnly: []string{pack}, Writable: []string{w.dir("ws")}}
-				if inside { // of what the run sees all the time
+				if inside { // swap what the run sees all the time
 					policy.Writable = append(policy.Writable, w.dir("project"))
 				}
 				res, err := runCopy(t.Context(), v.runner, store, pack, tree.Digest, policy, cmd)
 				if err != nil {
-					refused++ // why depends on where it was when somebody looked
+					refused++ // the reason depends on the moment
 					continue
 				}
 				ran++
@@ -146,7 +146,7 @@ func (v variant) approvedBytes(t *testing.T) {
 	unlock(w.base)
 }
 
-// runCopy does what the gate does with an approved run.
+// runCopy does what the gate does for an approved run.
 func runCopy(ctx context.Context, r *runner.Runner, s *copies.Store, pack, digest string, p sandbox.Policy, c sandbox.Command) (*sandbox.Result, error) {
 	folder, release, err := s.Copy(ctx, pack, digest)
 	if err != nil {
@@ -157,8 +157,8 @@ func runCopy(ctx context.Context, r *runner.Runner, s *copies.Store, pack, diges
 	return r.Run(ctx, p, c)
 }
 
-// swapping calls swap all the time, until stop is called, and then once more
-// when that is needed for everything to be where it was.
+// swapping calls swap continuously until stop is called, and then once more if necessary to
+// restore the original state.
 func swapping(swap func()) (stop func()) {
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -181,7 +181,7 @@ func swapping(swap func()) (stop func()) {
 	}
 }
 
-// unlock lets what is read-only be removed at the end of a test.
+// unlock makes read-only files removable at the end of a test.
 func unlock(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
@@ -191,8 +191,8 @@ func unlock(dir string) {
 	})
 }
 
-// RP-04, of a program that is outside of the pack: while it is exchanged all the
-// time, the one that was approved is started, or none.
+// RP-04 for a program outside the pack: while it is swapped continuously, either the
+// approved one starts or none.
 func TestApprovedProgram(t *testing.T) {
 	for _, v := range confined(t) {
 		t.Run(v.name, func(t *testing.T) { v.approvedProgram(t) })

@@ -1,15 +1,13 @@
-// Package attack is the list of what a hostile program tries under the sandbox,
-// and what must come of it at each level.
+// Package attack is the list of what a hostile program tries in the sandbox, and the
+// required outcome at each level.
 //
-// The list is data ([Sections]), in one place, for two readers: the tests of
-// this package run each line under every level that a machine has, with a small
-// hostile program ([github.com/packs-mcp/packs-mcp/test/attack/probe]),
-// and docs/reference/sandbox.md shows it to people. Nothing else imports this package,
-// and nothing of it is in the program that people run.
+// The list is data ([Sections]) with two uses: the tests of this package run each row at
+// every level that a machine supports, with a small hostile program
+// ([github.com/packs-mcp/packs-mcp/test/attack/probe]), and docs/reference/sandbox.md shows
+// it to people. Nothing else imports this package, and it is not part of the product.
 //
-// What takes more than one operation to see (that everything is killed, that
-// limits hold, which level a machine without a feature has) is in the tests
-// alone.
+// What takes more than one operation to check (that everything is killed, that limits
+// hold, which level a machine without a feature has) is only in the tests.
 package attack
 
 import (
@@ -20,38 +18,37 @@ import (
 // A Section is a part of the list.
 type Section struct {
 	Title string
-	Note  string // what to know of all its rows, or empty
+	Note  string // a remark about all its rows, or empty
 	Rows  []Row
 }
 
 // A Row is one operation, tried once at each level.
 type Row struct {
 	Case    string   // the id of the case that it belongs to
-	Does    string   // for people, and unique: "connect to a TCP port of this machine"
-	Probe   []string // the operation and its arguments, with names in braces for what the test makes
+	Does    string   // what it does, for people; unique: "connect to a TCP port of this machine"
+	Probe   []string // the operation and its arguments; names in braces stand for paths and the like in the test
 	Network sandbox.Network
 	Want    Want
-	Root    string // the outcome at partial for root, where Landlock alone does not do for root; empty: as Want says
+	Root    string // the outcome at partial as root, whom Landlock alone does not confine; empty: as in Want
 
-	// NoListener is the outcome, where something confines, when the filter can ask
-	// nobody; empty: as Want says.
+	// NoListener is the outcome, in confinement, if nobody can answer the filter's
+	// questions; empty: as in Want.
 	NoListener string
 
-	// Changes says that the operation, when nothing stops it, changes something
-	// of the user's that the test looks at. When it is refused, nothing of the
-	// user's may change in any case.
+	// Changes says that the operation, if it succeeds, changes something of the user's that
+	// the test checks. A refused operation must never change anything of the user's.
 	Changes bool
 
-	// Unsafe is for what is never tried unconfined.
+	// Unsafe says that the operation is never tried unconfined.
 	Unsafe bool
 
-	Limits sandbox.Limits // of its run
+	Limits sandbox.Limits // limits of its run
 }
 
-// Want are the outcomes that a row may have.
+// Want lists the possible outcomes of a row.
 type Want drill.Want
 
-// fromDoctor returns the rows of a part that the program itself has, for the probe.
+// fromDoctor returns rows for the probe from a section of the program's own list.
 func fromDoctor(part string) []Row {
 	var rows []Row
 	for _, r := range drill.Rows() {
@@ -64,27 +61,27 @@ func fromDoctor(part string) []Row {
 	return rows
 }
 
-// notStarted is the outcome of a run that the sandbox refuses since the level
-// cannot do what the policy asks for.
+// notStarted is the outcome of a run that the sandbox refuses because the level cannot
+// enforce the policy.
 const notStarted = "not started"
 
-// everywhere is refused in the same way by every level.
+// everywhere is the outcome of an operation that every level refuses in the same way.
 func everywhere(outcome, none string) Want { return Want{outcome, outcome, outcome, none} }
 
-// hidden is there no more where the program has a file tree of its own, and
-// closed where it has not.
+// hidden is the outcome for a path that does not exist in a file tree of the program's own,
+// and that is inaccessible elsewhere.
 func hidden() Want { return Want{"ENOENT", "EACCES", "ENOENT", "ok"} }
 
-// metadata is what Landlock does not look after.
+// metadata is the outcome of an operation that Landlock does not restrict.
 func metadata(refused string) Want { return Want{refused, "ok", refused, "ok"} }
 
-// fixed is a read-only file tree, or a closed one.
+// fixed is the outcome of a write to a read-only or inaccessible path.
 func fixed() Want { return Want{"EROFS", "EACCES", "EROFS", "ok"} }
 
-// allowed is what a program may do at every level.
+// allowed is the outcome of an operation that every level permits.
 func allowed() Want { return everywhere("ok", "ok") }
 
-// Sections returns the list. Its order is that of the documentation.
+// Sections returns the list in the order of the documentation.
 func Sections() []Section {
 	sections := []Section{
 		{"Files", "The key stands for anything of yours that the run was not given.", fileRows()},

@@ -24,7 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
-// realBinary is packs-mcp itself, once somebody needed it.
+// realBinary is packs-mcp itself, built on first use.
 var realBinary struct {
 	sync.Once
 	path string
@@ -41,7 +41,7 @@ func packsMCP(t *testing.T) string {
 	realBinary.Do(func() {
 		realBinary.path = filepath.Join(dir, "packs-mcp")
 		if _, err := os.Stat(realBinary.path); err == nil {
-			return // it came with the probe
+			return // it was built with the probe
 		}
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", realBinary.path, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
@@ -55,8 +55,8 @@ func packsMCP(t *testing.T) string {
 	return realBinary.path
 }
 
-// A client talks to the real program, whose only pack is the world's, and says
-// yes to every question.
+// A client talks to the real program, whose only pack is the world's, and answers yes to
+// every question.
 type client struct {
 	t     *testing.T
 	w     *world
@@ -68,7 +68,7 @@ type client struct {
 	asked int
 }
 
-// serve starts the program, with what comes before it on the command line.
+// serve starts the program, with before as the beginning of the command line.
 func (w *world) serve(t *testing.T, before ...string) *client {
 	t.Helper()
 	text := []byte("---\nname: attack\ndescription: Tries what it should not.\n---\nNothing.\n")
@@ -129,8 +129,8 @@ func (c *client) send(m map[string]any) {
 	}
 }
 
-// request returns the reply to a request; questions on the way are answered.
-// It is nil when the server ends instead.
+// request returns the reply to a request, and answers questions that come before it. The
+// reply is nil if the server ends instead.
 func (c *client) request(method string, params any) map[string]any {
 	c.t.Helper()
 	c.next++
@@ -153,7 +153,7 @@ func (c *client) request(method string, params any) map[string]any {
 	return nil
 }
 
-// An envelope is what comes of a call.
+// An envelope is the result of a call.
 type envelope struct {
 	Stdout  string `json:"stdout"`
 	Stderr  string `json:"stderr"`
@@ -188,7 +188,7 @@ func (c *client) run(command string, args ...string) envelope {
 	return e
 }
 
-// events returns the audit log's lines, by event.
+// events returns the audit log's entries by event.
 func (c *client) events() map[string][]map[string]any {
 	c.t.Helper()
 	data, err := os.ReadFile(c.w.dir("state/audit.jsonl"))
@@ -207,7 +207,7 @@ func (c *client) events() map[string][]map[string]any {
 	return all
 }
 
-// verify has the program check its log.
+// verify has the program verify its log.
 func (c *client) verify() {
 	c.t.Helper()
 	cmd := exec.Command(packsMCP(c.t), "audit", "verify")
@@ -217,9 +217,9 @@ func (c *client) verify() {
 	}
 }
 
-// What the table refuses, through the real program and with its own policy: the
-// same outcomes under each level, and a decision, a start and an end in the log
-// for each.
+// What the table refuses is tried through the real program with its own policy: the
+// outcomes are the same at each level, and the log has a decision, a start and an end for
+// each.
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	for _, v := range append(confined(t), withoutLandlock) {
@@ -230,7 +230,7 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// throughBinary is TestBinary under one level.
+// throughBinary is TestBinary at one level.
 func throughBinary(t *testing.T, v variant) {
 	var before []string // of the command line
 	switch v.name {
@@ -248,13 +248,13 @@ func throughBinary(t *testing.T, v variant) {
 	calls := 1
 	for _, section := range attack.Sections() {
 		if section.Title == "Bounds" {
-			continue // the server has bounds of its own; TestTable, TestLimits and TestDoctorAttack try them
+			continue // the server has limits of its own; TestTable, TestLimits and TestDoctorAttack try these
 		}
 		for _, row := range section.Rows {
 			want := v.want(row)
 			if slices.Contains(want, "EROFS") {
-				// The pack is a private copy, whose files nobody may write to either;
-				// that is what the kernel looks at first.
+				// The pack is a private copy of read-only files, and the kernel checks their modes
+				// first.
 				want = append(want, "EACCES")
 			}
 			if row.Network != sandbox.NetworkNone || row.Unsafe || slices.Contains(want, "ok") || slices.Contains(row.Probe, "{setuid}") {
@@ -304,9 +304,8 @@ func throughBinary(t *testing.T, v variant) {
 	c.verify()
 }
 
-// 9.14: after many servers were killed while they ran something, one start of the
-// real program leaves nothing of theirs: neither what leads to them, nor parts of
-// files, nor temporary folders.
+// 9.14: after many servers were killed during runs, one start of the real program removes
+// everything that they left: announcements, partial files and temporary folders.
 func TestBinaryLeftovers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -323,7 +322,7 @@ func TestBinaryLeftovers(t *testing.T) {
 	for range leftKills {
 		c := w.serve(t, partial...)
 		servers = append(servers, c)
-		c.exec("exit", "0") // makes the chat's workspace
+		c.exec("exit", "0") // creates the chat's workspace
 		ready := ""
 		for _, name := range names(t, workspaces) {
 			if !known[name] {
@@ -339,7 +338,7 @@ func TestBinaryLeftovers(t *testing.T) {
 		}()
 		awaitFIFO(ready)
 	}
-	for _, c := range servers { // each announces itself a little after its start
+	for _, c := range servers { // each announces itself shortly after its start
 		c.awaitAnnouncement()
 	}
 	for _, c := range servers {
@@ -347,7 +346,7 @@ func TestBinaryLeftovers(t *testing.T) {
 		_ = c.cmd.Wait()
 	}
 	awaitNone(t, workspaces, time.Now())
-	// An example of what "try" leaves when it is killed.
+	// An example of what a killed "try" leaves.
 	if err := os.Mkdir(filepath.Join(w.tmp, "packs-run-4711"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -382,8 +381,7 @@ func TestBinaryLeftovers(t *testing.T) {
 	}
 }
 
-// awaitAnnouncement returns when the file is there by which a terminal finds the
-// server.
+// awaitAnnouncement waits for the file by which a terminal finds the server.
 func (c *client) awaitAnnouncement() {
 	c.t.Helper()
 	for until := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
@@ -397,7 +395,7 @@ func (c *client) awaitAnnouncement() {
 	}
 }
 
-// names returns what is in a folder.
+// names returns the names in a folder.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -411,8 +409,8 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
-// The end of the real program: nothing that it ran is left, and the log says
-// as much as it can.
+// When the real program ends, nothing that it started remains, and the log is as complete
+// as possible.
 func TestBinaryEnds(t *testing.T) {
 	t.Parallel()
 	variants := confined(t)
@@ -440,7 +438,7 @@ func TestBinaryEnds(t *testing.T) {
 					<-done
 					_ = c.cmd.Wait()
 					ended := time.Now()
-					// What has the server's name is its helpers.
+					// Processes with the server's name are its helpers.
 					took := awaitNone(t, ready, ended).Sub(ended)
 					if plain := plainKill(t); took > max(10*v.allowance(), 20*plain) {
 						t.Errorf("everything was gone after %v, and one plain process after %v", took, plain)
@@ -456,8 +454,8 @@ func TestBinaryEnds(t *testing.T) {
 	}
 }
 
-// NW-16: where nothing confines, the default configuration runs nothing, asks
-// nobody, and says what to do.
+// NW-16: if nothing confines, the default configuration runs nothing, asks nobody, and says
+// what to do.
 func TestBinaryRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

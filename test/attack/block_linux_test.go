@@ -12,14 +12,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// blockedVar says what this process was denied (see "probe block"), so that it
-// stands for another machine.
+// blockedVar names what this process was denied (see "probe block") to simulate another
+// machine.
 const blockedVar = "ATTACK_TEST_BLOCKED"
 
-// withoutLandlock is the way to confine on a machine that has none.
+// withoutLandlock is the confinement on a machine without Landlock.
 var withoutLandlock = variant{name: "partial without Landlock", level: sandbox.LevelPartial, needs: "userns"}
 
-// notAsRoot ends the test for whom nothing confines without Landlock.
+// notAsRoot skips the test for root, whom nothing confines without Landlock.
 func notAsRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() == 0 {
@@ -29,12 +29,12 @@ func notAsRoot(t *testing.T) {
 
 var (
 	endLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
-	// progressLine says nothing of what failed.
+	// progressLine matches output that says nothing about failures.
 	progressLine = regexp.MustCompile(`(?m)^\s*(=== |--- PASS).*\n`)
 )
 
-// again runs a test of this binary where something is blocked. It counts as
-// passed when a part of it, whose name ends as given, really passed there.
+// again runs a test of this binary with something blocked. It passes only if a subtest whose
+// name ends with part really ran and passed.
 func again(t *testing.T, blocked, test, part string) {
 	t.Helper()
 	if os.Getenv(blockedVar) != "" {
@@ -65,22 +65,22 @@ func again(t *testing.T, blocked, test, part string) {
 	}
 }
 
-// The table once more, on a machine without Landlock.
+// The table again, on a machine without Landlock.
 func TestTableWithoutLandlock(t *testing.T) {
 	t.Parallel()
 	notAsRoot(t)
 	again(t, "landlock", "TestTable", "/partial_without_Landlock")
 }
 
-// The table once more where the filter can ask nobody, since somebody answers
-// another filter of this process's.
+// The table again if nobody can answer the filter's questions, because another filter of
+// this process already has a listener.
 func TestTableWithoutListener(t *testing.T) {
 	t.Parallel()
 	again(t, "listener", "TestTable", "/full")
 }
 
-// 9.8: the levels are the same there, and say what they do not bound. Where
-// namespaces or Landlock are missing as well, the next level does.
+// 9.8: there, the levels are the same, and report what they do not limit. If namespaces or
+// Landlock are missing as well, the next level is used.
 func TestWithoutListener(t *testing.T) {
 	for _, blocked := range []string{"listener", "listener,userns", "listener,landlock"} {
 		t.Run(blocked, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestLevelWithoutListener(t *testing.T) {
 	}
 }
 
-// NW-16: a machine that lacks something has the next level, and says why.
+// NW-16: a machine that lacks a feature uses the next level, and says why.
 func TestBlocked(t *testing.T) {
 	for _, blocked := range []string{"landlock", "userns", "landlock,userns"} {
 		t.Run(blocked, func(t *testing.T) { again(t, blocked, "TestLevelWhenBlocked", "") })

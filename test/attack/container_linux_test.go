@@ -23,7 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/engine"
 )
 
-// TestContainer tries the same rows in containers, and kills what strays there.
+// TestContainer tries the same rows in containers, and kills what outlives its run there.
 func TestContainer(t *testing.T) {
 	if os.Getenv(blockedVar) != "" {
 		t.Skip("containers: something of the kernel is blocked")
@@ -67,15 +67,15 @@ func TestContainer(t *testing.T) {
 	})
 }
 
-// inContainers are the rows with another outcome than at level full: an image is a whole
-// system of its own, with folders that hold nothing of this machine's. What else differs
-// is in the gaps of the container's report.
+// inContainers returns the rows with a different outcome than at level full: an image is a
+// complete system, whose folders contain nothing of this machine's. Other differences are
+// among the gaps in the container's report.
 func inContainers() map[string]string {
 	all := map[string]string{
-		"open a program of the system to write": "EROFS|EACCES|ETXTBSY", // it is the shell that runs
+		"open a program of the system to write": "EROFS|EACCES|ETXTBSY", // it is the running shell
 		"list mail, logs and caches (/var)":     "ok",                   // the image's
 		"list control groups":                   "ok",                   // a gap
-		"list the user's keys (/proc/keys)":     "ok",                   // nothing is there
+		"list the user's keys (/proc/keys)":     "ok",                   // there are none
 	}
 	if os.Getuid() == 0 { // a gap
 		for _, does := range []string{
@@ -88,8 +88,8 @@ func inContainers() map[string]string {
 	return all
 }
 
-// containerRows tries the rows, those with the same network and limits in one container,
-// one after the other.
+// containerRows tries the rows one after the other. Rows with the same network and limits
+// share a container.
 func containerRows(t *testing.T, v variant, system *container.System) {
 	sh, err := system.Lookup(t.Context(), "sh", "", "")
 	if err != nil {
@@ -98,14 +98,14 @@ func containerRows(t *testing.T, v variant, system *container.System) {
 	type terms struct {
 		network sandbox.Network
 		limits  sandbox.Limits
-		alone   string // a row that would end the others
+		alone   string // the only row of a container, if it would disturb others
 	}
 	batches := map[terms][]attack.Row{}
 	var order []terms
 	for _, section := range attack.Sections() {
 		for _, row := range section.Rows {
 			of := terms{row.Network, row.Limits, ""}
-			if row.Unsafe || row.Limits.Processes > 0 { // or end with the others
+			if row.Unsafe || row.Limits.Processes > 0 { // or be disturbed by them
 				of.alone = row.Does
 			}
 			if row.Network == sandbox.NetworkFull {

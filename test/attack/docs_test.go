@@ -43,7 +43,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// markdown shows the table as a page does.
+// markdown formats the table for a page.
 func markdown(sections []attack.Section) string {
 	var b strings.Builder
 	for _, s := range sections {
@@ -68,7 +68,7 @@ func markdown(sections []attack.Section) string {
 	return b.String()
 }
 
-// cell shows an outcome.
+// cell formats an outcome.
 func cell(want string) string {
 	switch {
 	case want == "ok":

@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
 )
 
-// doctorAttack runs "packs-mcp doctor --attack" with more arguments, in an empty
-// home, on a machine without what blocked names. What it leaves in the folder for
-// temporary files is an error.
+// doctorAttack runs "packs-mcp doctor --attack" with further arguments, in an empty home, on
+// a machine without the features that blocked names. It fails if the temporary folder is not
+// empty afterwards.
 func doctorAttack(t *testing.T, blocked string, args ...string) (stdout string, status int) {
 	t.Helper()
 	w := newWorld(t)
@@ -27,7 +27,7 @@ func doctorAttack(t *testing.T, blocked string, args ...string) (stdout string, 
 	cmd.Env = []string{"HOME=" + w.dir("home"), "PATH=/usr/bin:/bin", "PACKS_MCP_HOME=" + w.dir("state"), "TMPDIR=" + tmp}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the status says it
+	_ = cmd.Run() // ProcessState has the status
 	if errs.Len() > 0 {
 		t.Errorf("it prints on standard error: %s", &errs)
 	}
@@ -37,8 +37,7 @@ func doctorAttack(t *testing.T, blocked string, args ...string) (stdout string, 
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// The program itself shows on any machine what its sandbox refuses, at
-// each level there.
+// The program itself shows, on any machine, what its sandbox refuses at each level.
 func TestDoctorAttack(t *testing.T) {
 	t.Parallel()
 	out, status := doctorAttack(t, "", "--json")
@@ -81,7 +80,7 @@ func TestDoctorAttack(t *testing.T) {
 	}
 }
 
-// Where nothing confines, it says so, shows what a program can do, and fails.
+// If nothing confines, it says so, shows what a program can do, and fails.
 func TestDoctorAttackUnconfined(t *testing.T) {
 	t.Parallel()
 	out, status := doctorAttack(t, "userns,landlock")

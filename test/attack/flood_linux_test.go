@@ -13,19 +13,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 )
 
-// 9.8: a program that asks for shared memory as often as it can, from as many
-// processes as it can, and makes it slow to see what is there, neither keeps the
-// helper from ending the run nor makes it large.
+// 9.8: a program that requests shared memory as often as possible, from as many processes as
+// possible, and makes accounting for it slow, can neither keep the helper from ending the
+// run nor make the helper large.
 func TestFloodOfQuestions(t *testing.T) {
 	const (
 		timeout = 3 * time.Second
 		memory  = 256 // MiB
 
-		// What a helper that does not obey has before the server kills it is 5 s. A
-		// machine that needs long to end such a run without a helper may take longer.
+		// The server kills a helper that does not respond after 5 s. A machine that is slow to end
+		// such a run without a helper may take longer.
 		late, times = 4 * time.Second, 4
 
-		mostHelper = 64 << 10 // KiB; one that waits for a job has some 10 MiB
+		mostHelper = 64 << 10 // KiB; an idle helper has about 10 MiB
 	)
 	limits := sandbox.Limits{Timeout: timeout, Memory: memory << 20, Processes: 64}
 	flood := func(t *testing.T, v variant, w *world, count int) (_ *sandbox.Result, over time.Duration) {
@@ -40,7 +40,7 @@ func TestFloodOfQuestions(t *testing.T) {
 	most := max(late, times*usual)
 	t.Logf("without a helper, such a run ends %v after its time", usual)
 	for _, v := range confined(t) {
-		for _, count := range []int{30, 300} { // fewer than may be, and more
+		for _, count := range []int{30, 300} { // fewer than the limit, and more
 			t.Run(fmt.Sprintf("%s/%d", v.name, count), func(t *testing.T) {
 				w := newWorld(t)
 				stop, largest := watchHelpers()
@@ -63,8 +63,8 @@ func TestFloodOfQuestions(t *testing.T) {
 	}
 }
 
-// watchHelpers looks for the memory of this process's helpers until stop is
-// closed, and then sends the most that one of them had, in KiB.
+// watchHelpers samples the memory of this process's helpers until stop is closed, and then
+// sends the largest value in KiB.
 func watchHelpers() (stop chan struct{}, largest <-chan int) {
 	stop = make(chan struct{})
 	most := make(chan int, 1)

@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// strays are the ways in which a program tries to outlive its run, with whether
-// it ends by itself. None of it ends on SIGTERM.
+// strays lists the ways in which a program tries to outlive its run, and whether it ends by
+// itself. None ends on SIGTERM.
 var strays = []struct {
 	how    string
 	leaves bool
@@ -29,7 +29,7 @@ var strays = []struct {
 	{"kill-all", false}, {"many", false}, {"stopped", false},
 }
 
-// allowance is how long what a level kills may take to be gone.
+// allowance returns how long killed processes may take to disappear at a level.
 func (v variant) allowance() time.Duration {
 	if v.level == sandbox.LevelFull {
 		return 100 * time.Millisecond
@@ -37,9 +37,8 @@ func (v variant) allowance() time.Duration {
 	return time.Second
 }
 
-// inTime runs attempt until it takes no longer than the allowance. A machine
-// that has other things to do may be late; what counts is then how long it
-// needs for one plain process.
+// inTime runs attempt until it takes no longer than the allowance. A busy machine may be
+// late, so the allowance is relative to the time for one plain process.
 func (v variant) inTime(t *testing.T, attempt func(t *testing.T) (late time.Duration)) {
 	t.Helper()
 	const tries, most = 3, 12
@@ -59,8 +58,7 @@ func (v variant) inTime(t *testing.T, attempt func(t *testing.T) (late time.Dura
 	lacks(t, "timing", "this machine is too busy to tell how long it takes")
 }
 
-// plainKill returns how long one process without any confinement takes to be
-// gone.
+// plainKill returns how long an unconfined process takes to disappear when it is killed.
 func plainKill(t *testing.T) time.Duration {
 	t.Helper()
 	w := newWorld(t)
@@ -72,12 +70,12 @@ func plainKill(t *testing.T) time.Duration {
 	for !strings.Contains(healthOf(pid), "alive false") {
 		<-time.After(100 * time.Microsecond)
 	}
-	_ = running(w.base) // a look is part of it
+	_ = running(w.base) // include the time for one scan
 	return time.Since(begin)
 }
 
-// PK-01 to PK-08: whatever a program starts is gone after a timeout, a
-// cancellation, too much output, or its own end.
+// PK-01 to PK-08: everything that a program starts is gone after a timeout, a cancellation,
+// too much output, or its own end.
 func TestKill(t *testing.T) {
 	for _, v := range confined(t) {
 		for _, s := range strays {
@@ -98,8 +96,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// mustScopeSignals skips what would kill the tests themselves if the sandbox
-// did not keep it from that.
+// mustScopeSignals skips tests in which the program would kill the tests themselves, unless
+// the sandbox prevents that.
 func (v variant) mustScopeSignals(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
@@ -112,13 +110,13 @@ func (v variant) mustScopeSignals(t *testing.T) {
 	}
 }
 
-// killOnce starts a program that strays, ends it in one way, and returns how
-// long after its SIGKILL the last of it was there.
+// killOnce starts a program that strays, ends it in one way, and returns how long after its
+// SIGKILL its last process existed.
 func (v variant) killOnce(t *testing.T, how, way string) time.Duration {
 	t.Helper()
 	w := newWorld(t)
 	ready := fifo(t, w.dir("ws/ready"))
-	marker := w.dir("ws/ready") // in every command line of what the program forks
+	marker := w.dir("ws/ready") // part of the command line of every process it forks
 	args := []string{"stray", how, ready}
 	if way == "output" {
 		args = append(args, "flood")
@@ -135,7 +133,7 @@ func (v variant) killOnce(t *testing.T, how, way string) time.Duration {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	began := make(chan time.Time, 1) // when what ends the run happened
+	began := make(chan time.Time, 1) // when the event happened that ends the run
 	go func() {
 		awaitFIFO(ready)
 		began <- time.Now()
@@ -167,7 +165,7 @@ func (v variant) killOnce(t *testing.T, how, way string) time.Duration {
 	return gone.Sub(kill)
 }
 
-// fifo makes a FIFO.
+// fifo creates a FIFO.
 func fifo(t *testing.T, path string) string {
 	t.Helper()
 	if err := unix.Mkfifo(path, 0o600); err != nil {
@@ -176,10 +174,10 @@ func fifo(t *testing.T, path string) string {
 	return path
 }
 
-// patience is how long the tests wait for what must happen.
+// patience is how long the tests wait for something that must happen.
 const patience = 20 * time.Second
 
-// awaitFIFO returns when somebody has opened the FIFO to write.
+// awaitFIFO waits until a process opens the FIFO for writing.
 func awaitFIFO(path string) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -201,8 +199,8 @@ func releaseFIFO(path string) {
 	}
 }
 
-// awaitNone waits until no process has the marker in its command line or the
-// name of its program, and returns when that was. It kills those that stay.
+// awaitNone waits until no process has the marker in its command line or the name of its
+// program, and returns when that was. It kills processes that remain.
 func awaitNone(t *testing.T, marker string, from time.Time) time.Time {
 	t.Helper()
 	for {
@@ -221,8 +219,8 @@ func awaitNone(t *testing.T, marker string, from time.Time) time.Time {
 	}
 }
 
-// running returns the processes that have the marker in their command line,
-// their environment or the path of their program, but for zombies.
+// running returns the processes, except zombies, that have the marker in their command line,
+// environment or program path.
 func running(marker string) map[int]string {
 	found := map[int]string{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -241,8 +239,8 @@ func running(marker string) map[int]string {
 	return found
 }
 
-// PK-01 to PK-08 on the end of the server itself, by SIGTERM and by SIGKILL,
-// which leaves it no time to do anything.
+// PK-01 to PK-08 when the server itself ends: by SIGTERM, and by SIGKILL, which leaves it no
+// time to clean up.
 func TestServerEnds(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -266,15 +264,15 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// endServer has a server of its own run a program that strays, ends the server,
-// and returns how long the last of it was there after the server's end, or
-// after the SIGKILL that the server gives.
+// endServer has a separate server run a program that strays, ends the server, and returns
+// how long the program's last process existed after the server's end, or after the server's
+// SIGKILL.
 func (v variant) endServer(t *testing.T, exe, how string, sig unix.Signal) time.Duration {
 	t.Helper()
 	w := newWorld(t)
 	ready := fifo(t, w.dir("ws/ready"))
-	// A program with a path of its own, so that its helpers can be told from
-	// those of other tests.
+	// The program has a unique path, so that its helpers can be told from those of other
+	// tests.
 	own := w.dir("server")
 	if err := copyProgram(exe, own); err != nil {
 		t.Fatal(err)
@@ -287,7 +285,7 @@ func (v variant) endServer(t *testing.T, exe, how string, sig unix.Signal) time.
 		server.Stderr = &complaints
 		err := server.Start()
 		if errors.Is(err, unix.ETXTBSY) {
-			continue // a program that another test starts still has our copy open, for a moment
+			continue // another test's child briefly has our copy open
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -317,8 +315,8 @@ func (v variant) endServer(t *testing.T, exe, how string, sig unix.Signal) time.
 // leftKills is how many servers TestLeftovers kills at each level.
 const leftKills = 30
 
-// 9.14: after many servers were killed while they ran something, the next start
-// leaves nothing of theirs, and nothing of a living server's is missing.
+// 9.14: after many servers were killed during runs, the next start removes everything they
+// left, and nothing of a living server.
 func TestLeftovers(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -335,7 +333,7 @@ func TestLeftovers(t *testing.T) {
 				servers = append(servers, v.startServer(t, exe, w, ready))
 				awaitFIFO(ready)
 			}
-			for _, server := range servers { // only now: each start would remove what the one before left
+			for _, server := range servers { // only now, since each start would remove what the previous server left
 				_ = server.Process.Kill()
 				_ = server.Wait()
 			}
@@ -351,8 +349,8 @@ func TestLeftovers(t *testing.T) {
 			if v.level == sandbox.LevelFull {
 				want = 0
 			}
-			// What a killed server was just starting holds its lock for a moment longer,
-			// and the start after that one removes the folder.
+			// The process that a killed server was just starting holds its lock a moment longer, and
+			// a later start removes its folder.
 			var left []string
 			for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 				left = slices.DeleteFunc(tempFolders(t, w.base), func(name string) bool { return slices.Contains(planted, name) })
@@ -385,7 +383,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// startServer starts a server that runs a program that stays.
+// startServer starts a server with a program that keeps running.
 func (v variant) startServer(t *testing.T, exe string, w *world, ready string) *exec.Cmd {
 	t.Helper()
 	server := exec.Command(exe, w.base, "stray", "plain", ready)
@@ -400,7 +398,7 @@ func (v variant) startServer(t *testing.T, exe string, w *world, ready string) *
 	return server
 }
 
-// plant puts things where runs' temporary folders are that are none.
+// plant creates things beside the temporary folders of runs that are not such folders.
 func plant(t *testing.T, w *world) (names []string) {
 	t.Helper()
 	for name, plant := range map[string]func(string) error{
@@ -413,7 +411,7 @@ func plant(t *testing.T, w *world) (names []string) {
 		}
 		names = append(names, name)
 	}
-	if os.Getuid() == 0 { // another user's
+	if os.Getuid() == 0 { // belongs to another user
 		if err := errors.Join(os.Mkdir(w.dir("packs-run-3"), 0o700), os.Chown(w.dir("packs-run-3"), 65534, 65534)); err != nil {
 			t.Fatal(err)
 		}
@@ -422,8 +420,7 @@ func plant(t *testing.T, w *world) (names []string) {
 	return names
 }
 
-// tempFolders returns what is in a folder under the name of a run's temporary
-// folder.
+// tempFolders returns the entries of a folder that are named like a run's temporary folder.
 func tempFolders(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -447,8 +444,8 @@ func groupsLeft(t *testing.T) []string {
 	return append(groups, more...)
 }
 
-// inUse reports whether a control group has members or somebody has it locked,
-// as another test's server may, or it has gone.
+// inUse reports whether a control group has members, is locked (perhaps by another test's
+// server), or no longer exists.
 func inUse(dir string) bool {
 	if members, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err != nil || len(members) > 0 {
 		return true

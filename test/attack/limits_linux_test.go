@@ -22,7 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// run runs the probe in w and fails when it is not started.
+// run runs the probe in w, and fails the test if it cannot be started.
 func (v variant) run(t *testing.T, w *world, limits sandbox.Limits, args ...string) *sandbox.Result {
 	t.Helper()
 	cmd, err := w.command(args)
@@ -39,7 +39,7 @@ func (v variant) run(t *testing.T, w *world, limits sandbox.Limits, args ...stri
 	return res
 }
 
-// each runs a test under every variant that confines, in a world of its own.
+// each runs a test in every variant that confines, each in its own world.
 func each(t *testing.T, test func(t *testing.T, v variant, w *world)) {
 	t.Helper()
 	for _, v := range confined(t) {
@@ -50,7 +50,7 @@ func each(t *testing.T, test func(t *testing.T, v variant, w *world)) {
 	}
 }
 
-// PK-10, PK-12, PK-13, PK-14: what a program can use up, with what ends it.
+// PK-10, PK-12, PK-13, PK-14: the resources that a program can use up, and what ends it.
 func TestLimits(t *testing.T) {
 	const mib = 1 << 20
 	tests := []struct {
@@ -58,7 +58,7 @@ func TestLimits(t *testing.T) {
 		args   []string
 		limits sandbox.Limits
 		cause  sandbox.Cause
-		signal string // any of them, with "|" between; empty: it ends by itself
+		signal string // possible signals, separated by "|"; empty: it ends by itself
 	}{
 		{"sleeps", []string{"stray", "plain", "/dev/null"}, sandbox.Limits{Timeout: time.Second}, sandbox.CauseTimeout, "SIGKILL"},
 		{"burns the processor", []string{"spin"}, sandbox.Limits{CPU: time.Second}, sandbox.CauseCPULimit, "SIGXCPU"},
@@ -76,7 +76,7 @@ func TestLimits(t *testing.T) {
 				t.Parallel()
 				w, mine := newWorld(t), v
 				if tt.signal == "SIGTERM" {
-					// It ends by that, however long that takes on a busy machine.
+					// The limit ends it, however long that takes on a busy machine.
 					mine.runner = newPatient(v.level, t.TempDir(), patience)
 				}
 				res := mine.run(t, w, tt.limits, tt.args...)
@@ -97,8 +97,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// checkTotals compares what a result says that was printed with what the
-// program says that it printed, of which a budget may be all that counts.
+// checkTotals compares a result's output totals with what the program recorded of its
+// writes, of which only budget bytes may count.
 func checkTotals(t *testing.T, w *world, res *sandbox.Result, budget int64) {
 	t.Helper()
 	text, err := os.ReadFile(w.dir("ws/counts"))
@@ -119,8 +119,8 @@ func checkTotals(t *testing.T, w *world, res *sandbox.Result, budget int64) {
 	if got[0]+got[1] != budget {
 		t.Errorf("Total of both streams = %v, want %d together", got, budget)
 	}
-	// It may have been killed between a write and its note of it, and what is on
-	// its way when the budget is used up is in pipes, or was read in vain.
+	// The program may have been killed between a write and recording it. When the budget is
+	// used up, some output is in pipes or was read and dropped.
 	const write, way = 64 << 10, 256 << 10
 	for i := range got {
 		if got[i] > wrote[i]+write || got[i] < wrote[i]-way {
@@ -129,7 +129,7 @@ func checkTotals(t *testing.T, w *world, res *sandbox.Result, budget int64) {
 	}
 }
 
-// PK-14: memory is refused, and not only promised.
+// PK-14: memory is refused when it is requested, not only when it is used.
 func TestMemoryLimit(t *testing.T) {
 	each(t, func(t *testing.T, v variant, w *world) {
 		r := replyOf(v.run(t, w, sandbox.Limits{Memory: 256 << 20}, "alloc", "512"), nil)
@@ -142,8 +142,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// 9.8: what a run's processes share is bounded by the same number, all of it
-// together, and what they gave back may be had again.
+// 9.8: the memory that a run's processes share has the same limit for all of it together,
+// and returned memory can be used again.
 func TestSharedMemoryLimit(t *testing.T) {
 	const limit = 256
 	each(t, func(t *testing.T, v variant, w *world) {
@@ -163,8 +163,7 @@ func TestSharedMemoryLimit(t *testing.T) {
 	})
 }
 
-// PK-10: a fork bomb stops at the limit, or is killed for it, and nothing of it
-// is left.
+// PK-10: a fork bomb stops at the limit, or is killed by it, and nothing of it remains.
 func TestForkBomb(t *testing.T) {
 	const limit, wanted = 64, "400"
 	each(t, func(t *testing.T, v variant, w *world) {
@@ -181,7 +180,7 @@ func TestForkBomb(t *testing.T) {
 	}
 }
 
-// PK-13: very many files do not hold up the run's end.
+// PK-13: a very large number of files does not delay the end of a run.
 func TestManyFiles(t *testing.T) {
 	each(t, func(t *testing.T, v variant, w *world) {
 		res := v.run(t, w, sandbox.Limits{}, "litter", "12000")
@@ -191,7 +190,7 @@ func TestManyFiles(t *testing.T) {
 	})
 }
 
-// The kernel's own limits, as they arrive in the program.
+// The kernel's own limits, as the program sees them.
 func TestResourceLimits(t *testing.T) {
 	each(t, func(t *testing.T, v variant, w *world) {
 		res := v.run(t, w, sandbox.Limits{CPU: 7 * time.Second, Memory: 300 << 20, OpenFiles: 77, FileSize: 1 << 20, Processes: 50}, "rlimits")
@@ -200,7 +199,7 @@ func TestResourceLimits(t *testing.T) {
 			t.Fatalf("%v (%q)", err, res.Stderr.Bytes())
 		}
 		delete(got, "as")
-		if v.level == sandbox.LevelFull { // elsewhere it would count all of the user's processes
+		if v.level == sandbox.LevelFull { // elsewhere the limit would count all of the user's processes
 			if got["nproc"] < 50 || got["nproc"] > 52 {
 				t.Errorf("nproc = %d, want 50, or a little more for the sandbox itself", got["nproc"])
 			}
@@ -213,8 +212,8 @@ func TestResourceLimits(t *testing.T) {
 	})
 }
 
-// PK-16: statuses that a sandbox's helper might use are the program's own; and
-// what cannot be started is no status.
+// PK-16: exit statuses that the sandbox's helper uses can also be the program's own, and a
+// failed start is not reported as a status.
 func TestStatus(t *testing.T) {
 	each(t, func(t *testing.T, v variant, w *world) {
 		for _, code := range []int{0, 1, 2, 99, 125, 126, 127, 128, 137, 143, 255} {
@@ -232,7 +231,7 @@ func TestStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			if cmd.Program, err = program.Lookup(path, program.LookupOptions{}); err != nil {
-				continue // it is refused even before
+				continue // refused even earlier
 			}
 			res, err := v.runner.Run(t.Context(), w.policy(sandbox.NetworkNone), cmd)
 			if _, ok := errors.AsType[*sandbox.StartError](err); !ok {
@@ -242,10 +241,10 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// PK-20, PK-15: what a program has been given, and what not.
+// PK-20, PK-15: what a program inherits, and what it does not.
 func TestGiven(t *testing.T) {
-	// One that a program would inherit, as this process may have got from its
-	// own parent.
+	// A descriptor that a program would inherit, as this process may have inherited it from
+	// its parent.
 	fd, err := unix.Open(os.DevNull, unix.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -267,12 +266,12 @@ func TestGiven(t *testing.T) {
 	})
 }
 
-// EN-01: nothing of the server's environment gets to a program.
+// EN-01: nothing from the server's environment reaches a program.
 func TestEnvironment(t *testing.T) {
 	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "ANTHROPIC_API_KEY", "GODEBUG_X"} {
 		t.Setenv(name, "canary-value")
 	}
-	for _, v := range confined(t) { // not in parallel: it sets variables
+	for _, v := range confined(t) { // not in parallel, since it sets variables
 		t.Run(v.name, func(t *testing.T) {
 			w := newWorld(t)
 			var env []string
@@ -290,14 +289,13 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// FS-05: what is no artifact is left out with a reason, at once.
+// FS-05: entries that are not artifacts are left out at once, with a reason.
 func TestOddArtifacts(t *testing.T) {
 	each(t, func(t *testing.T, v variant, w *world) {
 		res := v.run(t, w, sandbox.Limits{}, "odd")
 		got := lines(res.Stdout.Bytes())
 		slices.Sort(got)
-		// A device takes a right that nobody has; a sparse file is as large as it
-		// says.
+		// Nobody may create a device; a sparse file has its nominal size.
 		if len(got) != 2 || !strings.HasPrefix(got[0], "device: ") || got[1] != "sparse: truncate sparse: file too large" {
 			t.Errorf("what could not be made: %q, want the device and the sparse file", got)
 		}
@@ -324,15 +322,15 @@ func TestOddArtifacts(t *testing.T) {
 
 func lines(p []byte) []string { return strings.Split(strings.TrimSpace(string(p)), "\n") }
 
-// FS-07: what other programs trust and run is as it was after a run, whatever
-// the program did to it, and the result says so.
+// FS-07: files that other programs trust or run are unchanged after a run, whatever the
+// program did to them, and the result says so.
 func TestProtected(t *testing.T) {
 	const before = "[core]\n"
 	tests := []struct {
 		name string
 		args []string // below the workspace
-		file string   // that the operation is about
-		was  string   // its text before the run; empty: it was not there
+		file string   // the file that the operation is about
+		was  string   // its text before the run; empty: it did not exist
 	}{
 		{"write", []string{"write", ".git/config"}, ".git/config", before},
 		{"truncate", []string{"truncate", ".git/config"}, ".git/config", before},
@@ -359,7 +357,7 @@ func TestProtected(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Another folder is the workspace: a project is not one.
+				// Use another folder as the workspace, since a project is not one.
 				chat := w.dir("chat")
 				if err := os.Mkdir(chat, 0o700); err != nil {
 					t.Fatal(err)
@@ -391,7 +389,7 @@ func TestProtected(t *testing.T) {
 // alwaysRuns is how many runs TestAlwaysConfined looks at under each level.
 var alwaysRuns = flag.Int("runs", 50, "runs of TestAlwaysConfined; 500 take half a minute")
 
-// PK-19: under load, no program is ever started without its confinement.
+// PK-19: even under load, no program starts without its confinement.
 func TestAlwaysConfined(t *testing.T) {
 	const atOnce = 4
 	runs := *alwaysRuns
@@ -400,7 +398,7 @@ func TestAlwaysConfined(t *testing.T) {
 			w := newWorld(t)
 			stop := make(chan struct{})
 			defer close(stop)
-			for range 2 { // that many processors are busy with something else
+			for range 2 { // keep two processors busy
 				go func() {
 					for n := 0; ; n++ {
 						select {

@@ -20,11 +20,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// serverVar makes the test binary a server that runs the probe once: its value
-// is the level, the arguments are the folder of a world and the probe's.
+// serverVar makes the test binary a server that runs the probe once. Its value is the level;
+// the arguments are the folder of a world and the probe's arguments.
 const serverVar = "ATTACK_TEST_SERVER"
 
-// probeVar names a probe that is built already.
+// probeVar names a probe that was already built.
 const probeVar = "ATTACK_TEST_PROBE"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is the probe, once somebody needed it.
+// built is the probe, built on first use.
 var built struct {
 	sync.Once
 	dir, path string
@@ -68,8 +68,8 @@ func probe(t testing.TB) string {
 	return built.path
 }
 
-// lacks ends the test as skipped, or as failed when this machine is said to
-// have what is missing.
+// lacks skips the test, or fails it if PACKS_MCP_REQUIRE says that this machine has what is
+// missing.
 func lacks(t *testing.T, what, why string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), what) {
@@ -78,35 +78,35 @@ func lacks(t *testing.T, what, why string) {
 	t.Skipf("%s: it needs %s", why, what)
 }
 
-// A variant is one way in which a run is confined: a column of the table.
+// A variant is one way of confining a run: a column of the table.
 type variant struct {
 	name   string
 	level  sandbox.Level
-	needs  string // by the name that PACKS_MCP_REQUIRE has for it
+	needs  string // its name in PACKS_MCP_REQUIRE
 	runner *runner.Runner
 }
 
-// grace is how long the tests' runs have between SIGTERM and SIGKILL.
+// grace is the time between SIGTERM and SIGKILL in the tests' runs.
 const grace = 50 * time.Millisecond
 
-// newRunner returns a Runner whose best level is level, if this machine has it.
+// newRunner returns a Runner whose best level is level, if this machine supports it.
 func newRunner(level sandbox.Level, tmp string) *runner.Runner {
 	return newPatient(level, tmp, grace)
 }
 
-// newPatient is newRunner whose runs have another grace.
+// newPatient is newRunner with another grace.
 func newPatient(level sandbox.Level, tmp string, grace time.Duration) *runner.Runner {
 	var skip []sandbox.Level
 	for l := sandbox.LevelFull; l > level; l-- {
 		skip = append(skip, l)
 	}
-	// Without a place for changes, every folder of the user's is read-only.
+	// Without a store for changes, every folder of the user's is read-only.
 	kept, _ := changes.Open(context.Background(), changes.Options{Dir: filepath.Join(tmp, "changes")})
 	return runner.New(runner.Options{Skip: skip, Grace: grace, TempDir: tmp, Changes: kept})
 }
 
-// confined returns the variants of this machine that confine. One that it does
-// not have is a skipped subtest.
+// confined returns the variants that confine on this machine. A missing one is a skipped
+// subtest.
 func confined(t *testing.T) []variant {
 	t.Helper()
 	all := []variant{
@@ -131,12 +131,12 @@ func confined(t *testing.T) []variant {
 	return have
 }
 
-// unconfined is the variant that shows that the operations work.
+// unconfined returns the variant that shows that the operations work.
 func unconfined(t *testing.T) variant {
 	return variant{name: "none", level: sandbox.LevelNone, runner: newRunner(sandbox.LevelNone, t.TempDir())}
 }
 
-// serve is what a server does with a run, as far as its own end is concerned.
+// serve does what a server does for a run, as far as the server's own end matters.
 func serve(level, dir string, args []string) int {
 	var l sandbox.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -154,8 +154,8 @@ func serve(level, dir string, args []string) int {
 	cmd, err := w.command(args)
 	if err == nil {
 		runner := newRunner(l, dir)
-		// On a busy machine a level may fail its trial. Unconfined, "stray kill-all"
-		// would kill every process of the user's.
+		// On a busy machine, the check of a level may fail. Without confinement, "stray
+		// kill-all" would kill every process of the user.
 		if got := runner.Probe(context.Background()).Level; got != l {
 			fmt.Fprintf(os.Stderr, "level %s cannot be had, only %s: nothing was run\n", l, got)
 			return 1

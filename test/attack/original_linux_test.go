@@ -10,9 +10,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// lookScript is a pack's program that looks for its pack's own files at the path
-// of the original folder, which it has from a file, where nobody replaces it. It
-// waits for the test to change them first.
+// lookScript is a pack's program that looks for its own pack's files at the original path.
+// It reads the path from a file, where nothing rewrites it, and first waits for the test to
+// change the files.
 const lookScript = `#!/bin/sh
 orig=$(cat "$PACKS_PACK_DIR/where")
 echo ready >"$1"
@@ -29,9 +29,9 @@ cat "$PACKS_PACK_DIR/absolute" "$PACKS_PACK_DIR/odd-link"
 echo looked
 `
 
-// What is in no approved digest, a file of the pack that is denied or one that
-// changed after the answer, is neither read nor started by a run, whatever way it
-// tries to the pack's original folder. At none nothing keeps it from there.
+// A run neither reads nor starts files that are not in the approved digest, whether denied
+// or changed after the answer, however it tries to reach the original folder of the pack.
+// At level none, nothing prevents it.
 func TestOriginalOfACopy(t *testing.T) {
 	t.Parallel()
 	for _, v := range append(confined(t), withoutLandlock, variant{name: "none", level: sandbox.LevelNone}) {
@@ -42,7 +42,7 @@ func TestOriginalOfACopy(t *testing.T) {
 	}
 }
 
-// originalOfACopy is TestOriginalOfACopy under one level.
+// originalOfACopy is TestOriginalOfACopy at one level.
 func originalOfACopy(t *testing.T, v variant) {
 	w := newWorld(t)
 	var before []string
@@ -72,9 +72,9 @@ func originalOfACopy(t *testing.T, v variant) {
 			t.Fatal(err)
 		}
 	}
-	w.ownWorkspaces = true // the other kind is layered, so a run does not see what the test does there
+	w.ownWorkspaces = true // the other kind is layered, so a run does not see the test's changes
 	c := w.serve(t, before...)
-	c.exec("exit", "0") // makes the chat's workspace
+	c.exec("exit", "0") // creates the chat's workspace
 	workspace := filepath.Join(w.dir("state/workspaces"), names(t, w.dir("state/workspaces"))[0])
 	ready, changed := fifo(t, filepath.Join(workspace, "ready")), filepath.Join(workspace, "changed")
 	ended := make(chan envelope, 1)

@@ -117,7 +117,7 @@ func loopbackRows() []Row {
 	}
 }
 
-// hostsRows are of a run that names hosts and does without the proxy to them.
+// hostsRows returns the rows for a run that names hosts but does not use the proxy.
 func hostsRows() []Row {
 	own := func(outcome string) Want { return Want{outcome, notStarted, outcome, notStarted} }
 	const network = sandbox.NetworkHosts
@@ -161,7 +161,7 @@ func openRows() []Row {
 }
 
 func processRows() []Row {
-	// In a process namespace the others have no number; elsewhere a signal is
+	// In its own process namespace, other processes have no number; elsewhere, the signal is
 	// refused.
 	unnamed := func(refused string) Want { return Want{"ESRCH|" + refused, refused, "ESRCH|" + refused, "ok"} }
 	return []Row{

@@ -10,9 +10,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// 9.10: with a network of its own, a run reaches no unix socket of another
-// program's, whatever folder of those that it sees it is in; and it may use some
-// of its own where all of these folders are made for runs.
+// 9.10: in a network of its own, a run cannot reach unix sockets of other programs in any
+// folder that it sees. It can use its own sockets if all these folders were created for
+// runs.
 func TestLoopbackSockets(t *testing.T) {
 	folders := map[string]func(p *sandbox.Policy, c *sandbox.Command, dir string){
 		"the program's installation": func(_ *sandbox.Policy, c *sandbox.Command, dir string) {
@@ -29,7 +29,7 @@ func TestLoopbackSockets(t *testing.T) {
 	}
 	for _, v := range confined(t) {
 		if !v.runner.Probe(t.Context()).Loopback {
-			continue // a run that asks for it is not started, as the table says
+			continue // such a run does not start, as the table says
 		}
 		if landlockHasSockets() {
 			t.Skip("this kernel's Landlock looks after sockets")
@@ -70,7 +70,7 @@ func TestLoopbackSockets(t *testing.T) {
 	}
 }
 
-// quiet is what a socket says that nobody called.
+// quiet returns the outcome for a socket to which nobody connected.
 func quiet(t *testing.T, w *world) string {
 	t.Helper()
 	path := w.dir("quiet")
@@ -81,8 +81,7 @@ func quiet(t *testing.T, w *world) string {
 	return heard(fd)
 }
 
-// landlockHasSockets reports whether the kernel's Landlock keeps programs from
-// sockets by their paths.
+// landlockHasSockets reports whether the kernel's Landlock can restrict sockets by path.
 func landlockHasSockets() bool {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	return errno == 0 && abi >= 9 && os.Getenv(blockedVar) == ""

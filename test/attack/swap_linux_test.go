@@ -19,13 +19,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// swapTime is how long TestSwap lasts under each level.
+// swapTime is how long TestSwap lasts at each level.
 var swapTime = flag.Duration("swap", 300*time.Millisecond, "how long TestSwap exchanges folders and links; 2s is thorough")
 
-// FS-02: a program exchanges folders with links that lead outside, all the
-// time, while the server looks through the workspace of other runs, writes down
-// their output there, picks up what they made, and applies what they changed in a project.
-// Nothing outside is ever opened, read or changed by it.
+// FS-02: a program continuously swaps folders with links that lead outside, while the server
+// reads the workspaces of other runs, writes their output there, collects what they made,
+// and applies their changes to a project. The server never opens, reads or changes anything
+// outside.
 func TestSwap(t *testing.T) {
 	for _, v := range confined(t) {
 		t.Run(v.name, func(t *testing.T) { v.swap(t) })
@@ -36,7 +36,7 @@ func (v variant) swap(t *testing.T) {
 	w := newWorld(t)
 	project := w.dir("project")
 	const canary = "canary, which is outside"
-	outside := map[string]string{ // has the names of the folders that are exchanged
+	outside := map[string]string{ // has the names of the swapped folders
 		"made/file": canary, "made/deep/file": canary, ".packs-mcp/r1.stdout": canary,
 		".git/config": canary, ".git/hooks/pre-commit": canary, ".vscode/settings.json": canary,
 	}
@@ -60,7 +60,7 @@ func (v variant) swap(t *testing.T) {
 	before := w.state(t)["outside"]
 	seen := watchTree(t, w.dir("outside"))
 
-	// The links are absolute for one run, and relative for another.
+	// The links are absolute in one run, and relative in another.
 	swapped := make(chan string, 2)
 	for i, target := range []string{w.dir("outside"), "../outside"} {
 		go func() {
@@ -89,7 +89,7 @@ func (v variant) swap(t *testing.T) {
 		}
 		res, err := run(fmt.Sprintf("mess%d", ran+refused), "mess", "40000", "made/file", "made/deep/file", ".packs-mcp/file",
 			project+"/.git/config", project+"/.git/hooks/pre-commit", project+"/.vscode/tasks.json")
-		if err != nil { // a folder may be a link just when the run begins
+		if err != nil { // a folder may be a link at the moment the run begins
 			refused++
 			continue
 		}
@@ -129,7 +129,7 @@ func (v variant) swap(t *testing.T) {
 	}
 }
 
-// put writes a file, and makes the folders that it is in.
+// put writes a file and creates its parent folders.
 func put(t *testing.T, path, text string) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
@@ -137,7 +137,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// noCanary fails when a file below dir has what was outside.
+// noCanary fails if a file below dir contains text from outside.
 func noCanary(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -155,10 +155,9 @@ func noCanary(t *testing.T, dir string) {
 	}
 }
 
-// watchTree returns a function that says what happened below dir since it was
-// called last: what was opened, read, written, made or removed, by anybody. Closing
-// does not count: a process that this one was just starting may do it for a file
-// that the test wrote before.
+// watchTree returns a function that reports what anyone opened, read, wrote, created or
+// removed below dir since its last call. It ignores closing, which a process that is just
+// being started may do for a file that the test wrote earlier.
 func watchTree(t *testing.T, dir string) (seen func() []string) {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
@@ -195,6 +194,6 @@ func watchTree(t *testing.T, dir string) (seen func() []string) {
 			}
 		}
 	}
-	look() // walking was seen too
+	look() // ignore what walking the tree caused
 	return look
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
-// want is the outcome of a row under a variant, and its alternatives.
+// want returns the possible outcomes of a row in a variant.
 func (v variant) want(row attack.Row) []string {
 	w := map[string]string{
 		"full": row.Want.Full, "partial": row.Want.Landlock, "partial without Landlock": row.Want.Namespaces, "none": row.Want.None,
@@ -28,8 +28,8 @@ func (v variant) want(row attack.Row) []string {
 	return strings.Split(w, "|")
 }
 
-// try runs one row in a world of its own. The changes are what became of the
-// user's things.
+// try runs one row in a world of its own. changes describes what changed in the user's
+// files and processes.
 func (v variant) try(t *testing.T, row attack.Row) (r reply, changes string) {
 	t.Helper()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func (v variant) try(t *testing.T, row attack.Row) (r reply, changes string) {
 		r.Outcome = "ended with the run"
 	}
 	changes = cmp.Diff(before, w.state(t))
-	// A process that was killed takes a moment.
+	// A killed process takes a moment to disappear.
 	for until := time.Now().Add(patience); r.Outcome == "ok" && row.Changes && changes == "" && v.level == sandbox.LevelNone && time.Now().Before(until); {
 		<-time.After(time.Millisecond)
 		changes = cmp.Diff(before, w.state(t))
@@ -57,10 +57,9 @@ func (v variant) try(t *testing.T, row attack.Row) (r reply, changes string) {
 	return r, changes
 }
 
-// The table: each operation under each level, and unconfined, which shows that
-// it would work. What does not even work unconfined, since this machine lacks
-// something or the tests' user has not the rights, is refused all the same, and
-// named.
+// The table: each operation at each level, and unconfined, to show that it would work. An
+// operation that does not work even unconfined, because this machine lacks something or the
+// tests' user lacks the permission, must still be refused, and is named.
 func TestTable(t *testing.T) {
 	variants := confined(t)
 	for _, section := range attack.Sections() {
@@ -78,11 +77,10 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// control tries a row unconfined, and reports whether it then does what it is
-// meant to do.
+// control tries a row unconfined, and reports whether it succeeds.
 func control(t *testing.T, row attack.Row) (works bool) {
 	t.Helper()
-	if blocked := os.Getenv(blockedVar); row.Unsafe || blocked != "" && blocked != "listener" { // with something else blocked, nothing is really unconfined
+	if blocked := os.Getenv(blockedVar); row.Unsafe || blocked != "" && blocked != "listener" { // if something else is blocked, nothing is really unconfined
 		return true
 	}
 	t.Run("none", func(t *testing.T) {
@@ -111,15 +109,15 @@ func checkRow(t *testing.T, v variant, row attack.Row, works bool) {
 		}
 		t.Errorf("probe %q = %s %s, want %q", row.Probe, r.Outcome, r.Detail, want)
 	}
-	// Who may do it may also change something; nobody else may. Own servers and
-	// clients are inside.
+	// Only an operation that is allowed may change something. A run's own servers and
+	// clients are inside its network.
 	may := row.Changes && slices.Equal(want, []string{"ok"}) && row.Network != sandbox.NetworkLoopback
 	if changes != "" && !may {
 		t.Errorf("probe %q = %s, and it changed something (-before +after):\n%s", row.Probe, r.Outcome, changes)
 	}
 }
 
-// Each row has a name of its own and says what it wants everywhere.
+// Each row has a unique name, and an outcome for every level.
 func TestTableIsComplete(t *testing.T) {
 	cases := map[string]bool{}
 	for _, section := range attack.Sections() {

@@ -25,22 +25,22 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A world is what the user has, made anew for each row: a home with a key, a
-// pack, a workspace, and programs that listen. Its fields that begin as 0 or
-// empty are made when a row names them.
+// A world is the user's machine, created anew for each row: a home with a key, a pack, a
+// workspace, and programs that listen. Fields that start as 0 or empty are set when a row
+// names them.
 type world struct {
-	base string // of the folders below
-	tmp  string // what serve gives as TMPDIR; empty: the system's
-	// ownWorkspaces has serve give each chat a workspace of its own.
+	base string // the parent of the folders below
+	tmp  string // TMPDIR for serve; empty: the system's
+	// ownWorkspaces makes serve give each chat its own workspace.
 	ownWorkspaces bool
 	names         map[string]string
-	listen        map[string]int // name → descriptor of a socket, to hear who came
+	listen        map[string]int // name → descriptor of a socket, to see who connected
 	victim        *exec.Cmd
 }
 
 func (w *world) dir(name string) string { return filepath.Join(w.base, name) }
 
-// newWorld makes the folders.
+// newWorld creates the folders.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
@@ -71,7 +71,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// copyProgram gives the program a second name where that is possible.
+// copyProgram gives the program a second name if possible.
 func copyProgram(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
@@ -83,17 +83,17 @@ func copyProgram(from, to string) error {
 	return os.WriteFile(to, program, 0o700)
 }
 
-// command is the probe with args, in the workspace.
+// command returns the command that runs the probe with args in the workspace.
 func (w *world) command(args []string) (sandbox.Command, error) {
 	p, err := program.Lookup(w.names["probe"], program.LookupOptions{})
 	return sandbox.Command{
 		Program: p, Args: args, Dir: w.dir("ws"),
-		// Without it, Go opens files of its own to learn how many processors it has.
+		// Without it, Go opens files to find out how many processors it may use.
 		Env: []string{"HOME=" + w.dir("ws"), "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
 	}, err
 }
 
-// policy is the one that a server gives a tool.
+// policy returns the policy that a server gives a tool.
 func (w *world) policy(network sandbox.Network) sandbox.Policy {
 	p := sandbox.Policy{ReadOnly: []string{w.dir("pack"), w.names["probe"]}, Writable: []string{w.dir("ws")}, Network: network}
 	if network == sandbox.NetworkHosts {
@@ -102,8 +102,8 @@ func (w *world) policy(network sandbox.Network) sandbox.Policy {
 	return p
 }
 
-// fill puts what the test made in place of the names in braces, and makes it
-// first when it is not there.
+// fill replaces the names in braces by the test's paths and the like, creating them when
+// they are first needed.
 func (w *world) fill(t *testing.T, args []string) []string {
 	t.Helper()
 	filled := make([]string, len(args))
@@ -124,12 +124,12 @@ func (w *world) fill(t *testing.T, args []string) []string {
 	return filled
 }
 
-// forget leaves the names that are given: the rest is gone with a test.
+// forget keeps only these names; the others disappeared with a subtest.
 func (w *world) forget(names map[string]string) {
 	w.names, w.listen, w.victim = names, map[string]int{}, nil
 }
 
-// make makes one of the things that a row can name.
+// make creates a thing that a row can name.
 func (w *world) make(t *testing.T, name string) string {
 	t.Helper()
 	must := func(err error) {
@@ -222,8 +222,8 @@ func port(t *testing.T, fd int) string {
 	return strconv.Itoa(at.(*unix.SockaddrInet4).Port)
 }
 
-// startVictim starts a process of the user's that is not the sandbox's, with
-// secrets in its environment and its memory.
+// startVictim starts an unconfined process of the user's, with secrets in its environment
+// and memory.
 func (w *world) startVictim(t *testing.T) int {
 	t.Helper()
 	victim := exec.Command(probe(t), "victim")
@@ -270,7 +270,7 @@ func messageQueue(t *testing.T) string {
 	return name
 }
 
-// folderIn returns some folder of this machine that can be listed.
+// folderIn returns a folder of this machine that can be listed.
 func folderIn(t *testing.T, parent string) string {
 	t.Helper()
 	entries, _ := os.ReadDir(parent)
@@ -284,8 +284,8 @@ func folderIn(t *testing.T, parent string) string {
 	return ""
 }
 
-// setuid makes a program in the pack that would run as somebody else, which
-// root alone can make.
+// setuid creates a program in the pack that would run as another user, which only root can
+// create.
 func (w *world) setuid(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -303,8 +303,8 @@ func (w *world) setuid(t *testing.T) string {
 	return name
 }
 
-// state says how everything of the user's is that a program could change. The
-// workspace is not part of it.
+// state describes everything of the user's that a program could change, except the
+// workspace.
 func (w *world) state(t *testing.T) map[string]string {
 	t.Helper()
 	s := map[string]string{}
@@ -313,7 +313,7 @@ func (w *world) state(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case rel == "ws", rel == "state": // the program's to change, and the server's
+		case rel == "ws", rel == "state": // the program and the server may change these
 			return fs.SkipDir
 		case rel == ".":
 			return nil
@@ -348,7 +348,7 @@ func describe(path string) string {
 		st.Mode, st.Uid, st.Gid, st.Nlink, st.Mtim, st.Ctim, attrs[:max(n, 0)], text)
 }
 
-// beginning is how a file begins; that the rest changed is seen by its times.
+// beginning returns the beginning of a file; times reveal other changes.
 func beginning(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -363,7 +363,7 @@ func beginning(path string) string {
 	return fmt.Sprintf("%q %v", b[:n], err)
 }
 
-// heard says whether somebody came to a socket, and forgets it.
+// heard reports whether somebody connected to a socket, and resets that.
 func heard(fd int) string {
 	if n, _, err := unix.Recvfrom(fd, make([]byte, 64), unix.MSG_DONTWAIT); err == nil {
 		return fmt.Sprintf("%d bytes", n)
@@ -376,7 +376,7 @@ func heard(fd int) string {
 	return "a connection"
 }
 
-// healthOf says how a process is, and what it may do.
+// healthOf describes the state and limits of a process.
 func healthOf(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -394,10 +394,10 @@ func healthOf(pid int) string {
 	return fmt.Sprintf("alive %v files %d nice %d processors %d scheduler %d io %d", alive, files.Cur, nice, cpus.Count(), int(policy), int(ioprio))
 }
 
-// A reply is what the probe says that came of an operation.
+// A reply is the probe's report about an operation.
 type reply struct{ Op, Outcome, Detail string }
 
-// replyOf reads the probe's answer, or what became of the run instead.
+// replyOf parses the probe's report, or describes what became of the run instead.
 func replyOf(res *sandbox.Result, err error) reply {
 	if ce, ok := errors.AsType[*sandbox.ConfineError](err); ok {
 		return reply{Outcome: "not started", Detail: ce.Error()}

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The recipe for go build: what its first run compiled, later runs of other servers
-// find, at every level that this machine has, and nobody else does.
+// The recipe for go build: later runs, even of other servers, reuse what the first one
+// compiled, at every level that this machine has, and nobody else can.
 func TestCacheRecipe(t *testing.T) {
 	need(t, "go")
 	files := fenced(t, "go build")
@@ -128,7 +128,7 @@ func TestCacheOfAKilledServer(t *testing.T) {
 	run("left")
 }
 
-// mustProgram is the file to test.
+// mustProgram returns the program to test.
 func mustProgram(t *testing.T) string {
 	t.Helper()
 	file, err := theProgram()
@@ -148,7 +148,7 @@ func (w *world) caches(t *testing.T) (keys []string) {
 	return all
 }
 
-// open starts a server and enables the tool keep, and answers every question.
+// open starts a server, enables the tool keep, and answers every question.
 func (w *world) open(t *testing.T) (*exec.Cmd, *mcp.ClientSession) {
 	t.Helper()
 	cmd := exec.Command(mustProgram(t), "serve", "--packs", w.packs, "--project", w.project, "--workspace", w.workspace)
@@ -169,8 +169,8 @@ func (w *world) open(t *testing.T) (*exec.Cmd, *mcp.ClientSession) {
 	return cmd, session
 }
 
-// fenced returns the fenced blocks below a heading of the page of recipes, by their
-// language, of which each has one.
+// fenced returns the fenced blocks below a heading in the page of recipes, by language. There
+// is one for each language.
 func fenced(t *testing.T, heading string) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(recipesPage)

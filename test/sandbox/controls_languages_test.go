@@ -6,8 +6,8 @@ func python(name, script, prints string) control {
 	return control{name: "python " + name, programs: []string{"python3"}, args: []string{"-c", script}, prints: prints}
 }
 
-// systemPython runs the system's own Python: unix sockets with names are not for
-// a program that is installed in the home folder, where others may be.
+// systemPython runs the system's own Python. A program in the home folder, where others may
+// write, cannot use unix sockets with names.
 func systemPython(name, script, prints string) control {
 	c := python(name, script, prints)
 	c.programs = []string{"/usr/bin/python3"}

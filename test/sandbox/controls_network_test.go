@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// networkControls are for network loopback, which only level full has; at level
-// none, where nothing is enforced, the machine's own takes its place.
+// networkControls returns the controls for network loopback, which only level full has. At
+// level none, which enforces nothing, they use the machine's own loopback.
 func networkControls() []control {
 	controls := []control{
 		{

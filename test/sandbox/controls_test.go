@@ -21,41 +21,40 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// A control is an ordinary program that must succeed under every level: its
-// status is 0, and it prints and leaves what is wanted.
+// A control is an ordinary program that must succeed at every level: its status is 0, and it
+// prints and leaves what is expected.
 type control struct {
 	name     string
-	programs []string // that must be on the PATH
-	run      string   // as a pack's tool names it; empty: programs[0]
+	programs []string // must be on the PATH
+	run      string   // the name in a pack's tool; empty: programs[0]
 	args     []string
 	stdin    string
 	env      []string
 	network  sandbox.Network
 	limits   sandbox.Limits
-	granted  []string // folders that it may write to besides
-	terminal bool     // it makes a pseudo terminal
+	granted  []string // further folders that it may write to
+	terminal bool     // it creates a pseudo-terminal
 
 	pack      map[string]string // files of the pack
-	workspace map[string]string // files that are in the workspace before
+	workspace map[string]string // initial files in the workspace
 	prepare   func(*testing.T, *place)
 
-	prints  string            // all of standard output, without space at its ends; or:
-	matches string            // a regular expression for it
+	prints  string            // the whole standard output, trimmed; or:
+	matches string            // a regular expression for the output
 	leaves  map[string]string // files in the workspace afterwards
 	check   func(*testing.T, *place, *sandbox.Result)
 }
 
-// enoughControls is how many must have succeeded under a level for its
-// refusals to mean something.
+// enoughControls is how many must succeed at a level for its refusals to mean something.
 const enoughControls = 20
 
-// HM-03: what packs usually do works under each level.
+// HM-03: what packs usually do works at each level.
 func TestControls(t *testing.T) {
 	controls := slices.Concat(compilerControls(), toolControls(), pythonControls(), nodeControls(), shellControls(), networkControls()) // the slowest come first
 	eachVariant(t, func(t *testing.T, v variant) {
 		r := v.runner(t, runner.Options{TempDir: t.TempDir(), Grace: time.Second})
 		var passed atomic.Int32
-		t.Cleanup(func() { // when the last of them has ended
+		t.Cleanup(func() { // once the last of them has ended
 			t.Logf("%d of %d ordinary programs ran at level %s (%s)", passed.Load(), len(controls), v.name, strings.Join(means(r.Probe(context.Background())), ", "))
 			if passed.Load() < enoughControls && required("controls") {
 				t.Errorf("%d controls ran, want at least %d", passed.Load(), enoughControls)
@@ -66,7 +65,7 @@ func TestControls(t *testing.T) {
 			t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				c.try(t, v, r)
-				passed.Add(1) // not reached by one that failed or was skipped
+				passed.Add(1) // not reached if one failed or was skipped
 			})
 		}
 	})
@@ -95,7 +94,7 @@ func (c *control) try(t *testing.T, v variant, r *runner.Runner) {
 	policy := p.policy(c.granted...)
 	policy.Network, policy.Limits = c.network, c.limits
 	if policy.Limits.Timeout == 0 {
-		policy.Limits.Timeout = 2 * time.Minute // for machines that do much else; nothing here takes so long
+		policy.Limits.Timeout = 2 * time.Minute // generous, for busy machines
 	}
 
 	res, err := r.Run(t.Context(), policy, command)
@@ -136,7 +135,7 @@ func (c *control) try(t *testing.T, v variant, r *runner.Runner) {
 	}
 }
 
-// Each control can fail: under no level does it succeed if the program does not.
+// Each control can fail: at no level does it succeed if the program fails.
 func TestControlsCanFail(t *testing.T) {
 	need(t, "sh")
 	p := newPlace(t)
@@ -148,7 +147,7 @@ func TestControlsCanFail(t *testing.T) {
 }
 
 // What docs/how-to/sandbox-recipes.md calls impossible even with a grant is indeed
-// impossible under the confined levels; otherwise the page is wrong.
+// impossible at the confining levels; otherwise the page is wrong.
 func TestMissing(t *testing.T) {
 	missing := []control{
 		python("local socket", `

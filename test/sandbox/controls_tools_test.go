@@ -114,7 +114,7 @@ func largeSort() control {
 				line[i] = 'a' + byte(r.UintN(26))
 			}
 			copy(line[16:len(line)-1], bytes.Repeat(line[:1], len(line)))
-			_, _ = w.Write(line) // Flush returns what went wrong
+			_, _ = w.Write(line) // Flush returns any error
 		}
 		if err := w.Flush(); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func shellControls() []control {
 		oddFiles["in/"+name] = name
 	}
 	if runtime.GOOS == "linux" {
-		oddFiles["in/\xff\xfe"] = "bytes" // other systems want UTF-8
+		oddFiles["in/\xff\xfe"] = "bytes" // other systems require UTF-8
 	}
 	left := map[string]string{}
 	for name, text := range oddFiles {

@@ -19,7 +19,7 @@ func hide(what string) error {
 	load := func(offset uint32) {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
 	}
-	// unless passes over some of the next steps when the comparison is not so.
+	// unless skips some of the next steps if the comparison is false.
 	unless := func(comparison uint16, k uint32, steps uint8) {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: k, Jf: steps})
 	}
@@ -55,7 +55,7 @@ func hide(what string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	// TSYNC: all threads, or the id of one that refuses.
+	// TSYNC: applies to all threads, or returns the id of one that refuses.
 	tid, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
 	switch {

@@ -98,11 +98,10 @@ func protectedNames() []string {
 	return []string{".git/commondir", ".git/x", ".git/hooks", "CLAUDE.md"}
 }
 
-// A server is killed at random moments of a run and of applying what it did, and
-// so is "changes undo". Whatever the moment, once the next server has started
-// the project is wholly as before or wholly as after, as the list of change sets
-// says; nothing of ours is left in it, nothing protected was ever live, and the
-// next run works.
+// A server is killed at random moments of a run and of applying its changes, and so is
+// "changes undo". Whatever the moment, once the next server has started, the project is
+// completely as before or completely as after, as the list of change sets says; nothing of
+// ours is left in it, nothing protected was ever live, and the next run works.
 func TestKilledServer(t *testing.T) {
 	need(t, "sh", "tr")
 	kills := 20

@@ -22,25 +22,23 @@ import (
 )
 
 const (
-	// hideVar, in the environment of the test binary, names what of the kernel
-	// it takes away from itself before anything else: "landlock" or "userns".
+	// hideVar is set for the test binary. It names the kernel feature, "landlock" or
+	// "userns", that the binary hides from itself first.
 	hideVar = "SANDBOX_TEST_HIDE"
 
-	// doVar is what it does then instead of testing: "level", to print the
-	// level that is left, or "exec", to become the program of its arguments.
+	// doVar says what the binary does then instead of testing: "level" prints the remaining
+	// level, and "exec" executes the program in its arguments.
 	doVar = "SANDBOX_TEST_DO"
 )
 
-// goCacheVar is in the environment of a process of the test binary that shares
-// the folder of another one's goCache.
+// goCacheVar is set for a process of the test binary that shares another one's goCache.
 const goCacheVar = "SANDBOX_TEST_GOCACHE"
 
 var (
-	// binDir is where programs are built; TestMain makes and removes it.
+	// binDir is where programs are built; TestMain creates and removes it.
 	binDir string
 
-	// goCache is what Go has compiled under one of the levels: the others need
-	// not do it again.
+	// goCache is what Go compiled at one level, which the other levels reuse.
 	goCache string
 )
 
@@ -80,8 +78,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// without is a command that runs on a system that lacks something; its
-// environment has what that takes, and nothing else.
+// without returns a command that runs on a system without a feature; its environment has
+// only the variables for that.
 func without(t *testing.T, what, file string, args ...string) *exec.Cmd {
 	t.Helper()
 	if what == "" {
@@ -96,7 +94,7 @@ func without(t *testing.T, what, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// levelWithout is the best level of a system that lacks something.
+// levelWithout returns the best level of a system without a feature.
 func levelWithout(t *testing.T, what string) string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -117,7 +115,7 @@ func required(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), name)
 }
 
-// skip skips the test, unless PACKS_MCP_REQUIRE has the name of what is missing.
+// skip skips the test, unless PACKS_MCP_REQUIRE names what is missing.
 func skip(t testing.TB, name, format string, args ...any) {
 	t.Helper()
 	reason := fmt.Sprintf(format, args...)
@@ -127,7 +125,7 @@ func skip(t testing.TB, name, format string, args ...any) {
 	t.Skipf("%s: %s", name, reason)
 }
 
-// need skips the test when a program is not on the PATH.
+// need skips the test if a program is not on the PATH.
 func need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -137,16 +135,16 @@ func need(t testing.TB, programs ...string) {
 	}
 }
 
-// A variant is one way in which a run is confined.
+// A variant is one way of confining a run.
 type variant struct {
 	name  string
 	level sandbox.Level
 	skip  []sandbox.Level
-	hide  string // what the test binary takes away from itself first; see hideVar
+	hide  string // the feature that the test binary hides first; see hideVar
 	needs string // its name in PACKS_MCP_REQUIRE
 }
 
-// variants are the levels, and both ways of having partial on Linux, best first.
+// variants returns the levels, with both forms of partial on Linux, best first.
 func variants() []variant {
 	full, partial, none := sandbox.LevelFull, sandbox.LevelPartial, sandbox.LevelNone
 	return []variant{
@@ -157,8 +155,8 @@ func variants() []variant {
 	}
 }
 
-// eachVariant runs a test under each variant that this machine has. The name
-// of the test's function is where a process of its own finds it again.
+// eachVariant runs a test in each variant that this machine has. A separate process finds the
+// test by its function's name.
 func eachVariant(t *testing.T, test func(*testing.T, variant)) {
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
@@ -176,7 +174,7 @@ func eachVariant(t *testing.T, test func(*testing.T, variant)) {
 	}
 }
 
-// mustConfine skips what nobody can have.
+// mustConfine skips the variant without confinement.
 func (v variant) mustConfine(t *testing.T) {
 	t.Helper()
 	if v.hide == "landlock" && os.Getuid() == 0 {
@@ -186,8 +184,8 @@ func (v variant) mustConfine(t *testing.T) {
 
 var endLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
-// again runs this test in a process that hides something from itself. What it
-// prints is shown when it fails, and with -v.
+// again runs this test in a process that hides a feature from itself. Its output is shown if
+// it fails, and with -v.
 func again(t *testing.T, what string) {
 	if !canHide {
 		t.Skipf("%s: cannot be hidden on this system", what)
@@ -226,8 +224,7 @@ func again(t *testing.T, what string) {
 	}
 }
 
-// runner is a Runner that confines as v says; the test is skipped where this
-// machine cannot.
+// runner returns a Runner that confines as v says, and skips the test if this machine cannot.
 func (v variant) runner(t testing.TB, o runner.Options) *runner.Runner {
 	t.Helper()
 	o.Skip = v.skip
@@ -255,7 +252,7 @@ func problems(report sandbox.Report) string {
 	return strings.Join(all, "; ")
 }
 
-// means is what confines at the level of the report.
+// means returns what confines at the level of the report.
 func means(report sandbox.Report) []string {
 	for _, trial := range report.Trials {
 		if trial.Level == report.Level && trial.Problem == "" {
@@ -265,7 +262,7 @@ func means(report sandbox.Report) []string {
 	return nil
 }
 
-// A place is a pack and a workspace, with what the server would make of them.
+// A place is a pack and a workspace, used as the server would.
 type place struct {
 	pack, workspace string
 	lookup          *program.Lookuper
@@ -286,8 +283,7 @@ func newPlace(t testing.TB) *place {
 	return p
 }
 
-// write writes files, by their slash paths below dir; those of a pack's scripts
-// can be run.
+// write writes files at slash-separated paths below dir; scripts become executable.
 func write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -305,7 +301,7 @@ func write(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// program looks name up as the server does for a pack's tool.
+// program looks up a name as the server does for a pack's tool.
 func (p *place) program(t testing.TB, name string) program.Program {
 	t.Helper()
 	program, err := p.lookup.Lookup(name, program.LookupOptions{
@@ -318,9 +314,8 @@ func (p *place) program(t testing.TB, name string) program.Program {
 	return program
 }
 
-// command is a program with arguments in the workspace, and with the
-// environment that the server gives: none of the user's own variables that
-// hold more than a language.
+// command returns a program with arguments in the workspace, with the environment that the
+// server gives: of the user's own variables, only those about language.
 func (p *place) command(t testing.TB, name string, args, env []string) sandbox.Command {
 	t.Helper()
 	found := p.program(t, name)
@@ -336,8 +331,7 @@ func (p *place) command(t testing.TB, name string, args, env []string) sandbox.C
 	}
 }
 
-// policy is what the server lets a tool touch, with the folders that are
-// granted.
+// policy returns the server's policy for a tool, with granted folders.
 func (p *place) policy(granted ...string) sandbox.Policy {
 	return sandbox.Policy{
 		ReadOnly: []string{p.pack}, Writable: append([]string{p.workspace}, granted...), Private: []string{p.pack, p.workspace},

@@ -19,18 +19,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 )
 
-// A recipe of docs/how-to/sandbox-recipes.md, and a pack with a tool that it is for.
+// A recipe of docs/how-to/sandbox-recipes.md, and a pack with a tool that needs it.
 type recipe struct {
-	heading  string // in the page
+	heading  string // its heading in the page
 	programs []string
 	pack     string // its id
 	files    map[string]string
-	home     map[string]string // what the user has
-	env      []string          // what the user's client gives the server
+	home     map[string]string // the user's files
+	env      []string          // what the user's client passes to the server
 	prepare  func(t *testing.T, w *world)
 	tool     string
 	works    func(t *testing.T, w *world, out map[string]any) // with the grant
-	fails    string                                           // in what the run says without it
+	fails    string                                           // part of the run's error without the grant
 }
 
 const recipesPage = "../../docs/how-to/sandbox-recipes.md"
@@ -87,7 +87,7 @@ func recipes() []recipe {
 				if err := errors.Join(os.RemoveAll(filepath.Join(w.project, "node_modules")), os.RemoveAll(filepath.Join(w.home, ".npm"))); err != nil {
 					t.Fatal(err)
 				}
-				// npm writes a relative path, which leads nowhere from a copy of the project.
+				// npm writes a relative path, which is wrong in a copy of the project.
 				for _, name := range []string{"package.json", "package-lock.json"} {
 					text, err := os.ReadFile(filepath.Join(w.project, name))
 					if err != nil {
@@ -113,7 +113,7 @@ func recipes() []recipe {
 	}
 }
 
-// ghRecipe is for a stand-in of gh, or for the real one without its network.
+// ghRecipe uses a stand-in for gh, or the real one without its network.
 func ghRecipe(heading, standIn string) recipe {
 	r := recipe{
 		heading: heading, pack: "acme/github", tool: "settings",
@@ -144,7 +144,7 @@ func ghRecipe(heading, standIn string) recipe {
 	return r
 }
 
-// Each recipe makes its program work, and without it the program does not.
+// Each recipe makes its program work, and without the recipe it fails.
 func TestRecipes(t *testing.T) {
 	page, err := os.ReadFile(recipesPage)
 	if err != nil {
@@ -226,8 +226,8 @@ var (
 	fences   = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
 
-// yamlBlocks returns the YAML of a page by the heading above it, of which each
-// has one at most.
+// yamlBlocks returns the YAML of a page by the heading above it. Each heading has at most one
+// block.
 func yamlBlocks(page string) map[string]string {
 	blocks := map[string]string{}
 	at := headings.FindAllStringSubmatchIndex(page, -1)
@@ -270,7 +270,7 @@ func newWorld(t *testing.T, hide string) *world {
 	return w
 }
 
-// environ is the user's environment.
+// environ returns the user's environment.
 func (w *world) environ() []string {
 	return append([]string{
 		"HOME=" + w.home, "PATH=" + w.path, "PACKS_MCP_HOME=" + w.state, "GORACE=atexit_sleep_ms=0",
@@ -278,7 +278,7 @@ func (w *world) environ() []string {
 	}, w.env...)
 }
 
-// run runs a program as the user does, and returns what it prints.
+// run runs a program as the user does, and returns its output.
 func (w *world) run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -297,8 +297,8 @@ func (w *world) git(t *testing.T, args ...string) string {
 	return w.run(t, w.project, "git", args...)
 }
 
-// call starts the real program, calls one tool of one pack, and allows it. It
-// returns the result and the question.
+// call starts the real program, calls one tool of one pack, and allows it. It returns the
+// result and the question.
 func (w *world) call(t *testing.T, pack, tool string) (out map[string]any, isError bool, asked string) {
 	t.Helper()
 	file, err := theProgram()
@@ -341,10 +341,10 @@ func (w *world) call(t *testing.T, pack, tool string) (out map[string]any, isErr
 	return out, res.IsError, asked
 }
 
-// theProgram is the file to test, built once.
+// theProgram returns the program to test, built once.
 var theProgram = sync.OnceValues(func() (string, error) {
-	// The test cache knows the files that a test looked at, and not what "go
-	// build" reads: without this, tests of an older program would count.
+	// The test cache tracks the files that a test reads, but not what "go build" reads: without
+	// this, results for an older program would be reused.
 	for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {

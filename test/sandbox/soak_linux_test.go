@@ -24,22 +24,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// soakVar, in the environment, is how many runs TestSoak makes under each
-// variant; "make soak-sandbox" sets it.
+// soakVar is how many runs TestSoak makes in each variant; "make soak-sandbox" sets it.
 const soakVar = "SANDBOX_SOAK"
 
 const atATime = 8
 
-// markVar is in the environment of every run of the soak, so that what it left
-// behind can be told from everybody else's.
+// markVar is in the environment of every run of the soak, to recognise what it leaves.
 const markVar = "SANDBOX_SOAK_MARK"
 
-// A habit is what a program of the soak does.
+// A habit is the behavior of a program in the soak.
 type habit struct {
 	name   string
-	script string // of sh
+	script string // a shell script
 	stdin  string
-	strays bool // leaves something running that has left its process group
+	strays bool // leaves a process that has left its process group
 	hangs  bool // does not end by itself
 	code   int
 	signal string
@@ -68,7 +66,7 @@ func habits() []habit {
 	}
 }
 
-// A disturbance is what happens to a run from outside.
+// A disturbance is an external event during a run.
 type disturbance int
 
 const (
@@ -80,9 +78,9 @@ const (
 	disturbances
 )
 
-// Thousands of runs, with everything that goes wrong for them, leave no
-// process, zombie, mount, namespace, control group, descriptor, temporary file,
-// goroutine or confined thread behind.
+// Thousands of runs, with everything that can go wrong, leave nothing behind: no process,
+// zombie, mount, namespace, control group, descriptor, temporary file, goroutine or confined
+// thread.
 func TestSoak(t *testing.T) {
 	need(t, "sh", "sleep", "setsid", "mkfifo")
 	runs := 50
@@ -101,7 +99,7 @@ func TestSoak(t *testing.T) {
 			s.rooms <- newRoom(t)
 		}
 		s.there = s.survivors()
-		s.run(t, 3*atATime) // what a process opens once is open afterwards
+		s.run(t, 3*atATime) // what a process opens once stays open
 		before := inventory(t)
 		begin := time.Now()
 		s.run(t, runs)
@@ -112,7 +110,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// helperGone kills what waits for the next run, which then has to do without.
+// helperGone kills the helper that waits for the next run, which must work without it.
 func (s *soak) helperGone(t *testing.T) {
 	for alive := true; alive; time.Sleep(time.Millisecond) { // the test's own timeout ends it
 		alive = false
@@ -128,7 +126,7 @@ func (s *soak) helperGone(t *testing.T) {
 	s.one(t, place, 0, habits()[0], undisturbed, 0)
 }
 
-// A room is where one run at a time is made.
+// A room is where one run at a time happens.
 type room struct {
 	policy      sandbox.Policy
 	shell, text sandbox.Command // text is a file that no system can execute
@@ -147,8 +145,8 @@ type soak struct {
 	v     variant
 	r     *runner.Runner
 	mark  string
-	rooms chan *room     // that nobody uses
-	there map[int]string // processes of other tests, as survivors has them
+	rooms chan *room     // rooms that are free
+	there map[int]string // processes of other tests, in the form of survivors
 
 	mu       sync.Mutex
 	outcomes map[string]int // guarded by mu
@@ -181,7 +179,7 @@ func (s *soak) run(t *testing.T, runs int) {
 	wg.Wait()
 }
 
-// one makes one run, and checks what came of it as far as that is certain.
+// one makes one run, and checks its result as far as that is certain.
 func (s *soak) one(t *testing.T, place *room, i int, h habit, d disturbance, after time.Duration) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -257,15 +255,14 @@ func (s *soak) one(t *testing.T, place *room, i int, h habit, d disturbance, aft
 		if err == nil {
 			t.Errorf("run %d, of what %s, gave %+v, want an error", i, h.name, res)
 		}
-	case err != nil: // said above
+	case err != nil: // handled above
 	case res.Cause != h.cause, h.cause == sandbox.CauseExit && (res.ExitCode != h.code || res.Signal != h.signal):
 		t.Errorf("run %d, which %s, ended with status %d %s %s, want %d %s %s",
 			i, h.name, res.ExitCode, res.Signal, res.Cause, h.code, h.signal, h.cause)
 	}
 }
 
-// chainOf returns the program with a mark and the processes above it, up to
-// this one.
+// chainOf returns the program with a mark and its ancestors up to this process.
 func chainOf(mark string) []int {
 	all := processes()
 	for pid, p := range all {
@@ -284,7 +281,7 @@ func chainOf(mark string) []int {
 	return nil
 }
 
-// A process is what /proc says of one.
+// A process is an entry of /proc.
 type process struct {
 	parent  int
 	state   string
@@ -293,16 +290,16 @@ type process struct {
 	environ []byte
 }
 
-// processes are all that can be looked at.
+// processes returns all processes that can be examined.
 func processes() map[int]*process {
 	all := map[int]*process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		stat, err := os.ReadFile(dir + "/stat")
 		if err != nil {
-			continue // gone
+			continue // it has ended
 		}
-		// pid (command) state ppid …; the command may hold anything.
+		// pid (command) state ppid …; the command may contain anything.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		pid, _ := strconv.Atoi(filepath.Base(dir))
 		p := &process{state: fields[0]}
@@ -316,8 +313,8 @@ func processes() map[int]*process {
 	return all
 }
 
-// survivors are processes of the soak: its children, dead or alive, what runs
-// this program without being an ancestor, and what carries the mark.
+// survivors returns processes of the soak: its children, dead or alive, processes that run
+// this program without being an ancestor, and those with the mark.
 func (s *soak) survivors() map[int]string {
 	all := processes()
 	self, _ := os.Readlink("/proc/self/exe")
@@ -334,7 +331,7 @@ func (s *soak) survivors() map[int]string {
 	return left
 }
 
-// inventory counts what this process holds, by what it is.
+// inventory counts the resources of this process by kind.
 func inventory(t *testing.T) map[string]int {
 	t.Helper()
 	held := map[string]int{"goroutines": runtime.NumGoroutine()}
@@ -360,15 +357,15 @@ func inventory(t *testing.T) map[string]int {
 		groups = append(groups, more...)
 	}
 	for _, group := range groups {
-		// One of a helper that lives is somebody else's, or has its time still.
+		// The group of a living helper belongs to another test, or is not due yet.
 		_, pid, _ := strings.Cut(filepath.Base(group), "packs-mcp-")
 		if _, err := os.Stat("/proc/" + pid); err != nil {
 			held["control groups of nobody"]++
 		}
 	}
 
-	// A thread that was confined, or moved to a namespace, and went on as one of
-	// everybody's would be a property that some later work has and some not.
+	// A thread that was confined or moved to a namespace must not be reused, since the work
+	// scheduled on it later would behave differently.
 	tasks, _ := filepath.Glob("/proc/self/task/*")
 	for _, task := range tasks {
 		status, _ := os.ReadFile(task + "/status")
@@ -391,7 +388,7 @@ func inventory(t *testing.T) map[string]int {
 	return held
 }
 
-// differs is 1 when the line of the file is not what it is taken for.
+// differs returns 1 if a line of the file does not have the expected value.
 func differs(file, name, value string) int {
 	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
@@ -402,8 +399,8 @@ func differs(file, name, value string) int {
 	return 0
 }
 
-// leavesNothing checks that everything is as it was before. What dies by itself
-// has a second for it.
+// leavesNothing checks that everything is as before. Processes that end by themselves have a
+// second for that.
 func (s *soak) leavesNothing(t *testing.T, before map[string]int, temp string) {
 	t.Helper()
 	var after map[string]int
@@ -429,7 +426,7 @@ func (s *soak) leavesNothing(t *testing.T, before map[string]int, temp string) {
 	}
 	for _, pid := range slices.Sorted(maps.Keys(left)) {
 		t.Errorf("left after the runs: %s", left[pid])
-		_ = syscall.Kill(pid, syscall.SIGKILL) // so that it is not left for good
+		_ = syscall.Kill(pid, syscall.SIGKILL) // so that it is not left forever
 	}
 	if after["goroutines"] > before["goroutines"] {
 		var stacks bytes.Buffer

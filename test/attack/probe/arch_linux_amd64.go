@@ -6,11 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// int80 makes a system call as programs for i386 do.
+// int80 makes a system call as i386 programs do.
 func int80(number uintptr) (result uintptr)
 
-// i386 asks for its pid with the number that only i386 has for it: by any
-// other count, 20 is writev(2).
+// i386 asks for its pid with the number of getpid on i386; elsewhere, 20 is writev(2).
 func i386() error { return inChild(pid80) }
 
 //go:nosplit
@@ -22,7 +21,7 @@ func pid80(*[6]uintptr) unix.Errno {
 	return 0
 }
 
-// x32 asks for its pid with the bit that says that pointers are short.
+// x32 asks for its pid with the bit that marks 32-bit pointers.
 func x32() error {
 	const bit = 0x40000000
 	_, _, e := unix.RawSyscall(bit|unix.SYS_GETPID, 0, 0, 0)

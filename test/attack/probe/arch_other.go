@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// i386 is a way in that this machine does not have.
+// i386 is not available on this machine.
 func i386() error { return unix.ENOSYS }
 
-// x32 is one as well.
+// x32 is not available either.
 func x32() error { return unix.ENOSYS }
 
 //go:nosplit

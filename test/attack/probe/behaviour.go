@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// behaviours are the things to do that take time, or have an exit status.
+// behaviours returns the operations that take time or have an exit status of their own.
 func behaviours() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
 		"exit":      func(args []string) int { return number(args, 0) },
@@ -42,16 +42,16 @@ func sameUser([]string) int {
 	return 0
 }
 
-// victim is an ordinary process of the user's: it says that it is there, and
-// stays until its input ends.
+// victim is an ordinary process of the user's: it announces itself, and runs until its input
+// ends.
 func victim([]string) int {
 	say("ready " + secretInMemory + "\n")
 	_, _ = unix.Read(0, make([]byte, 1))
 	return 0
 }
 
-// stray HOW FIFO [flood] starts something that is hard to end, says so at the
-// FIFO, and stays, unless HOW is that it ends. Nothing of it ends on SIGTERM.
+// stray HOW FIFO [flood] starts something that is hard to kill, announces it at the FIFO,
+// and keeps running, unless HOW is to end. None of it ends on SIGTERM.
 func stray(args []string) int {
 	signal.Ignore(unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGPIPE)
 	how, ready := args[0], args[1]
@@ -85,8 +85,8 @@ func stray(args []string) int {
 	case "kill-parent":
 		killAgain(os.Getppid())
 	case "kill-all":
-		// Everybody that it can, which must be little. In a process namespace the
-		// parent is process 1; without one, it must be out of reach.
+		// Kill every process that it can, which must be few. In a process namespace the parent is
+		// process 1; otherwise it must be out of reach.
 		if parent := os.Getppid(); parent != 1 && unix.Kill(parent, 0) == nil {
 			fail("not tried: the parent can be signalled")
 		}
@@ -109,7 +109,7 @@ func stray(args []string) int {
 	return 0
 }
 
-// killAgain kills somebody, should he come back.
+// killAgain kills a process repeatedly, in case its number is used again.
 func killAgain(pid int) {
 	for range 20 {
 		_ = unix.Kill(pid, unix.SIGKILL)
@@ -117,7 +117,7 @@ func killAgain(pid int) {
 	}
 }
 
-// child has a child of fork do something.
+// child makes a child of fork do something.
 func child(do childFunc, args ...uintptr) {
 	var a [6]uintptr
 	copy(a[:], args)
@@ -126,9 +126,8 @@ func child(do childFunc, args ...uintptr) {
 	}
 }
 
-// flood STREAM BYTES TEXT [COUNTS] writes TEXT until that many bytes are
-// written, or for ever when BYTES is negative. The file COUNTS says at any time
-// how many bytes the two streams took.
+// flood STREAM BYTES TEXT [COUNTS] writes TEXT until BYTES bytes are written, or forever if
+// BYTES is negative. The file COUNTS always has the number of bytes written to each stream.
 func flood(args []string) int {
 	fd := map[string]int{"out": 1, "err": 2}
 	n, err := strconv.ParseInt(args[1], 10, 64)
@@ -149,12 +148,12 @@ func flood(args []string) int {
 			part = block[:min(n, int64(len(block)))]
 		}
 		to, ok := fd[args[0]]
-		if !ok { // both, in turn
+		if !ok { // both, alternating
 			to = 1 + i%2
 		}
 		w, err := unix.Write(to, part)
 		if err != nil {
-			stay() // nobody listens, and this does not end by itself
+			stay() // nobody reads, but this must not end by itself
 		}
 		if n > 0 {
 			n -= int64(w)
@@ -166,7 +165,7 @@ func flood(args []string) int {
 	return 0
 }
 
-// drip writes one byte a millisecond, for ever.
+// drip writes one byte per millisecond, forever.
 func drip([]string) int {
 	for {
 		say(".")
@@ -174,7 +173,7 @@ func drip([]string) int {
 	}
 }
 
-// spin uses up processor time. Its last word would be SIGXCPU's.
+// spin uses up processor time, until SIGXCPU.
 func spin() int {
 	plainSignal(unix.SIGXCPU)
 	for n := uint64(1); n != 0; n += 2 {
@@ -199,7 +198,7 @@ func fill(args []string) int {
 	return 0
 }
 
-// litter COUNT makes that many empty files.
+// litter COUNT creates COUNT empty files.
 func litter(args []string) int {
 	for i := range number(args, 0) {
 		dir := fmt.Sprintf("d%03d", i/1000)
@@ -215,8 +214,8 @@ func litter(args []string) int {
 	return 0
 }
 
-// odd leaves what is no artifact in the working folder, of which each line of
-// the output names one that could not be made.
+// odd creates entries that are not artifacts in the working folder. It prints a line for
+// each that it could not create.
 func odd([]string) int {
 	for name, err := range map[string]error{
 		"fifo":              unix.Mkfifo("fifo", 0o600),

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// block WHAT[,WHAT] -- PROGRAM ARGS... becomes another program, on a machine
-// that lacks something: "userns" and "landlock" are known. With "listener", it
-// stays as the program's parent and answers a filter of its own, as the manager
-// of a container does, so that no other filter can ask anybody.
+// block WHAT[,WHAT] -- PROGRAM ARGS... executes another program on a machine that seems to
+// lack "userns" or "landlock". With "listener", it stays as the program's parent and answers
+// its own filter, as the manager of a container does, so that no other filter can have a
+// listener.
 func block(args []string) int {
 	at := slices.Index(args, "--")
 	if at != 1 || len(args) < 3 {
@@ -41,7 +41,7 @@ func block(args []string) int {
 	filter = append(filter, answerWith(unix.SECCOMP_RET_ALLOW))
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 
-	runtime.LockOSThread() // the thread that has the filter is the one that becomes the program
+	runtime.LockOSThread() // the thread with the filter must be the one that executes the program
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		fail(err.Error())
 	}
@@ -62,8 +62,8 @@ func block(args []string) int {
 	return 99
 }
 
-// runChild runs a program from this thread, and returns its status. The program
-// ends with this one.
+// runChild runs a program from this thread and returns its status. The program ends with
+// this process.
 func runChild(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -72,13 +72,13 @@ func runChild(args []string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// letAllGoOn answers every question of a filter. It is called on a thread that
-// has no filter itself.
+// letAllGoOn answers every question of a filter with "continue". It must run on a thread
+// without that filter.
 func letAllGoOn(listener int) {
 	for {
 		var question [80]byte // struct seccomp_notif
 		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&question))); e != 0 {
-			continue // who asked is gone
+			continue // the asking process is gone
 		}
 		answer := struct {
 			id    [8]byte
@@ -107,13 +107,13 @@ func refuse(e unix.Errno) unix.SockFilter { return answerWith(unix.SECCOMP_RET_E
 
 func loaded(offset uint32) unix.SockFilter { return unix.SockFilter{Code: load, K: offset} }
 
-// onCall answers with then when the call has this number.
+// onCall returns instructions that do then if the call has this number.
 func onCall(number uint32, then unix.SockFilter) []unix.SockFilter {
 	return []unix.SockFilter{loaded(offNumber), {Code: ifEqual, K: number, Jf: 1}, then}
 }
 
 func noUserNamespaces() []unix.SockFilter {
-	filter := onCall(unix.SYS_CLONE3, refuse(unix.ENOSYS)) // its flags cannot be seen
+	filter := onCall(unix.SYS_CLONE3, refuse(unix.ENOSYS)) // a filter cannot read its flags
 	for _, number := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		filter = append(filter, loaded(offNumber),
 			unix.SockFilter{Code: ifEqual, K: number, Jf: 3}, loaded(offFirst),

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileOps do one thing to a path. Those that need it were made for the test.
+// fileOps do something to a path. The test creates the paths.
 func fileOps() map[string]op {
 	const noFollow = unix.AT_SYMLINK_NOFOLLOW
 	one := func(do func(path string) error) op {
@@ -88,7 +88,7 @@ func read(args []string) (string, error) {
 	}
 	p := make([]byte, 64)
 	n, err := unix.Read(fd, p)
-	if errors.Is(err, unix.EAGAIN) { // there is nothing to read yet
+	if errors.Is(err, unix.EAGAIN) { // nothing to read yet
 		n, err = 0, nil
 	}
 	return strconv.QuoteToASCII(string(p[:max(n, 0)])), err
@@ -112,13 +112,13 @@ func put(path string, flags int) error {
 	return err
 }
 
-// openWrite asks for the right only: nothing is written.
+// openWrite opens a path for writing, and writes nothing.
 func openWrite(path string) error {
 	_, err := unix.Open(path, unix.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	return err
 }
 
-// watch learns when somebody touches the path.
+// watch asks to be notified of access to the path.
 func watch(path string) error {
 	fd, err := unix.InotifyInit1(0)
 	if err != nil {
@@ -128,7 +128,7 @@ func watch(path string) error {
 	return err
 }
 
-// reopen asks for a path without rights, and for its contents in a second step.
+// reopen opens a path without rights, then opens that descriptor to read the contents.
 func reopen(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH, 0)
 	if err != nil {
@@ -138,7 +138,7 @@ func reopen(path string) error {
 	return err
 }
 
-// fchmod changes the mode through a descriptor that was opened to read.
+// fchmod changes the mode through a descriptor that is open for reading.
 func fchmod(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY, 0)
 	if err != nil {
@@ -147,7 +147,7 @@ func fchmod(path string) error {
 	return unix.Fchmod(fd, 0o755)
 }
 
-// tmpfile makes a file without a name, and gives it one.
+// tmpfile creates a file without a name, then gives it one.
 func tmpfile(folder string, mode uint32) error {
 	fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_RDWR, mode)
 	if err != nil {
@@ -156,7 +156,7 @@ func tmpfile(folder string, mode uint32) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, folder+"/named", unix.AT_SYMLINK_FOLLOW)
 }
 
-// accessList gives somebody else rights to a file (acl(5), as Linux keeps it).
+// accessList gives another user rights to a file (acl(5), in Linux's encoding).
 func accessList() []byte {
 	list := []byte{2, 0, 0, 0}
 	for _, e := range [][3]uint32{{1, 6, ^uint32(0)}, {2, 6, 4711}, {4, 4, ^uint32(0)}, {16, 6, ^uint32(0)}, {32, 0, ^uint32(0)}} {
@@ -167,7 +167,7 @@ func accessList() []byte {
 	return list
 }
 
-// fileCapability is CAP_NET_RAW for every user who runs the file (struct vfs_cap_data).
+// fileCapability grants CAP_NET_RAW to every user who runs the file (struct vfs_cap_data).
 func fileCapability() []byte {
 	var caps []byte
 	for _, v := range []uint32{0x02000001, 1 << unix.CAP_NET_RAW, 0, 0, 0} {
@@ -194,7 +194,7 @@ func control(path string, flags, cmd, arg int) error {
 	return err
 }
 
-// allocate calls fallocate on the first MiB of a file, with a mode.
+// allocate calls fallocate on the first MiB of a file with a given mode.
 func allocate(args []string) (string, error) {
 	fd, err := unix.Open(args[0], unix.O_RDWR, 0)
 	if err != nil {
@@ -203,8 +203,7 @@ func allocate(args []string) (string, error) {
 	return "", unix.Fallocate(fd, uint32(number(args, 1)), 0, 1<<20)
 }
 
-// reserve does what fallocate does by the ioctl with a number (struct
-// space_resv).
+// reserve does the same as fallocate with an ioctl (struct space_resv).
 func reserve(args []string) (string, error) {
 	fd, err := unix.Open(args[0], unix.O_RDWR, 0)
 	if err != nil {
@@ -220,8 +219,8 @@ func reserve(args []string) (string, error) {
 	return "", errno(e)
 }
 
-// byHandle opens a file by its number, without walking the path to it. Another
-// folder stands for the file system.
+// byHandle opens a file by its handle, without walking its path. folder identifies the file
+// system.
 func byHandle(path, folder string) error {
 	handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, path, 0)
 	if err != nil {
@@ -240,7 +239,7 @@ func openTree(path string) error {
 	return err
 }
 
-// readLink makes a symbolic link at the second path, and reads through it.
+// readLink creates a symbolic link at the second path, and reads through it.
 func readLink(target, at string) error {
 	if err := unix.Symlink(target, at); err != nil {
 		return err
@@ -269,7 +268,7 @@ func execute(path string) error {
 	return start(path)
 }
 
-// executeMemory runs a copy of this program that is in no folder.
+// executeMemory runs a copy of this program that exists only in memory.
 func executeMemory(string) error {
 	self, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -289,7 +288,7 @@ func executeMemory(string) error {
 	return err
 }
 
-// execveat becomes the program of a descriptor.
+// execveat executes the program of a descriptor.
 //
 //go:nosplit
 func execveat(a *[6]uintptr) unix.Errno {

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What runs in a child of fork has one thread and Go's locks as they happened
-// to be. So it may do nothing but system calls, and must not give Go's
-// scheduler a chance, which a function that can grow its stack does: all of it
-// is marked nosplit.
+// Code in a child of fork has one thread, and Go's locks in an arbitrary state. So it may
+// only make system calls, and must not enter Go's scheduler, as a function does that grows
+// its stack: all of it is marked nosplit.
 
 // A childFunc is what a child does.
 type childFunc func(a *[6]uintptr) unix.Errno
 
-// fork is fork(2) as the kernel has it.
+// fork is the kernel's fork(2).
 //
 //go:nosplit
 func fork() (pid int, e unix.Errno) {
@@ -24,7 +23,7 @@ func fork() (pid int, e unix.Errno) {
 	return int(n), e
 }
 
-// forkDo has a child do something and end with the errno that comes of it.
+// forkDo makes a child call do and exit with the resulting errno.
 //
 //go:nosplit
 func forkDo(do childFunc, a *[6]uintptr) (pid int, e unix.Errno) {
@@ -68,13 +67,13 @@ func call(a *[6]uintptr) unix.Errno {
 	return e
 }
 
-// apart does one system call in a child of its own, which has a single thread
-// as some calls want, and whose end undoes what it did.
+// apart makes one system call in a child, which has a single thread, as some calls require,
+// and whose end undoes the effects.
 func apart(trap, a, b, c uintptr) error {
 	return inChild(call, trap, a, b, c)
 }
 
-// inChild returns what comes of do in a child.
+// inChild returns the result of do in a child.
 func inChild(do childFunc, args ...uintptr) error {
 	var a [6]uintptr
 	copy(a[:], args)
@@ -87,7 +86,7 @@ func inChild(do childFunc, args ...uintptr) error {
 	return ended(pid)
 }
 
-// ended waits for a child whose status is an errno.
+// ended waits for a child whose exit status is an errno.
 func ended(pid int) error {
 	var ws unix.WaitStatus
 	for {

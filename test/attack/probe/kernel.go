@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nowhere is a descriptor that is not open, so that a call that is allowed
-// fails with EBADF or another errno that says that the kernel looked.
+// nowhere is a descriptor that is not open. A call that is allowed fails with EBADF or
+// another errno, which shows that the kernel examined it.
 const nowhere = ^uintptr(0)
 
-// kernelOps are system calls that an ordinary program does not need, and that
-// have been the way out of other sandboxes. Those that would change the machine
-// are given something that the kernel refuses once it looks.
+// kernelOps are system calls that ordinary programs do not need, and that were ways out of
+// other sandboxes. Those that would change the machine get arguments that the kernel
+// rejects.
 func kernelOps() map[string]op {
 	sys := func(trap, a, b, c uintptr) op {
 		return func([]string) (string, error) { return "", apart(trap, a, b, c) }
@@ -69,12 +69,12 @@ func kernelOps() map[string]op {
 	}
 }
 
-// cloneUser asks for a user namespace with clone(2).
+// cloneUser creates a user namespace with clone(2).
 func cloneUser() error {
 	return inChild(thenQuit, unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_NEWUSER)
 }
 
-// clone3User asks for it with the call whose flags a filter cannot see.
+// clone3User does so with the call whose flags a filter cannot read.
 func clone3User() error {
 	args := [8]uint64{0: unix.CLONE_NEWUSER, 4: uint64(unix.SIGCHLD)}
 	err := inChild(thenQuit, unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
@@ -109,7 +109,7 @@ func addKey() error {
 	return err
 }
 
-// requestKey looks for a key that nobody has.
+// requestKey looks for a key that does not exist.
 func requestKey() error {
 	_, err := unix.RequestKey("user", "packs-mcp-probe", "", 0)
 	return err
@@ -122,7 +122,7 @@ func chroot() error {
 	return err
 }
 
-// acct names a file that is not there, so that nothing is switched on.
+// acct names a missing file, so that accounting stays off.
 func acct() error { return unix.Acct("/no-such-folder/probe") }
 
 func terminal(request uintptr) error {
@@ -131,15 +131,15 @@ func terminal(request uintptr) error {
 	return errno(e)
 }
 
-// ioSetup is the older interface to asynchronous files.
+// ioSetup uses the older interface for asynchronous I/O.
 func ioSetup() error {
 	var ctx uintptr
 	_, _, e := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&ctx)), 0)
 	return errno(e)
 }
 
-// setuid starts a program that is another user's and has the bit set, and says
-// whether it got that user's rights.
+// setuid starts another user's program with the setuid bit, and reports whether it got that
+// user's rights.
 func setuid(args []string) (string, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -161,7 +161,7 @@ func setuid(args []string) (string, error) {
 	return string(out[:n]), nil
 }
 
-// become becomes another user where that is allowed, in a child that then ends.
+// become switches to another user, if that is allowed, in a child that then ends.
 func become() error {
 	const other = 65533
 	err := apart(unix.SYS_SETRESUID, other, other, other)

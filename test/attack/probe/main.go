@@ -1,17 +1,17 @@
 //go:build linux
 
-// Command probe is a hostile program: it tries one operation that a confined
-// program should not be able to do, and says what the system answered. The
-// tests of package attack build it and run it under each level.
+// Command probe is a hostile program: it tries one operation that a confined program should
+// not be able to do, and reports the system's answer. The tests of package attack build it
+// and run it at each level.
 //
-// It makes system calls itself where a library would hide the answer. It is not
-// a tool for people, and does no lasting harm when nothing stops it, but for
-// the operations that the tests never start unconfined.
+// It makes system calls itself if a library would hide the answer. It is not a tool for
+// people. Unconfined, it does no lasting harm, except for the operations that the tests
+// never run unconfined.
 //
 //	probe OP ARGS...
 //
-// Most operations print one line of JSON: the operation, its outcome ("ok", the
-// name of an errno, or what the operation documents), and perhaps a detail.
+// Most operations print one line of JSON: the operation, its outcome ("ok", the name of an
+// errno, or what the operation documents), and optionally a detail.
 package main
 
 import (
@@ -35,7 +35,7 @@ type report struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-// An op tries something. Its outcome is err when detail says nothing else.
+// An op tries something. Its outcome is err, unless detail says more.
 type op func(args []string) (detail string, err error)
 
 // An answer is an outcome that is not an errno.
@@ -48,7 +48,7 @@ func main() {
 		fail("usage: probe OP ARGS...")
 	}
 	name, args := os.Args[1], os.Args[2:]
-	if name == drill.Arg { // an operation of the program itself
+	if name == drill.Arg { // an operation that is part of packs-mcp
 		os.Exit(drill.Main(os.Stdin, os.Stdout, args))
 	}
 	if do, ok := behaviours()[name]; ok {
@@ -70,7 +70,7 @@ func main() {
 	say(string(line) + "\n")
 }
 
-// plain and with are operations without a detail.
+// plain and with adapt operations without a detail.
 func plain(do func() error) op {
 	return func([]string) (string, error) { return "", do() }
 }
@@ -94,7 +94,7 @@ func outcome(err error) string {
 	return "error: " + err.Error()
 }
 
-// say writes to standard output without anything of Go's in between.
+// say writes to standard output directly, bypassing Go's runtime.
 func say(s string) { _, _ = unix.Write(1, []byte(s)) }
 
 func fail(why string) {
@@ -102,7 +102,7 @@ func fail(why string) {
 	os.Exit(99)
 }
 
-// number is argument i, which the tests always give.
+// number returns argument i, which the tests always give.
 func number(args []string, i int) int {
 	n, err := strconv.Atoi(args[i])
 	if err != nil {
@@ -111,7 +111,7 @@ func number(args []string, i int) int {
 	return n
 }
 
-// errno is nil for 0.
+// errno converts e to an error; nil for 0.
 func errno(e unix.Errno) error {
 	if e == 0 {
 		return nil

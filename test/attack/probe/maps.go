@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapsFlood COUNT MIB has so many processes ask for shared memory as fast as
-// they can, MIB at a time, each of which has very many other mappings. Each has
-// children that do the same and are gone at once. It never ends.
+// mapsFlood COUNT MIB starts COUNT processes that request MIB of shared memory at a time, as
+// fast as they can. Each has very many other mappings, and children that do the same and end
+// at once. It never ends.
 func mapsFlood(args []string) int {
 	a := [6]uintptr{uintptr(number(args, 1)) << 20}
 	for range number(args, 0) {
@@ -23,7 +23,7 @@ func mapsFlood(args []string) int {
 
 //go:nosplit
 func floodMaps(a *[6]uintptr) unix.Errno {
-	// Every other page differs from its neighbours, so each is a mapping.
+	// Every other page has different permissions, so each is a separate mapping.
 	const mappings = 30000
 	const size = mappings * 4096
 	p, _, e := unix.RawSyscall6(unix.SYS_MMAP, 0, size, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE, ^uintptr(0), 0)
@@ -41,12 +41,12 @@ func floodMaps(a *[6]uintptr) unix.Errno {
 	}
 }
 
-// shareOnce asks for shared memory and gives it back.
+// shareOnce requests shared memory and returns it.
 //
 //go:nosplit
 func shareOnce(size uintptr) {
 	p, _, e := unix.RawSyscall6(unix.SYS_MMAP, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE, ^uintptr(0), 0)
 	if e == 0 {
-		unix.RawSyscall6(unix.SYS_MUNMAP, p, size, 0, 0, 0, 0) // RawSyscall takes more stack than there is
+		unix.RawSyscall6(unix.SYS_MUNMAP, p, size, 0, 0, 0, 0) // RawSyscall needs more stack than there is
 	}
 }

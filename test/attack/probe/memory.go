@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryOps ask for memory that a limit on a process's data does not see. None
-// of it is touched.
+// memoryOps request memory that a limit on a process's data segment does not count. They do
+// not touch it.
 func memoryOps() map[string]op {
 	return map[string]op{
 		"share-anon":  func(args []string) (string, error) { return share(number(args, 0), -1, shareSize, false) },
@@ -45,7 +45,7 @@ func memoryOps() map[string]op {
 	}
 }
 
-// shareSize is how many MiB are asked for at a time.
+// shareSize is how many MiB are requested at a time.
 const shareSize = 64
 
 func anonymous(size uintptr, flags int) error {
@@ -53,8 +53,8 @@ func anonymous(size uintptr, flags int) error {
 	return err
 }
 
-// share asks for MiB of shared memory, in pieces of size MiB. With part, all but a page of
-// each is given back, which the kernel keeps all the same.
+// share requests MiB of shared memory in pieces of size MiB. With part, it unmaps all but one
+// page of each piece, although the kernel keeps the whole piece.
 func share(mib, fd, size int, part bool) (string, error) {
 	flags := unix.MAP_SHARED | unix.MAP_NORESERVE
 	if fd < 0 {
@@ -74,14 +74,14 @@ func share(mib, fd, size int, part bool) (string, error) {
 	return "", nil
 }
 
-// readZero reads from /dev/zero, which any program may.
+// readZero reads from /dev/zero, which any program may do.
 func readZero() error {
 	fd, err := unix.Open("/dev/zero", unix.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	// A shared mapping of what cannot be written is of zeros that take no memory.
+	// A shared mapping of a read-only descriptor contains zeros that take no memory.
 	if _, err := unix.Mmap(fd, 0, 64<<20, unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func readZero() error {
 	return nil
 }
 
-// shareEach asks for as much in as many processes, of which each has one piece
-// and waits for the next.
+// shareEach requests the same total in many processes, each of which holds one piece and
+// waits for the next.
 //
 //go:nosplit
 func shareEach(a *[6]uintptr) unix.Errno {
@@ -118,8 +118,8 @@ func shareEach(a *[6]uintptr) unix.Errno {
 	return 0
 }
 
-// shareAgain asks for MiB of shared memory, and gives each piece back before it
-// asks for the next, as a program may that never has much.
+// shareAgain requests MiB of shared memory in total, but returns each piece before the next,
+// so that it never holds much.
 func shareAgain(mib int) (string, error) {
 	for n := 0; n < mib; n += shareSize {
 		p, err := unix.MmapPtr(-1, 0, nil, shareSize<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
@@ -146,7 +146,7 @@ func shareFile(args []string) error {
 	return err
 }
 
-// segments makes System V memory of so many MiB, and removes it.
+// segments creates System V shared memory of this many MiB, and removes it.
 func segments(mib int) (string, error) {
 	for n := 0; n < mib; n += shareSize {
 		id, err := unix.SysvShmGet(0, shareSize<<20, unix.IPC_CREAT|0o600)
@@ -158,7 +158,7 @@ func segments(mib int) (string, error) {
 	return "", nil
 }
 
-// queues makes so many message queues, and removes them.
+// queues creates message queues, and removes them.
 func queues(count int) (string, error) {
 	for n := range count {
 		id, _, e := unix.Syscall(unix.SYS_MSGGET, 0, unix.IPC_CREAT|0o600, 0)
@@ -179,7 +179,7 @@ func pipeSize() error {
 	return err
 }
 
-// watchers makes so many inotify instances.
+// watchers creates inotify instances.
 func watchers(count int) (string, error) {
 	for n := range count {
 		if _, err := unix.InotifyInit1(0); err != nil {
@@ -189,7 +189,7 @@ func watchers(count int) (string, error) {
 	return "", nil
 }
 
-// coreLimit sets the limit that lets the system's collector of cores have one.
+// coreLimit raises the limit that lets the system collect core files.
 func coreLimit() error {
 	if err := unix.Prlimit(0, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil {
 		return err

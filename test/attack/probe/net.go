@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkOps talk to somebody outside: a port of 127.0.0.1, a path, a name.
+// networkOps talk to something outside: a port of 127.0.0.1, a path, a name.
 func networkOps() map[string]op {
 	return map[string]op{
 		"tcp-connect":   with(func(args []string) error { return connect4(0, number(args, 0)) }),
@@ -115,7 +115,7 @@ func bindUDP() error {
 	return unix.Bind(fd, local4(0))
 }
 
-// listenTCP listens without bind(2), on a port that the kernel picks.
+// listenTCP listens without bind(2), on a port chosen by the kernel.
 func listenTCP() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -125,7 +125,7 @@ func listenTCP() error {
 	return unix.Listen(fd, 1)
 }
 
-// selfTCP is a server and its client in one.
+// selfTCP is both a server and its client.
 func selfTCP() error {
 	server, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -142,8 +142,8 @@ func selfTCP() error {
 	return connect4(0, at.(*unix.SockaddrInet4).Port)
 }
 
-// dns asks a name server on the port, as getaddrinfo(3) would. That it does not
-// answer is no failure.
+// dns queries a name server on the port, as getaddrinfo(3) would. A missing answer is not a
+// failure.
 func dns(args []string) (string, error) {
 	r := net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp4", fmt.Sprintf("127.0.0.1:%d", number(args, 0)))
@@ -151,7 +151,7 @@ func dns(args []string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	_, err := r.LookupHost(ctx, "host.example.")
-	// The resolver keeps the words of an error only.
+	// The resolver keeps only the text of an error.
 	for _, e := range []unix.Errno{unix.EPERM, unix.EACCES, unix.ECONNREFUSED, unix.ENETUNREACH, unix.EAFNOSUPPORT} {
 		if err != nil && strings.Contains(err.Error(), e.Error()) {
 			return err.Error(), e
@@ -160,7 +160,7 @@ func dns(args []string) (string, error) {
 	return "", nil
 }
 
-// netlinkDump asks the kernel for the network interfaces.
+// netlinkDump asks the kernel for its network interfaces.
 func netlinkDump() error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -170,8 +170,8 @@ func netlinkDump() error {
 	return unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// families tries every address family with every type of socket. The detail
-// names those of which one could be made.
+// families tries every address family with every type of socket. The detail lists those that
+// succeeded.
 func families([]string) (string, error) {
 	var made []string
 	last := error(unix.EPERM)
@@ -191,7 +191,7 @@ func families([]string) (string, error) {
 	return "", last
 }
 
-// unixAddr is a path, or a name in the abstract space when it begins with @.
+// unixAddr returns the address for a path, or for an abstract name if it begins with @.
 func unixAddr(name string) unix.Sockaddr { return &unix.SockaddrUnix{Name: name} }
 
 func connectUnix(kind int, name string) error {
@@ -234,8 +234,8 @@ func pair(kind int) error {
 	return err
 }
 
-// dgramPair makes a socket without socket(2), and sends to an address that is
-// not its peer's.
+// dgramPair creates a socket without socket(2), and sends to an address other than its
+// peer's.
 func dgramPair(name string) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -244,7 +244,7 @@ func dgramPair(name string) error {
 	return unix.Sendto(fds[0], []byte("x"), 0, unixAddr(name))
 }
 
-// pairConnect turns one end of a socketpair of each type elsewhere.
+// pairConnect connects one end of a socketpair of each type elsewhere.
 func pairConnect(args []string) (string, error) {
 	last := error(unix.EPERM)
 	for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET, unix.SOCK_RAW} {
@@ -273,7 +273,7 @@ func ioURing() error {
 	return errno(e)
 }
 
-// linkUp changes the network itself, which is its owner's right alone.
+// linkUp changes the network itself, which only its owner may do.
 func linkUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

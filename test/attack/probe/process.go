@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// secretInMemory is at the same address in each process of this program.
+// secretInMemory has the same address in every process of this program.
 const secretInMemory = "canary in memory"
 
-// processOps do something to another process of the same user, by its pid.
+// processOps act on another process of the same user, given its pid.
 func processOps() map[string]op {
 	pid := func(do func(pid int) error) op {
 		return func(args []string) (string, error) { return "", do(number(args, 0)) }
@@ -41,7 +41,7 @@ func processOps() map[string]op {
 	}
 }
 
-// siginfo is a siginfo_t that says SI_QUEUE.
+// siginfo returns a siginfo_t with SI_QUEUE.
 func siginfo(sig unix.Signal) *[128]byte {
 	info := new([128]byte)
 	*(*int32)(unsafe.Pointer(&info[0])) = int32(sig)
@@ -62,10 +62,10 @@ func pidfdKill(pid int) error {
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// sigioKill lets the kernel send the signal, since a pipe has something to read.
+// sigioKill makes the kernel send the signal, because a pipe has data to read.
 func sigioKill(pid int) error {
 	if err := unix.Kill(pid, 0); err != nil {
-		return err // nobody is told how the kernel's attempt went
+		return err // the kernel does not report the result
 	}
 	var fds [2]int
 	if err := unix.Pipe(fds[:]); err != nil {
@@ -80,21 +80,21 @@ func sigioKill(pid int) error {
 	return err
 }
 
-// killAll would end everything that the user has, so it first makes sure that a
-// process outside cannot be reached.
+// killAll would end all of the user's processes, so it first checks that a process outside
+// cannot be reached.
 func killAll(outside int) error {
 	if err := unix.Kill(outside, 0); err == nil {
 		return answer("not tried: a process outside can be signalled")
 	}
 	err := unix.Kill(-1, unix.SIGKILL)
 	if err == nil {
-		// Something was killed, of our own then: the tests look who is left.
+		// It killed some process, probably its own; the tests check which remain.
 		return answer("only its own")
 	}
 	return err
 }
 
-// prlimit takes the right to open files from another process.
+// prlimit lowers another process's limit on open files.
 func prlimit(pid int) error {
 	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{}, nil)
 }
@@ -130,7 +130,7 @@ func vmRead(pid int) error {
 	return err
 }
 
-// steal takes a descriptor of another process.
+// steal copies a descriptor of another process.
 func steal(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -146,19 +146,19 @@ func kcmp(pid int) error {
 	return errno(e)
 }
 
-// mqOpen opens a message queue that somebody else made.
+// mqOpen opens a message queue that another process created.
 func mqOpen(args []string) error {
 	_, _, e := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(cstring(args[0]))), unix.O_RDWR, 0, 0, 0, 0)
 	return errno(e)
 }
 
-// shmAttach maps shared memory that somebody else made, by its number.
+// shmAttach maps shared memory that another process created, by its number.
 func shmAttach(args []string) error {
 	_, err := unix.SysvShmAttach(number(args, 0), 0, 0)
 	return err
 }
 
-// keyring reads the list of keys of the user, who may have put tokens there.
+// keyring lists the user's keys, which may include tokens.
 func keyring() error {
 	id, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, false)
 	if err != nil {

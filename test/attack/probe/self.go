@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfOps look at what the program itself was given, or use it up.
+// selfOps examine what the program itself was given, or use it up.
 func selfOps() map[string]op {
 	return map[string]op{
 		"fds":      func([]string) (string, error) { return descriptors(), nil },
@@ -47,7 +47,7 @@ func endOfFile(n int, err error) error {
 	return err
 }
 
-// descriptors lists those that are open, but for what Go's runtime opened.
+// descriptors lists open descriptors, except those that Go's runtime opened.
 func descriptors() string {
 	var open []string
 	for fd := range 1024 {
@@ -69,7 +69,7 @@ func rlimits() (string, error) {
 		"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA,
 		"fsize": unix.RLIMIT_FSIZE, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC,
 	} {
-		// Not os or syscall, which answer with what Go found at its start.
+		// Not os or syscall, which return what Go found at its start.
 		var lim unix.Rlimit
 		if err := unix.Prlimit(0, which, nil, &lim); err != nil {
 			return "", err
@@ -79,7 +79,7 @@ func rlimits() (string, error) {
 	return asJSON(got)
 }
 
-// confined says what keeps this process, and every thread of it, in its place.
+// confined describes what restricts this process and all of its threads.
 func confined() (string, error) {
 	var missing []string
 	if n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || n != 1 {
@@ -123,7 +123,7 @@ func sameOr(got, want int, err error) error {
 	return err
 }
 
-// alloc asks for MiB of memory, in pieces, and touches none of it.
+// alloc requests MiB of memory in pieces, and touches none of it.
 func alloc(args []string) (string, error) {
 	const piece = 16
 	for n := 0; n < number(args, 0); n += piece {
@@ -135,8 +135,8 @@ func alloc(args []string) (string, error) {
 	return "", nil
 }
 
-// forks COUNT MARKER [stay] starts as many processes, which stay; with the last
-// argument, this one does so as well when it could start them all.
+// forks COUNT MARKER [stay] starts COUNT processes that keep running; with stay, this one
+// does too, if it could start all of them.
 func forks(args []string) (string, error) {
 	for n := range number(args, 0) {
 		if _, e := forkDo(asChild, nil); e != 0 {
@@ -149,7 +149,7 @@ func forks(args []string) (string, error) {
 	return "", nil
 }
 
-// plainSignal gives a signal back the meaning that Go takes from it.
+// plainSignal restores the default action of a signal, which Go changed.
 func plainSignal(sig unix.Signal) {
 	var action [32]byte // SIG_DFL, no flags, no mask
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)

@@ -4,7 +4,7 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// The ways in which a child strays; see fork.go for what they may do.
+// The ways in which a child strays; see fork.go for what this code may do.
 
 //go:nosplit
 func asChild(*[6]uintptr) unix.Errno {
@@ -26,7 +26,7 @@ func asSession(*[6]uintptr) unix.Errno {
 	return 0
 }
 
-// asDaemon has nothing left of where it came from. The argument is an open
+// asDaemon cuts all ties to the process that started it. The argument is an open
 // /dev/null.
 //
 //go:nosplit
@@ -42,7 +42,7 @@ func asDaemon(a *[6]uintptr) unix.Errno {
 	return 0
 }
 
-// asSubreaper keeps the orphans among its own descendants.
+// asSubreaper adopts orphans among its own descendants.
 //
 //go:nosplit
 func asSubreaper(*[6]uintptr) unix.Errno {
@@ -57,8 +57,8 @@ func asSubreaper(*[6]uintptr) unix.Errno {
 	return 0
 }
 
-// asHydra is gone whenever somebody looks: each of it lives for 0.3 ms, and has
-// started the next before it ends.
+// asHydra is always gone before anyone can kill it: each process lives for 0.3 ms, and
+// starts the next one before it ends.
 //
 //go:nosplit
 func asHydra(*[6]uintptr) unix.Errno {

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swap MILLIS TARGET PATH... exchanges, for that long, each folder with a link
-// into TARGET, to what has the folder's name there, and says how often it did.
-// What somebody takes away meanwhile is made again.
+// swap MILLIS TARGET PATH... swaps each folder, for that long, with a link to the entry of
+// its name in TARGET, and prints how often. It recreates what others remove meanwhile.
 func swap(args []string) int {
 	exchanged := 0
 	for until := time.Now().Add(time.Duration(number(args, 0)) * time.Millisecond); time.Now().Before(until); {
@@ -34,8 +33,8 @@ func swap(args []string) int {
 	return 0
 }
 
-// mess BYTES PATH... changes the files at the paths in every way, and prints
-// that many bytes.
+// mess BYTES PATH... changes the files at the paths in every way, and prints that many
+// bytes.
 func mess(args []string) int {
 	for _, path := range args[1:] {
 		_ = os.WriteFile(path, []byte("changed"), 0o600)

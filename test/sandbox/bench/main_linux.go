@@ -1,14 +1,12 @@
-// Command bench measures what a confined start costs, beside a plain one and
-// beside bubblewrap with the same folders, and prints medians and ratios. All
-// of them take turns in one loop, since machines differ and are shared; ratios
-// last longer than milliseconds.
+// Command bench measures a confined start beside a plain one and beside bubblewrap with the
+// same folders, and prints medians and ratios. All of them alternate in one loop, since
+// machines differ and are shared; ratios last longer than milliseconds.
 //
-// What is measured of ours is a whole [runner.Runner.Run]: the program's bytes
-// are read and compared with their digest, its output is kept, and the workspace
-// is looked at before and afterwards, which the others do not do. The row
-// "runner, level none" says how much that is. The gate and its audit log have no
-// part in it, nor has looking the program up. A row that says "first run" has no
-// helper ready, as after a pause of half a minute.
+// Our part is a complete [runner.Runner.Run]: it reads the program and compares its digest,
+// keeps its output, and examines the workspace before and after, which the others do not do.
+// The row "runner, level none" shows the cost of that. The gate, its audit log and looking
+// up the program are not measured. A row with "first run" has no helper ready, as after a
+// pause of half a minute.
 package main
 
 import (
@@ -36,8 +34,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 	"github.com/packs-mcp/packs-mcp/test/bubble"
 
-	// A helper is this program again. It shall have as much to initialise as the
-	// server's has.
+	// A helper is this program again. It should initialise as much as the server's helper
+	// does.
 	_ "github.com/packs-mcp/packs-mcp/internal/server"
 	_ "github.com/packs-mcp/packs-mcp/internal/server/httpd"
 )
@@ -111,8 +109,8 @@ func run(w io.Writer, n int, resident string, apart time.Duration, only []string
 	return nil
 }
 
-// grow makes this process as large as that, in pages of the ordinary size, as
-// those of a heap that was used for a while are.
+// grow makes this process as large as size, in ordinary pages, like a heap that was in use
+// for a while.
 func grow(ballast [][]byte, size int) ([][]byte, error) {
 	have, err := residentSize()
 	if err != nil || have >= size {
@@ -122,14 +120,14 @@ func grow(ballast [][]byte, size int) ([][]byte, error) {
 	if err != nil {
 		return ballast, err
 	}
-	_ = unix.Madvise(m, unix.MADV_NOHUGEPAGE) // a kernel without huge pages does not know it
+	_ = unix.Madvise(m, unix.MADV_NOHUGEPAGE) // a kernel without huge pages does not support it
 	for i := 0; i < len(m); i += os.Getpagesize() {
 		m[i] = 1
 	}
 	return append(ballast, m), nil
 }
 
-// residentSize is how many bytes of this process are in memory.
+// residentSize returns how many bytes of this process are in memory.
 func residentSize() (int, error) {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -156,7 +154,7 @@ type way struct {
 	start func(program.Program, []string) error // with its argv
 }
 
-// ways are those that this machine has, and what is to be said of them.
+// ways returns the ways that this machine supports, and notes about them.
 func (b *bench) ways() (ways []way, notes []string) {
 	ways = []way{{"plain exec", b.plain}}
 	lookup := new(program.Lookuper)
@@ -211,8 +209,8 @@ func (b *bench) ways() (ways []way, notes []string) {
 
 const bubblewrap = "bubblewrap, same mounts"
 
-// exec starts a program as the runner does at level none: two pipes, a session
-// of its own, an end of file on standard input.
+// exec starts a program as the runner does at level none: two pipes, a new session, and an
+// end of file on standard input.
 func (b *bench) exec(argv []string) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var stdout, stderr bytes.Buffer
@@ -229,7 +227,7 @@ func (b *bench) plain(_ program.Program, argv []string) error { return b.exec(ar
 // projectFiles is how many files the project has.
 const projectFiles = 10_000
 
-// project makes one, with a hundred files in each folder.
+// project creates a project with a hundred files in each folder.
 func (b *bench) project() (string, error) {
 	dir := filepath.Join(filepath.Dir(b.pack), "project")
 	for i := range projectFiles {
@@ -244,8 +242,8 @@ func (b *bench) project() (string, error) {
 	return dir, nil
 }
 
-// layered starts a program in a project, which it may change. The layer is found
-// out each time, as the server does before it asks.
+// layered starts a program in a project that it may change. It determines the layer each
+// time, as the server does before it asks.
 func (b *bench) layered(r *runner.Runner, project string) func(program.Program, []string) error {
 	return func(program program.Program, argv []string) error {
 		res, err := r.Run(context.Background(), sandbox.Policy{
@@ -279,7 +277,7 @@ func (b *bench) bubblewrap(bwrap string, argv []string) error {
 	return b.exec(bubble.Args(bwrap, b.workspace, b.pack, argv...))
 }
 
-// measure starts argv in every way, one after the other, n times.
+// measure starts argv in every way, alternating, n times.
 func (b *bench) measure(w io.Writer, ways []way, argv []string) error {
 	program, err := program.Lookup(argv[0], program.LookupOptions{Path: os.Getenv("PATH")})
 	if err != nil {
@@ -289,7 +287,7 @@ func (b *bench) measure(w io.Writer, ways []way, argv []string) error {
 	const warm = 5
 	for i := range warm + b.n {
 		for k := range ways {
-			k = (k + i) % len(ways) // nobody always comes after the same one
+			k = (k + i) % len(ways) // change the order, so that none always follows the same one
 			time.Sleep(b.apart)
 			begin := time.Now()
 			if err := ways[k].start(program, argv); err != nil {

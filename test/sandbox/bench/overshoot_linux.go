@@ -18,15 +18,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// overshootBound is what a run may write in the measurement of how far it gets.
+// overshootBound is the limit on written bytes in this measurement.
 const overshootBound = 64 << 20
 
-// mostWritten is where a program of that measurement stops by itself: 16 files of
-// the largest size that a file may have.
+// mostWritten is where a program in this measurement stops by itself: 16 files of the maximum
+// file size.
 const mostWritten = 16 * 256 << 20
 
-// measureOvershoot prints how far past its bound a run gets that fills a folder on
-// disk as fast as it can, where nothing but looking bounds it.
+// measureOvershoot prints how far a run exceeds its limit if it fills a folder on disk as
+// fast as possible, and only periodic checks enforce the limit.
 func measureOvershoot(w io.Writer) error {
 	dir, err := os.MkdirTemp("", "bench-overshoot-")
 	if err != nil {
@@ -80,8 +80,7 @@ func measureOvershoot(w io.Writer) error {
 	return tab.Flush()
 }
 
-// overshoot runs one program in an empty workspace, or in the layer of an empty
-// project.
+// overshoot runs one program in an empty workspace, or in the layer of an empty project.
 func overshoot(tab io.Writer, r *runner.Runner, dir string, level sandbox.Level, folder, name, script string) error {
 	workspace, project := filepath.Join(dir, "workspace"), filepath.Join(dir, "project")
 	for _, d := range []string{workspace, project} {
@@ -104,7 +103,7 @@ func overshoot(tab io.Writer, r *runner.Runner, dir string, level sandbox.Level,
 	if folder == "layer" {
 		policy.Layers = r.Layers(context.Background(), []string{project})
 		if kind := policy.Layers[0].Kind; kind == sandbox.LayerOverlay || kind == sandbox.LayerReadOnly {
-			return nil // the kernel bounds it, or there is nothing to fill
+			return nil // the kernel enforces it, or there is nothing to fill
 		}
 		where = fmt.Sprintf("layer (%s)", policy.Layers[0].Kind)
 		command.Dir = project
@@ -133,11 +132,11 @@ func overshoot(tab io.Writer, r *runner.Runner, dir string, level sandbox.Level,
 	return nil
 }
 
-// onDisk is how many bytes a folder takes.
+// onDisk returns how many bytes a folder takes.
 func onDisk(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // gone again
+			return nil // removed meanwhile
 		}
 		if info, err := d.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {
