@@ -18,7 +18,7 @@ import (
 
 type object = map[string]any
 
-// The tools that are always there.
+// The tools that every client has.
 const (
 	openDocs = "capability_packs_open_docs"
 	readFile = "capability_packs_read_file"

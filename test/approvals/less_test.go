@@ -46,8 +46,8 @@ echo "said $*"
 echo noted >>notes.txt
 `
 
-// newHelped makes a world with that pack, a project, and this policy. The policy
-// balanced spares runs only at level full, so without that the test is skipped.
+// newHelped makes a world with that pack, a project, and this policy. The policy balanced
+// allows runs unasked only at level full, so without that the test is skipped.
 func newHelped(t *testing.T, policy string) (w *world, flags []string) {
 	t.Helper()
 	w = newWorld(t, helper, "PACKS_MCP_APPROVAL_POLICY="+policy)
@@ -84,7 +84,7 @@ func (c *client) task() {
 	}
 }
 
-// How many questions the same task asks.
+// The number of questions for the same task.
 func TestQuestionsOfATask(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -109,13 +109,13 @@ func TestQuestionsOfATask(t *testing.T) {
 	}
 }
 
-// What the policy balanced lets run is in the log as the policy's, with the answer
-// that it rests on. Everything that is not exactly that asks.
+// Runs that the policy balanced allows are logged as decided by the policy, with the answer
+// that it relies on. Any difference causes a question.
 func TestBalanced(t *testing.T) {
 	t.Parallel()
 	w, flags := newHelped(t, "balanced")
 	c := w.connect(choose("chat"), flags...)
-	asks := func(n int, does string) (questions []string) { // since the last time
+	asks := func(n int, does string) (questions []string) { // since the last call of asks
 		t.Helper()
 		if questions = c.questions(); len(questions) != n {
 			t.Fatalf("%s: %d questions, want %d:\n%s", does, len(questions), n, strings.Join(questions, "\n\n"))
@@ -155,7 +155,7 @@ func TestBalanced(t *testing.T) {
 	c.tool(execTool, object{"pack_id": "helper", "command": "true"}).want("")
 	asks(1, "a command of the model's own")
 
-	// Another chat has none of it.
+	// Another chat inherits none of it.
 	other := w.connect(choose("once"), flags...)
 	other.tool(enable, object{"pack_id": "helper"}).want("")
 	other.tool(helped("count", object{})).want("")
@@ -163,7 +163,7 @@ func TestBalanced(t *testing.T) {
 		t.Errorf("%d questions in another chat, want 2", len(got))
 	}
 
-	// A pack that changed is asked about, and its old bytes bring nothing back.
+	// A changed pack causes a question, and restoring its bytes does not restore the answer.
 	was := w.read("packs/helper/scripts/say.sh")
 	w.put("packs/helper/scripts/say.sh", strings.Replace(was, "said", "shouted", 1))
 	c.tool(helped("count", object{})).want("", "shouted counted")
@@ -175,8 +175,8 @@ func TestBalanced(t *testing.T) {
 	asks(1, "the old bytes")
 }
 
-// Nothing is spared where the user's configuration opens something, where a rule
-// asks, and for a pack that is not trusted.
+// The policy allows nothing unasked if the user's configuration opens something, if a rule
+// asks, or if the pack is not trusted.
 func TestBalancedWithOpenings(t *testing.T) {
 	t.Parallel()
 	for says, config := range map[string]string{
@@ -219,8 +219,8 @@ func TestBalancedWithOpenings(t *testing.T) {
 	})
 }
 
-// What holds in a chat is listed with its chat, client and server, and can be taken
-// back, which is in the log and counts at the next call.
+// Answers for a chat are listed with the chat, client and server. They can be revoked, which
+// is logged and takes effect at the next call.
 func TestChatGrants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -267,7 +267,7 @@ func TestChatGrants(t *testing.T) {
 	}
 	c.answers(choose("deny"))
 	other.answers(choose("deny"))
-	// Of one chat no longer, of every chat as before: it covers this one too.
+	// Revoked for one chat; an "always" answer still covers this chat too.
 	c.tool(greet("Ada")).want("")
 	w.ok("approvals", "revoke", "--pack", "triage")
 	c.tool(greet("Ada")).want("denied", "chose to deny")
@@ -289,7 +289,7 @@ func TestChatGrants(t *testing.T) {
 	if revoked != 4 {
 		t.Errorf("the log has %d grants taken back, want 4", revoked)
 	}
-	// With the chat, its grants end.
+	// When the chat ends, its grants end.
 	c.answers(choose("chat"))
 	c.tool(openDocs, object{"pack_id": "triage"}).want("")
 	if n := len(grants()); n != 1 {

@@ -26,11 +26,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/testdata"
 )
 
-// patience is how long a test waits for something that must happen. It is only
-// used up by a test that fails.
+// patience is how long a test waits for something that must happen. Only a failing test
+// waits that long.
 const patience = 30 * time.Second
 
-// binDir is where the program is built; TestMain makes and removes it.
+// binDir is where the program is built; TestMain creates and removes it.
 var binDir string
 
 func TestMain(m *testing.M) {
@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// Most tests wait for servers that wait for people. More of them at once than
-	// there are cores wait no longer than one.
+	// Most tests wait for servers that wait for people, so running more of them at once than
+	// there are cores is no slower.
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("8")
@@ -50,15 +50,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program is the one that PACKS_MCP_BIN names, or else it is built for all tests
-// as it is shipped: hundreds of processes with the race detector would take too
-// long. A test that wants one builds it, and names it.
+// program returns the path in PACKS_MCP_BIN, or else builds the program once, as it is
+// shipped: hundreds of processes with the race detector would take too long. A test that
+// needs the race detector builds its own.
 var program = sync.OnceValues(func() (string, error) {
 	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
 		return file, nil
 	}
-	// The test cache knows the files that a test looked at, and not what "go
-	// build" reads.
+	// The test cache tracks the files that a test reads, but not what "go build" reads.
 	for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {
@@ -75,7 +74,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// number is what an environment variable says, or a default.
+// number returns the value of an environment variable, or a default.
 func number(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -89,30 +88,27 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// A world is one user's machine: a home, packs, and the servers that clients
-// started.
+// A world is one user's machine: a home, packs, and the servers that clients started.
 type world struct {
 	t       *testing.T
 	program string
-	root    string // resolved
+	root    string // with symbolic links resolved
 	packs   string
 	home    string // PACKS_MCP_HOME
 	env     []string
 
 	mu sync.Mutex
-	// denied counts the calls that were answered with a denial, and
-	// decidedLate those that a person denied when they had returned: each is one
-	// line of the log.
+	// denied counts the calls that were answered with a denial, and decidedLate those that
+	// a person denied after they had returned. Each is one entry of the log.
 	denied, decidedLate int
-	// damaged says that the log is not as it should be, or that denials are not
-	// in it, because that is what the test is about.
+	// damaged says that the log is not intact, or lacks denials, because the test is about
+	// that.
 	damaged bool
 	// complains says that servers may log errors.
 	complains bool
 }
 
-// triage is the pack of most tests. Each run of greet leaves a file that is named
-// after it.
+// triage is the pack of most tests. Each run of greet creates a file named after the run.
 const triage = `
 -- triage/SKILL.md --
 ---
@@ -142,8 +138,8 @@ Step one.
 echo "hello $1"
 `
 
-// newWorld makes a world with the packs of a txtar tree. With the variables of
-// env, its programs have no others.
+// newWorld creates a world with the packs of a txtar tree. Its programs get exactly the
+// variables in env, if there are any.
 func newWorld(t *testing.T, tree string, env ...string) *world {
 	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {
@@ -158,7 +154,7 @@ func newWorld(t *testing.T, tree string, env ...string) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, program: file, root: root, packs: filepath.Join(root, "packs"), home: filepath.Join(root, "home")}
-	t.Cleanup(func() { // the copies of packs are read-only, and could not be removed
+	t.Cleanup(func() { // copies of packs are read-only, and could not be removed
 		_ = filepath.WalkDir(filepath.Join(w.home, "copies"), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				_ = os.Chmod(path, 0o700)
@@ -170,17 +166,17 @@ func newWorld(t *testing.T, tree string, env ...string) *world {
 	w.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + w.home, "PACKS_MCP_SANDBOX_REQUIRE=none",
 		"BROWSER=" + filepath.Join(root, "browser.sh"),
-		"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
+		"GORACE=atexit_sleep_ms=0", // otherwise each command built with -race waits for a second
 	}, env...)
 	testdata.Plant(t, w.packs, tree)
 	if err := os.MkdirAll(w.home, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.check) // after the servers have ended
+	t.Cleanup(w.check) // once the servers have ended
 	return w
 }
 
-// put writes a file below the root; a script can be run.
+// put writes a file below the root; a script becomes executable.
 func (w *world) put(name, text string) {
 	w.t.Helper()
 	path := filepath.Join(w.root, filepath.FromSlash(name))
@@ -188,7 +184,7 @@ func (w *world) put(name, text string) {
 	if strings.HasPrefix(text, "#!") {
 		mode = 0o755
 	}
-	// Put in place whole: servers look at it all the time.
+	// Replace it atomically, since servers may read it at any time.
 	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".new", []byte(text), mode), os.Chmod(path+".new", mode), os.Rename(path+".new", path))
 	if err != nil {
 		w.t.Fatal(err)
@@ -197,9 +193,9 @@ func (w *world) put(name, text string) {
 
 func (w *world) log() string { return filepath.Join(w.home, "audit.jsonl") }
 
-// check is what holds at the end of every test: the chain is whole, and each
-// denial that a client saw is one line of the log, which says why (HM-01), or is
-// counted in one when it is beyond the bound.
+// check holds at the end of every test: the chain is intact, and each denial that a client
+// saw is one log entry that says why (HM-01), or is counted in such an entry beyond the
+// limit.
 func (w *world) check() {
 	if w.damaged || w.t.Failed() {
 		return
@@ -232,8 +228,8 @@ func (w *world) check() {
 	}
 }
 
-// hasControl reports whether text could drive a terminal, or looks like another:
-// control characters of both sets, and what turns text around or hides in it.
+// hasControl reports whether text could control a terminal or look like other text: it
+// contains control characters, or characters that reverse or hide text.
 func hasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
@@ -241,7 +237,7 @@ func hasControl(text string) bool {
 	})
 }
 
-// entries are those of the audit log.
+// entries returns the entries of the audit log.
 func (w *world) entries() []audit.Entry {
 	w.t.Helper()
 	var all []audit.Entry
@@ -257,7 +253,7 @@ func (w *world) entries() []audit.Entry {
 	return all
 }
 
-// decisions are the log's, in short: "run once terminal".
+// decisions returns the log's decisions in short form: "run once terminal".
 func (w *world) decisions() []string {
 	w.t.Helper()
 	var all []string
@@ -269,7 +265,7 @@ func (w *world) decisions() []string {
 	return all
 }
 
-// runs are the ids of the runs that left their file.
+// runs returns the ids of the runs that left their file.
 func (w *world) runs() []string {
 	w.t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.home, "workspaces", "*", "run-*"))
@@ -282,9 +278,9 @@ func (w *world) runs() []string {
 	return all
 }
 
-// command runs the program to its end.
+// command runs the program until it ends.
 func (w *world) command(args ...string) (stdout, stderr string, status int) {
-	// Also in cleanups, where the test's own context has ended.
+	// Not the test's own context, which has ended during cleanup.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.program, args...)
@@ -298,7 +294,7 @@ func (w *world) command(args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// ok runs a command that has to succeed, and returns what it printed.
+// ok runs a command that must succeed, and returns its output.
 func (w *world) ok(args ...string) string {
 	w.t.Helper()
 	stdout, stderr, status := w.command(args...)
@@ -308,7 +304,7 @@ func (w *world) ok(args ...string) string {
 	return stdout
 }
 
-// fails runs a command that has to fail, and to say some words.
+// fails runs a command that must fail with this status and these words.
 func (w *world) fails(status int, words string, args ...string) {
 	w.t.Helper()
 	stdout, stderr, got := w.command(args...)
@@ -317,8 +313,8 @@ func (w *world) fails(status int, words string, args ...string) {
 	}
 }
 
-// found is the running servers that can be answered in a terminal, and what
-// waits there.
+// found returns the running servers that can be answered in a terminal, and the calls that
+// wait there.
 func (w *world) found() (servers []*terminal.Server, calls []control.Call) {
 	w.t.Helper()
 	all, err := terminal.Find(w.t.Context(), filepath.Join(w.home, "run"))
@@ -334,7 +330,7 @@ func (w *world) found() (servers []*terminal.Server, calls []control.Call) {
 	return all.Servers, calls
 }
 
-// pending waits until exactly so many calls wait for a person.
+// pending waits until exactly n calls wait for a person.
 func (w *world) pending(n int) []control.Call {
 	w.t.Helper()
 	var calls []control.Call
@@ -346,7 +342,7 @@ func (w *world) pending(n int) []control.Call {
 	return calls
 }
 
-// until waits for what other processes do.
+// until waits until done returns true, for events in other processes.
 func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
 	late, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
@@ -360,14 +356,14 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// approve allows the only call that waits once, by the command.
+// approve allows, once and by the command, the only waiting call.
 func (w *world) approve() {
 	w.t.Helper()
 	w.ok("approvals", "approve", w.pending(1)[0].Code)
 }
 
-// decide answers a call as a person in a terminal does, who may choose more than
-// the command without one.
+// decide answers a call as a person in a terminal does, who has more choices than the
+// command without a terminal.
 func (w *world) decide(code, decision string) {
 	w.t.Helper()
 	servers, _ := w.found()
@@ -384,14 +380,14 @@ func (w *world) decide(code, decision string) {
 	w.t.Fatalf("no call waits under the code %s", code)
 }
 
-// says reports whether a question has some words. Where its lines break, and how
-// it is indented, does not matter.
+// says reports whether a question contains some words, ignoring line breaks and
+// indentation.
 func says(question, words string) bool {
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
 	return strings.Contains(squeeze(question), squeeze(words))
 }
 
-// decode reads what a command printed as JSON.
+// decode decodes JSON that a command printed.
 func decode(t *testing.T, text string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals/control"
 )
 
-// briefly has calls wait no longer than they have to.
+// briefly makes calls wait for the shortest possible time.
 const briefly = "PACKS_MCP_APPROVAL_WAIT=1s"
 
-// A call that nobody answers returns and names its code. The answer then holds
-// for the same call, once, in either era and whether the client can ask or not.
+// A call that nobody answers returns with its code. The answer then applies to the same
+// call, once, in either era and whether or not the client can ask.
 func TestLateAnswer(t *testing.T) {
 	for name, connect := range map[string]func(*world) *client{
 		"cannot ask":         func(w *world) *client { return w.connect(nil) },
@@ -59,8 +59,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// A late denial has the call denied when it is made again, and what was
-// allowed late can be taken back.
+// A late denial applies when the call is made again, and a late allowance can be revoked.
 func TestLateDenial(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, briefly)
@@ -89,7 +88,7 @@ func TestLateDenial(t *testing.T) {
 	}
 }
 
-// A code is good for what was asked, while it was asked, and for nothing else.
+// A code is valid only for its question, and only while that is open.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, briefly, "PACKS_MCP_APPROVAL_PENDING=4s")
@@ -113,7 +112,7 @@ func TestCodes(t *testing.T) {
 	c.tool(openDocs, object{"pack_id": "triage"}).want("approval_pending")
 }
 
-// A cancelled call is withdrawn from every channel, and nothing comes of it later.
+// A cancelled call is withdrawn from every channel, and has no effect later.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -128,7 +127,7 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("approvals list has the call still: %s", got)
 	}
 	w.denied++ // the client does not wait for the reply
-	// A server that ends withdraws what waits with it.
+	// A server that ends withdraws its waiting calls.
 	c.beginTool(openDocs, object{"pack_id": "triage"})
 	call = w.pending(1)[0]
 	_ = c.cmd.Process.Signal(os.Interrupt)
@@ -140,7 +139,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A client that asked for it hears that its call waits, also when its token is 0.
+// A client that requested progress is told that its call waits, even if its token is 0.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -150,7 +149,7 @@ func TestProgress(t *testing.T) {
 	var all []*request
 	for i, file := range files {
 		params := object{"name": readFile, "arguments": object{"pack_id": "triage", "path": file}}
-		if i < len(tokens) { // the last one wants no progress
+		if i < len(tokens) { // the last one requests no progress
 			params["_meta"] = object{"progressToken": tokens[i]}
 		}
 		all = append(all, c.begin("tools/call", params))
@@ -172,8 +171,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A client that declines by itself is like one that cannot ask: the call waits, and
-// a person answers in the terminal. A person who declines has decided.
+// A client that declines automatically counts as one that cannot ask: the call waits, and a
+// person answers in the terminal. If a person declines, that is a decision.
 func TestDeclinedByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -203,7 +202,7 @@ func TestDeclinedByItself(t *testing.T) {
 	}
 	c.close()
 
-	// In the newer era, too, and with the wait of any other call.
+	// The same in the newer era, with the usual waiting time.
 	w = newWorld(t, triage, briefly)
 	file := object{"pack_id": "triage", "path": "SKILL.md"}
 	c = w.connectModern(mute)
@@ -212,7 +211,7 @@ func TestDeclinedByItself(t *testing.T) {
 	w.ok("approvals", "approve", code)
 	c.tool(readFile, file).want("", "Triage incidents")
 
-	// Later than a program would, a person declines.
+	// Later than a program would decline, a person declines.
 	w.env = append(w.env, "PACKS_MCP_APPROVAL_WAIT=30s")
 	c = w.connect(func(string) object { <-time.After(1100 * time.Millisecond); return object{"action": "decline"} })
 	if code := c.tool(openDocs, docs).want("denied", "the person declined").approvalCode(); code != "" {
@@ -226,8 +225,8 @@ func TestDeclinedByItself(t *testing.T) {
 	}
 }
 
-// Two answers at once: one of two allowances counts, and what a denial that
-// counted was about never ran.
+// Two answers at once: of two allowances one counts, and a call whose denial counted never
+// ran.
 func TestTwoAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -265,8 +264,8 @@ func TestTwoAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// Where the client and the terminal ask, the first answer counts, and the form is
-// withdrawn. The page is opened for what the client does not show, and once.
+// If the client and the terminal both ask, the first answer counts, and the form is
+// withdrawn. The page is opened once, only for what the client does not show.
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -302,12 +301,12 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// A call that had returned is allowed for always and denied at the same moment.
-// When the denial counts, nothing is kept, whatever came first.
+// A call that has returned gets an "always" answer and a denial at the same moment. If the
+// denial counts, nothing is stored, whichever came first.
 func TestLateDenialWins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, briefly)
-	w.damaged = true // which of both counts is decided by chance, and so is the number of denials
+	w.damaged = true // chance decides which counts, and so the number of denials
 	c := w.connect(nil)
 	s := c.server()
 	var calls []*request
@@ -333,8 +332,8 @@ func TestLateDenialWins(t *testing.T) {
 	}
 }
 
-// In the newer era the client holds the question, and the terminal shows it, too.
-// The first answer counts, a denial anywhere wins, and nothing counts twice.
+// In the newer era the client holds the question, and the terminal shows it too. The first
+// answer counts, a denial anywhere wins, and nothing counts twice.
 func TestTwoChannelsModern(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -346,12 +345,12 @@ func TestTwoChannelsModern(t *testing.T) {
 	name, args := greet("Ada")
 	for _, tt := range []struct {
 		terminal string
-		client   object // nil: it makes the call anew
+		client   object // nil: it makes the call again without an answer
 		code     string
 		keeps    bool
 	}{
 		{"always", accept("deny"), "denied", false},
-		{"once", object{"action": "decline"}, "", false}, // at once, so by itself
+		{"once", object{"action": "decline"}, "", false}, // at once, so not by a person
 		{"deny", accept("always"), "denied", false},
 		{"deny", nil, "denied", false},
 		{"once", accept("deny"), "denied", false},
@@ -378,7 +377,7 @@ func TestTwoChannelsModern(t *testing.T) {
 		if keeps := strings.Contains(grants(), `"id"`); keeps != tt.keeps {
 			t.Errorf("%s in the terminal, and %v: there are grants: %v, want %v", tt.terminal, tt.client, keeps, tt.keeps)
 		}
-		// The answer is spent, and so is the state.
+		// The answer is used up, and so is the state.
 		c.forged(state, accept("once"), name, args, "used before")
 		if got := len(w.runs()) - before; got != ran {
 			t.Errorf("%s in the terminal, and %v: %d more runs with the same state", tt.terminal, tt.client, got-ran)
@@ -387,7 +386,7 @@ func TestTwoChannelsModern(t *testing.T) {
 	c.tool(name, args).want("", "hello Ada") // always
 }
 
-// Where the configuration leaves the terminal out, no command answers.
+// If the configuration omits the terminal, no command can answer.
 func TestWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, briefly, "PACKS_MCP_APPROVAL_CHANNELS=elicitation,page")

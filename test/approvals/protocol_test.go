@@ -15,11 +15,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// clientOnly has nobody asked but the client.
+// clientOnly makes the client the only channel.
 const clientOnly = "PACKS_MCP_APPROVAL_CHANNELS=elicitation"
 
-// ask makes a call of 2026-07-28 that has to ask, and returns the state of the
-// question.
+// ask makes a call of 2026-07-28 that must ask, and returns the state of the question.
 func (c *client) ask(name string, args object) (state string) {
 	c.w.t.Helper()
 	result := c.request("tools/call", object{"name": name, "arguments": args})
@@ -30,7 +29,7 @@ func (c *client) ask(name string, args object) (state string) {
 	return state
 }
 
-// reply makes the call again with an answer.
+// reply repeats the call with an answer.
 func (c *client) reply(state string, answer object, name string, args object) *outcome {
 	c.w.t.Helper()
 	return c.outcomeOf(c.request("tools/call", answered(state, answer, name, args)))
@@ -44,8 +43,8 @@ func answered(state string, answer object, name string, args object) object {
 	return params
 }
 
-// forged makes the call again with an answer whose state is none of an open
-// question about it: that is an error of the protocol, and a denial in the log.
+// forged repeats the call with an answer whose state belongs to no open question about it.
+// That is a protocol error, and a denial in the log.
 func (c *client) forged(state string, answer object, name string, args object, words string) {
 	c.w.t.Helper()
 	reply := c.begin("tools/call", answered(state, answer, name, args)).wait()
@@ -59,7 +58,7 @@ func (c *client) forged(state string, answer object, name string, args object, w
 	c.w.denied++
 }
 
-// AP-01 to AP-04, as the client and the log see them.
+// AP-01 to AP-04, as the client and the log show them.
 func TestForgedAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, clientOnly)
@@ -87,19 +86,19 @@ func TestForgedAnswers(t *testing.T) {
 	} {
 		c.forged(forged, accept("always"), openDocs, docs, "not one this server made")
 	}
-	// None of these spent the real one.
+	// None of these used up the real one.
 	c.reply(state, accept("once"), openDocs, docs).want("", "# Triage")
 	c.forged(state, accept("once"), openDocs, docs, "used before")
 
 	c.forged(c.ask(openDocs, docs), accept("once"), openDocs, object{"pack_id": "triage", "arguments": "x"}, "another call")
 	c.forged(c.ask(openDocs, docs), accept("once"), enable, docs, "another call")
 	c.reply(c.ask(openDocs, docs), accept("once"), openDocs, object{"pack_id": "none"}).want("not_found")
-	w.denied++ // which is one in the log as well
+	w.denied++ // the log has one as well
 	state = c.ask(openDocs, docs)
 	w.put("packs/triage/docs/steps.md", "Other steps.\n")
 	c.reply(state, accept("once"), openDocs, docs).want("denied", "another call, or something about the call changed")
 
-	// The state is good in the server that made it.
+	// The state is valid in the server that created it.
 	state = c.ask(openDocs, docs)
 	c.close()
 	c = w.connectModern(choose("once"))
@@ -115,7 +114,7 @@ func TestForgedAnswers(t *testing.T) {
 	}
 }
 
-// AP-04: an answer that comes after the question has expired.
+// AP-04: an answer that arrives after the question has expired.
 func TestStateExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, "PACKS_MCP_APPROVAL_WAIT=1s", "PACKS_MCP_APPROVAL_PENDING=2s")
@@ -128,8 +127,7 @@ func TestStateExpires(t *testing.T) {
 	w.fails(1, "nobody answered until", "approvals", "approve", code)
 }
 
-// AP-05: whatever is not clearly a yes is a no, and the denial says what can be
-// done.
+// AP-05: anything that is not clearly a yes is a no, and the denial says what to do.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, clientOnly, "PACKS_MCP_APPROVAL_WAIT=1s")
@@ -161,8 +159,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// AP-06: twenty calls at once are twenty questions, and each is answered for
-// itself: what is denied does not run, and nothing runs twice.
+// AP-06: twenty calls at once are twenty questions with separate answers: what is denied
+// does not run, and nothing runs twice.
 func TestManyCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -191,7 +189,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	if got := len(c.questions()); got != 20 || len(ran) != 10 || len(w.runs()) != 10 {
 		t.Errorf("%d questions, %d results, %d runs; want 20, 10 and 10", got, len(ran), len(w.runs()))
 	}
-	count := make(map[string]int) // of the lines of each run
+	count := make(map[string]int) // lines of each run
 	for _, e := range w.entries() {
 		if e.Run != "" {
 			count[string(e.Event)+" "+e.Run]++
@@ -206,7 +204,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	}
 }
 
-// AP-07: what one chat was allowed is nothing to another.
+// AP-07: an answer for one chat does not apply to another.
 func TestTwoChats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, "PACKS_MCP_APPROVAL_WAIT=1s")
@@ -218,15 +216,14 @@ func TestTwoChats(t *testing.T) {
 		t.Errorf("%d questions in the chat, want one", got)
 	}
 	waiting := other.tool(openDocs, docs).want("approval_pending")
-	// Nor is an answer that waits for one chat's call good for the same call of
-	// another.
+	// Nor does an answer that waits for one chat's call apply to the same call in another.
 	third := w.connect(nil)
 	w.ok("approvals", "approve", waiting.approvalCode())
 	third.tool(openDocs, docs).want("approval_pending")
 	other.tool(openDocs, docs).want("", "# Triage")
 }
 
-// AP-08: no file of a pack, a project or a workspace allows anything.
+// AP-08: no file of a pack, a project or a workspace can allow anything.
 func TestNobodyAllowsThemselves(t *testing.T) {
 	t.Parallel()
 	const allow = "rules:\n  - allow: {kind: [open, read, enable, run]}\napproval: {policy: first-run, channels: [page]}\n"
@@ -245,8 +242,8 @@ func TestNobodyAllowsThemselves(t *testing.T) {
 	}
 }
 
-// AP-09: rules see the arguments one by one, and the strictest counts. The client
-// cannot ask: what is not allowed waits.
+// AP-09: rules see the arguments one by one, and the strictest rule counts. The client
+// cannot ask, so calls that are not allowed wait.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, "PACKS_MCP_APPROVAL_WAIT=1s")
@@ -279,7 +276,7 @@ func TestRules(t *testing.T) {
 		{tool: execTool, args: exec("git", "-c", "x", "push"), code: waits},
 		{tool: execTool, args: exec("git", "-C", "/", "--no-pager", "push", "--force"), code: waits},
 		{tool: execTool, args: exec("git", "status", "--short"), word: "ran status --short"},
-		// Another name, or a path that the model chose, is not what was allowed.
+		// A different name, or a path chosen by the model, is not covered by the allowance.
 		{tool: execTool, args: exec(filepath.Join(w.root, "bin", "git"), "status"), code: waits},
 		{tool: execTool, args: exec(filepath.Join(w.root, "bin", "git"), "push"), code: denied},
 		{tool: execTool, args: exec("sh", "-c", "git push"), code: waits},
@@ -303,8 +300,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// The policy first-run asks about the first run of a tool that only reads, in
-// whatever server, and about each run of another.
+// The policy first-run asks about the first run of a tool that only reads, in any server, and
+// about every run of other tools.
 func TestFirstRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage, "PACKS_MCP_APPROVAL_POLICY=first-run")
@@ -337,7 +334,7 @@ func TestFirstRun(t *testing.T) {
 		t.Errorf("the questions after a change are %q, want one that names the script", got)
 	}
 
-	// A pack that came with the project is not trusted: everything is asked about.
+	// A pack in the project is not trusted: every call asks.
 	w.put("project/.git/HEAD", "ref: refs/heads/main\n")
 	w.put("project/.packs/theirs/SKILL.md", "---\nname: theirs\ndescription: Theirs.\n---\n# Theirs\n")
 	c = w.connect(choose("once"), "--project", filepath.Join(w.root, "project"), "--attach", "theirs")
@@ -356,8 +353,8 @@ func (w *world) read(name string) string {
 	return string(data)
 }
 
-// An answer for always holds in the next server, and is taken back at once in one
-// that runs.
+// An "always" answer applies in the next server, and revoking it takes effect at once in a
+// running one.
 func TestAlwaysAndRevoke(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -372,7 +369,7 @@ func TestAlwaysAndRevoke(t *testing.T) {
 	if got := c.questions(); len(got) > 0 {
 		t.Errorf("the next server asks %q, want nothing", got)
 	}
-	// Not what cannot be always: nothing was offered that is not kept.
+	// Calls without an "always" answer: the question offered none.
 	restart := object{"pack_id": "triage", "tool": "restart", "arguments": object{}}
 	send := object{"pack_id": "triage", "tool": "send", "arguments": object{}}
 	c.answers(choose("always"))
@@ -397,7 +394,7 @@ func TestAlwaysAndRevoke(t *testing.T) {
 	}
 }
 
-// HM-01: a line that was taken away is found.
+// HM-01: a removed line is detected.
 func TestDeletedLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -418,8 +415,8 @@ func TestDeletedLine(t *testing.T) {
 	}
 }
 
-// HM-02: a result says how the program was confined and what was cut, and a
-// program that was stopped says why.
+// HM-02: a result says how the program was confined and what was truncated, and why a
+// program was stopped.
 func TestResultsAreHonest(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("head"); err != nil {

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// insideVar is set in the process that has a machine of its own.
+// insideVar is set in the process that has private folders and accounts.
 const insideVar = "APPROVALS_TEST_INSIDE"
 
-// Clients give their servers more or fewer variables. A terminal finds all of
-// them, and the page opens for each.
+// Clients pass more or fewer variables to their servers. A terminal finds all servers, and
+// the page opens for each.
 func TestFoundFromEverywhere(t *testing.T) {
 	if os.Getenv(insideVar) != "" {
 		foundFromEverywhere(t)
@@ -27,7 +27,7 @@ func TestFoundFromEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A machine of its own: the folders and accounts of this one are not touched.
+	// Use private mounts, so that this machine's folders and accounts stay untouched.
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFoundFromEverywhere$", "-test.v")
 	cmd.Env = append(os.Environ(), insideVar+"=1", "PACKS_MCP_BIN="+file)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -72,7 +72,7 @@ func foundFromEverywhere(t *testing.T) {
 		"systemctl": "echo DISPLAY=:7",
 		"xdg-open":  "echo \"$DISPLAY $HOME $1\" >>\"" + w.root + "/shown\"",
 	}
-	// The first of the places where a system has its own programs.
+	// The first of the places where a system keeps its own programs.
 	const bin = "/run/current-system/sw/bin"
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func foundFromEverywhere(t *testing.T) {
 	environments := []struct {
 		name    string
 		environ []string
-		shown   string // the display that its page is shown on
+		shown   string // the display on which its page is shown
 	}{
 		{"everything", []string{path, "HOME=" + home, "XDG_RUNTIME_DIR=" + runtimeDir, "DISPLAY=:3"}, ":3 " + home},
 		{"HOME and PATH", []string{path, "HOME=" + home}, ":7 " + home},

@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// Every call that is refused before anybody is asked is a line of the log, with
-// the code that the client got, and why.
+// Every call that is refused before anyone is asked has a log entry with the code that the
+// client got, and why.
 func TestRefusalsAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -26,7 +26,7 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		args object
 		code string
 		pack string
-		word string // of the reason
+		word string // part of the reason
 	}
 	var want []call
 	refused := func(code, pack, word, name string, args object) {
@@ -73,8 +73,8 @@ func TestRefusalsAreRecorded(t *testing.T) {
 	}
 }
 
-// A client cannot make the log grow with calls that are refused; others' calls are
-// decided, and recorded, as before.
+// A client cannot grow the log with refused calls; other clients' calls are still decided and
+// recorded.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -106,8 +106,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// A value that looks like a token is in no line of the log, wherever it was; the
-// results that the model gets are as they were.
+// A value that looks like a token is in no log entry, wherever it was; results for the model
+// are unchanged.
 func TestTokensAreNotLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -139,7 +139,7 @@ func TestTokensAreNotLogged(t *testing.T) {
 	}
 }
 
-// A client cannot make the log grow with calls that a rule denies, however long.
+// A client cannot grow the log with calls that a rule denies, however long they are.
 func TestDenialsByARuleAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)

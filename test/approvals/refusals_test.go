@@ -12,8 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A configuration that is not what its author means: nothing starts, and the line
-// is named.
+// With an invalid configuration nothing starts, and the error names the line.
 func TestBadRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -42,7 +41,7 @@ func TestBadRules(t *testing.T) {
 			}
 		}
 	}
-	// It is not read from where others could have written it.
+	// It is not read from a place where others could have written it.
 	if os.WriteFile(filepath.Join(w.home, "config.yaml"), []byte("rules:\n  - allow: {kind: open}\n"), 0o600) != nil || os.Chmod(filepath.Join(w.home, "config.yaml"), 0o666) != nil {
 		t.Fatal("the configuration cannot be written")
 	}
@@ -51,8 +50,8 @@ func TestBadRules(t *testing.T) {
 	}
 }
 
-// AP-10: a file of grants that is not as it was written. Every call is denied and
-// told why, the file stays as it is, and a person can start over.
+// AP-10: a damaged file of grants. Every call is denied with the reason, the file stays as
+// it is, and a person can start over.
 func TestRefusedGrants(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, w *world, file string) error{
 		"edited": func(_ *testing.T, w *world, file string) error {
@@ -98,7 +97,7 @@ func TestRefusedGrants(t *testing.T) {
 			}
 			before := look(t, file)
 			next := w.connect(choose("always"))
-			for _, c := range []*client{c, next} { // the one that runs, and one that starts
+			for _, c := range []*client{c, next} { // the running one, and one that starts
 				c.tool(openDocs, docs).want("denied", "cannot be trusted", "approvals grants")
 				c.tool(readFile, object{"pack_id": "triage", "path": "SKILL.md"}).want("denied", "cannot be trusted")
 				if got := c.questions(); len(got) > 0 {
@@ -127,7 +126,7 @@ func TestRefusedGrants(t *testing.T) {
 	}
 }
 
-// first is the first error there is.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -137,7 +136,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// look is what can be seen of a path.
+// look returns what can be seen of a path.
 func look(t *testing.T, path string) []string {
 	t.Helper()
 	info, err := os.Lstat(path)
@@ -148,8 +147,7 @@ func look(t *testing.T, path string) []string {
 	return []string{info.Mode().String(), info.ModTime().String(), string(data)}
 }
 
-// Where an answer for always cannot be kept, it holds for its call alone, and the
-// log says so.
+// If an "always" answer cannot be stored, it applies to its call only, and the log says so.
 func TestStateIsReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -178,8 +176,8 @@ func TestStateIsReadOnly(t *testing.T) {
 	}
 }
 
-// Something else is where the folder of grants should be: nobody can tell what was
-// allowed, so nothing is.
+// Something else is in place of the folder of grants: nobody can tell what was allowed, so
+// nothing is.
 func TestStateIsNoFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
@@ -195,8 +193,8 @@ func TestStateIsNoFolder(t *testing.T) {
 	w.fails(1, "grants.json", "approvals", "grants")
 }
 
-// Without a folder that is the user's alone there is no page and no terminal. The
-// server serves, the client's own questions work, and the log says what is wrong.
+// Without a folder that only the user may access, there is no page and no terminal. The
+// server works, the client's own questions work, and the log says what is wrong.
 func TestRunFolder(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(dir string) error

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A rule allows a tool unasked, and holds what it changes until a person has seen
-// it; the same tool of a pack that no such rule matches is applied.
+// A rule allows a tool unasked but holds its changes until a person has seen them. The
+// changes of the same tool in a pack without such a rule are applied.
 func TestReviewRule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)

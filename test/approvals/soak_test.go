@@ -17,13 +17,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// busyRules allow what many servers do without a person.
+// busyRules allow some calls of many servers without a person.
 const busyRules = `rules:
   - allow: {pack: triage, kind: [open, enable]}
   - allow: {pack: triage, tool: greet}
 `
 
-// server is the announced server of a client.
+// server returns the announced server of a client.
 func (c *client) server() *terminal.Server {
 	c.w.t.Helper()
 	var server *terminal.Server
@@ -38,10 +38,9 @@ func (c *client) server() *terminal.Server {
 	return server
 }
 
-// A clerk answers the calls of one server, until the context ends: what says
-// "deny" is denied, what says "keep" is allowed for always, what says "command" is
-// left to the command, and all else is allowed once. Where there is no command,
-// the server may be killed at any time.
+// clerk answers the calls of one server until the context ends: it denies what says "deny",
+// always allows what says "keep", leaves what says "command" to the command, and allows
+// everything else once. Without a command, the server may be killed at any time.
 func clerk(ctx context.Context, t *testing.T, s *terminal.Server, command func(code string)) {
 	done := make(map[string]bool)
 	for calls := range s.Watch(ctx) {
@@ -68,7 +67,7 @@ func clerk(ctx context.Context, t *testing.T, s *terminal.Server, command func(c
 	}
 }
 
-// echo is a command that the model wrote.
+// echo returns a command that the model wrote.
 func echo(word string) (string, object) {
 	return execTool, object{"pack_id": "triage", "command": "echo", "args": []string{word}}
 }
@@ -77,7 +76,7 @@ func triageTool(tool string) (string, object) {
 	return callTool, object{"pack_id": "triage", "tool": tool, "arguments": object{}}
 }
 
-// keptWords are the commands that have a grant, and kept the number of all grants.
+// keptWords returns the commands that have a grant; kept is the number of all grants.
 func (w *world) keptWords() (words []string, kept int) {
 	w.t.Helper()
 	var listed struct {
@@ -114,7 +113,7 @@ func TestTenServers(t *testing.T) {
 	var (
 		mu       sync.Mutex
 		returned []string // ids of runs
-		keep     []string // what was allowed for always
+		keep     []string // commands with an "always" answer
 		files    int      // runs that left a file
 		clients  sync.WaitGroup
 		clerks   sync.WaitGroup
@@ -147,14 +146,14 @@ func TestTenServers(t *testing.T) {
 					o = c.tool(readFile, object{"pack_id": "triage", "path": "docs/steps.md"})
 				case 2:
 					o, leaves = c.tool(greet("Ada")), true
-				case 3: // one grant for all, which several people give at once
+				case 3: // one grant that several people give at once
 					o, leaves = c.tool(triageTool("look")), true
 				case 4:
 					o = c.tool(echo(word))
 				case 5:
 					o, code = c.tool(echo(fmt.Sprintf("deny-%d-%d", i, j))), "denied"
 				case 6:
-					o = c.tool(echo(word)) // again: by the grant
+					o = c.tool(echo(word)) // again, allowed by the grant
 				case 7:
 					o, leaves = c.tool(triageTool("send")), true
 				}

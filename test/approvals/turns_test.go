@@ -15,11 +15,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// slow waits in the project until the test lets it go.
+// slow waits in the project until the test releases it.
 const slow = `: >"$PACKS_WORKSPACE/$PACKS_RUN_ID"; until [ -e "$PACKS_WORKSPACE/go" ]; do sleep 0.05; done; echo slow >made`
 
-// holdTurn starts a run in the project that has the turn until the returned
-// function is called, and returns its id.
+// holdTurn starts a run in the project that keeps its turn until let is called. It returns
+// the run's id.
 func holdTurn(t *testing.T, w *world, v *victim) (id string, let func()) {
 	t.Helper()
 	c := w.connect(choose("once"), "--project", v.dir)
@@ -45,13 +45,13 @@ func (c *client) holdTurn(t *testing.T, v *victim) (id string, let func()) {
 	}
 }
 
-// progressing calls the tool and asks for progress.
+// progressing calls the tool and requests progress.
 func (v *victim) progressing(c *client, script string) *request {
 	name, args := v.do(script)
 	return c.begin("tools/call", object{"name": name, "arguments": args, "_meta": object{"progressToken": "p"}})
 }
 
-// told waits until the client was told, and returns the message.
+// told waits for a progress message with these words, and returns it.
 func told(c *client, words ...string) (message string) {
 	c.w.t.Helper()
 	c.w.until("progress with "+strings.Join(words, ", "), func() bool {
@@ -69,7 +69,7 @@ func hasAll(text string, words ...string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// ends are the lines of the log about the ends of runs.
+// ends returns the log entries about the ends of runs.
 func (w *world) ends() (ends []audit.Entry) {
 	w.t.Helper()
 	for _, e := range w.entries() {
@@ -80,8 +80,8 @@ func (w *world) ends() (ends []audit.Entry) {
 	return ends
 }
 
-// A run that waits for its turn in a folder says for whom, to the client that asked
-// for progress and in the log, and goes on when it has the turn.
+// A run that waits for its turn in a folder names the run that has it, both in progress
+// messages to the client and in the log, and continues when it gets the turn.
 func TestTurnWaitIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
@@ -108,8 +108,8 @@ func TestTurnWaitIsTold(t *testing.T) {
 	}
 }
 
-// A call that is cancelled while it waits for its turn ends at once, and starts
-// nothing, neither then nor when the turn is free.
+// A call that is cancelled while it waits for its turn ends at once, and starts nothing,
+// even when the turn becomes free.
 func TestTurnWaitCancelled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
@@ -120,20 +120,19 @@ func TestTurnWaitCancelled(t *testing.T) {
 	second := v.progressing(c, `echo cancelled >cancelled`)
 	told(c, "waiting for its turn")
 	c.send(object{"method": "notifications/cancelled", "params": object{"requestId": second.id}})
-	// The turn is not free before it is let go, so it does not end because of that.
+	// The turn is still taken, so the call did not end because it got the turn.
 	w.until("the cancelled run to have ended", func() bool { return len(w.ends()) > 0 })
 	if e := w.ends()[0]; e.ExitCode != nil || e.Error == "" {
 		t.Errorf("the log has %+v, want that nothing was started", e)
 	}
 	let()
-	c.tool(v.do(`cat made`)).want("", "slow") // the cancelled wait keeps nothing
+	c.tool(v.do(`cat made`)).want("", "slow") // the cancelled wait does not block others
 	if _, err := os.Lstat(filepath.Join(v.dir, "cancelled")); err == nil {
 		t.Error("the cancelled call ran")
 	}
 }
 
-// A person's decision in a terminal waits for a run that works in the folder, and
-// says so.
+// A person's decision in a terminal waits for a run that works in the folder, and says so.
 func TestTurnWaitOfCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
@@ -163,8 +162,8 @@ func TestTurnWaitOfCommand(t *testing.T) {
 	}
 }
 
-// A run does not wait longer than a run may take, and says who has its turn. That
-// holds also when the server that has it is stopped, which then ends no run.
+// A run waits no longer than a run may take, and then says which one has its turn. This
+// holds even if the server that has it is stopped and can end no run.
 func TestTurnWaitEnds(t *testing.T) {
 	t.Parallel()
 	for name, stops := range map[string]bool{"a slow run": false, "a stopped server": true} {
@@ -191,7 +190,7 @@ func turnWaitEnds(t *testing.T, stops bool) {
 		}
 	}
 	signal(syscall.SIGSTOP)
-	t.Cleanup(func() { _ = first.cmd.Process.Signal(syscall.SIGCONT) }) // or it never ends
+	t.Cleanup(func() { _ = first.cmd.Process.Signal(syscall.SIGCONT) }) // otherwise it never ends
 	w.env = append(w.env, "PACKS_MCP_SANDBOX_TIMEOUT_MAX=1s", "PACKS_MCP_LIMITS_TIMEOUT=1s")
 	c := w.connect(choose("once"), "--project", v.dir)
 	c.enable("sly")

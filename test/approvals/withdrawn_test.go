@@ -40,7 +40,7 @@ func (c *client) terminal() *follower {
 	return m
 }
 
-// sees waits until so many calls are shown, and returns them.
+// sees waits until n calls are shown, and returns them.
 func (m *follower) sees(n int) []control.Call {
 	m.t.Helper()
 	for calls := range m.calls {
@@ -61,8 +61,8 @@ func (m *follower) over(code, problem, words string) {
 	}
 }
 
-// A question that is answered or withdrawn in one place goes in the others, at
-// once, and they say why.
+// A question that is answered or withdrawn in one place disappears from the others at once,
+// and they say why.
 func TestWithdrawnEverywhere(t *testing.T) {
 	t.Parallel()
 	docs := object{"pack_id": "triage"}
@@ -70,7 +70,7 @@ func TestWithdrawnEverywhere(t *testing.T) {
 	c := w.connect(mute)
 	m := c.terminal()
 
-	// In the terminal: the client's form is withdrawn, under its own id.
+	// Answered in the terminal: the client's form is withdrawn under its own id.
 	r := c.beginTool(openDocs, docs)
 	code := m.sees(1)[0].Code
 	c.w.until("the client shows its form", func() bool { return len(c.questions()) == 1 })
@@ -87,7 +87,7 @@ func TestWithdrawnEverywhere(t *testing.T) {
 		t.Errorf("the notifications are %v, want the form %v withdrawn", gone, form)
 	}
 
-	// In the client: the terminal says so.
+	// Answered in the client: the terminal says so.
 	answer := make(chan object)
 	c.answers(func(string) object { return <-answer })
 	r = c.beginTool(openDocs, docs)
@@ -107,8 +107,8 @@ func TestWithdrawnEverywhere(t *testing.T) {
 	w.denied++ // the client does not wait for the reply
 }
 
-// In the newer era a server cannot withdraw the form, and the terminal says so.
-// What the client answers is seen at once there, too.
+// In the newer era a server cannot withdraw the form, and the terminal says so. The client's
+// answer appears there at once, too.
 func TestWithdrawnModern(t *testing.T) {
 	t.Parallel()
 	docs := object{"pack_id": "triage"}

@@ -1,8 +1,8 @@
-// Package browser_test drives the approval page in real browsers without a window:
-// Chromium for everything, Firefox for a person's way through it. axe-core judges it
-// for accessibility. What is missing is skipped, by the names "browser", "firefox" and
-// "axe", which PACKS_MCP_REQUIRE turns into a failure.
+// Package browser_test drives the approval page in real headless browsers: Chromium for
+// everything, Firefox for a person's usual steps. axe-core checks accessibility. Missing
+// programs cause skips with the names "browser", "firefox" and "axe", which PACKS_MCP_REQUIRE
+// turns into failures.
 //
-// It says nothing about what a decision does: that is package gate's. What the
-// page's server refuses is tested where it is, byte by byte.
+// It does not test the effect of a decision, which belongs to package gate. Tests of what
+// the page's server refuses are beside that server.
 package browser_test

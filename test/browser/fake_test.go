@@ -19,8 +19,7 @@ import (
 	programs "github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// A fakeQueue is what the page shows. It decides as the gate does, as far as the
-// page can tell.
+// A fakeQueue is what the page shows. To the page, its decisions look like the gate's.
 type fakeQueue struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -28,7 +27,7 @@ type fakeQueue struct {
 	history []queue.Past
 	ended   []queue.CodeError
 	refuse  error
-	got     chan string // what was decided: code, decision, channel, values, and whether for nobody
+	got     chan string // decisions: code, decision, channel, values, and whether the client is gone
 }
 
 func newQueue(p ...queue.Pending) *fakeQueue {
@@ -44,7 +43,7 @@ func (q *fakeQueue) Ended() []queue.CodeError {
 }
 func (q *fakeQueue) Changes() <-chan struct{} { q.mu.Lock(); defer q.mu.Unlock(); return q.changed }
 
-// edit changes the queue and tells everybody.
+// edit changes the queue and notifies everyone.
 func (q *fakeQueue) edit(change func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +98,7 @@ func (q *fakeQueue) Decide(code string, v queue.Verdict) (queue.Pending, error) 
 	return found, nil
 }
 
-// want waits for the next decision.
+// want waits for the next decision and compares it.
 func (q *fakeQueue) want(t *testing.T, want string) {
 	t.Helper()
 	select {
@@ -121,7 +120,7 @@ func (q *fakeQueue) wantNothing(t *testing.T) {
 	}
 }
 
-// rooms is one chat.
+// rooms contains one chat.
 type rooms struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -180,7 +179,7 @@ func (r *rooms) OpenArtifact(_, path string) (io.ReadSeekCloser, approvals.Artif
 	return nil, approvals.Artifact{}, fs.ErrNotExist
 }
 
-// theRoom has a pack that is attached, one that is not, and files.
+// theRoom returns a chat with an attached pack, a detached one, and files.
 func theRoom(now time.Time) *rooms {
 	return &rooms{
 		chat: approvals.Chat{
@@ -199,7 +198,7 @@ func theRoom(now time.Time) *rooms {
 	}
 }
 
-// greetCard and lintCard are what the two calls ask.
+// greetCard and lintCard are the questions of the two calls.
 func greetCard() prompt.Card {
 	r := aboutPack("triage", "/packs/triage", call.TrustUser, "ab", "Triage incidents.")
 	r.Kind, r.Workspace = call.KindRun, "/desk/chat"
@@ -236,7 +235,7 @@ func cardOf(r call.Request) prompt.Card {
 	return card
 }
 
-// greet is a call that waits, lint another one; a third has returned.
+// greet returns a waiting call, and lint another; a third has returned.
 func greet(now time.Time) queue.Pending {
 	return queue.Pending{
 		Code: "K7QM-2F9X", Chat: "chat-1", Client: "claude 1.4.2", Kind: call.KindRun, Pack: "triage",
@@ -260,14 +259,14 @@ func lint(now time.Time) queue.Pending {
 	}
 }
 
-// openDesk serves the queue, and returns the address of a file that leads to
-// its page.
+// openDesk serves the queue. It returns a function that returns the path of a file that
+// leads to the page.
 func openDesk(t *testing.T, q *fakeQueue, r *rooms) (*approvals.Desk, func() string) {
 	t.Helper()
 	return openDeskAt(t, q, r, "")
 }
 
-// openDeskAt is openDesk at an address; empty is as in the program.
+// openDeskAt is openDesk at an address; empty: as in the program.
 func openDeskAt(t *testing.T, q *fakeQueue, r *rooms, listen string) (*approvals.Desk, func() string) {
 	t.Helper()
 	return openDeskWith(t, q, r, func(o *approvals.Options) { o.Listen = listen })
@@ -303,7 +302,7 @@ func openDeskWith(t *testing.T, q *fakeQueue, r *rooms, change func(*approvals.O
 	}
 }
 
-// named is a call under another code and title.
+// named returns a call with another code and title.
 func named(p queue.Pending, code, title string) queue.Pending {
 	p.Code, p.Title, p.Card.Title = code, title, title
 	return p

@@ -20,8 +20,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// A fox is a Firefox, driven over its own protocol, Marionette: JSON arrays on a
-// TCP connection, each after its length and a colon. It needs no driver.
+// A fox is a Firefox that is driven by its own protocol, Marionette, without a driver
+// program: JSON arrays on a TCP connection, each preceded by its length and a colon.
 type fox struct {
 	t    *testing.T
 	conn net.Conn
@@ -30,8 +30,8 @@ type fox struct {
 	wait time.Duration // for the answer to one command
 }
 
-// startFox starts Firefox without a window. Where there is none, the test is skipped
-// by the name "firefox", which PACKS_MCP_REQUIRE turns into a failure.
+// startFox starts a headless Firefox. If there is none, it skips the test with the name
+// "firefox", which PACKS_MCP_REQUIRE turns into a failure.
 func startFox(t *testing.T) *fox {
 	t.Helper()
 	var path string
@@ -65,11 +65,11 @@ user_pref("intl.accept_languages", "en-GB");
 	cmd := exec.Command(path, "--headless", "--no-remote", "--profile", profile, "--marionette", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+home, "MOZ_CRASHREPORTER_DISABLE=1", "XDG_RUNTIME_DIR="+home)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.WaitDelay = 5 * time.Second // for its other processes, which have its streams
+	cmd.WaitDelay = 5 * time.Second // its other processes have its streams
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// It starts several processes, each of which needs as long as a small program.
+	// It starts several processes, each as slow as a small program.
 	f := &fox{t: t, wait: 4 * patience}
 	t.Cleanup(func() {
 		if f.conn != nil {
@@ -80,7 +80,7 @@ user_pref("intl.accept_languages", "en-GB");
 		}
 		_ = cmd.Wait()
 	})
-	// It writes the port when it listens.
+	// It writes the port once it listens.
 	deadline, tick := time.After(f.wait), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for f.conn == nil {
@@ -194,7 +194,7 @@ func (f *fox) has(text string) {
 	f.until(fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// click clicks an element as a person does, when clicks count.
+// click clicks an element as a person does, once clicks count.
 func (f *fox) click(xpath string) {
 	f.t.Helper()
 	f.until(`!document.querySelector('.settling')`)
@@ -217,8 +217,8 @@ func (f *fox) keys(keys string) {
 	f.must("WebDriver:PerformActions", map[string]any{"actions": []any{map[string]any{"type": "key", "id": "keyboard", "actions": actions}}})
 }
 
-// The page works in Firefox as it does in Chromium: signing in, answering by mouse and
-// by keys, what is over, files, and the end.
+// The page works in Firefox as in Chromium: signing in, answering by mouse and keyboard,
+// expired calls, files, and the end.
 func TestFirefox(t *testing.T) {
 	t.Parallel()
 	f := startFox(t)
@@ -235,7 +235,7 @@ func TestFirefox(t *testing.T) {
 	q.want(t, "K7QM-2F9X once page map[]")
 	f.has("2 calls wait for you")
 
-	// The next one is open by then.
+	// By then, the next one is open.
 	f.keys("j")
 	f.until(`document.activeElement.querySelector('h2')?.innerText === "Run tool close of pack triage?"`)
 	f.keys("c")
@@ -252,7 +252,7 @@ func TestFirefox(t *testing.T) {
 	f.must("WebDriver:Refresh", map[string]any{})
 	f.has("No call waits")
 
-	// And it can be left and opened again.
+	// The page can be left and opened again.
 	f.must("WebDriver:Navigate", map[string]any{"url": "about:blank"})
 	f.must("WebDriver:Navigate", map[string]any{"url": open()})
 	f.has("No call waits")

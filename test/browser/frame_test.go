@@ -15,9 +15,9 @@ import (
 // errNoCard is returned while no frame of the page shows a card.
 var errNoCard = errors.New("no frame shows a card")
 
-// inCard returns the value of an expression in the frame of the card, which is in a
-// frame of the client's page, or in a frame of that. The world of its own sees the
-// document, and none of the scripts in it.
+// inCard evaluates an expression in the frame of the card, which is in a frame of the
+// client's page, possibly nested. It runs in an isolated world, which sees the document but
+// not the document's scripts.
 func inCard[T any](b *tab, expression string) (T, error) {
 	var zero T
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -32,7 +32,7 @@ func inCard[T any](b *tab, expression string) (T, error) {
 		frames = append(frames[1:], frame.ChildFrames...)
 		world, err := chromedp.Call(ctx, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: frame.Frame.ID})
 		if err != nil {
-			continue // it is gone
+			continue // the frame is gone
 		}
 		wait := true
 		in := func(p *runtime.EvaluateParams) { p.ContextID, p.AwaitPromise = world.ExecutionContextID, &wait }
@@ -44,7 +44,7 @@ func inCard[T any](b *tab, expression string) (T, error) {
 	return zero, errNoCard
 }
 
-// cardEval returns the value of an expression in the card, which has to be there.
+// cardEval evaluates an expression in the card, which must exist.
 func cardEval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	v, err := inCard[T](b, expression)
@@ -77,8 +77,8 @@ func (b *tab) cardHas(text string) {
 	b.cardUntil(fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// cardPress clicks the button of a choice on the open card, with the mouse, as soon as
-// clicks count.
+// cardPress clicks the button of a choice on the open card with the mouse, once clicks
+// count.
 func (b *tab) cardPress(choice string) {
 	b.t.Helper()
 	b.cardUntil(`document.querySelector('.card:not(.over)') && !document.querySelector('.settling')`)
@@ -94,7 +94,7 @@ func (b *tab) cardPressNow(choice string) {
 		const r = button.getBoundingClientRect();
 		return [r.left + r.width / 2, r.top + r.height / 2];
 	})()`, choice))
-	// The innermost frame fills the one around it, which is the widest of the page.
+	// The innermost frame fills the one around it, which is the widest on the page.
 	frame := eval[[]float64](b, `(() => {
 		const n = [...document.querySelectorAll('iframe')].sort((a, b) => b.getBoundingClientRect().width - a.getBoundingClientRect().width)[0];
 		n.scrollIntoView({block: 'nearest'});

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A projectWorld has a tool that does in the project what it is told.
+// A projectWorld has a tool that runs a given script in the project.
 type projectWorld struct {
 	*world
 	dir string // of the project
@@ -38,7 +38,7 @@ func (w *projectWorld) does(b *tab, script string, says ...string) {
 	b.has("No call waits")
 }
 
-// file is a file of the project; "-" is none.
+// file returns a file of the project; "-" if there is none.
 func (w *projectWorld) file(name string) string {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.dir, name))
@@ -65,7 +65,7 @@ func (w *projectWorld) wantFile(name, want string) {
 	}
 }
 
-// set presses a button of the one card of changes.
+// set presses a button on the only card of changes.
 func (b *tab) set(button string) {
 	b.t.Helper()
 	b.takes(fmt.Sprintf(`//div[@id="sets"]//button[normalize-space()=%q]`, button), button, func() { b.until(`document.querySelector('#sets .card')`) })
@@ -77,21 +77,21 @@ func (b *tab) alone(path string) {
 	b.takes(fmt.Sprintf(`//div[@id="sets"]//div[@class="diff"][.//code[.=%q]]//button[.="Show alone"]`, path), "Show alone", func() { b.until(`document.querySelector('#sets .diff')`) })
 }
 
-// lines is the text of all elements of a class.
+// lines returns the text of all elements of a class.
 func (b *tab) lines(class string) string {
 	b.t.Helper()
 	return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll('#sets .%s')].map((n) => n.textContent).join('\n')`, class))
 }
 
-// What a run leaves waiting is on the page as a diff, and goes into the project
-// only from there.
+// Changes that a run leaves waiting appear on the page as a diff, and reach the project only
+// from there.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	w := newProject(t)
 	w.write(".envrc", "export A=1\nexport B=2\n")
 	b := w.enabled()
 
-	// Applied, and taken back.
+	// Applied, and undone.
 	w.does(b, `echo new >plain; printf 'export A=1\nexport B=<b>evil</b>\n' >.envrc; printf '\0\1' >.npmrc`,
 		`"applied":["plain"]`, "the approval page", "packs-mcp changes show")
 	b.has("Changes of 1 run wait for you")
@@ -105,7 +105,7 @@ func TestChanges(t *testing.T) {
 	}
 	b.has("2 bytes, sha256:")
 
-	// To discard several takes a second step, which can be left.
+	// Discarding several takes a second step, which can be cancelled.
 	b.set("Discard all 2")
 	b.has("2 changes will be lost. Nothing brings them back.")
 	b.set("Keep them")
@@ -114,7 +114,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("after the second step was left there are the buttons %q", got)
 	}
 
-	// One of two, by itself.
+	// One of two, separately.
 	b.alone(".npmrc")
 	b.until(`document.querySelectorAll('#sets .diff').length === 1`)
 	b.set("Discard")
@@ -136,8 +136,8 @@ func TestChanges(t *testing.T) {
 	w.wantFile(".envrc", "export A=1\nexport B=<b>evil</b>\n")
 }
 
-// What the user changes after the look is not overwritten, and what is applied
-// can be taken back.
+// What the user changes after looking is not overwritten, and applied changes can be
+// undone.
 func TestChangesSinceShown(t *testing.T) {
 	t.Parallel()
 	w := newProject(t)
@@ -162,7 +162,7 @@ func TestChangesSinceShown(t *testing.T) {
 	b.until(`document.querySelector('#changes').hidden`)
 	w.wantFile(".envrc", "export A=1\nexport B=<b>evil</b>\n")
 
-	// Each change is listed where it can be undone, and only there.
+	// Each change is listed where it can be undone, and nowhere else.
 	b.has("you applied what waited")
 	b.wantEval(`[...document.querySelectorAll('#applied li')].map((n) => [...n.querySelectorAll('code')].map((c) => c.textContent).join()).join('; ')`, ".envrc")
 	b.until(`!document.querySelector('.settling')`)
@@ -170,7 +170,7 @@ func TestChangesSinceShown(t *testing.T) {
 	b.has("Taken back: 1 change in " + w.dir)
 	w.wantFile(".envrc", "export A=1\nexport B=mine\n")
 
-	// A decision is in the log, and says where it was made.
+	// A decision is in the log with its channel.
 	log := w.command("audit", "show", "--json")
 	for _, event := range []string{"changes.apply", "changes.discard", "changes.undo"} {
 		found := false
@@ -183,7 +183,7 @@ func TestChangesSinceShown(t *testing.T) {
 	}
 }
 
-// The changes can be read, on any screen.
+// The changes are readable on any screen.
 func TestChangesLook(t *testing.T) {
 	t.Parallel()
 	w := newProject(t)
@@ -197,7 +197,7 @@ func TestChangesLook(t *testing.T) {
 	b.judge("the changes, shown")
 	b.picture(t, "diff")
 
-	// A person who looks at the calls alone is led to them; nothing that comes under the
+	// A person who looks only at the calls is led to the changes; nothing that moves under the
 	// pointer is pressed.
 	b.do(chromedp.EmulateViewport(375, 300), chromedp.Evaluate[chromedp.Void](`scrollTo(0, 0)`))
 	b.until(`!document.querySelector('.settling')`)
@@ -210,7 +210,7 @@ func TestChangesLook(t *testing.T) {
 	}
 }
 
-// Two pages show the same set, and one decision counts.
+// Two pages show the same set, and only one decision counts.
 func TestChangesInTwoTabs(t *testing.T) {
 	t.Parallel()
 	w := newProject(t)
@@ -219,8 +219,8 @@ func TestChangesInTwoTabs(t *testing.T) {
 	b.set("Show what changes")
 	b.has("+1")
 
-	// The second tab is held up, as by a slow connection: it sees nothing of what
-	// happens, and sends what it shows.
+	// The second tab is suspended, as by a slow connection: it receives nothing, and sends what
+	// it shows.
 	if err := os.Remove(w.shown); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestChangesInTwoTabs(t *testing.T) {
 	})()`))
 	second.set("Apply")
 	second.until(`window.release`)
-	b.do(chromedp.Reload()) // signing in clears what the browser keeps for the address
+	b.do(chromedp.Reload()) // signing in clears what the browser stores for the address
 	b.set("Show what changes")
 	b.has("+1")
 	b.set("Discard")
@@ -244,7 +244,7 @@ func TestChangesInTwoTabs(t *testing.T) {
 	second.has("The folder is not as it was shown any more")
 	w.wantFile(".envrc", "-")
 
-	// Without the secret nothing is shown or done.
+	// Without the secret, nothing is shown or done.
 	for _, path := range []string{"/changes/view", "/changes/decide"} {
 		got := eval[int](b, fmt.Sprintf(`fetch(%q, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: '{}'}).then((r) => r.status)`, path))
 		if got != 403 {
@@ -253,8 +253,8 @@ func TestChangesInTwoTabs(t *testing.T) {
 	}
 }
 
-// picture checks that the page can be read at two widths, light and dark, and
-// keeps pictures of it where CHANGES_PICTURES says.
+// picture checks that the page is readable at two widths, light and dark, and saves pictures
+// of it in CHANGES_PICTURES.
 func (b *tab) picture(t *testing.T, name string) {
 	t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
@@ -269,7 +269,7 @@ func (b *tab) picture(t *testing.T, name string) {
 	}
 }
 
-// shoot keeps a picture of the page as it is where CHANGES_PICTURES says.
+// shoot saves a picture of the current page in CHANGES_PICTURES.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("CHANGES_PICTURES")

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// hostileFiles are what a run leaves in a folder whose changes wait for a person:
-// names and contents that would like to be something else than shown.
+// hostileFiles are what a run leaves in a folder whose changes wait for a person: names and
+// contents that try to look like something else.
 func hostileFiles() map[string]string {
 	const html = `<script>window.owned='script'</script><img src=x onerror="window.owned='img'"><svg onload="window.owned='svg'">` +
 		`<style>body,button{display:none!important}</style><a href="javascript:window.owned='a'">Apply</a><base href="//evil.example/">` +

@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 )
 
-// hostPage is a client's page with a card in a frame. It keeps what the card sends, and
-// delivers what a test says. Beside the frame is one of another site.
+// hostPage is a client's page with a card in a frame. It records what the card sends, and
+// delivers messages for a test. Beside that frame is one of another site.
 const hostPage = `<!doctype html><meta charset="utf-8"><title>host</title>
 <style>body { margin: 0 } iframe { display: block; width: 700px; height: 700px; border: 3px solid } #other { width: 40px; height: 40px }</style>
 <iframe id="card" sandbox="allow-scripts"></iframe><iframe id="other"></iframe>
@@ -43,8 +43,8 @@ addEventListener('message', (e) => {
 fetch('/card').then((r) => r.text()).then((html) => { card.srcdoc = html; other.src = OTHER; });
 </script>`
 
-// otherPage is another site's, in a frame beside the card's. What it is told to do, it
-// does to the card.
+// otherPage is another site's page in a frame beside the card's. It does to the card what a
+// test says.
 const otherPage = `<!doctype html><title>other</title><script>
 addEventListener('message', (e) => { for (const m of e.data) parent.frames[0].postMessage(m, '*'); parent.postMessage('done', '*'); });
 </script>`
@@ -84,7 +84,7 @@ func newChatCard(t *testing.T, hold bool) *chatCard {
 	return c
 }
 
-// deliver sends the card a message of the client.
+// deliver sends a message of the client to the card.
 func (c *chatCard) deliver(m map[string]any) {
 	c.t.Helper()
 	raw, err := json.Marshal(m)
@@ -119,7 +119,7 @@ func (c *chatCard) shows(q ...any) {
 	}})
 }
 
-// replied waits for what the card sends that fits, and returns it as JSON.
+// replied waits for a message of the card that satisfies fits, and returns it as JSON.
 func (c *chatCard) replied(fits string) string {
 	c.t.Helper()
 	find := fmt.Sprintf(`got.find((m) => %s)`, fits)
@@ -127,7 +127,7 @@ func (c *chatCard) replied(fits string) string {
 	return eval[string](c.tab, "JSON.stringify("+find+")")
 }
 
-// typical is a question with this card.
+// typical returns a question with this card.
 func typical(shown prompt.Card) card.Question {
 	return card.Question{
 		Kind: "run", Card: shown, See: "packs-mcp approvals show K7QM-2F9X", Expires: time.Now().Add(time.Hour),
@@ -139,7 +139,7 @@ func typical(shown prompt.Card) card.Question {
 	}
 }
 
-// asCard reads a card of package gate's tests.
+// asCard decodes a card of package gate's tests.
 func asCard(t *testing.T, file string) prompt.Card {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -153,9 +153,9 @@ func asCard(t *testing.T, file string) prompt.Card {
 	return c
 }
 
-// Ten typical questions, as a person reads them on the card with everything open: files
-// beside those of the form, the terminal and the page. And each of all the questions that
-// package gate is tested with is there completely, hostile ones too.
+// Ten typical questions as a person reads them on the fully expanded card, in files beside
+// those of the form, the terminal and the page. Also, every question in package gate's tests
+// is shown completely, including hostile ones.
 func TestChatCards(t *testing.T) {
 	t.Parallel()
 	c := newChatCard(t, false)
@@ -214,10 +214,10 @@ func TestChatCards(t *testing.T) {
 	}
 }
 
-// cmpEmpty takes no list for an empty one.
+// cmpEmpty treats a nil list as an empty one.
 var cmpEmpty = cmp.Transformer("empty", func(l []string) []string { return append([]string{}, l...) })
 
-// sameAsFile compares a text with a file, which -update writes anew.
+// sameAsFile compares text with a file, which -update rewrites.
 func sameAsFile(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -237,7 +237,7 @@ func sameAsFile(t *testing.T, file, got string) {
 	}
 }
 
-// A person's press answers an elicitation, whose id may be 0; no script's does.
+// A person's press answers an elicitation, whose id may be 0; a script's press does not.
 func TestChatCardElicited(t *testing.T) {
 	t.Parallel()
 	c := newChatCard(t, false)
@@ -258,7 +258,7 @@ func TestChatCardElicited(t *testing.T) {
 	}
 	c.cardHas("You allowed it.")
 
-	// What the call waits for is filled in on the card.
+	// Values that the call still needs are filled in on the card.
 	q := typical(greetCard())
 	q.Fields = []card.Field{{Name: "url", Title: "The address"}}
 	c.elicits(1, q, "")
@@ -280,7 +280,7 @@ func TestChatCardElicited(t *testing.T) {
 	}
 }
 
-// Facts that do not arrive are not left out without a word.
+// Missing facts are not left out silently.
 func TestChatCardIncomplete(t *testing.T) {
 	t.Parallel()
 	const message = "`greet Ada`\n\u25b8 writes <b>everything</b>\n"
@@ -319,7 +319,7 @@ func TestChatCardIncomplete(t *testing.T) {
 		c.deliver(map[string]any{"method": "notifications/cancelled", "params": map[string]any{"requestId": id}})
 		c.cardUntil(`!document.querySelector('.card:not(.over)')`)
 	}
-	// Without the message, too, nothing can be allowed.
+	// Without the message too, nothing can be allowed.
 	c.elicits(99, nil, "")
 	c.cardHas("it cannot be allowed here. Look with: packs-mcp approvals")
 	if got := cardEval[string](c.tab, `[...document.querySelectorAll('.card:not(.over) .answers button')].map((b) => b.innerText).join()`); got != "Deny" {
@@ -331,7 +331,7 @@ func TestChatCardIncomplete(t *testing.T) {
 	}
 }
 
-// Whatever a pack, a model or a client's page puts into a question is text.
+// Whatever a pack, a model or a client's page puts into a question is plain text.
 func TestChatCardHostile(t *testing.T) {
 	t.Parallel()
 	const html = `</script></style></main><script>parent.postMessage('owned', '*')</script><img src=x onerror="parent.postMessage('owned', '*')">` +
@@ -369,7 +369,7 @@ func TestChatCardHostile(t *testing.T) {
 	if got.Scripts != 2 || got.Strange != 0 || got.Buttons != 7 || got.Facts != 3 || strings.Contains(got.Styles, "display") || strings.Contains(got.Styles, "--other") {
 		t.Errorf("the card made %+v of hostile texts", got)
 	}
-	// A long value is folded, and says so.
+	// A long value is folded, with a note.
 	c.cardHas("more characters")
 	c.cardUntil(`!document.querySelector('.settling')`)
 	c.cardPress("deny")
@@ -379,8 +379,8 @@ func TestChatCardHostile(t *testing.T) {
 	}
 }
 
-// Only the client's page is believed: not another site's frame beside the card, neither
-// before the client has answered nor after that.
+// The card trusts only the client's page, not another site's frame beside it, neither before
+// nor after the client has answered.
 func TestChatCardOtherOrigin(t *testing.T) {
 	t.Parallel()
 	c := newChatCard(t, true)
@@ -396,7 +396,7 @@ func TestChatCardOtherOrigin(t *testing.T) {
 	}
 	attack := func() {
 		t.Helper()
-		// The other site says when it has sent all of it.
+		// The other site reports when it has sent everything.
 		ok := eval[bool](c.tab, fmt.Sprintf(`new Promise((done) => {
 			addEventListener('message', function heard(e) { if (e.data === 'done') { removeEventListener('message', heard); done(true); } });
 			const send = () => other.contentWindow.postMessage(%s, '*');
@@ -408,7 +408,7 @@ func TestChatCardOtherOrigin(t *testing.T) {
 		}
 	}
 	attack()
-	// What the card gets from its client comes after it.
+	// Messages of the client arrive after those.
 	c.do(chromedp.Evaluate[chromedp.Void](`begin()`))
 	c.until(`got.some((m) => m.method === 'ui/notifications/initialized')`)
 	attack()
@@ -420,14 +420,14 @@ func TestChatCardOtherOrigin(t *testing.T) {
 	if sent := eval[string](c.tab, `JSON.stringify(got.filter((m) => 'result' in m || 'error' in m))`); sent != "[]" {
 		t.Errorf("the card answers another site: %s", sent)
 	}
-	// An answer to our own requests does not come from there, either.
+	// An answer to the card's own requests is not accepted from there either.
 	attack()
 	c.cardPress("once")
 	c.replied(`m.id === 0 && m.result`)
 }
 
-// Beside a tool's result the card answers with a call, says what came of it, and tells
-// the model to go on when nothing waits any more.
+// Beside a tool's result, the card answers with a call, shows the outcome, and tells the
+// model to continue once nothing waits.
 func TestChatCardBesideResult(t *testing.T) {
 	t.Parallel()
 	c := newChatCard(t, false)
@@ -461,7 +461,7 @@ func TestChatCardBesideResult(t *testing.T) {
 	c.cardHas("Nothing was recorded: it was answered elsewhere before, or is over.")
 	c.until(`got.some((m) => m.method === 'ui/message')`)
 
-	// Nothing waits; what cannot be shown is said; an error is.
+	// No question, a question that cannot be shown, and an error.
 	c.shows()
 	c.cardHas("No call waits for you.")
 	c.shows(map[string]any{"secret": "CCCC.secret"})
@@ -472,7 +472,7 @@ func TestChatCardBesideResult(t *testing.T) {
 	c.cardHas("The client passed no question to this card.")
 }
 
-// A card whose time is over cannot be answered.
+// An expired card cannot be answered.
 func TestChatCardExpires(t *testing.T) {
 	t.Parallel()
 	c := newChatCard(t, false)

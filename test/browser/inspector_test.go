@@ -36,8 +36,8 @@ type inspected struct {
 	Era     string            `json:"protocolEra"`
 }
 
-// The MCP Inspector shows the card, and a person answers it there: in place of its form
-// for a question, and beside the result of a tool; in both eras of the protocol.
+// The MCP Inspector shows the card, and a person answers it there: instead of its form for a
+// question, and beside the result of a tool, in both eras of the protocol.
 func TestInspectorCards(t *testing.T) {
 	judges := os.Getenv(judgesVar)
 	if judges == "" {
@@ -53,7 +53,7 @@ func TestInspectorCards(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// The servers are the Inspector's children, and end a moment after it.
+		// The servers are the Inspector's children, and end shortly after it.
 		end := time.Now().Add(patience)
 		for err := os.RemoveAll(root); err != nil; err = os.RemoveAll(root) {
 			if time.Now().After(end) {
@@ -87,7 +87,7 @@ func TestInspectorCards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t)
-			b.evil.Store(true) // it is somebody else's page, about which the browser may complain
+			b.evil.Store(true) // it is not our page, so the browser may complain about it
 			i := &inspectorPage{tab: b}
 			b.do(chromedp.Navigate(address))
 			i.connect(name)
@@ -97,7 +97,7 @@ func TestInspectorCards(t *testing.T) {
 				want = []string{"open once elicitation+app", "open deny elicitation+app"}
 			} else {
 				i.asksBesideResult()
-				// Recorded when it was answered, and when the call was made again.
+				// Recorded when it was answered, and when the call was repeated.
 				want = []string{"open pending ", "open pending ", "open once app", "open deny app", "open once app", "open deny app"}
 			}
 			if got := decisions(t, bin, root, home(name)); !slices.Equal(got, want) {
@@ -143,7 +143,7 @@ func startInspector(t *testing.T, judges, root string, servers map[string]inspec
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait() // how it ends when it is interrupted is its own affair
+		_ = cmd.Wait() // its status after an interrupt does not matter
 	})
 	found := make(chan string, 1)
 	go func() {
@@ -166,7 +166,7 @@ func startInspector(t *testing.T, judges, root string, servers map[string]inspec
 	}
 }
 
-// decisions are what the log has of calls that somebody was asked about.
+// decisions returns the log's decisions that were asked about.
 func decisions(t *testing.T, bin, root, home string) []string {
 	t.Helper()
 	cmd := exec.Command(bin, "audit", "show", "--json")
@@ -191,8 +191,8 @@ func decisions(t *testing.T, bin, root, home string) []string {
 // An inspectorPage is the Inspector's page in a tab.
 type inspectorPage struct{ *tab }
 
-// until waits until an expression is true on the page. It looks less often than a test
-// of our own page: this one is large.
+// until waits until an expression is true on the page. It polls less often than a test of
+// our own page, since this page is large.
 func (i *inspectorPage) until(expression string) {
 	i.t.Helper()
 	end := time.Now().Add(patience)
@@ -210,8 +210,8 @@ func (i *inspectorPage) shows(text string) {
 	i.until(fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// clicking is the expression that clicks the first element of a kind whose text has a
-// part, and is true when there is one.
+// clicking returns an expression that clicks the first element of a kind whose text contains
+// part, and is true if there is one.
 func clicking(kind, part string) string {
 	return fmt.Sprintf(`(() => {
 		const found = [...document.querySelectorAll(%q)].find((n) => n.innerText.includes(%q) && !n.disabled && n.getBoundingClientRect().width > 0);
@@ -225,7 +225,7 @@ func (i *inspectorPage) click(kind, part string) {
 	i.until(clicking(kind, part))
 }
 
-// when clicks until an expression is true: a click while the page changes is lost.
+// when clicks until an expression is true, since a click while the page changes is lost.
 func (i *inspectorPage) when(expression, kind, part string) {
 	i.t.Helper()
 	i.until(fmt.Sprintf(`(() => {
@@ -248,8 +248,8 @@ func (i *inspectorPage) connect(server string) {
 	i.shows("Connected")
 }
 
-// opensPack calls open_docs for a pack. A tool that was called shows its results until
-// another one is chosen.
+// opensPack calls open_docs for a pack. The Inspector shows a tool's results until another
+// tool is chosen.
 func (i *inspectorPage) opensPack(pack string) {
 	i.t.Helper()
 	const field = `[...document.querySelectorAll('input')].find((n) => n.labels && n.labels[0] && n.labels[0].innerText.includes('pack_id'))`

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axe is the script of axe-core, which judges a page for accessibility. npm installs
-// it once, as package-lock.json pins it.
+// axe returns the script of axe-core, which checks accessibility. npm installs it once, at
+// the version in package-lock.json.
 var axe = sync.OnceValues(func() (string, error) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -30,13 +30,13 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(script), err
 })
 
-// violations is what axe-core finds, once its script is there.
+// violations returns what axe-core finds, once its script is loaded.
 const violations = `axe.run(document, {resultTypes: ['violations']}).then((r) =>
 	r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + v.help + ': ' + n.target.join(' ') + ': ' + n.failureSummary)))`
 
-// judge checks that axe-core finds nothing on the page as it is, on a telephone and on
-// a wider screen, light and dark. Where it cannot be installed, a test of its own is
-// skipped, by the name "axe".
+// judge checks that axe-core finds no violation on the current page, on a phone and on a
+// wider screen, light and dark. If axe-core cannot be installed, TestAxe is skipped with the
+// name "axe".
 func (b *tab) judge(what string) {
 	b.t.Helper()
 	script, err := axe()
@@ -57,7 +57,7 @@ func (b *tab) judge(what string) {
 	}
 }
 
-// axe-core is there, or this test is skipped; and it finds what is wrong.
+// axe-core is available, or this test is skipped; and it detects violations.
 func TestAxe(t *testing.T) {
 	t.Parallel()
 	if _, err := axe(); err != nil {

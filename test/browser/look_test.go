@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// faint lists the texts whose contrast is below 4.5 to 1, and the elements that
-// are wider than the page.
+// faint lists the texts with a contrast below 4.5 to 1, and the elements that are wider than
+// the page.
 const faint = `(() => {
   const lum = (c) => { const v = c.map((x) => { x /= 255; return x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4; }); return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
   const rgba = (s) => s.match(/[\d.]+/g).map(Number);
@@ -42,7 +42,7 @@ const faint = `(() => {
   return bad;
 })()`
 
-// scheme has the page be light or dark.
+// scheme makes the page light or dark.
 func (b *tab) scheme(name string) {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
@@ -53,11 +53,11 @@ func (b *tab) scheme(name string) {
 	}
 }
 
-// The page at 375 and 1,280 pixels, light and dark, with calls about the packs that come
-// with the program: readable, and the pictures of docs/images.
+// The page at 375 and 1,280 pixels, light and dark, with calls about the bundled packs: it is
+// readable, and equals the pictures in docs/images.
 func TestLooks(t *testing.T) {
 	t.Parallel()
-	chromium.start(t) // or the test is skipped
+	chromium.start(t) // skips the test if there is no browser
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git: not on this system, and the tools of git-helper run it")
 	}
@@ -69,7 +69,7 @@ func TestLooks(t *testing.T) {
 	if err := errors.Join(os.CopyFS(filepath.Join(root, "packs"), os.DirFS(filepath.Join("..", "..", "examples", "packs"))), os.MkdirAll(site, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"scripts/changelog.sh"} { // CopyFS keeps no permission to execute
+	for _, file := range []string{"scripts/changelog.sh"} { // CopyFS does not keep execute permission
 		if err := os.Chmod(filepath.Join(root, "packs", "git-helper", file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -111,8 +111,8 @@ func TestLooks(t *testing.T) {
 	b.has("3 calls wait for you")
 	b.judge("the whole page")
 	if *update {
-		// Two pictures of the same page are the same: nothing goes on, and what another
-		// machine has is replaced.
+		// Make pictures reproducible: stop all animation, and replace what differs between
+		// machines.
 		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
 			for (let i = 0; i < 1000; i++) clearInterval(i);
 			const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -146,7 +146,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// keep writes a picture of the page into docs/images.
+// keep writes a picture of the page to docs/images.
 func (b *tab) keep(name string) {
 	b.t.Helper()
 	b.still()
@@ -165,8 +165,8 @@ func (b *tab) keep(name string) {
 	}
 }
 
-// fewColours makes a picture smaller: its 256 most frequent colours, and for the
-// others those next to them.
+// fewColours reduces the size of a picture: it keeps the 256 most frequent colours, and
+// replaces the others by the nearest of these.
 func fewColours(src []byte) ([]byte, error) {
 	img, err := png.Decode(bytes.NewReader(src))
 	if err != nil {

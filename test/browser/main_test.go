@@ -19,12 +19,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// update writes the pictures of docs/images anew.
+// update rewrites the pictures in docs/images.
 var update = flag.Bool("update", false, "write docs/images")
 
-// patience is how long a test waits for one thing that must happen. It is only
-// used up by a test that fails: a tab as a whole has no such time, since on a busy
-// machine many things that happen take long together.
+// patience is how long a test waits for one thing that must happen. Only a failing test waits
+// that long. There is no limit for a tab as a whole, since many events together take long on
+// a busy machine.
 const patience = 30 * time.Second
 
 // chromium is the browser of all tests; TestMain ends it.
@@ -37,7 +37,7 @@ type browser struct {
 	stop func()
 }
 
-// binDir is where the program is built; TestMain makes and removes it.
+// binDir is where the program is built; TestMain creates and removes it.
 var binDir string
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start returns the browser, and starts it when it is needed first.
+// start returns the browser, and starts it on first use.
 func (b *browser) start(t *testing.T) context.Context {
 	t.Helper()
 	b.once.Do(func() {
@@ -75,10 +75,10 @@ func (b *browser) start(t *testing.T) context.Context {
 		}
 		options := append(chromedp.DefaultExecAllocatorOptions[:],
 			chromedp.ExecPath(path), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-GB"),
-			// Frames of another page are looked into, as a person does.
+			// Otherwise, frames of another site are not inspected.
 			chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,IsolateSandboxedIframes"))
 		if os.Geteuid() == 0 {
-			options = append(options, chromedp.NoSandbox) // Chromium has none for root
+			options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
 		}
 		allocated, stopAll := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, stopFirst := chromedp.NewContext(allocated)
@@ -101,14 +101,14 @@ func (b *browser) start(t *testing.T) context.Context {
 	return b.ctx
 }
 
-// A tab is one tab of the browser. What goes wrong in its scripts fails the test.
+// A tab is a tab of the browser. An error in its scripts fails the test.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
-	evil atomic.Bool // it shows an attacker's page, about which the browser complains
+	evil atomic.Bool // it shows an attacker's page, about which the browser may complain
 }
 
-// newTab opens a tab of a window that shares nothing with other windows.
+// newTab opens a tab in a new window that shares nothing with others.
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	return openTab(t, chromium.start(t), chromedp.WithNewBrowserContext())
@@ -134,8 +134,8 @@ func openTab(t *testing.T, parent context.Context, options ...chromedp.ContextOp
 				t.Errorf("the page's script complains: %+v", e.Args)
 			}
 		case *log.EventEntryAdded:
-			// A response of 403 is on the network, and tests ask for some. What the
-			// policy forbids comes from "security".
+			// A 403 response comes from "network", and some tests cause one. Violations of the
+			// policy come from "security".
 			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork && !b.evil.Load() {
 				t.Errorf("the browser complains: %s: %s", e.Entry.Source, e.Entry.Text)
 			}
@@ -144,14 +144,14 @@ func openTab(t *testing.T, parent context.Context, options ...chromedp.ContextOp
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The tab lasts for as long as the context of its first action.
+	// The tab lives as long as the context of its first action.
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1200, 900)); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// do runs actions that have to work.
+// do runs actions that must succeed.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -161,7 +161,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// look is what a person reads, for the message of a test that fails.
+// look returns what a person reads, for error messages.
 func (b *tab) look() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), time.Second)
 	defer cancel()
@@ -180,7 +180,7 @@ func (b *tab) until(expression string) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// An error is one that the next page need not have.
+		// The error may concern a page that is about to be replaced.
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
 		if ok && err == nil {
 			return
@@ -217,33 +217,32 @@ func (b *tab) settled() {
 	b.until(`document.querySelector('.card') && !document.querySelector('.settling')`)
 }
 
-// still waits until the page has its size and nothing settles, for a picture. The page
-// hears of a new size with a frame.
+// still waits until the page has its new size and nothing is settling, for a picture. The
+// page learns of a new size with the next frame.
 func (b *tab) still() {
 	b.t.Helper()
 	eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 	b.until(`!document.querySelector('.settling')`)
 }
 
-// faint returns the texts of the page that are hard to read, and what is too wide, as
-// soon as nothing settles. Both are of one state of the page.
+// faint returns the texts that are hard to read and the elements that are too wide, once
+// nothing is settling. Both describe the same state of the page.
 func (b *tab) faint() []string {
 	b.t.Helper()
 	b.until(`document.querySelector('.card') && !document.querySelector('.settling') && (window.faint = ` + faint + `)`)
 	return eval[[]string](b, `window.faint`)
 }
 
-// press clicks the button with this text on the card with this title, with the
-// mouse. It opens the card first if that is closed. On a busy machine the card may move
-// between the look and the click, which then counts for nothing, as it would of a
-// person: it is clicked again.
+// press clicks the button with this text on the card with this title, with the mouse. It
+// first opens the card if necessary. On a busy machine the card may move before the click,
+// which then has no effect, as for a person, so press clicks again.
 func (b *tab) press(card, button string) {
 	b.t.Helper()
 	b.takes(onCard(card, button), button, func() { b.open(card) })
 }
 
-// takes clicks the button at a path, which has this text, until the page takes the click.
-// before makes the page ready for it.
+// takes clicks the button at a path, which has this text, until the page accepts the click.
+// before prepares the page for each attempt.
 func (b *tab) takes(path, button string, before func()) {
 	b.t.Helper()
 	for range 20 {
@@ -267,7 +266,7 @@ func (b *tab) takes(path, button string, before func()) {
 	b.t.Fatalf("%q could not be pressed: %s", button, b.look())
 }
 
-// onCard is the path of a button with this text on the card with this title.
+// onCard returns the path of a button with this text on the card with this title.
 func onCard(card, button string) string {
 	return fmt.Sprintf(`//article[.//h2[normalize-space()=%q]]//button[normalize-space()=%q]`, card, button)
 }
@@ -276,7 +275,7 @@ func onCard(card, button string) string {
 func (b *tab) open(card string) {
 	b.t.Helper()
 	opened := fmt.Sprintf(`[...document.querySelectorAll('.card:not(.closed) h2')].some((n) => n.innerText.trim() === %q)`, card)
-	// The tab may be on its way to the page, and a script that runs then ends with the
+	// The tab may still be loading the page, and a script that runs then ends with the old
 	// document.
 	b.until(fmt.Sprintf(`[...document.querySelectorAll('.card h2')].some((n) => n.innerText.trim() === %q)`, card))
 	for range 20 {
@@ -284,7 +283,7 @@ func (b *tab) open(card string) {
 			return
 		}
 		b.settled()
-		// It may open by itself meanwhile, when the card before it goes.
+		// It may open by itself meanwhile, when the card before it disappears.
 		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
 		_ = chromedp.Do(ctx, chromedp.Click(fmt.Sprintf(`//article[contains(@class, "closed")][.//h2[normalize-space()=%q]]/button`, card)))
 		cancel()
@@ -292,8 +291,8 @@ func (b *tab) open(card string) {
 	b.t.Fatalf("the card %q was not opened: %s", card, b.look())
 }
 
-// opens shows a text file of a run, and opens it in a tab of its own, where nothing in
-// it runs.
+// opens shows a text file of a run, and opens it in a separate tab, where nothing in it
+// runs.
 func (b *tab) opens(file, text string) {
 	b.t.Helper()
 	b.has(file)

@@ -35,7 +35,7 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("scripts see the cookie %q", got)
 	}
 
-	// What has just appeared cannot be answered.
+	// A call that has just appeared cannot be answered yet.
 	q.add(greet(now))
 	b.has("--name=Ada")
 	b.pressNow("Run tool greet of pack triage?", "Run once")
@@ -49,7 +49,7 @@ func TestAnswer(t *testing.T) {
 	b.has("Allowed: Run tool greet of pack triage.")
 	b.has("allowed once on this page")
 
-	// Two at once, and each has its own answer.
+	// Two at once, with separate answers.
 	two := named(greet(now), "CCCC-CCCC", "Run tool close of pack triage?")
 	q.edit(func() { q.pending = []queue.Pending{greet(now), two, lint(now)} })
 	b.has("3 calls wait for you")
@@ -65,8 +65,8 @@ func TestAnswer(t *testing.T) {
 	b.has("Tell the model to go on: the client has to make the call again.")
 }
 
-// showsAll checks that the open card shows every fact of its question, in its section,
-// as text.
+// showsAll checks that the open card shows every fact of its question as text, in its
+// section.
 func (b *tab) showsAll(want prompt.Card) {
 	b.t.Helper()
 	b.settled()
@@ -95,7 +95,7 @@ func (b *tab) showsAll(want prompt.Card) {
 	}
 	at := 0
 	for i, text := range texts {
-		// The title, the command and what matters come in this order.
+		// The title, the command and the important facts come in this order.
 		from := strings.Index(all[at:], text)
 		if from < 0 {
 			b.t.Errorf("the card does not show %q after what matters more:\n%s", text, all)
@@ -113,7 +113,7 @@ func TestKeys(t *testing.T) {
 	b := newTab(t)
 	b.do(chromedp.Navigate(open()))
 	b.settled()
-	// Nothing has the focus, so nothing is answered.
+	// Nothing has the focus, so keys answer nothing.
 	b.do(chromedp.KeyEvent("o"), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "))
 	focus := `document.activeElement.closest('.card')?.querySelector('h2').textContent`
 	b.do(chromedp.KeyEvent("j"))
@@ -127,7 +127,7 @@ func TestKeys(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	b.until(`document.activeElement.querySelectorAll('button[data-choice]').length === 2`)
 	b.settled()
-	b.do(chromedp.KeyEvent("c")) // is not offered
+	b.do(chromedp.KeyEvent("c")) // not offered
 	b.do(chromedp.KeyEvent("k"))
 	b.until(focus + ` === 'Run tool greet of pack triage?'`)
 	b.do(chromedp.KeyEvent(kb.Enter))
@@ -136,7 +136,7 @@ func TestKeys(t *testing.T) {
 	q.wantNothing(t)
 	b.do(chromedp.KeyEvent("c"))
 	q.want(t, "K7QM-2F9X chat page map[]")
-	// The key pressed again does not reach the next call.
+	// Pressing the key again does not reach the next call.
 	b.has("1 call waits for you")
 	b.settled()
 	b.do(chromedp.KeyEvent("d"), chromedp.KeyEvent("o"))
@@ -146,8 +146,8 @@ func TestKeys(t *testing.T) {
 	q.want(t, "B3XD-77HN deny page map[]")
 }
 
-// A call whose client is gone is allowed only when the box says so, by mouse and
-// by key, and the box that appears answers nothing by itself.
+// A call whose client is gone is allowed only if the box is ticked, by mouse or by key, and
+// the appearance of the box answers nothing.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	const gone, box = "The client is gone. Run it anyway.", `document.querySelector('.card input[type=checkbox]')`
@@ -200,8 +200,8 @@ func TestClientGone(t *testing.T) {
 	q.want(t, "DDDD-DDDD deny page map[]")
 }
 
-// A call that comes or goes leaves the focus, and what was typed, where they are;
-// what moved under the pointer cannot be answered for a moment.
+// When calls come or go, the focus and typed text stay; what moved under the pointer cannot
+// be answered for a moment.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -234,7 +234,7 @@ func TestUpdates(t *testing.T) {
 	b.press(second.Title, "Open once")
 	q.want(t, "B3XD-77HN once page map[city:Rrdjo]")
 
-	// The pack changed meanwhile: the answer is refused, and the call asked anew.
+	// The pack changed meanwhile: the answer is refused, and the call asks again.
 	q.edit(func() {
 		q.refuse = &queue.CodeError{Code: third.Code, Problem: queue.CodeWithdrawn, Detail: "the pack changed"}
 	})
@@ -248,7 +248,7 @@ func TestUpdates(t *testing.T) {
 	b.press(third.Title, "Run once")
 	q.want(t, "EEEE-EEEE once page map[]")
 
-	// Allowed, and not made again yet: it can still be taken back.
+	// Allowed but not repeated yet: it can still be withdrawn.
 	held := lint(now)
 	held.Answered, held.Note = queue.Once, "Allowed. It holds once."
 	q.add(held)
@@ -260,8 +260,7 @@ func TestUpdates(t *testing.T) {
 	q.want(t, "B3XD-77HN deny page map[]")
 }
 
-// A client that makes a line of the card longer does not put a button where
-// another was.
+// If a client makes a line of the card longer, no button takes another's place.
 func TestNothingMovesUnderThePointer(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -280,7 +279,7 @@ func TestNothingMovesUnderThePointer(t *testing.T) {
 	if got := eval[string](b, places); got != before {
 		t.Errorf("a note moves the buttons from %s to %s", before, got)
 	}
-	// The call returns, and the line about its time becomes two.
+	// The call returns, and the line about its time wraps into two.
 	noted.Waits = time.Time{}
 	q.edit(func() { q.pending = []queue.Pending{noted} })
 	b.has("The client stopped waiting.")
@@ -304,26 +303,26 @@ func TestReloadAndTabs(t *testing.T) {
 	b.has("1 call waits for you")
 	b.do(chromedp.Reload())
 	b.has("1 call waits for you")
-	// The key is one tab's: another one of the same window has to sign in.
+	// The key belongs to one tab: another tab of the window must sign in.
 	second := b.another()
 	second.do(chromedp.Navigate("http://" + d.Address() + "/"))
 	second.has("This page is not signed in")
 	second.do(chromedp.Navigate(open()))
 	second.has("1 call waits for you")
-	b.do(chromedp.Reload()) // signing in cleared what the browser keeps for the address
+	b.do(chromedp.Reload()) // signing in cleared what the browser stores for the address
 	b.has("1 call waits for you")
 	second.press("Run tool greet of pack triage?", "Run once")
 	q.want(t, "K7QM-2F9X once page map[]")
 	b.has("No call waits")
 
-	// The file worked once, and a window of its own is not signed in.
+	// The file works once, and a separate window is not signed in.
 	other := newTab(t)
 	other.do(chromedp.Navigate("http://" + d.Address() + "/"))
 	other.has("This page is not signed in")
 	other.has("packs-mcp approvals open")
 	again := open()
 	other.do(chromedp.Navigate(again))
-	other.has("Connected") // until then the page knows of no call either
+	other.has("Connected") // only then does the page know of no call either
 	other.has("No call waits")
 	if err := d.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
@@ -332,7 +331,7 @@ func TestReloadAndTabs(t *testing.T) {
 	other.has("Disconnected: the server has ended")
 }
 
-// A browser that may store nothing says so, in the form of the other pages before the page.
+// If the browser blocks storage, a page in the same style says so instead of the page.
 func TestBrowserThatStoresNothing(t *testing.T) {
 	t.Parallel()
 	_, open := openDesk(t, newQueue(greet(time.Now())), nil)
@@ -364,11 +363,11 @@ func TestStalePage(t *testing.T) {
 	}
 }
 
-// Another server of this host gets the cookie, and can do nothing with it.
+// Another server on this host gets the cookie, but cannot use it.
 func TestOtherPort(t *testing.T) {
 	t.Parallel()
 	q := newQueue(greet(time.Now()))
-	// As on systems where all servers have one address.
+	// As on systems where all servers share one address.
 	d, open := openDeskAt(t, q, nil, "127.0.0.1:0")
 	b := newTab(t)
 	b.do(chromedp.Navigate(open()))
@@ -386,8 +385,8 @@ func TestOtherPort(t *testing.T) {
 	if got := <-cookies; !strings.Contains(got, "packs-mcp-") {
 		t.Errorf("the other server got %q: this test shows nothing", got)
 	}
-	// Its scripts run as quiet functions: what the browser says about them is
-	// what this is about.
+	// Its scripts run without console errors failing the test, since this test is about
+	// them.
 	attempt := func(what, script string) string {
 		return eval[string](b, fmt.Sprintf(`(async () => { const u = 'http://%s'; try { %s } catch (e) { return 'refused' } })()`, d.Address(), script)) + " " + what
 	}
@@ -435,7 +434,7 @@ func TestRooms(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(sw("triage"))))
 	b.has("It cannot be detached now.")
 
-	// A file opens in a tab of its own, where nothing in it runs.
+	// A file opens in a separate tab, where nothing in it runs.
 	b.opens("out/report.txt", "all is well")
 	b.opens("out/page.html", "<script>document.title='ran'</script>")
 	if got := eval[bool](b, `document.querySelector('button[aria-label="Show out/data.bin"]').hidden`); !got {
@@ -443,7 +442,7 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// What a screen reader is told.
+// What a screen reader announces.
 func TestAccessibility(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -500,7 +499,7 @@ func TestAccessibility(t *testing.T) {
 			t.Log(n)
 		}
 	}
-	// Buttons come in the order in which they are read, and the call before them.
+	// Buttons come in reading order, after the call.
 	got := eval[string](b, `[...document.querySelectorAll('.card')][0].querySelectorAll('button').length + ' ' +
 		[...document.querySelectorAll('[tabindex]')].filter((n) => n.tabIndex > 0).length`)
 	if got != "1 0" {

@@ -11,20 +11,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// evilPage is what an attacker shows in place of the approval page. Of its own
-// origin, it has all that the page has.
+// evilPage is an attacker's replacement for the approval page. With the same origin, it can
+// access everything that the page can.
 const evilPage = `<!doctype html><link rel="icon" href="data:,"><title>evil</title><script>
 fetch('/decide', {method: 'POST', body: JSON.stringify({code: 'K7QM-2F9X', decision: 'always', values: {}}),
   headers: {'Content-Type': 'application/json', 'X-Packs-Key': sessionStorage.getItem('packs-key') || localStorage.getItem('packs-key') || ''}}).then(() => { document.title = 'done' })
 </script>`
 
-// What another program that once had the address left in the browser does not
-// answer in the person's place.
+// Whatever another program that once had the address left in the browser, it cannot answer
+// for the person.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name, worker string // its answer to the request that signs the browser in
-		refused      bool   // it is not signed in
+		name, worker string // its response to the request that signs the browser in
+		refused      bool   // the browser does not get signed in
 	}{
 		{"a worker", `return`, false},
 		{"a worker that passes the entry on", `return e.respondWith(fetch(e.request))`, true},
@@ -71,7 +71,7 @@ func TestPlanted(t *testing.T) {
 			b.do(chromedp.Navigate(open()))
 			if tc.refused {
 				b.until(`location.pathname === '/enter' && document.readyState === 'complete'`)
-				// What it shows by then has no secret.
+				// Its final page contains no secret.
 				b.do(chromedp.Navigate("http://" + address + "/"))
 				b.until(`document.title !== 'evil' && document.readyState === 'complete'`)
 			} else {
@@ -99,9 +99,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// A tab that another program once filled at this address is of the page's own
-// origin, and has the cookie. It has not the key, gets no worker in, and cannot
-// end the page.
+// A tab that another program once filled at this address has the page's origin and the
+// cookie. But it lacks the key, cannot install a worker, and cannot close the page.
 func TestOldTab(t *testing.T) {
 	t.Parallel()
 	old := newTab(t)

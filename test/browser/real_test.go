@@ -21,11 +21,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// showVar is in the environment of the server: the test binary is its user's
-// browser, which writes what it was given into the file of that name.
+// showVar is set for the server. The test binary acts as its user's browser, and writes its
+// arguments to the file of that name.
 const showVar = "BROWSER_TEST_SHOW"
 
-// show is the browser: it keeps its arguments for the test.
+// show is the browser: it records its arguments for the test.
 func show(file string) int {
 	text := strings.Join(os.Args[1:], "\n")
 	if os.WriteFile(file+".part", []byte(text), 0o600) != nil || os.Rename(file+".part", file) != nil {
@@ -34,14 +34,13 @@ func show(file string) int {
 	return 0
 }
 
-// program is the real one, built for all tests, with the race detector when they
+// program returns the real program, built once for all tests, with the race detector if they
 // have it.
 var program = sync.OnceValues(func() (string, error) {
 	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
 		return file, nil
 	}
-	// The test cache knows the files that a test looked at, and not what "go
-	// build" reads.
+	// The test cache tracks the files that a test reads, but not what "go build" reads.
 	for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {
@@ -60,13 +59,12 @@ var program = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// A world is one user's machine, with a server that runs for a client that
-// cannot show questions.
+// A world is one user's machine, with a server for a client that cannot show questions.
 type world struct {
 	*mcp.ClientSession
 	t      *testing.T
 	script string // of the pack's tool
-	shown  string // what the browser was given
+	shown  string // file with the browser's arguments
 	env    []string
 	stderr *logbuf.Buffer
 }
@@ -90,7 +88,7 @@ func newWorld(t *testing.T, env ...string) *world {
 // openWorld is newWorld with another tool.
 func openWorld(t *testing.T, tools, script string, env ...string) *world {
 	t.Helper()
-	chromium.start(t) // or the test is skipped
+	chromium.start(t) // skips the test if there is no browser
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh: not on this system, and the tool of the test's pack is a POSIX script")
 	}
@@ -155,7 +153,7 @@ func startWorld(t *testing.T, root string, env ...string) *world {
 	return w
 }
 
-// command runs the program as its user does.
+// command runs the program as its user would.
 func (w *world) command(args ...string) string {
 	w.t.Helper()
 	bin, err := program()
@@ -171,17 +169,17 @@ func (w *world) command(args ...string) string {
 	return string(out)
 }
 
-// A reply is what a call came to.
+// A reply is the result of a call.
 type reply struct {
 	text    string
 	isError bool
 }
 
-// call makes a call and does not wait for its result.
+// call makes a call without waiting for its result.
 func (w *world) call(name string, args map[string]any) <-chan reply {
 	done := make(chan reply, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(w.t.Context(), 10*patience) // longer than a page takes to be opened again
+		ctx, cancel := context.WithTimeout(w.t.Context(), 10*patience) // longer than reopening a page takes
 		defer cancel()
 		result, err := w.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
 		if err != nil {
@@ -220,20 +218,20 @@ func (w *world) want(done <-chan reply, isError bool, parts ...string) string {
 	}
 }
 
-// page waits until the server has opened the browser, and opens there what it was
-// given.
+// page waits until the server has started the browser, and opens the given file in a new
+// tab.
 func (w *world) page() *tab {
 	w.t.Helper()
 	return w.pageIn(newTab(w.t))
 }
 
-// pageIn is page in a tab that is there.
+// pageIn is page in an existing tab.
 func (w *world) pageIn(b *tab) *tab {
 	w.t.Helper()
 	return w.pageWithin(b, patience)
 }
 
-// pageWithin is pageIn, which waits for so long.
+// pageWithin is pageIn with a time limit.
 func (w *world) pageWithin(b *tab, most time.Duration) *tab {
 	w.t.Helper()
 	deadline, tick := time.After(most), time.NewTicker(5*time.Millisecond)
@@ -244,8 +242,8 @@ func (w *world) pageWithin(b *tab, most time.Duration) *tab {
 				w.t.Fatalf("the browser was started with %q, want the address of a file alone", address)
 			}
 			b.do(chromedp.Navigate(string(address)))
-			// The file leads to the page in two steps, and a script that runs between them
-			// ends with the document.
+			// The file leads to the page in two steps, and a script that runs between them ends with
+			// the old document.
 			b.until(`location.protocol === 'http:' && location.pathname === '/' && document.readyState === 'complete'`)
 			return b
 		}
@@ -263,7 +261,7 @@ func (w *world) enable() <-chan reply {
 
 const enableTitle = "Enable 1 tool of pack triage?"
 
-// enabled is the page of a server whose tool is enabled.
+// enabled returns the page of a server whose tool is enabled.
 func (w *world) enabled() *tab {
 	w.t.Helper()
 	done := w.enable()
@@ -276,8 +274,8 @@ func (w *world) enabled() *tab {
 
 const greetTitle = "Run tool greet of pack triage?"
 
-// A client that cannot ask calls a tool, the page shows it, and what is clicked
-// there reaches the client.
+// A client that cannot ask calls a tool, the page shows the call, and the answer there
+// reaches the client.
 func TestTheWholeWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -297,7 +295,7 @@ func TestTheWholeWay(t *testing.T) {
 	w.want(done, true, `"denied"`, "the person chose to deny")
 	b.has("denied on this page")
 
-	// Two at once: each gets its own answer.
+	// Two at once, with separate answers.
 	first, second := w.greet("Cy"), w.greet("Dee")
 	b.has("2 calls wait for you")
 	b.settled()
@@ -313,14 +311,14 @@ func TestTheWholeWay(t *testing.T) {
 	w.want(first, false, "hello Cy")
 	w.want(second, true, `"denied"`)
 
-	// What was detached is gone.
+	// A detached pack disappears.
 	b.until(`!document.querySelector('.settling')`)
 	b.do(chromedp.Click(chromedp.CSS(`[role=switch][aria-label="Pack triage is attached to this chat"]`)))
 	b.has("Detached: triage")
 	w.want(w.greet("Eve"), true, "not_attached")
 }
 
-// The pack changes while its call waits, and after it was allowed always.
+// The pack changes while its call waits, and again after an "always" answer.
 func TestThePackChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -328,7 +326,7 @@ func TestThePackChanges(t *testing.T) {
 	done := w.greet("Ada")
 	b.press(greetTitle, "Always")
 	w.want(done, false, "hello Ada")
-	w.want(w.greet("Bob"), false, "hello Bob") // unasked
+	w.want(w.greet("Bob"), false, "hello Bob") // without a question
 
 	w.rewrite("echo two \"$1\"")
 	done = w.greet("Cy")
@@ -355,7 +353,7 @@ func (w *world) rewrite(line string) {
 	}
 }
 
-// A call that has returned can still be allowed, for when it is made again.
+// A call that has returned can still be allowed for when it is repeated.
 func TestAnswerLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PACKS_MCP_APPROVAL_WAIT=1s")
@@ -368,7 +366,7 @@ func TestAnswerLate(t *testing.T) {
 	w.want(w.enable(), false, `"enabled":true`)
 	b.has("No call waits")
 
-	// And denied, too.
+	// It can also be denied.
 	w.want(w.greet("Ada"), true, `"approval_pending"`)
 	b.press(greetTitle, "Deny")
 	b.has("Denied: " + strings.TrimSuffix(greetTitle, "?") + ".")

@@ -22,7 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// Three calls come at once: one is open, the others are a line each, and the next one
+// Three calls arrive at once: one is open, the others take a line each, and the next one
 // opens when the first is answered.
 func TestThreeAtOnce(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestThreeAtOnce(t *testing.T) {
 	const openCards = `[...document.querySelectorAll('.card:not(.closed) h2')].map((n) => n.innerText).join('; ')`
 	b.wantEval(openCards, "Run tool greet of pack triage?")
 	b.wantEval(`[...document.querySelectorAll('.when')].map((n) => n.innerText.replace(/\d:\d\d/, 'T')).join('; ')`, "1 of 3 · client waits T more; 2 of 3 · T left; 3 of 3 · client waits T more")
-	// What must not be overlooked is on a closed card, too.
+	// Warnings are also on a closed card.
 	b.wantEval(`document.querySelector('.card.closed .marks').innerText.replace(/\s+/g, ' ').trim()`, "Careful: not trusted")
 	b.judge("three at once")
 	b.picture(t, "three")
@@ -44,13 +44,13 @@ func TestThreeAtOnce(t *testing.T) {
 	q.want(t, "K7QM-2F9X once page map[]")
 	b.has("2 calls wait for you")
 	b.wantEval(openCards, "Open the documents of pack acme/lint?")
-	// The last one first, and the one before it stays.
+	// Answer the last one first; the one before it stays.
 	b.press("Run tool close of pack triage?", "Deny")
 	q.want(t, "CCCC-CCCC deny page map[]")
 	b.wantEval(openCards, "Open the documents of pack acme/lint?")
 }
 
-// Nobody answers in time: the card says so at once, without the server, and goes.
+// Nobody answers in time: the card says so at once, without the server, and disappears.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -66,7 +66,7 @@ func TestExpiry(t *testing.T) {
 	b.has("Expired. Ask the model to try again.")
 	b.has("1 call waits for you")
 	b.wantEval(`String(document.querySelectorAll('.card.over button').length)`, "0")
-	b.until(`document.activeElement.id === 'count'`) // no key reaches the next call
+	b.until(`document.activeElement.id === 'count'`) // so no key reaches the next call
 	b.do(chromedp.KeyEvent("o"))
 	b.judge("expiry")
 	b.picture(t, "expired")
@@ -74,7 +74,7 @@ func TestExpiry(t *testing.T) {
 	q.wantNothing(t)
 }
 
-// A call that was decided elsewhere, or withdrawn, says so and goes.
+// A call that was decided elsewhere or withdrawn says so and disappears.
 func TestOver(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -96,13 +96,13 @@ func TestOver(t *testing.T) {
 	b.has("Leave this page open")
 }
 
-// end takes a call out of the queue, as the gate does.
+// end removes a call from the queue, as the gate does.
 func (q *fakeQueue) end(e queue.CodeError) {
 	q.edit(func() { q.ended = append(slices.Clip(q.ended), e) })
 	q.drop(e.Code)
 }
 
-// A call that has returned says what a late answer is good for.
+// A call that has returned says what a late answer does.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -120,7 +120,7 @@ func TestLateAnswer(t *testing.T) {
 	q.want(t, "K7QM-2F9X once page map[]")
 }
 
-// The keys answer the card that has the focus, if it is open.
+// Keys answer the focused card if it is open.
 func TestKeysLook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -135,8 +135,8 @@ func TestKeysLook(t *testing.T) {
 	b.picture(t, "keys")
 }
 
-// A long command is folded and says how much is not shown; all of it can be shown. It
-// wraps between words, and nothing is wider than the narrowest window.
+// A long command is folded and says how much is hidden; it can be shown in full. It wraps
+// between words, and nothing is wider than the narrowest window.
 func TestLongCommand(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -173,8 +173,8 @@ func TestLongCommand(t *testing.T) {
 	q.wantNothing(t)
 }
 
-// Letters that are written from right to left do not reorder what stands between them:
-// on the screen, what comes first in the text comes first from the left.
+// Right-to-left letters do not reorder the text between them: what comes first in the text
+// is leftmost on the screen.
 func TestRightToLeft(t *testing.T) {
 	t.Parallel()
 	const line = "if x == \u05d0\u05d1 - 5 > 10 + \u05d2\u05d3 (\u0627\u0628) end"
@@ -193,7 +193,7 @@ func TestRightToLeft(t *testing.T) {
 	b.settled()
 	b.set("Show what changes")
 	b.has("end more")
-	// The position of each sign between the letters, from the left, in each place.
+	// The positions, from the left, of the signs between the letters.
 	got := eval[[]string](b, `(() => {
 		const bad = [];
 		const places = [...document.querySelectorAll('.command code, .card .facts dd, .diff code, .diff pre span')];
@@ -230,7 +230,7 @@ func TestRightToLeft(t *testing.T) {
 	b.picture(t, "rtl")
 }
 
-// fakeSets is one set of changes.
+// fakeSets contains one set of changes.
 type fakeSets struct {
 	sets []approvals.ChangeSet
 	diff string
@@ -255,7 +255,7 @@ func (s *fakeSets) Undo(context.Context, string) (approvals.ChangeResult, error)
 	return approvals.ChangeResult{}, errors.New("not here")
 }
 
-// A run leaves a picture, and files that only say that they are pictures.
+// A run leaves a picture, and files that falsely claim to be pictures.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	img := image.NewRGBA(image.Rect(0, 0, 320, 160))
@@ -302,8 +302,8 @@ func TestPictures(t *testing.T) {
 	b.until(`!document.querySelector('figure img')`)
 }
 
-// The person closes the tab; the next call opens the page again, when a minute has
-// passed since it was opened last.
+// After the person closes the tab, the next call reopens the page, once a minute has passed
+// since it was last opened.
 func TestOpenedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PACKS_MCP_APPROVAL_WAIT=9m")

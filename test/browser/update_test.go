@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A pack that was added is updated while a server runs with it: the page shows what
-// changed, where it is from, who signed it, and what the scan finds in it now.
+// An added pack is updated while a server uses it: the page shows what changed, where it
+// came from, who signed it, and what the scan now finds in it.
 func TestAnUpdateOnThePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -36,7 +36,7 @@ func TestAnUpdateOnThePage(t *testing.T) {
 		go func() {
 			for {
 				got := <-w.call("capability_packs_open_docs", map[string]any{"pack_id": "sorter"})
-				if !strings.Contains(got.text, `"not_found"`) && !strings.Contains(got.text, `"not_attached"`) { // the server has not seen it yet
+				if !strings.Contains(got.text, `"not_found"`) && !strings.Contains(got.text, `"not_attached"`) { // the server has not noticed it yet
 					done <- got
 					return
 				}
@@ -61,7 +61,7 @@ func TestAnUpdateOnThePage(t *testing.T) {
 	b.press(title, "Deny")
 	w.want(done, true, `"denied"`)
 
-	// What comes back is shown as well, and the scan finds nothing in it.
+	// An undone update is shown as well, and the scan finds nothing in it.
 	w.command("update", "--undo", "--yes", "sorter")
 	done = open()
 	b.open(title)
@@ -70,7 +70,7 @@ func TestAnUpdateOnThePage(t *testing.T) {
 	w.want(done, true, `"denied"`)
 }
 
-// shows opens all there is to know of a call, and waits until a person can read it.
+// shows expands everything about a call, and waits until a person can read it.
 func (b *tab) shows(texts ...string) {
 	b.t.Helper()
 	b.until(`[...document.querySelectorAll('.card:not(.closed) details')].every((d) => d.open = true)`)
