@@ -1,6 +1,6 @@
-// Package bench_test has micro benchmarks: of finding packs, searching, following
-// edits and validating, in one process each. They assert nothing. What a whole
-// server costs, beside what everybody knows, is what the command table measures.
+// Package bench_test contains micro benchmarks for finding packs, searching, following edits
+// and validating, each in one process. They assert nothing. The command table measures a
+// complete server beside well-known baselines.
 package bench_test
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// binary builds the program, the way it is shipped.
+// binary builds the program as it is shipped.
 func binary(b *testing.B) string {
 	b.Helper()
 	out := filepath.Join(b.TempDir(), "packs-mcp")

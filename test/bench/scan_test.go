@@ -22,9 +22,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/plant"
 )
 
-// spent is the time of processors that this process had until now: what others
-// do on a shared machine does not count, and neither does it help to use more
-// than one core.
+// spent returns the processor time that this process has used so far, so that other
+// processes on a shared machine do not matter, and using several cores gives no advantage.
 func spent(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage
@@ -41,8 +40,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkScan measures finding packs beside walking the tree, in turns: without
-// an index, with one, and again while serving.
+// BenchmarkScan measures finding packs beside walking the tree, alternating: without an
+// index, with one, and again while serving.
 func BenchmarkScan(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {
 		b.Run(fmt.Sprintf("packs=%d", n), func(b *testing.B) { benchmarkScan(b, n) })
@@ -55,7 +54,7 @@ func benchmarkScan(b *testing.B, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	time.Sleep(2 * time.Second) // what is younger is not remembered
+	time.Sleep(2 * time.Second) // more recent files are not remembered
 	opts := packs.Options{Roots: []packs.Root{{Dir: dir, AttachAll: true}}, Index: memo.Index{Dir: b.TempDir(), Version: "1"}}
 	order := []string{"walk", "cold", "save", "warm", "look", "edit"}
 	times := make(map[string][]time.Duration)
@@ -92,7 +91,7 @@ func benchmarkScan(b *testing.B, n int) {
 			b.Fatalf("%d packs", got)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // the sum of all means nothing
+	b.ReportMetric(0, "ns/op") // the sum of all has no meaning
 	walk := median(times["walk"])
 	b.Logf("%d packs, median of %d, time of processors, in turns", n, len(times["walk"]))
 	for _, what := range order {
@@ -104,7 +103,7 @@ func benchmarkScan(b *testing.B, n int) {
 	b.ReportMetric(float64(memory)/(1<<20), "heap-MiB")
 }
 
-// BenchmarkSearch measures making an index of 10,000 packs, and asking it.
+// BenchmarkSearch measures indexing 10,000 packs, and querying the index.
 func BenchmarkSearch(b *testing.B) {
 	const n = 10_000
 	dir := b.TempDir()
@@ -136,8 +135,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkEdit measures from an edit of one of 1,000 packs to the new catalog,
-// on a clock on the wall, through the system's events.
+// BenchmarkEdit measures wall-clock time from an edit of one of 1,000 packs to the new
+// catalog, through the system's events.
 func BenchmarkEdit(b *testing.B) {
 	dir, err := filepath.EvalSymlinks(b.TempDir())
 	if err != nil {

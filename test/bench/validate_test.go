@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// BenchmarkValidateCorpus runs "validate --json" over all the real packs there
-// are, in one run of the program, and prints how long that takes beside a run
-// over nothing.
+// BenchmarkValidateCorpus runs "validate --json" once over all available real packs, and
+// prints the time beside a run without packs.
 func BenchmarkValidateCorpus(b *testing.B) {
 	archive := filepath.Join("..", "..", "..", "shared", "corpora", "packs.tar.gz")
 	if _, err := os.Stat(archive); err != nil {
@@ -23,7 +22,7 @@ func BenchmarkValidateCorpus(b *testing.B) {
 	}
 	corpus := b.TempDir()
 	unpack(b, archive, corpus)
-	corpus = filepath.Join(corpus, "packs") // nested no deeper than a root is looked at
+	corpus = filepath.Join(corpus, "packs") // nested no deeper than the scan looks
 	empty := filepath.Join(b.TempDir(), "SKILL.md")
 	if err := os.WriteFile(empty, []byte("---\nname: one\ndescription: One pack.\n---\n"), 0o600); err != nil {
 		b.Fatal(err)
@@ -36,7 +35,7 @@ func BenchmarkValidateCorpus(b *testing.B) {
 			begin := time.Now()
 			out, err := exec.Command(ours, "validate", "--json", path).Output()
 			times[path] = append(times[path], time.Since(begin))
-			if e, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || e.ExitCode() != 1) { // 1: not all are valid
+			if e, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || e.ExitCode() != 1) { // 1: some packs are not valid
 				b.Fatalf("validate %s: %v", path, err)
 			}
 			var report struct {

@@ -13,7 +13,7 @@ func claudeCode() agent {
 		more: []step{{"approved by a hook", "elicitation", nil, hooked}},
 		window: &window{
 			start: func(s *stage) ([]string, []string) {
-				// What a person has answered before: the questions of its first start.
+				// The answers to the questions at its first start.
 				s.write("claude/home/.claude.json", s.json(map[string]any{
 					"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": map[string]any{"approved": []string{"none"}},
 					"projects": map[string]any{s.project(): map[string]any{"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}},
@@ -27,7 +27,7 @@ func claudeCode() agent {
 	}
 }
 
-// claude is what is common to its print mode and its window.
+// claude returns the settings that its print mode and its window share.
 func claude(s *stage) (env, args []string) {
 	server := map[string]any{"command": s.server[0], "args": s.server[1:], "env": s.serverEnv()}
 	if s.over == overHTTP {
@@ -40,8 +40,7 @@ func claude(s *stage) (env, args []string) {
 	}, []string{"--mcp-config", servers, "--strict-mcp-config", "--allowedTools", "mcp__packs"}
 }
 
-// hooked has a hook answer the forms, as a program of the user's can in print
-// mode.
+// hooked makes a hook answer the forms, as a user's program can in print mode.
 func hooked(s *stage) {
 	answer := s.write("claude/answer.json", s.json(map[string]any{"hookSpecificOutput": map[string]any{
 		"hookEventName": "Elicitation", "action": "accept", "content": map[string]any{"decision": "once"},

@@ -13,8 +13,8 @@ func codex() agent {
 		alone:  "decline",
 		killed: staysDead,
 		start: func(s *stage) ([]string, []string) {
-			// It is the person who approves, so Codex does not have to. As it is
-			// shipped, "codex exec" refuses tools that may change something.
+			// The person approves, so Codex need not. By default, "codex exec" refuses tools that may
+			// change something.
 			env, args := codexSettings(s, "never")
 			return env, append(append([]string{"exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only"}, args...), task)
 		},
@@ -30,8 +30,8 @@ func codex() agent {
 	}
 }
 
-// codexSettings writes its configuration, with when it asks by itself, and returns
-// what is common to its ways to start.
+// codexSettings writes its configuration, with its own approval policy, and returns the
+// settings shared by its modes.
 func codexSettings(s *stage, asks string) (env, args []string) {
 	s.write("agent/.codex/config.toml", fmt.Sprintf(`model = "scripted"
 model_provider = "scripted"
@@ -53,12 +53,12 @@ trust_level = "trusted"
 default_tools_approval_mode = "approve"
 %s`, asks, s.m.url+"/v1", s.project(), codexServer(s)))
 	return []string{"PACKS_TOKEN=" + token}, []string{
-		"--disable", "daemon_auto_start", // what would go on after it
-		"--disable", "plugins", "--disable", "apps", // what it looks for on the network
+		"--disable", "daemon_auto_start", // it would outlive the agent
+		"--disable", "plugins", "--disable", "apps", // it looks for these on the network
 	}
 }
 
-// codexServer is what Codex's configuration says of the server.
+// codexServer returns the entry for the server in Codex's configuration.
 func codexServer(s *stage) string {
 	if s.over == overHTTP {
 		return fmt.Sprintf("url = %q\nbearer_token_env_var = \"PACKS_TOKEN\"\n", s.overWeb())

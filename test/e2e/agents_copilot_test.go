@@ -26,8 +26,8 @@ func copilotCLI() agent {
 	}
 }
 
-// copilot is what is common to its ways to start. It needs no account with a model
-// of the user's own, and no network when it is told so.
+// copilot returns the settings shared by its modes. It needs no account if the user provides
+// a model, and no network in offline mode.
 func copilot(s *stage) (env, args []string) {
 	server := map[string]any{"type": "local", "command": s.server[0], "args": s.server[1:], "env": s.serverEnv(), "tools": []string{"*"}}
 	if s.over == overHTTP {
@@ -37,12 +37,12 @@ func copilot(s *stage) (env, args []string) {
 	return copilotModel(s)
 }
 
-// copilotModel gives it its model.
+// copilotModel configures its model.
 func copilotModel(s *stage) (env, args []string) {
 	return []string{
 		"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
 		"COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_BASE_URL=" + s.m.url + "/v1", "COPILOT_PROVIDER_API_KEY=none", "COPILOT_MODEL=scripted",
-		// It unpacks itself on its first start, 230 MB, and need not for each test.
+		// It unpacks 230 MB at its first start; do this only once for all tests.
 		"COPILOT_PKG_CACHE_HOME=" + filepath.Join(os.Getenv(agentsVar), "copilot"),
 	}, []string{"--allow-tool", "packs"}
 }

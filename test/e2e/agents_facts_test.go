@@ -39,7 +39,7 @@ var order = []string{
 	factFirst, factProtocol, factTools, factInstructions, factLists, factReads, factError, factForms, factAlone, factWindow, factStays, factHolds, factKilled, factAsks,
 }
 
-// facts are what an agent was seen to do.
+// facts record what an agent was seen to do.
 type facts struct {
 	agent agent
 
@@ -47,7 +47,7 @@ type facts struct {
 	known map[string]string // :: row → cell
 }
 
-// fact notes one. Steps that see the same must see it alike.
+// fact records a fact. Steps that observe the same fact must agree.
 func (f *facts) fact(t *testing.T, row, cell string) {
 	t.Helper()
 	f.mu.Lock()
@@ -66,7 +66,7 @@ func (s *stage) fact(row, cell string) {
 	s.facts.fact(s.t, row, cell)
 }
 
-// measure notes what a whole way over stdio shows of the agent.
+// measure records what a complete conversation over stdio shows about the agent.
 func (s *stage) measure() {
 	w := s.wireOf()
 	from := w.from("client")
@@ -95,14 +95,14 @@ func (s *stage) measure() {
 	}
 	s.fact(factInstructions, instructed(w.instructions(), first.text))
 	for _, turn := range s.m.turns() {
-		if len(turn.results) == 2 { // of list, and of a pack that is not there
+		if len(turn.results) == 2 { // of list, and of a missing pack
 			s.fact(factError, reads(turn.results[1].text))
 		}
 	}
 }
 
-// told is what a client told of itself: the version of the protocol, the forms
-// that it shows, and what it asks for besides tools.
+// told returns what a client declared: the protocol version, the kinds of forms it shows,
+// and what it requests besides tools.
 func told(all []message) (version, forms string, asks []string) {
 	for _, m := range all {
 		var p struct {
@@ -125,7 +125,7 @@ func told(all []message) (version, forms string, asks []string) {
 	return version, forms, asks
 }
 
-// capabilities are those of a client, as far as forms go.
+// capabilities are a client's capabilities that concern forms.
 type capabilities struct {
 	Elicitation map[string]json.RawMessage `json:"elicitation"`
 }
@@ -142,8 +142,8 @@ func (c capabilities) forms() string {
 	return orElse(strings.Join(kinds, ", "), "form")
 }
 
-// instructed says how much of the server's instructions is in a text. Agents
-// indent and trim them.
+// instructed describes how much of the server's instructions a text contains. Agents indent
+// and trim them.
 func instructed(instructions, text string) string {
 	plain := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	if strings.Contains(plain(text), plain(instructions)) {
@@ -152,7 +152,7 @@ func instructed(instructions, text string) string {
 	return "none"
 }
 
-// reads says what has become of an error in a model's text.
+// reads describes what became of an error in a model's text.
 func reads(text string) string {
 	switch n := strings.Count(unescaped(text), `"code":"not_found"`); n {
 	case 1:
@@ -170,8 +170,8 @@ const (
 	tableEnd    = "<!-- end of the table -->\n"
 )
 
-// document compares the table of docs/reference/clients.md with what the agents were seen to
-// do, or writes it.
+// document compares the table in docs/reference/clients.md with what the agents were seen to
+// do, or writes the table.
 func document(t *testing.T, seen []*facts) {
 	t.Helper()
 	if t.Failed() {
@@ -205,7 +205,7 @@ func document(t *testing.T, seen []*facts) {
 	}
 }
 
-// markdown is the table.
+// markdown returns the table.
 func markdown(seen []*facts) string {
 	var b strings.Builder
 	b.WriteString("\n| |")

@@ -26,7 +26,7 @@ func opencode() agent {
 	}
 }
 
-// withoutPlugins has its first start not get a package for plugins from npm.
+// withoutPlugins keeps its first start from fetching a package for plugins from npm.
 func withoutPlugins(s *stage) {
 	s.write("agent/.config/opencode/node_modules/.empty", "")
 	s.write("agent/.config/opencode/package-lock.json", `{"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}`)

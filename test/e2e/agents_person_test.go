@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A person is in front of a terminal and answers what waits there.
+// A person at a terminal answers waiting calls.
 type person struct {
-	leave    func()       // ends, and waits for what is being answered
+	leave    func()       // ends, after finishing the current answer
 	answered atomic.Int64 // how many calls
 }
 
-// answerAll has a person answer every call of w's servers, once each, with
-// "packs-mcp approvals approve" or deny, until the test ends.
+// answerAll starts a person who answers every call of w's servers once, with "packs-mcp
+// approvals approve" or deny, until the test ends.
 func (w *world) answerAll(verb string) *person {
 	p := new(person)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -37,11 +37,11 @@ func (w *world) answerAll(verb string) *person {
 	return p
 }
 
-// answer answers what waits now, and returns how many calls that were.
+// answer answers the waiting calls, and returns how many there were.
 func (w *world) answer(verb string) int {
 	out, err := w.command("approvals", "list", "--json").Output()
 	if err != nil {
-		return 0 // no server runs yet, or any more
+		return 0 // no server is running
 	}
 	var list struct {
 		Pending []struct{ Code, Title, Answered string }
@@ -71,8 +71,8 @@ func (w *world) answer(verb string) int {
 // some reports whether the person has answered a call.
 func (p *person) some() bool { return p.answered.Load() > 0 }
 
-// count has the person leave, and returns how many calls were answered. A call
-// can return before the command that answered it does.
+// count makes the person leave, and returns how many calls were answered. A call can return
+// before the command that answered it.
 func (p *person) count() int {
 	p.leave()
 	return int(p.answered.Load())

@@ -15,18 +15,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A setting is how "packs-mcp setup" is tried with an agent: a row for each.
+// A setting describes how to test "packs-mcp setup" with an agent.
 type setting struct {
 	agent agent
-	id    string // as setup knows it
-	file  string // its settings, in the home folder
-	// others is a text of that file with another server, which starts PROGRAM, and with
-	// comments, where the agent reads them.
+	id    string // its ID for setup
+	file  string // its settings file, in the home folder
+	// others is a settings file with another server, which starts PROGRAM, and with comments
+	// if the agent supports them.
 	others string
-	// start gives it its model in other ways than by the file.
+	// start configures its model other than in that file.
 	start func(s *stage) (env, args []string)
-	// list are the arguments that have it list its servers, and lists is what it prints
-	// of one that it reaches, or knows if it does not try.
+	// list are the arguments that make it list its servers. lists is what it prints about a
+	// server that it reaches or, if it does not try, knows.
 	list  []string
 	lists string
 }
@@ -35,7 +35,7 @@ func settingsOfAgents() []setting {
 	return []setting{
 		{
 			agent: claudeCode(), id: "claude-code", file: ".claude.json",
-			// It reads no comments.
+			// It does not support comments.
 			others: "{\n  \"numStartups\": 7,\n  \"mcpServers\": {\n    \"second\": { \"type\": \"stdio\", \"command\": \"PROGRAM\", \"args\": [\"serve\"], \"env\": {} }\n  },\n  \"tipsHistory\": {}\n}\n",
 			start: func(s *stage) ([]string, []string) {
 				env, _ := claude(s)
@@ -48,7 +48,7 @@ func settingsOfAgents() []setting {
 			agent: codex(), id: "codex", file: ".codex/config.toml",
 			others: "# of the team\nmodel_reasoning_effort = \"low\" # fast\n\n[mcp_servers.second] # theirs\ncommand = \"PROGRAM\"\nargs = [\"serve\"]\n\n[tui]\nnotifications = false\n",
 			start: func(s *stage) ([]string, []string) {
-				s.write("agent/.codex/.keep", "") // it makes no folder of that name
+				s.write("agent/.codex/.keep", "") // it does not create this folder
 				given := []string{
 					`model="scripted"`, `model_provider="scripted"`, `approval_policy="never"`, `check_for_update_on_startup=false`, `analytics.enabled=false`,
 					`model_providers.scripted.name="scripted"`, fmt.Sprintf(`model_providers.scripted.base_url=%q`, s.m.url+"/v1"), `model_providers.scripted.wire_api="responses"`,
@@ -119,8 +119,8 @@ func settingsOfAgents() []setting {
 	}
 }
 
-// TestAgentsSetup has "packs-mcp setup" write into real settings of each agent. The agent
-// then starts with them, lists the server and its tools, and --undo brings the bytes back.
+// TestAgentsSetup runs "packs-mcp setup" on real settings of each agent. The agent then
+// starts, lists the server and its tools, and --undo restores the bytes.
 func TestAgentsSetup(t *testing.T) {
 	crlf := func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 	for _, c := range settingsOfAgents() {
@@ -159,7 +159,7 @@ func TestAgentsSetup(t *testing.T) {
 	}
 }
 
-// setUp sets the agent up, takes that back, sets it up again, and has the agent start.
+// setUp sets the agent up, undoes that, sets it up again, and starts the agent.
 func (s *stage) setUp(c setting, file string) {
 	t := s.t
 	before, beforeErr := os.ReadFile(file)
@@ -205,7 +205,7 @@ func (s *stage) setUp(c setting, file string) {
 		t.Errorf("%s %q: %v, printed %q, want the server and %q", s.name, c.list, err, listed, c.lists)
 	}
 
-	// Agents write into their settings, too. What they wrote stays.
+	// Agents write to their settings too, and those changes stay.
 	ran, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -221,8 +221,8 @@ func (s *stage) setUp(c setting, file string) {
 	}
 }
 
-// person runs the program as a person does who has no variables but HOME and PATH, and
-// returns what it printed.
+// person runs the program as a person does whose only variables are HOME and PATH, and
+// returns its output.
 func (s *stage) person(args ...string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), s.world.program, args...)

@@ -17,14 +17,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// agentPatience is how long one conversation of an agent may take. It is only
-// used up by a test that fails.
+// agentPatience is how long one conversation of an agent may take. Only a failing test waits
+// that long.
 const agentPatience = 10 * time.Minute
 
-// task is what the agents are told to do.
+// task is the agents' task.
 const task = "Write down that it rains."
 
-// bearer are the headers of an agent that reaches the server over HTTP.
+// bearer is the headers of an agent that uses HTTP.
 var bearer = map[string]any{"Authorization": "Bearer " + token}
 
 // A stage is a machine with one agent and one model.
@@ -32,13 +32,13 @@ type stage struct {
 	*world
 	agent
 	bin    string   // the agent's program
-	server []string // what the agent starts as the server, over stdio
+	server []string // command by which the agent starts the server over stdio
 	m      *model
 	facts  *facts
-	stderr string // what the agent printed there; see play
+	stderr string // the agent's standard error; see play
 }
 
-// newStage is a machine for one step.
+// newStage creates the machine for one step.
 func newStage(t *testing.T, a agent, bin string, step step, f *facts) *stage {
 	t.Helper()
 	w := newWorld(t)
@@ -52,14 +52,14 @@ func newStage(t *testing.T, a agent, bin string, step step, f *facts) *stage {
 	return &stage{world: w, agent: a, bin: bin, server: append([]string{self, w.program}, w.serverArgs()...), facts: f}
 }
 
-// serversEnd waits for the servers that the agent started, since an agent may leave
-// before them, and the test's files are about to be removed.
+// serversEnd waits for the servers that the agent started. The agent may end first, and the
+// test's files are about to be removed.
 func (w *world) serversEnd() {
 	w.t.Helper()
 	for _, pid := range w.wireOf().servers() {
 		w.until(fmt.Sprintf("the server with pid %d to end", pid), func() bool {
-			// The state is the letter after the name, which is in brackets. A process that
-			// nobody has waited for yet is a zombie.
+			// The state is the letter after the name in parentheses. A process that was not waited
+			// for yet is a zombie.
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 			_, state, _ := strings.Cut(string(stat), ") ")
 			return err != nil || strings.HasPrefix(state, "Z")
@@ -67,17 +67,17 @@ func (w *world) serversEnd() {
 	}
 }
 
-// asks has a person be asked over these channels.
+// asks configures the channels over which a person is asked.
 func (w *world) asks(channels string) {
 	w.env = append(w.env, "PACKS_MCP_APPROVAL_CHANNELS="+channels,
-		// The browser keeps the page's file, which works once, by its name only.
+		// Record only the name of the page's file, since the file works only once.
 		"BROWSER=sh -c 'echo opened >>"+w.file("browser")+"' %s")
 }
 
-// file is the path of a file of the test's own.
+// file returns the path of a file of the test.
 func (w *world) file(name string) string { return filepath.Join(filepath.Dir(w.packs), name) }
 
-// read returns what is in such a file; empty when there is none.
+// read returns the contents of such a file; empty if it does not exist.
 func (w *world) read(name string) string {
 	w.t.Helper()
 	raw, err := os.ReadFile(w.file(name))
@@ -87,7 +87,7 @@ func (w *world) read(name string) string {
 	return string(raw)
 }
 
-// write makes such a file.
+// write creates such a file and returns its path.
 func (w *world) write(name, content string) string {
 	w.t.Helper()
 	file := w.file(name)
@@ -100,8 +100,8 @@ func (w *world) write(name, content string) string {
 	return file
 }
 
-// serverEnv is what an agent's configuration gives the server: some agents give
-// it next to nothing else.
+// serverEnv returns the variables that an agent's configuration gives the server; some agents
+// pass almost no others.
 func (w *world) serverEnv() map[string]string {
 	env := make(map[string]string)
 	for _, kv := range w.env {
@@ -112,20 +112,19 @@ func (w *world) serverEnv() map[string]string {
 	return env
 }
 
-// serverArgs are the arguments of the server.
+// serverArgs returns the arguments of the server.
 func (w *world) serverArgs() []string {
 	return []string{"serve", "--packs", w.packs, "--workspace", w.workspace}
 }
 
-// overWeb starts the server of an agent that reaches it over HTTP, and returns its
-// address.
+// overWeb starts the server for an agent that uses HTTP, and returns its address.
 func (w *world) overWeb() string {
 	w.t.Helper()
 	base, _ := w.serve(new(logbuf.Buffer), token)
 	return base + "/mcp"
 }
 
-// json is v as JSON.
+// json returns v as JSON.
 func (s *stage) json(v any) string {
 	s.t.Helper()
 	raw, err := json.Marshal(v)
@@ -135,8 +134,8 @@ func (s *stage) json(v any) string {
 	return string(raw)
 }
 
-// play has the agent do its task with a model that follows a script, to its end,
-// and returns what it printed on standard output.
+// play makes the agent do its task with a model that follows a script, and returns its
+// standard output.
 func (s *stage) play(script ...play) string {
 	s.t.Helper()
 	s.m = newModel(s.t, s.prefix, script...)
@@ -146,7 +145,7 @@ func (s *stage) play(script ...play) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.bin, args...)
 	cmd.Env, cmd.Dir = s.agentEnv(env), s.project()
-	cmd.WaitDelay = 10 * time.Second // for children that keep its output open
+	cmd.WaitDelay = 10 * time.Second // children may keep its output open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -159,7 +158,7 @@ func (s *stage) play(script ...play) string {
 	return stdout.String()
 }
 
-// project is the folder that the agent works in.
+// project returns the agent's working folder.
 func (s *stage) project() string {
 	s.t.Helper()
 	project := s.file("agent/project")
@@ -169,8 +168,8 @@ func (s *stage) project() string {
 	return project
 }
 
-// agentEnv is the agent's environment: PATH, a home of its own, a proxy that lets
-// nothing through, and more.
+// agentEnv returns the agent's environment: PATH, its own home, a proxy that refuses
+// everything, and more.
 func (s *stage) agentEnv(more []string) []string {
 	outside := s.noOutside()
 	return append([]string{
@@ -179,8 +178,8 @@ func (s *stage) agentEnv(more []string) []string {
 	}, more...)
 }
 
-// noOutside starts a proxy that lets nothing through, and returns its address. An
-// agent that asks for it fails the test, except for what its row says.
+// noOutside starts a proxy that refuses everything, and returns its address. The test fails
+// if an agent uses it, except for the host in its row.
 func (s *stage) noOutside() string {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.window == nil || r.Host != s.window.reaches {
@@ -192,7 +191,7 @@ func (s *stage) noOutside() string {
 	return proxy.URL
 }
 
-// tail is the end of a long text.
+// tail returns the end of a long text.
 func tail(text string) string {
 	const most = 8 << 10
 	return text[max(0, len(text)-most):]

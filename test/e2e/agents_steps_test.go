@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// A step is something that every agent is driven through.
+// A step is a scenario through which every agent is driven.
 type step struct {
 	name     string
 	channels string // where a person is asked
@@ -24,8 +24,8 @@ type step struct {
 	run      func(*stage)
 }
 
-// steps are all of them. Of a row's own, such as answering by a hook, the row
-// tells.
+// steps lists all of them. An agent's own steps, such as answering by a hook, are in its
+// row.
 var steps = []step{
 	{"the whole way", "page,terminal", nil, wholeWay},
 	{"the whole way over HTTP", "page,terminal", nil, func(s *stage) { s.over = overHTTP; wholeWay(s) }},
@@ -38,11 +38,10 @@ var steps = []step{
 	{"a long wait", "terminal", []string{"PACKS_MCP_APPROVAL_WAIT=9m"}, longWait},
 }
 
-// lastWords are what the model says when its script went well. An agent prints
-// them.
+// lastWords are the model's final words if its script succeeded. An agent prints them.
 const lastWords = "The note is written."
 
-// metadata is the block of names, as every model has to see it.
+// metadata is the block of names that every model must see.
 const metadata = `Capability Packs (attached; metadata only):
 - pack_id: field-notes
   description: Keep short notes from the field. Use when asked to write down an observation.
@@ -52,50 +51,50 @@ const metadata = `Capability Packs (attached; metadata only):
   has_tools_json: false
 `
 
-// What the model calls.
+// The model's calls.
 var (
 	noteArgs = map[string]any{"file": "first", "text": "rain"}
 	callList = call("capability_packs_list", nil)
 	callOpen = call("capability_packs_open_docs", map[string]any{"pack_id": "field-notes"})
-	// callEnable makes the tools of a pack callable by names of their own.
+	// callEnable makes the tools of a pack callable by their own names.
 	callEnable     = call("capability_packs_enable_tools", map[string]any{"pack_id": "field-notes"})
 	callNote       = call("capability_packs_call_tool", map[string]any{"pack_id": "field-notes", "tool": "note", "arguments": noteArgs})
 	callNoteByName = call("field-notes__note", noteArgs)
 )
 
-// again is a call after which the same play answers.
+// again returns a call after which the same play answers.
 func again(p play, seen turn) move {
 	next := p(seen)
 	next.stay = true
 	return next
 }
 
-// thinking is how long the model takes to look again. A scripted model answers at
-// once, which gives an agent less time than any real one: Gemini CLI needs half a
-// second to take a description that changed.
+// thinking is the pause before the model looks again. A scripted model answers at once, which
+// gives an agent less time than a real one: Gemini CLI needs half a second to notice a
+// changed description.
 const thinking = 200 * time.Millisecond
 
-// lookAgain lists the packs for the nth time, after which the same play answers.
-// Each time it asks for something else, since some agents end a conversation in which
-// the model repeats a call: Gemini CLI after five.
+// lookAgain lists the packs for the nth time, after which the same play answers. It varies
+// the request, since some agents end a conversation in which the model repeats a call:
+// Gemini CLI after five.
 func lookAgain(n int, seen turn) move {
 	time.Sleep(thinking)
 	return again(call("capability_packs_list", map[string]any{"query": fmt.Sprint("notes of day ", n)}), seen)
 }
 
-// done is the model's end.
+// done ends the model's script.
 func done(turn) move { return move{words: lastWords} }
 
-// How often the model looks for tools that were enabled, doing something else in
-// between: an agent that lists again does not wait for the new list before it goes
-// back to the model. The others are given few chances to show that they do by now.
+// How often the model looks for enabled tools, with other calls in between: an agent that
+// refreshes its list does not wait for it before it returns to the model. Agents that never
+// refresh get fewer chances to show that this has changed.
 const (
 	roundsOfListing = 50
 	roundsOfOthers  = 3
 )
 
-// knows reports whether the model can call a tool of the server's: it is offered,
-// or named for the agent's search.
+// knows reports whether the model can call a tool of the server: the tool is offered, or
+// listed for the agent's search.
 func (seen turn) knows(name string, s *search) bool {
 	return seen.tool(name) != nil || s != nil && strings.Contains(seen.text, seen.prefix+name)
 }
@@ -121,13 +120,13 @@ func (seen turn) opened(t *testing.T) {
 	}
 }
 
-// wholeWay goes from names to runs by both roads, and checks what the model sees.
+// wholeWay goes from names to runs in both possible ways, and checks what the model sees.
 func wholeWay(s *stage) {
 	t := s.t
 	looked := -1
 	offers := func(seen turn) {
 		if s.search != nil {
-			return // what it shows depends on what was searched for
+			return // what it sees depends on its searches
 		}
 		if diff := cmp.Diff(baseTools, seen.names()); diff != "" {
 			t.Errorf("turn %d: the tools of the server that the model may call (-want +got):\n%s", len(seen.results)+1, diff)
@@ -202,7 +201,7 @@ func wholeWay(s *stage) {
 	}
 }
 
-// denied has a person deny what the model asks for.
+// denied makes a person deny the model's requests.
 func denied(s *stage) {
 	s.answerAll("deny")
 	out := s.play(callOpen, func(seen turn) move {
@@ -213,8 +212,8 @@ func denied(s *stage) {
 	s.decided("terminal", "open deny")
 }
 
-// askedInVain leaves only forms of the agent's own to ask with. It has no person: it
-// answers by itself, or is not asked.
+// askedInVain leaves only the agent's own forms as a channel. It has no person: it answers
+// automatically, or is not asked.
 func askedInVain(s *stage) {
 	out := s.play(callOpen, func(seen turn) move {
 		seen.failed(s.t, "denied")
@@ -232,13 +231,13 @@ func askedInVain(s *stage) {
 	s.fact(factAlone, orElse(s.alone, "is not asked"))
 }
 
-// declinedByItself has a person in a terminal, who is asked beside the agent. What an
-// agent without a person answers by itself decides nothing.
+// declinedByItself has a person in a terminal, who is asked in addition to the agent. An
+// agent's automatic answer decides nothing.
 func declinedByItself(s *stage) {
 	person := s.answerAll("approve")
 	calls := 0
 	out := s.play(func(seen turn) move {
-		// It may have to be made again: the first call returns when the agent declined.
+		// The call may have to be repeated, since the first one returns when the agent declines.
 		if calls++; calls > 1 && strings.Contains(seen.results[calls-2].text, "entry_doc") || calls > roundsOfListing {
 			seen.opened(s.t)
 			return done(seen)
@@ -253,8 +252,8 @@ func declinedByItself(s *stage) {
 	}
 }
 
-// answeredLate has a call return before a person answers it; the answer counts
-// for the same call, made again.
+// answeredLate makes a call return before a person answers it; the answer applies to the
+// same call when it is repeated.
 func answeredLate(s *stage) {
 	out := s.play(callOpen, func(seen turn) move {
 		seen.failed(s.t, "approval_pending")
@@ -269,8 +268,7 @@ func answeredLate(s *stage) {
 	s.said(out)
 }
 
-// editedPack changes a pack in the middle of a conversation: what it says of itself,
-// and what its tool does.
+// editedPack changes a pack during a conversation: its description, and what its tool does.
 func editedPack(s *stage) {
 	t := s.t
 	const is = "Keep long notes from the field."
@@ -316,8 +314,7 @@ func editedPack(s *stage) {
 	}
 }
 
-// edit changes a file of the pack with tools. It puts the new file in place whole, as
-// editors do.
+// edit changes a file of the pack with tools by replacing it as a whole, as editors do.
 func (w *world) edit(name, was, is string) {
 	w.t.Helper()
 	file := filepath.Join(w.packs, "field-notes", filepath.FromSlash(name))
@@ -336,14 +333,14 @@ func (w *world) edit(name, was, is string) {
 	}
 }
 
-// What becomes of an agent's calls after its server was killed.
+// The possible fates of an agent's calls after its server was killed.
 const (
 	startsAgain = "starts it again"
 	staysDead   = "each call fails"
 	losesTools  = "one call fails, then the tools are gone"
 )
 
-// killedServer kills the server in the middle of a conversation.
+// killedServer kills the server during a conversation.
 func killedServer(s *stage) {
 	t := s.t
 	became, calls := losesTools, 0
@@ -382,12 +379,12 @@ func killedServer(s *stage) {
 	s.fact(factKilled, became)
 }
 
-// holdVar is how long a person lets an agent wait in the step that measures it.
-// The default is longer than the 60 seconds that libraries for clients have.
+// holdVar is how long a person makes an agent wait in the step that measures this. The
+// default is longer than the 60 seconds at which client libraries time out.
 const holdVar = "PACKS_MCP_AGENTS_HOLD"
 
-// longWait has a person take long to answer. This is no wait for something to
-// happen: how long the agent waits is what is asked.
+// longWait makes a person take long to answer. The wait itself is the test: it shows how long
+// the agent waits.
 func longWait(s *stage) {
 	hold := 70 * time.Second
 	if v := os.Getenv(holdVar); v != "" {
@@ -436,7 +433,7 @@ func (w *world) until(what string, happened func() bool) {
 	}
 }
 
-// unindented takes away what an agent may put before each line.
+// unindented removes what an agent may put before each line.
 func unindented(text string) string {
 	at := strings.Index(text, "Capability Packs (attached; metadata only):\n")
 	if at < 0 {
@@ -446,14 +443,14 @@ func unindented(text string) string {
 	return strings.ReplaceAll(text[at:], "\n"+indent, "\n") + "\n"
 }
 
-// decisions are those in the log, of metadata excepted.
+// decisions returns the decisions in the log, except those about metadata.
 func (w *world) decisions() []audit.Entry {
 	w.t.Helper()
 	return slices.DeleteFunc(w.entries(), func(e audit.Entry) bool { return e.Decision == "" || e.Kind == "list" })
 }
 
-// decided checks that the log has exactly these decisions, each as "kind
-// decision", all over one channel, and as many runs as were allowed.
+// decided checks that the log has exactly these decisions, each as "kind decision", all from
+// one channel, and a run for each that was allowed.
 func (w *world) decided(channel string, want ...string) {
 	w.t.Helper()
 	var got []string
@@ -480,7 +477,7 @@ func (w *world) decided(channel string, want ...string) {
 	}
 }
 
-// said checks that the agent heard the model out.
+// said checks that the agent printed the model's final words.
 func (s *stage) said(printed string) {
 	s.t.Helper()
 	if !strings.Contains(printed, lastWords) {
@@ -491,7 +488,7 @@ func (s *stage) said(printed string) {
 	}
 }
 
-// wrote checks what the runs left, too.
+// wrote also checks what the runs left.
 func (s *stage) wrote(printed string) {
 	s.t.Helper()
 	s.said(printed)
@@ -500,7 +497,7 @@ func (s *stage) wrote(printed string) {
 	}
 }
 
-// orElse is a text, or another one if it is empty.
+// orElse returns text, or other if it is empty.
 func orElse(text, other string) string {
 	if text == "" {
 		return other

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A typist sits in front of a shell, and counts what they type.
+// A typist sits at a shell, and their keystrokes are counted.
 type typist struct {
 	*terminal
 	commands, keys int
@@ -29,7 +29,7 @@ func (p *typist) command(line string) {
 	p.press(line + "\r")
 }
 
-// answer presses keys when some words are on the screen.
+// answer presses keys once some words are on the screen.
 func (p *typist) answer(words, keys string) {
 	p.t.Helper()
 	p.until(words)
@@ -37,7 +37,7 @@ func (p *typist) answer(words, keys string) {
 	p.press(keys)
 }
 
-// allows presses what allows a call in the agent's form, until something comes of it.
+// allows presses the keys that allow a call in the agent's form, until done.
 func (p *typist) allows(keys []press, done func() bool) {
 	p.t.Helper()
 	p.until(keys[0].words)
@@ -52,9 +52,9 @@ func (p *typist) allows(keys []press, done func() bool) {
 	}
 }
 
-// A person who uses Claude Code clones the repository and does what the README says: from
-// its first command to the first approved run it is three commands. The home folder has
-// nothing of packs-mcp's.
+// A person who uses Claude Code clones the repository and follows the README: the first
+// approved run takes three commands. At the start, the home folder contains nothing of
+// packs-mcp.
 func TestStopwatch(t *testing.T) {
 	t.Parallel()
 	a := claudeCode()
@@ -123,20 +123,20 @@ func TestStopwatch(t *testing.T) {
 	me.press("/exit\r")
 	me.until(prompt)
 	me.press("exit\r")
-	t.Cleanup(func() { // the server may still be about to end
+	t.Cleanup(func() { // the server may still be shutting down
 		late := time.Now().Add(patience)
 		for os.RemoveAll(clean) != nil && time.Now().Before(late) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
 	t.Logf("%d commands and %d keys, %s", me.commands, me.keys, took)
-	// What the keys are is written above: three command lines, two times yes, and three
-	// keys in each of two forms.
+	// The keys are those above: three command lines, two confirmations, and three keys in each
+	// of two forms.
 	if me.commands != 3 || me.keys != 88 || !ran {
 		t.Errorf("%d commands and %d keys, and the tool ran: %v; want 3, 88 and true", me.commands, me.keys, ran)
 	}
 
-	// A person allowed exactly that run, by the client's form.
+	// A person allowed exactly that run in the client's form.
 	var decided []string
 	for line := range strings.Lines(s.person("audit", "show", "--json")) {
 		var e struct{ Event, Kind, Decision, Channel string }

@@ -9,40 +9,38 @@ import (
 	"testing"
 )
 
-// An agent is an agent program as people install it: a row of the table that
-// TestAgents goes through. What it cannot do stands here by name, and the steps
-// check that it still cannot.
+// An agent is an agent program as people install it: a row in the table of TestAgents. Its
+// limitations are listed here by name, and the steps check that they still exist.
 type agent struct {
-	name    string // as docs/reference/clients.md has it
-	npm     string // its package
-	program string // where the package has the program, below node_modules: a pattern, since that depends on the machine
+	name    string // its name in docs/reference/clients.md
+	npm     string // its npm package
+	program string // pattern of the program's path below node_modules, which depends on the machine
 	prefix  string // what it puts before the names of the server's tools
-	// search is its own tool that shows the model the server's tools, when it hides
-	// them.
+	// search is its own tool that shows the model the server's tools, if it hides them.
 	search *search
-	lists  bool   // lists the tools again when it is told that they changed
-	reads  bool   // shows its model a description that is new in such a list
+	lists  bool   // lists the tools again when told that they changed
+	reads  bool   // shows its model a changed description from such a list
 	deaf   bool   // does not show its model the server's instructions
-	alone  string // how it answers a form when no person is there; empty: it declares no forms
-	killed string // what becomes of its calls when its server was killed
-	// start writes its configuration and returns the variables and the arguments
-	// that have it do the task, without a person.
+	alone  string // its answer to a form if no person is there; empty: it declares no support for forms
+	killed string // fate of its calls after its server was killed
+	// start writes its configuration, and returns the variables and arguments that make it do
+	// the task without a person.
 	start  func(s *stage) (env, args []string)
-	more   []step  // what only it is driven through
+	more   []step  // steps for this agent only
 	window *window // nil: it shows no forms in a terminal
 }
 
-// agents are all that are driven, in the order of docs/reference/clients.md.
+// agents returns all agents, in the order of docs/reference/clients.md.
 func agents() []agent {
 	return []agent{claudeCode(), codex(), geminiCLI(), opencode(), qwenCode(), copilotCLI()}
 }
 
-// agentsVar names the folder that scripts/agents.sh installs the agent programs
-// into. Without it their tests are skipped: they take programs of 1.6 GB.
+// agentsVar names the folder in which scripts/agents.sh installs the agents. Without it their
+// tests are skipped, since the programs take 1.6 GB.
 const agentsVar = "PACKS_MCP_AGENTS"
 
-// installed returns the agent's program. A test of an agent that is not there is
-// skipped, unless PACKS_MCP_REQUIRE has "agents".
+// installed returns the agent's program. If it is missing, the test is skipped, unless
+// PACKS_MCP_REQUIRE has "agents".
 func (a agent) installed(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv(agentsVar)
@@ -53,7 +51,7 @@ func (a agent) installed(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of several builds for one machine, the one that asks most of it.
+	// Of several builds for one machine, take the one with the highest requirements.
 	slices.SortFunc(found, func(a, b string) int { return len(a) - len(b) })
 	if len(found) == 0 {
 		absent(t, "agents", a.name+": there is no "+a.program+" in "+dir)
@@ -61,8 +59,8 @@ func (a agent) installed(t *testing.T) string {
 	return found[0]
 }
 
-// TestAgents drives each agent through each step, and compares what they were seen
-// to do with docs/reference/clients.md.
+// TestAgents drives each agent through each step, and compares the observed facts with
+// docs/reference/clients.md.
 func TestAgents(t *testing.T) {
 	var seen []*facts
 	t.Run("agents", func(t *testing.T) {
@@ -92,7 +90,7 @@ func TestAgents(t *testing.T) {
 	document(t, seen)
 }
 
-// version is the version of the agent's package that is installed.
+// version returns the installed version of the agent's package.
 func (a agent) version(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(os.Getenv(agentsVar), "node_modules", filepath.FromSlash(a.npm), "package.json"))

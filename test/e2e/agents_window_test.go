@@ -17,33 +17,32 @@ import (
 	"github.com/creack/pty"
 )
 
-// A window is how an agent shows forms to a person in a terminal.
+// A window describes how an agent shows forms to a person in a terminal.
 type window struct {
-	// start writes its configuration and returns the variables and the arguments
-	// that have it begin the task.
+	// start writes its configuration, and returns the variables and arguments that make it
+	// begin the task.
 	start func(s *stage) (env, args []string)
-	// allow is what a person presses to choose what a form offers first, which is to
-	// allow this one call. Escape closes a form.
+	// allow lists the keys that choose a form's first option, which allows this one call.
+	// Escape closes a form.
 	allow []press
-	// stays says that a form stays when its question was answered elsewhere. In the
-	// era of 2026-07-28 no message can take it back; before, a client may ignore it.
+	// stays says that a form stays if its question was answered elsewhere. In the era of
+	// 2026-07-28 no message can withdraw it; before that, a client may ignore the message.
 	stays bool
-	// reaches is a host on the network that it wants to reach, whatever its settings
-	// say.
+	// reaches is a host on the network that it contacts, whatever its settings say.
 	reaches string
 }
 
-// A press is one key, when some words of the agent's own are on the screen.
+// A press is a key to press once some words of the agent are on the screen.
 type press struct{ words, key string }
 
 const escape = "\x1b"
 
-// windowPatience is how long an agent may take to show what it must. It is only used
-// up by a test that fails.
+// windowPatience is how long an agent may take to show what it must. Only a failing test
+// waits that long.
 const windowPatience = 3 * time.Minute
 
-// reading is how long a person looks at a form before they close it. To the server, an
-// agent that closes one within a second did so by itself.
+// reading is how long a person looks at a form before closing it. The server takes a form
+// that is closed within a second as closed automatically.
 const reading = 2 * time.Second
 
 // The size of the window.
@@ -52,8 +51,8 @@ const (
 	columns = 120
 )
 
-// inWindow has a person answer the agent's forms: allow a call, answer one
-// elsewhere while the form is shown, and close a form.
+// inWindow makes a person answer the agent's forms: allow a call, answer one elsewhere while
+// the form is shown, and close a form.
 func inWindow(s *stage) {
 	s.m = newModel(s.t, s.prefix, callOpen, func(seen turn) move {
 		seen.opened(s.t)
@@ -81,7 +80,7 @@ func inWindow(s *stage) {
 	}
 	if s.window.stays {
 		another := s.another()
-		s.allow(term, func() bool { return another() || s.has(term, 3) }) // the agent may tell nobody of it
+		s.allow(term, func() bool { return another() || s.has(term, 3) }) // the agent may report this to nobody
 	}
 	s.shown(term, 3)
 	time.Sleep(reading)
@@ -102,8 +101,7 @@ func inWindow(s *stage) {
 	s.fact(factStays, map[bool]string{true: "stays", false: "goes"}[s.window.stays])
 }
 
-// allow presses what allows a call in the agent's form, until something comes of
-// it.
+// allow presses the keys that allow a call in the agent's form, until done.
 func (s *stage) allow(term *terminal, done func() bool) {
 	s.t.Helper()
 	keys := s.window.allow
@@ -123,14 +121,14 @@ func (s *stage) another() func() bool {
 	return func() bool { return len(s.wireOf().actions()) > before }
 }
 
-// has reports whether the server has asked so many times, and the agent has the
-// first words of that question on the screen.
+// has reports whether the server has asked that many questions, and the beginning of the last
+// one is on the agent's screen.
 func (s *stage) has(term *terminal, questions int) bool {
 	all := s.wireOf().questions()
 	if len(all) < questions {
 		return false
 	}
-	first, _, _ := strings.Cut(all[questions-1], "\n") // some show no more than a few lines
+	first, _, _ := strings.Cut(all[questions-1], "\n") // some show only a few lines
 	return term.has(first)
 }
 
@@ -140,7 +138,7 @@ func (s *stage) shown(term *terminal, questions int) {
 	term.wait("question "+strconv.Itoa(questions), func() bool { return s.has(term, questions) })
 }
 
-// questions are the texts of the server's forms, in either era.
+// questions returns the texts of the server's forms, in either era.
 func (w wire) questions() []string {
 	var all []string
 	for _, m := range w.from("server") {
@@ -166,8 +164,8 @@ func (w wire) questions() []string {
 	return all
 }
 
-// A terminal is one that an agent runs in. It does not draw: the screen is all that
-// was written since the last key or redraw.
+// A terminal runs an agent. It does not interpret drawing: its screen is everything written
+// since the last key or redraw.
 type terminal struct {
 	t   *testing.T
 	tty *os.File
@@ -180,7 +178,7 @@ type terminal struct {
 	fresh strings.Builder
 }
 
-// terminal starts the agent in one.
+// terminal starts the agent in a terminal.
 func (s *stage) terminal(env, args []string) *terminal {
 	s.t.Helper()
 	term := &terminal{t: s.t, cmd: exec.Command(s.bin, args...), eof: make(chan struct{}), rows: rows}
@@ -195,8 +193,8 @@ func (s *stage) terminal(env, args []string) *terminal {
 	return term
 }
 
-// read keeps what is written, and answers what agents ask a terminal: where the
-// cursor is, and what it is.
+// read records output, and answers the agent's queries to the terminal: the position of the
+// cursor, and the kind of terminal.
 func (term *terminal) read() {
 	defer close(term.eof)
 	buf := make([]byte, 32<<10)
@@ -216,11 +214,11 @@ func (term *terminal) read() {
 	}
 }
 
-// control are the sequences that move the cursor or set colours.
+// control matches the sequences that move the cursor or set colours.
 var control = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])`)
 
-// squeezed is a text as it can be compared with what was written to a terminal,
-// where blanks may be movements of the cursor.
+// squeezed removes blanks from text, since an agent may write them as movements of the
+// cursor.
 func squeezed(text string) string {
 	return strings.Join(strings.Fields(control.ReplaceAllString(text, " ")), "")
 }
@@ -242,8 +240,8 @@ func (term *terminal) until(words string) {
 	term.wait(strconv.Quote(words), func() bool { return term.has(words) })
 }
 
-// wait waits for something to be on the screen. An agent may write only what
-// differs from what was there; it writes all of it when the window's size changes.
+// wait waits for something on the screen. An agent may write only differences; it rewrites
+// everything when the window's size changes.
 func (term *terminal) wait(what string, come func() bool) {
 	term.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -261,7 +259,7 @@ func (term *terminal) wait(what string, come func() bool) {
 	}
 }
 
-// redraw changes the window's size, so that the agent writes all of it.
+// redraw changes the window's size, so that the agent rewrites everything.
 func (term *terminal) redraw() {
 	term.t.Helper()
 	term.rows = 2*rows - 1 - term.rows
@@ -270,10 +268,10 @@ func (term *terminal) redraw() {
 	}
 }
 
-// pressUntil presses a key, and again while nothing comes of it, as a person does: an
-// agent may not heed a key that comes right after what it is for. It presses again
-// only when the agent has drawn anew what the key is for, which shown reports: a busy
-// agent would take a second key for what it shows next.
+// pressUntil presses a key, and repeats it until done, as a person does: an agent may ignore
+// a key that comes right after the prompt for it. It repeats the key only after the agent has
+// redrawn that prompt, which shown reports, since a busy agent would apply a second key to
+// what it shows next.
 func (term *terminal) pressUntil(key string, shown, done func() bool) {
 	term.t.Helper()
 	term.press(key)
@@ -283,7 +281,7 @@ func (term *terminal) pressUntil(key string, shown, done func() bool) {
 	defer again.Stop()
 	redrawing := false
 	for late := time.After(windowPatience); ; {
-		still := redrawing && shown() // before done: what is shown next is shown when it is done
+		still := redrawing && shown() // before done, since what comes next is shown once it is done
 		if done() {
 			return
 		}
@@ -325,8 +323,8 @@ func (term *terminal) write(key string) {
 	}
 }
 
-// end closes the window, and waits for the agent. What it leaves behind ends when
-// its streams do.
+// end closes the window, and waits for the agent. Its remaining children end when their
+// streams do.
 func (term *terminal) end() {
 	_ = term.cmd.Process.Signal(syscall.SIGTERM)
 	_ = term.tty.Close()

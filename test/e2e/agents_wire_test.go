@@ -13,20 +13,20 @@ import (
 	"syscall"
 )
 
-// wireVar names the file that the test program writes to when an agent starts it
-// in place of the server: it starts the server, passes everything on in both
-// directions, and keeps a copy.
+// wireVar names the file to which the test program writes when an agent starts it in place of
+// the server: it starts the server, forwards everything in both directions, and keeps a
+// copy.
 const wireVar = "E2E_WIRE"
 
 // A wireLine is a line of that file.
 type wireLine struct {
-	Server  int             `json:"server,omitempty"`  // a server was started: its process
-	From    string          `json:"from,omitempty"`    // "client" or "server": who sent the message
+	Server  int             `json:"server,omitempty"`  // process ID of a server that was started
+	From    string          `json:"from,omitempty"`    // sender of the message: "client" or "server"
 	Message json.RawMessage `json:"message,omitempty"` //
 	End     string          `json:"end,omitempty"`     // how the client ended the server: a signal, or "closes stdin"
 }
 
-// passOn is the test program in place of the server. It returns its exit status.
+// passOn acts in place of the server. It returns the server's exit status.
 func passOn(file string, command []string) int {
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -103,25 +103,25 @@ func passOn(file string, command []string) int {
 	return max(server.ProcessState.ExitCode(), 0)
 }
 
-// A wire is what went over standard input and output between an agent and the
-// servers that it started.
+// A wire is the traffic over standard input and output between an agent and the servers that
+// it started.
 type wire []wireLine
 
-// wireOf reads it.
+// wireOf reads the traffic.
 func (w *world) wireOf() wire {
 	w.t.Helper()
 	var all wire
 	for line := range strings.Lines(w.read("wire.jsonl")) {
 		var l wireLine
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			break // the last line, which is being written
+			break // the last line is still being written
 		}
 		all = append(all, l)
 	}
 	return all
 }
 
-// A message is one of JSON-RPC.
+// A message is a JSON-RPC message.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -130,7 +130,7 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// from are the messages of one side.
+// from returns the messages of one side.
 func (w wire) from(side string) []message {
 	var all []message
 	for _, line := range w {
@@ -142,7 +142,7 @@ func (w wire) from(side string) []message {
 	return all
 }
 
-// count is how many messages with a method one side sent.
+// count returns how many messages with a method one side sent.
 func (w wire) count(side, method string) int {
 	n := 0
 	for _, m := range w.from(side) {
@@ -153,7 +153,7 @@ func (w wire) count(side, method string) int {
 	return n
 }
 
-// lists reports whether the server answered with a list of tools that has these words.
+// lists reports whether the server returned a list of tools that contains these words.
 func (w wire) lists(words string) bool {
 	for _, m := range w.from("server") {
 		var r struct {
@@ -166,7 +166,7 @@ func (w wire) lists(words string) bool {
 	return false
 }
 
-// servers are the processes of the servers that were started, in order.
+// servers returns the process IDs of the servers, in the order of their start.
 func (w wire) servers() []int {
 	var all []int
 	for _, line := range w {
@@ -177,7 +177,7 @@ func (w wire) servers() []int {
 	return all
 }
 
-// server is the process of the server that was started last; zero if none was.
+// server returns the process ID of the last server; zero if there is none.
 func (w wire) server() int {
 	all := w.servers()
 	if len(all) == 0 {
@@ -186,7 +186,7 @@ func (w wire) server() int {
 	return all[len(all)-1]
 }
 
-// actions are the client's answers to the server's forms, in either era.
+// actions returns the client's answers to the server's forms, in either era.
 func (w wire) actions() []string {
 	var all []string
 	for _, m := range w.from("client") {
@@ -210,7 +210,7 @@ func (w wire) actions() []string {
 	return all
 }
 
-// instructions are the server's, as a client is told them first.
+// instructions returns the server's instructions from its first message with them.
 func (w wire) instructions() string {
 	for _, m := range w.from("server") {
 		var r struct {

@@ -15,21 +15,20 @@ import (
 	"testing"
 )
 
-// A conformanceFront stands between the suite and the server: the suite cannot
-// give a token, and asks for tools by names that no pack can have. It gives the
-// token and puts names in the place of others, as the list says; each verdict is
-// about what the server has under its own names. Everything else goes through
-// as it is.
+// A conformanceFront is a proxy between the suite and the server: the suite cannot send a
+// token, and requests tools by names that no pack can have. It adds the token and translates
+// names according to the list, so each verdict is about what the server offers under its own
+// names. Everything else passes unchanged.
 type conformanceFront struct {
 	t     *testing.T
 	w     *world
 	list  *conformanceList
 	to    *url.URL
 	url   string                                     // for the suite
-	spoil func(method string, result map[string]any) // makes a result wrong; usually nil
+	spoil func(method string, result map[string]any) // corrupts a result; usually nil
 }
 
-// approval is how the server calls its one question.
+// approval is the server's name for its only question.
 const approval = "approval"
 
 func newConformanceFront(t *testing.T, w *world, list *conformanceList, address string) *conformanceFront {
@@ -43,7 +42,7 @@ func newConformanceFront(t *testing.T, w *world, list *conformanceList, address 
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
-			r.Out.Host = r.In.Host // which the server has to check
+			r.Out.Host = r.In.Host // the server must check it
 			r.Out.Header.Set("Authorization", "Bearer "+token)
 			r.Out = f.request(r.Out)
 		},
@@ -61,17 +60,17 @@ func newConformanceFront(t *testing.T, w *world, list *conformanceList, address 
 	return f
 }
 
-// An exchange is what the front knows of a request when its response comes.
+// An exchange is what the front remembers of a request until its response.
 type exchange struct {
 	method  string
-	alias   *conformanceAlias // of the tool, prompt or resource; nil when it has none
-	allowed bool              // a person's answer was put into it
+	alias   *conformanceAlias // of the tool, prompt or resource; nil if it has none
+	allowed bool              // a person's answer was added
 }
 
-// exchangeKey is where it is, in the context of the request.
+// exchangeKey is its key in the context of the request.
 type exchangeKey struct{}
 
-// request puts what the server has in the place of what the suite asks for.
+// request translates the suite's request for the server.
 func (f *conformanceFront) request(r *http.Request) *http.Request {
 	if r.Body == nil || r.Method != http.MethodPost {
 		return r
@@ -94,7 +93,7 @@ func (f *conformanceFront) request(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, &x))
 }
 
-// rename changes a request, and returns the alias that it did so for, or nil.
+// rename changes a request and returns the alias that it used, or nil.
 func (f *conformanceFront) rename(r *http.Request, message map[string]any) *conformanceAlias {
 	params, _ := message["params"].(map[string]any)
 	ref, _ := params["ref"].(map[string]any)
@@ -125,9 +124,8 @@ func (f *conformanceFront) rename(r *http.Request, message map[string]any) *conf
 	return alias
 }
 
-// answer puts what a person fills in into the answer of the suite, and the
-// server's state with it where the suite has forgotten to ask first. It reports
-// whether there was such an answer.
+// answer adds a person's input to the suite's answer, and the server's state if the suite has
+// skipped the question. It reports whether there was such an answer.
 func (f *conformanceFront) answer(r *http.Request, alias *conformanceAlias, message map[string]any) bool {
 	params, _ := message["params"].(map[string]any)
 	answers, _ := params["inputResponses"].(map[string]any)
@@ -145,7 +143,7 @@ func (f *conformanceFront) answer(r *http.Request, alias *conformanceAlias, mess
 	return true
 }
 
-// response puts the suite's names in the place of the server's.
+// response translates the server's names for the suite.
 func (f *conformanceFront) response(r *http.Response) error {
 	x, _ := r.Request.Context().Value(exchangeKey{}).(*exchange)
 	switch {
@@ -181,7 +179,7 @@ func (f *conformanceFront) response(r *http.Response) error {
 			delete(requests, approval)
 			requests[x.alias.Input] = request
 		}
-		// The suite takes any end of a call for a good one.
+		// The suite accepts any end of a call as success.
 		if x.allowed && (result["isError"] == true || result["inputRequests"] != nil) {
 			f.t.Errorf("a call that a person allowed has the result %v", result)
 		}
@@ -194,7 +192,7 @@ func (f *conformanceFront) response(r *http.Response) error {
 	return nil
 }
 
-// enable enables the tools of the fixtures in the chat of a client with these headers.
+// enable enables the fixtures' tools in the chat of a client with these headers.
 func (f *conformanceFront) enable(header http.Header) {
 	params := map[string]any{"name": "capability_packs_enable_tools", "arguments": map[string]any{"pack_id": "fixtures"}}
 	if header.Get("Mcp-Session-Id") == "" {
@@ -211,7 +209,7 @@ func (f *conformanceFront) enable(header http.Header) {
 	}
 }
 
-// call has the server answer a request of the front's own, and returns the result.
+// call sends a request of the front's own to the server, and returns the result.
 func (f *conformanceFront) call(header http.Header, message map[string]any) (result map[string]any) {
 	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.to.String(), bytes.NewReader(marshal(message)))
 	if err != nil {
@@ -237,7 +235,7 @@ func (f *conformanceFront) call(header http.Header, message map[string]any) (res
 	return result
 }
 
-// eachMessage changes the messages of a body, JSON or a stream of events.
+// eachMessage changes the messages in a body, which is JSON or a stream of events.
 func eachMessage(header http.Header, raw []byte, change func(map[string]any)) []byte {
 	changed := func(raw []byte) []byte {
 		var message map[string]any
@@ -266,7 +264,7 @@ func anyList(v any) []any {
 	return list
 }
 
-// marshal is for what came out of JSON.
+// marshal encodes a message that was decoded from JSON.
 func marshal(message map[string]any) []byte {
 	raw, err := json.Marshal(message)
 	if err != nil {

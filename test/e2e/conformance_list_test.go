@@ -15,17 +15,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A conformanceList is test/e2e/judges/conformance.yaml.
+// A conformanceList is the content of test/e2e/judges/conformance.yaml.
 type conformanceList struct {
-	// What the suite asks for by a name or URI of its own, and what the server
-	// has in its place.
+	// Aliases map the suite's names and URIs to the server's.
 	Aliases map[string]*conformanceAlias             `yaml:"aliases"`
 	Reasons map[string]string                        `yaml:"reasons"` // :: word → why a scenario does not apply
 	Sets    map[string]map[string]*conformanceTarget `yaml:"sets"`    // :: set → scenario → what is expected
 }
 
-// A conformanceAlias is a tool or prompt with its arguments, a prompt and the
-// argument to complete, or a resource.
+// A conformanceAlias is a tool or prompt with its arguments, a prompt with the argument to
+// complete, or a resource.
 type conformanceAlias struct {
 	Name      string           `yaml:"name"`
 	Arguments map[string]any   `yaml:"arguments"`
@@ -33,12 +32,12 @@ type conformanceAlias struct {
 	Argument  string           `yaml:"argument"`
 	URI       string           `yaml:"uri"`
 
-	Listed bool           `yaml:"listed"` // the tool has the suite's name in the list, too
-	Person []string       `yaml:"person"` // what a person has the program do just before the call: its arguments
-	Input  string         `yaml:"input"`  // what the suite calls the server's one question
-	Answer map[string]any `yaml:"answer"` // what a person fills in when the suite has Input accepted
+	Listed bool           `yaml:"listed"` // the list also shows the tool by the suite's name
+	Person []string       `yaml:"person"` // arguments of the command that a person runs just before the call
+	Input  string         `yaml:"input"`  // the suite's name for the server's only question
+	Answer map[string]any `yaml:"answer"` // what a person fills in when the suite accepts Input
 
-	used atomic.Int64 // how often a tool or prompt was asked for
+	used atomic.Int64 // how often a tool or prompt was requested
 }
 
 // next returns the arguments of the next call.
@@ -50,16 +49,16 @@ func (a *conformanceAlias) next() map[string]any {
 	return a.Each[min(n, len(a.Each))-1]
 }
 
-// A conformanceTarget is what is expected of one scenario. Exactly one of
-// Checks, Not and Waits is there.
+// A conformanceTarget is the expectation for one scenario. It has exactly one of Checks, Not
+// and Waits.
 type conformanceTarget struct {
-	Checks []string          `yaml:"checks"` // ids that have to be there, with success wherever they are
-	Except map[string]string `yaml:"except"` // :: id of a check that is not judged → a word of reasons
-	Not    string            `yaml:"not"`    // the scenario does not apply: a word of reasons
-	Waits  string            `yaml:"waits"`  // it will apply: what is missing
+	Checks []string          `yaml:"checks"` // ids that must occur and always succeed
+	Except map[string]string `yaml:"except"` // :: id of a check that is ignored → a key of reasons
+	Not    string            `yaml:"not"`    // the scenario does not apply: a key of reasons
+	Waits  string            `yaml:"waits"`  // it will apply later: what is missing
 }
 
-// A conformanceCheck is one of a scenario's checks.json.
+// A conformanceCheck is an entry of a scenario's checks.json.
 type conformanceCheck struct {
 	ID           string `json:"id"`
 	Status       string `json:"status"`
@@ -81,7 +80,7 @@ func readConformanceList(t *testing.T) *conformanceList {
 	return list
 }
 
-// Each scenario of the list says one thing, and gives a reason that is there.
+// Each scenario in the list has one expectation and an existing reason.
 func TestConformanceList(t *testing.T) {
 	list := readConformanceList(t)
 	used := make(map[string]bool)
@@ -114,11 +113,11 @@ func TestConformanceList(t *testing.T) {
 	}
 }
 
-// tells reports whether a check says something of its scenario. The suite has
-// one besides, that whatever was sent fits the protocol's schema.
+// tells reports whether a check says something about its scenario. The suite adds another
+// one, that all messages fit the protocol's schema.
 func tells(id string) bool { return id != "wire-schema-valid" }
 
-// A verdict is made of the checks that are named, and not of the suite's own.
+// A verdict depends on the named checks, not on the suite's verdict.
 func TestConformanceVerdict(t *testing.T) {
 	listed := &conformanceTarget{Checks: []string{"a", "b"}, Except: map[string]string{"x": "why"}}
 	waits := &conformanceTarget{Waits: "something"}
@@ -155,7 +154,7 @@ func TestConformanceVerdict(t *testing.T) {
 	}
 }
 
-// What the suite has and the list has not is a failure, and the other way round.
+// A scenario that only the suite or only the list has is a failure.
 func TestConformanceJudge(t *testing.T) {
 	list := &conformanceList{Sets: map[string]map[string]*conformanceTarget{"set": {
 		"good": {Checks: []string{"a"}}, "bad": {Checks: []string{"a"}}, "gone": {Not: "why"},
@@ -167,7 +166,7 @@ func TestConformanceJudge(t *testing.T) {
 	}
 }
 
-// checksOf reads "id STATUS", separated by commas.
+// checksOf parses "id STATUS", separated by commas.
 func checksOf(text string) []conformanceCheck {
 	var checks []conformanceCheck
 	for check := range strings.SplitSeq(text, ",") {
@@ -178,8 +177,7 @@ func checksOf(text string) []conformanceCheck {
 	return checks
 }
 
-// judge holds what the suite found against a set of the list, and returns what
-// is not as expected.
+// judge compares the suite's results with a set of the list, and returns what differs.
 func (list *conformanceList) judge(set string, found map[string][]conformanceCheck) []string {
 	var all []string
 	targets := list.Sets[set]
@@ -196,7 +194,7 @@ func (list *conformanceList) judge(set string, found map[string][]conformanceChe
 	return all
 }
 
-// verdict returns what is not as expected of a scenario.
+// verdict returns what differs from the expectation for a scenario.
 func (target *conformanceTarget) verdict(checks []conformanceCheck) []string {
 	problems := target.problems(checks)
 	passes := len(problems) == 0 && slices.ContainsFunc(passed(checks), tells)
@@ -213,7 +211,7 @@ func (target *conformanceTarget) verdict(checks []conformanceCheck) []string {
 	return problems
 }
 
-// problems are what keeps the checks of a scenario from being what is expected.
+// problems returns why the checks of a scenario differ from the expectation.
 func (target *conformanceTarget) problems(checks []conformanceCheck) []string {
 	var all []string
 	status := make(map[string]map[string]bool) // :: id → statuses
@@ -250,7 +248,7 @@ func (target *conformanceTarget) problems(checks []conformanceCheck) []string {
 	return all
 }
 
-// passed are the ids of the checks with success, each once.
+// passed returns the ids of successful checks, each once.
 func passed(checks []conformanceCheck) []string {
 	var all []string
 	for _, c := range checks {

@@ -19,15 +19,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// The official suite judges the server over HTTP. What counts are the checks
-// that the list names: a scenario can pass that has checked nothing.
+// The official suite judges the server over HTTP. Only the checks named in the list count,
+// since a scenario can pass without checking anything.
 func TestConformance(t *testing.T) {
 	file := suiteFile(t)
 	t.Parallel()
 	for _, set := range slices.Sorted(maps.Keys(readConformanceList(t).Sets)) {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
-			list := readConformanceList(t) // it counts what was asked for
+			list := readConformanceList(t) // it counts requests
 			f := conformanceServer(t, list)
 			found, said := f.w.suite(t, file, f.url, setArgs(list, set)...)
 			problems := list.judge(set, found)
@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A port with no server fails every scenario that applies.
+// Without a server, every scenario that applies fails.
 func TestConformanceWithoutServer(t *testing.T) {
 	file := suiteFile(t)
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestConformanceWithoutServer(t *testing.T) {
 	}
 }
 
-// One thing that is wrong with a server fails the scenario that is about it, by
-// the check that is. Without it, all of them pass; see [TestConformance].
+// A single fault of a server fails the scenario about it, by the right check. Without the
+// fault, all pass; see [TestConformance].
 func TestConformanceFindsFailures(t *testing.T) {
 	file := suiteFile(t)
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestConformanceFindsFailures(t *testing.T) {
 	}
 }
 
-// suiteFile is the suite; without it, the test is skipped.
+// suiteFile returns the suite; if it is missing, the test is skipped.
 func suiteFile(t *testing.T) string {
 	t.Helper()
 	judges := os.Getenv(judgesVar)
@@ -108,7 +108,7 @@ func suiteFile(t *testing.T) string {
 	return filepath.Join(judges, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 }
 
-// setArgs are the arguments of the suite for a set of the list, for each of its runs.
+// setArgs returns the suite's arguments for each run of a set of the list.
 func setArgs(list *conformanceList, set string) [][]string {
 	if revision, ok := strings.CutPrefix(set, "requirements "); ok {
 		return [][]string{{"--requirements", revision}}
@@ -120,8 +120,8 @@ func setArgs(list *conformanceList, set string) [][]string {
 	return all
 }
 
-// suite runs the suite, once for each list of arguments, and returns its checks
-// by scenario, and what it printed.
+// suite runs the suite once for each list of arguments, and returns its checks by scenario,
+// and its output.
 func (w *world) suite(t *testing.T, file, url string, runs ...[]string) (found map[string][]conformanceCheck, said string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -131,7 +131,7 @@ func (w *world) suite(t *testing.T, file, url string, runs ...[]string) (found m
 		cmd := exec.CommandContext(ctx, os.Getenv(nodeVar), slices.Concat([]string{file, "server", "--url", url, "--output-dir", dir}, args)...)
 		cmd.Env, cmd.Dir, cmd.WaitDelay = w.env, dir, 10*time.Second
 		out, err := cmd.CombinedOutput()
-		if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended { // its status says what the suite thinks, not what the list says
+		if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended { // its status is the suite's verdict, not the list's
 			t.Fatalf("%q: %v\n%s", cmd.Args, err, tail(string(out)))
 		}
 		said += string(out)
@@ -156,11 +156,11 @@ func (w *world) suite(t *testing.T, file, url string, runs ...[]string) (found m
 	return found, said
 }
 
-// resultDir is the name of the folder of one scenario's results.
+// resultDir matches the name of the folder with a scenario's results.
 var resultDir = regexp.MustCompile(`^server-(.*)-\d{4}-\d\d-\d\dT[0-9-]+Z$`)
 
-// conformanceServer starts the program, with rules for a client that cannot
-// answer, and a front before it.
+// conformanceServer starts the program, with rules for a client that cannot answer, and a
+// front before it.
 func conformanceServer(t *testing.T, list *conformanceList) *conformanceFront {
 	t.Helper()
 	w := newWorld(t)
@@ -181,7 +181,7 @@ func conformanceServer(t *testing.T, list *conformanceList) *conformanceFront {
 	return f
 }
 
-// closedURL is an address where nothing listens.
+// closedURL returns an address where nothing listens.
 func closedURL(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

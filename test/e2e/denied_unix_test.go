@@ -17,11 +17,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// nobody is the user that root's tests become: root can read every file.
+// nobody is the user for tests run by root, since root can read every file.
 const nobody = 65534
 
-// unprivileged has the program run as somebody who cannot read what has mode 000, and
-// gives the world's files to them.
+// unprivileged runs the program as a user who cannot read files with mode 000, and gives the
+// world's files to that user.
 func (w *world) unprivileged() {
 	w.t.Helper()
 	if os.Getuid() != 0 {
@@ -63,9 +63,9 @@ func (w *world) unprivileged() {
 	}
 }
 
-// A file that the user cannot read denies itself: the pack opens, tools that need the
-// file stay disabled, and the file has no part in what is approved. When it can be read
-// it is a change of the pack, so no answer that was given without it covers it.
+// An unreadable file denies itself: the pack opens, tools that need the file stay disabled,
+// and approvals do not cover the file. When it becomes readable the pack has changed, so no
+// earlier answer applies.
 func TestUnreadableFile(t *testing.T) {
 	w := newWorld(t)
 	w.unpack(filepath.Join("testdata", "denied.txtar"))
@@ -153,7 +153,7 @@ func TestUnreadableFile(t *testing.T) {
 		t.Errorf("go printed %q, or asked again under an answer for the chat", out)
 	}
 
-	// The answer was about a pack without the file. Readable, it is another pack.
+	// The answer was for a pack without the file; with it, the pack is different.
 	if err := os.Chmod(denied, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestUnreadableFile(t *testing.T) {
 	if e := c.refused("partial__go", nil); e["code"] != "denied" || len(c.questions()) != 1 {
 		t.Errorf("go with the file readable = %v, want a question, which is denied", e)
 	}
-	// It becomes readable while the person reads the question.
+	// The file becomes readable while the person reads the question.
 	if err := os.Chmod(denied, 0); err != nil {
 		t.Fatal(err)
 	}

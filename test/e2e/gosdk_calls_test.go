@@ -17,8 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// Whatever is not a clear yes is a no: nothing runs, the model hears why, and
-// the log has it.
+// Anything but a clear yes is a no: nothing runs, the model is told why, and it is logged.
 func TestDenied(t *testing.T) {
 	answer := func(r *mcp.ElicitResult, err error) answerer {
 		return func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error) { return r, err }
@@ -33,7 +32,7 @@ func TestDenied(t *testing.T) {
 		{"deny", []string{v20251125, v20260728}, choose("deny"), "the person chose to deny"},
 		{"decline", []string{v20251125, v20260728}, answer(&mcp.ElicitResult{Action: "decline"}, nil), byItself},
 		{"cancel", []string{v20251125, v20260728}, answer(&mcp.ElicitResult{Action: "cancel"}, nil), byItself},
-		// The newer client gives up itself then, and never calls again.
+		// The newer client gives up then, and does not repeat the call.
 		{"an error", []string{v20251125}, answer(nil, errors.New("the dialog crashed")), "the client could not show the question"},
 	} {
 		for _, version := range tc.versions {
@@ -68,8 +67,8 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// A client that cannot ask gets metadata, and for the rest a denial that says
-// what its user can do.
+// A client that cannot ask gets metadata; everything else is denied, with a hint for its
+// user.
 func TestClientThatCannotAsk(t *testing.T) {
 	for _, version := range []string{v20251125, v20260728} {
 		t.Run(version, func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestClientThatCannotAsk(t *testing.T) {
 	}
 }
 
-// Cancelling a call ends the program it started, and what that started.
+// Cancelling a call ends the program that it started, and that program's children.
 func TestCancelledRun(t *testing.T) {
 	for _, over := range []transport{overStdio, overHTTP, overSSE} {
 		for _, version := range []string{v20251125, v20260728} {
@@ -127,7 +126,7 @@ func TestCancelledRun(t *testing.T) {
 					t.Errorf("the cancelled call = %v, want %v", err, context.Canceled)
 				}
 				pipe.wait(pipe.gone, "the program and its child are gone")
-				// The connection goes on.
+				// The connection still works.
 				if packs, _ := c.ok("capability_packs_list", nil)["packs"].([]any); len(packs) != 2 {
 					t.Errorf("list after a cancelled call = %v, want two packs", packs)
 				}
@@ -140,8 +139,8 @@ func TestCancelledRun(t *testing.T) {
 	}
 }
 
-// A program that does not heed SIGTERM is killed five seconds after its call was
-// cancelled, as the server is shipped.
+// With the default settings, a program that ignores SIGTERM is killed five seconds after its
+// call was cancelled.
 func TestStubbornRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,7 +166,7 @@ func TestStubbornRun(t *testing.T) {
 	}
 }
 
-// runEnd returns the one run.end of the log.
+// runEnd returns the only run.end entry of the log.
 func (w *world) runEnd() audit.Entry {
 	w.t.Helper()
 	ends := slices.DeleteFunc(w.entries(), func(e audit.Entry) bool { return e.Event != audit.EventRunEnd })
@@ -177,8 +176,8 @@ func (w *world) runEnd() audit.Entry {
 	return ends[0]
 }
 
-// A client that ends the server with a signal, as most do, ends what it runs,
-// and the log is whole.
+// A client that ends the server with a signal, as most do, ends its runs, and the log is
+// intact.
 func TestInterruptedRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,8 +202,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// A question whose call was cancelled is taken back, and the answer that comes
-// too late starts nothing.
+// A question whose call was cancelled is withdrawn, and a late answer starts nothing.
 func TestCancelledQuestion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -244,8 +242,8 @@ func TestCancelledQuestion(t *testing.T) {
 	}
 }
 
-// Twenty calls at once: each is asked about once, gets its own answer and its
-// own result, and the log is one whole chain.
+// Twenty calls at once: each is asked about once and gets its own answer and result, and the
+// log is one intact chain.
 func TestConcurrentCalls(t *testing.T) {
 	const calls = 20
 	for _, over := range []transport{overStdio, overHTTP, overSSE} {
@@ -260,7 +258,7 @@ func TestConcurrentCalls(t *testing.T) {
 				c.changed()
 				c.list()
 				c.questions()
-				// One person, who allows the even ones only.
+				// One person, who allows only the even ones.
 				c.answers(func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 					for i := 1; i < calls; i += 2 {
 						if strings.Contains(p.Message, fmt.Sprintf(`"note-%d"`, i)) {

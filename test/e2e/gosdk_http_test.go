@@ -40,7 +40,7 @@ func (a withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// serve starts the program as an HTTP server, and returns where it is.
+// serve starts the program as an HTTP server, and returns its address.
 func (w *world) serve(stderr *logbuf.Buffer, token string) (base string, stop func() error) {
 	w.t.Helper()
 	cmd := w.command("serve", "--packs", w.packs, "--workspace", w.workspace, "--http", "127.0.0.1:0")
@@ -98,7 +98,7 @@ func (c *client) overHTTP() mcp.Transport {
 	return c.w.to(base, token)
 }
 
-// to is the way to a server.
+// to returns a transport to a server.
 func (w *world) to(base, token string) mcp.Transport {
 	web := &http.Client{Transport: withToken{token}}
 	if w.over == overSSE {
@@ -107,7 +107,7 @@ func (w *world) to(base, token string) mcp.Transport {
 	return &mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: web}
 }
 
-// endServer ends the server as people do.
+// endServer ends the server as a person does.
 func (c *client) endServer() {
 	c.w.t.Helper()
 	if err := c.stop(); err != nil {
@@ -115,8 +115,8 @@ func (c *client) endServer() {
 	}
 }
 
-// Two people with tokens of their own use one server at once: each call is
-// theirs in the question and in the log, and nobody sees the other's tools.
+// Two people with tokens of their own use one server at once: the question and the log name
+// the right person, and neither sees the other's tools.
 func TestPeople(t *testing.T) {
 	for _, version := range []string{v20251125, v20260728} {
 		t.Run(version, func(t *testing.T) {
@@ -179,8 +179,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// Without a configured token one is made, and shown once; a wider address is
-// refused then.
+// Without a configured token the server creates one and shows it once, and it refuses an
+// address that others can reach.
 func TestMadeToken(t *testing.T) {
 	w := newWorld(t)
 	stderr := new(logbuf.Buffer)

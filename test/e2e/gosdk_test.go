@@ -18,8 +18,8 @@ var baseTools = []string{
 	"capability_packs_list", "capability_packs_open_docs", "capability_packs_read_file",
 }
 
-// The whole way, from names and descriptions to a line in the audit log, with
-// a person who approves each step.
+// A complete conversation, from names and descriptions to a line in the audit log, with a
+// person who approves each step.
 func TestWholeWay(t *testing.T) {
 	for _, over := range []transport{overStdio, overHTTP, overSSE} {
 		for _, version := range []string{v20250618, v20251125, v20260728} {
@@ -37,7 +37,7 @@ func walk(t *testing.T, over transport, version string) {
 	c := w.connect(version, choose("once"))
 	pack := filepath.Join(w.packs, "field-notes")
 
-	// Metadata: what there is before anything is called.
+	// Metadata: available before any call.
 	init := c.InitializeResult()
 	if init.ServerInfo == nil || init.ServerInfo.Name != "packs-mcp" {
 		t.Errorf("serverInfo = %+v, want packs-mcp", init.ServerInfo)
@@ -94,7 +94,7 @@ func walk(t *testing.T, over transport, version string) {
 
 	const guide = "# How to write a note\n\nSay what you saw: 雨 is rain, ☀ is sun.\nOne observation a note.\n"
 
-	// Read: a folder, then a file by pages, under one approval for the chat.
+	// Read: a folder, then a file page by page, with one approval for the chat.
 	check(t, "read_file of a folder", c.ok("capability_packs_read_file", map[string]any{"pack_id": "field-notes", "path": "docs"}), map[string]any{
 		"path": "docs", "truncated": false,
 		"entries": []any{map[string]any{"name": "guide.md", "type": "file", "size_bytes": float64(len(guide))}},
@@ -164,7 +164,7 @@ func walk(t *testing.T, over transport, version string) {
 		"required": []any{"file", "text"}, "additionalProperties": false,
 	})
 
-	// Run, as a tool of its own.
+	// Run it as a tool of its own.
 	const text = `two words; $HOME "quoted"`
 	const written = text + "\n5 stars\n"
 	ran := c.ok("field-notes__note", map[string]any{"file": "first", "text": text, "stars": 5})
@@ -187,7 +187,7 @@ func walk(t *testing.T, over transport, version string) {
 		t.Errorf("the run was asked about with digest %q, opening with %q: want the same", again, digest)
 	}
 
-	// The artifact: on disk, and through the server.
+	// The artifact, on disk and from the server.
 	if got, err := os.ReadFile(filepath.Join(w.workspace, "notes", "first.txt")); err != nil || string(got) != written {
 		t.Errorf("the artifact is %q, %v, want the note", got, err)
 	}
@@ -199,7 +199,7 @@ func walk(t *testing.T, over transport, version string) {
 	})
 	c.question("Read notes/first.txt workspace")
 
-	// The other roads: call_tool, with a default left to the pack, and exec.
+	// Other ways to run: call_tool, with a default from the pack, and exec.
 	envelope(t, c.ok("capability_packs_call_tool", map[string]any{
 		"pack_id": "field-notes", "tool": "note", "arguments": map[string]any{"file": "second", "text": "x"}, "workspace": workspace,
 	}), map[string]any{
@@ -223,7 +223,7 @@ func walk(t *testing.T, over transport, version string) {
 	})
 	c.question("Run field-notes", `argument 2: "$(id)"`)
 
-	// A program that fails is a result, not an error of the protocol.
+	// A failing program is a result, not a protocol error.
 	failed, isError := c.call(t.Context(), "field-notes__fail", nil)
 	if !isError {
 		t.Errorf("the tool that fails: isError = false, want true")
@@ -239,7 +239,7 @@ func walk(t *testing.T, over transport, version string) {
 	auditOfWalk(t, w.entries(), level, digest)
 }
 
-// auditOfWalk checks what the walk left in the log.
+// auditOfWalk checks the entries of this conversation in the log.
 func auditOfWalk(t *testing.T, entries []audit.Entry, level, digest string) {
 	var got []string
 	for _, e := range entries {
@@ -295,7 +295,7 @@ func auditOfWalk(t *testing.T, entries []audit.Entry, level, digest string) {
 	}
 }
 
-// check compares a result with what it must be.
+// check compares a result with the expected one.
 func check(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -303,8 +303,8 @@ func check(t *testing.T, what string, got, want any) {
 	}
 }
 
-// envelope compares a run's envelope, but for what differs from run to run, of
-// which it returns the workspace's handle and the sandbox's level.
+// envelope compares a run's envelope, except for what differs between runs. It returns two
+// such values: the workspace's handle and the sandbox's level.
 func envelope(t *testing.T, got, want map[string]any) (workspace, level string) {
 	t.Helper()
 	workspace, _ = got["workspace"].(string)
@@ -332,10 +332,9 @@ func envelope(t *testing.T, got, want map[string]any) (workspace, level string) 
 	return workspace, level
 }
 
-// question makes sure that exactly one question was asked since the last time,
-// that its title has these words, that it shows these facts, and that it
-// can be answered as it should be. It returns the digest that was shown, if any.
-// Where lines are broken is the gate's own affair.
+// question checks that exactly one question was asked since the last call, that its title
+// contains these words, that it shows these facts, and that it has the right answers. It
+// returns the digest in the question, if there is one. It ignores line breaks.
 func (c *client) question(words string, facts ...string) (digest string) {
 	c.w.t.Helper()
 	asked := c.questions()
@@ -368,15 +367,14 @@ func (c *client) question(words string, facts ...string) (digest string) {
 	return digest
 }
 
-// titleOf is what a question is about: the first line below the three that are for
-// small windows.
+// titleOf returns the title of a question: the first line after the three for small windows.
 func titleOf(message string) string {
 	_, rest, _ := strings.Cut(message, "\n\n")
 	line, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimPrefix(strings.TrimSpace(line), "▸ ")
 }
 
-// unbroken is a text without what breaking its lines may have added.
+// unbroken removes what breaking lines may have added to text.
 func unbroken(text string) string {
 	return strings.NewReplacer(" ", "", "\n", "", ">", "").Replace(text)
 }

@@ -30,19 +30,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// The eras: the newest version of the protocol that has initialize, the one
-// before it, which Codex and Gemini still speak, and the first without.
+// The eras: the newest protocol version with initialize, the one before it, which Codex and
+// Gemini still use, and the first without.
 const (
 	v20250618 = "2025-06-18"
 	v20251125 = "2025-11-25"
 	v20260728 = "2026-07-28"
 )
 
-// patience is how long a test waits for something that must happen. It is only
-// used up by a test that fails.
+// patience is how long a test waits for something that must happen. Only a failing test waits
+// that long.
 const patience = 30 * time.Second
 
-// binDir is where the program is built; TestMain makes and removes it.
+// binDir is where the program is built; TestMain creates and removes it.
 var binDir string
 
 func TestMain(m *testing.M) {
@@ -59,15 +59,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program is the file to test: the one that PACKS_MCP_BIN names, with its
-// absolute path, or else one built for all tests, with the race detector when
-// they have it.
+// program returns the absolute path of the program to test: the one in PACKS_MCP_BIN, or one
+// built for all tests, with the race detector if they have it.
 var program = sync.OnceValues(func() (string, error) {
 	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
 		return file, nil
 	}
-	// The test cache knows the files that a test looked at, and not what "go
-	// build" reads: without this, tests of an older program would count.
+	// The test cache tracks the files that a test reads, but not what "go build" reads:
+	// without this, results for an older program would be reused.
 	for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
 		if err != nil {
@@ -89,7 +88,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// needShell skips a test whose pack's tools cannot run here.
+// needShell skips a test if its pack's tools cannot run here.
 func needShell(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"sh", "mkfifo"} {
@@ -106,7 +105,7 @@ type world struct {
 	packs     string
 	workspace string
 	env       []string
-	over      transport // how clients reach the server
+	over      transport // how clients connect to the server
 	config    string    // its configuration file; empty: none
 }
 
@@ -127,7 +126,7 @@ func newWorld(t *testing.T) *world {
 		env: []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + filepath.Join(root, "home"), "PACKS_MCP_SANDBOX_REQUIRE=none", "PACKS_MCP_APPROVAL_CHANNELS=elicitation",
 			"SOME_API_KEY=never-in-a-run",
-			"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
+			"GORACE=atexit_sleep_ms=0", // otherwise each command built with -race waits a second
 		},
 	}
 	w.unpack(filepath.Join("testdata", "packs.txtar"))
@@ -137,7 +136,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// unpack adds the packs of an archive to the user's.
+// unpack adds the packs of an archive to the user's packs.
 func (w *world) unpack(archive string) {
 	w.t.Helper()
 	a, err := txtar.ParseFile(archive)
@@ -156,14 +155,14 @@ func (w *world) unpack(archive string) {
 	}
 }
 
-// command is the program with arguments, in the user's environment.
+// command returns a command that runs the program in the user's environment.
 func (w *world) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(w.program, args...)
 	cmd.Env, cmd.Dir = w.env, filepath.Dir(w.packs)
 	return cmd
 }
 
-// entries verifies the audit log, with the program, and returns what is in it.
+// entries verifies the audit log with the program, and returns its entries.
 func (w *world) entries() []audit.Entry {
 	w.t.Helper()
 	out, err := w.command("audit", "verify").CombinedOutput()
@@ -187,7 +186,7 @@ func (w *world) entries() []audit.Entry {
 	}
 }
 
-// An answerer is the person: it gets a question and returns what is clicked.
+// An answerer is the person: it gets a question and returns the answer.
 type answerer func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error)
 
 // choose accepts the form with a decision, whatever is asked.
@@ -197,7 +196,7 @@ func choose(decision string) answerer {
 	}
 }
 
-// A client is the official Go client, connected to a server of its own.
+// A client is the official Go client, connected to its own server.
 type client struct {
 	*mcp.ClientSession
 	w       *world
@@ -213,8 +212,8 @@ type client struct {
 	schemas map[string]*jsonschema.Resolved
 }
 
-// connect starts the program and connects with one version of the protocol. A
-// nil answerer is a client that cannot show questions.
+// connect starts the program and connects with a given protocol version. A nil answerer is a
+// client that cannot show questions.
 func (w *world) connect(version string, answer answerer) *client {
 	w.t.Helper()
 	c := &client{w: w, stderr: new(logbuf.Buffer), changes: make(chan struct{}, 16), answer: answer}
@@ -244,7 +243,7 @@ func (w *world) connect(version string, answer answerer) *client {
 	return c
 }
 
-// close ends the session as clients do, and the server must end well.
+// close ends the session as clients do, and checks that the server ends well.
 func (c *client) close() {
 	c.w.t.Helper()
 	if err := c.Close(); err != nil {
@@ -273,7 +272,7 @@ func (c *client) answers(a answerer) {
 	c.answer = a
 }
 
-// questions returns what was asked since the last time.
+// questions returns the questions since its last call.
 func (c *client) questions() []*mcp.ElicitParams {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -319,9 +318,8 @@ func resolve(schema any) (*jsonschema.Resolved, error) {
 	return s.Resolve(nil)
 }
 
-// call calls a tool and returns the result's JSON. Every result, errors
-// included, must say the same in both forms, and must be what the tool's
-// output schema declares.
+// call calls a tool and returns the result's JSON. It checks that every result, including
+// errors, is the same in both forms and matches the tool's output schema.
 func (c *client) call(ctx context.Context, name string, args map[string]any) (out map[string]any, isError bool) {
 	c.w.t.Helper()
 	if args == nil {
@@ -382,7 +380,7 @@ func (c *client) ok(name string, args map[string]any) map[string]any {
 	return out
 }
 
-// refused calls a tool that must answer with an error, and returns it.
+// refused calls a tool that must return an error, and returns that.
 func (c *client) refused(name string, args map[string]any) map[string]any {
 	c.w.t.Helper()
 	out, isError := c.call(c.w.t.Context(), name, args)
@@ -393,7 +391,7 @@ func (c *client) refused(name string, args map[string]any) map[string]any {
 	return e
 }
 
-// linked makes sure that a link in a result is to one of its artifacts.
+// linked checks that a link in a result leads to one of its artifacts.
 func (c *client) linked(name string, link *mcp.ResourceLink, out map[string]any) {
 	c.w.t.Helper()
 	uri := fmt.Sprintf("workspace://%v/%s", out["workspace"], link.Name)
@@ -417,8 +415,8 @@ func (c *client) changed() {
 	}
 }
 
-// unchanged makes sure that no tools/list_changed came beyond those waited
-// for. Notifications arrive in order, so call it after a later request.
+// unchanged checks that there was no tools/list_changed beyond those that were awaited.
+// Notifications arrive in order, so call it after a later request.
 func (c *client) unchanged() {
 	c.w.t.Helper()
 	if n := len(c.changes); n > 0 {
@@ -426,8 +424,8 @@ func (c *client) unchanged() {
 	}
 }
 
-// A pipe is a file that a program holds open. The program's workspace is a layer,
-// so what it does there is seen among its open files and nowhere else.
+// A pipe is a file that a program holds open. The program's workspace is a layer, so the file
+// can be seen only among the program's open files.
 type pipe struct {
 	name    string // relative to the workspace
 	t       *testing.T
@@ -435,11 +433,11 @@ type pipe struct {
 	gone    chan struct{} // closed when nobody holds it any more
 }
 
-// newPipe names a file and looks for who holds it.
+// newPipe names a file and watches for processes that hold it.
 func (w *world) newPipe() *pipe {
 	w.t.Helper()
 	p := &pipe{name: "hold-" + filepath.Base(filepath.Dir(w.workspace)) + rand.Text() + ".pipe", t: w.t, holding: make(chan struct{}), gone: make(chan struct{})}
-	go func() { // ends when nobody holds it, or with the test program
+	go func() { // ends once nobody holds it, or with the test program
 		for was := false; ; time.Sleep(20 * time.Millisecond) {
 			is := p.held()
 			switch {

@@ -26,8 +26,8 @@ const (
 // The rules for a client that cannot ask.
 const readRules = "rules:\n  - allow: {kind: open}\n  - allow: {kind: read}\n"
 
-// An inspector is the MCP Inspector's command line, which speaks one era. Over
-// stdio each request has a server of its own.
+// An inspector is the MCP Inspector's command line for one era. Over stdio, each request
+// starts a new server.
 type inspector struct {
 	w    *world
 	node string
@@ -35,8 +35,8 @@ type inspector struct {
 	era  string
 }
 
-// server is how the inspector reaches a server of these packs: its last
-// arguments.
+// server returns the inspector's last arguments, which say how to reach a server with these
+// packs.
 func (i *inspector) server(packs string) []string {
 	w := *i.w
 	w.packs = packs
@@ -47,7 +47,7 @@ func (i *inspector) server(packs string) []string {
 	return []string{"--transport", "http", "--server-url", base + "/mcp", "--header", "Authorization: Bearer " + token}
 }
 
-// inspect runs it once and returns its exit status and what it printed.
+// inspect runs it once and returns its exit status and output.
 func (i *inspector) inspect(t *testing.T, server []string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -72,7 +72,7 @@ func (i *inspector) inspect(t *testing.T, server []string, args ...string) (stat
 	return cmd.ProcessState.ExitCode(), out.String(), err.String()
 }
 
-// clean checks that a run went well and that nothing was found.
+// clean checks that a run succeeded and found nothing.
 func clean(t *testing.T, what string, status int, stderr string) {
 	t.Helper()
 	if status != 0 {
@@ -104,7 +104,7 @@ func TestInspector(t *testing.T) {
 				}
 				i.tools(t)
 				i.skills(t)
-				w.entries() // the log verifies
+				w.entries() // verifies the log
 			})
 		}
 	}
@@ -143,14 +143,14 @@ func (i *inspector) skills(t *testing.T) {
 		status, out, problems := i.inspect(t, server, "--method", "skills/list", "--verify",
 			"--skill-catalog-max-skills", "1000", "--skill-catalog-max-bytes", "1073741824")
 		clean(t, "skills/list --verify of the corpus", status, problems)
-		// One line a skill; the corpus has more packs than skills.
+		// One line per skill; the corpus has more packs than skills.
 		if verdicts := strings.Count(out, "\n"); verdicts < 200 {
 			t.Errorf("skills/list --verify of the corpus has %d verdicts, want at least 200:\n%s", verdicts, tail(out))
 		}
 	})
 }
 
-// corpus unpacks packs of other people, whole.
+// corpus unpacks a collection of other people's packs.
 func corpus(t *testing.T, w *world) string {
 	t.Helper()
 	archive, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "corpora", "packs.tar.gz"))
@@ -170,8 +170,7 @@ func corpus(t *testing.T, w *world) string {
 	return filepath.Join(dir, "packs")
 }
 
-// absent skips the test, unless PACKS_MCP_REQUIRE has the name of what is
-// missing.
+// absent skips the test, unless PACKS_MCP_REQUIRE names what is missing.
 func absent(t *testing.T, name, reason string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), name) {

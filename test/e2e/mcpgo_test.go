@@ -21,8 +21,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/logbuf"
 )
 
-// A mcpgoClient is the client of mcp-go, the library that the server is written
-// with, connected to a server of its own.
+// A mcpgoClient is the client of mcp-go, the library that the server uses, connected to its
+// own server.
 type mcpgoClient struct {
 	*mcpgo.Client
 	w       *world
@@ -47,7 +47,7 @@ func (c *mcpgoClient) Elicit(_ context.Context, q protocol.ElicitationRequest) (
 	}}, nil
 }
 
-// questions returns the titles of what was asked since the last time.
+// questions returns the titles of the questions since its last call.
 func (c *mcpgoClient) questions() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *mcpgoClient) questions() []string {
 	return asked
 }
 
-// RoundTrip sends a request to where the server is now.
+// RoundTrip sends a request to the server's current address.
 func (c *mcpgoClient) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Host = strings.TrimPrefix(*c.base.Load(), "http://")
@@ -64,7 +64,7 @@ func (c *mcpgoClient) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// to is the way to the server, on which HTTP sends this token.
+// to returns a transport to the server; over HTTP it sends this token.
 func (c *mcpgoClient) to(sent string) mcpgoway.Interface {
 	web, headers := &http.Client{Transport: c}, map[string]string{"Authorization": "Bearer " + sent}
 	var way mcpgoway.Interface
@@ -91,8 +91,8 @@ func (c *mcpgoClient) to(sent string) mcpgoway.Interface {
 	return way
 }
 
-// mcpgo starts a server and makes a client, which is not connected yet. One that
-// cannot ask declares no elicitation.
+// mcpgo starts a server and creates an unconnected client. Without canAsk it declares no
+// support for elicitation.
 func (w *world) mcpgo(version string, canAsk bool) *mcpgoClient {
 	w.t.Helper()
 	c := &mcpgoClient{w: w, version: version, stderr: new(logbuf.Buffer), changes: make(chan struct{}, 16), hears: make(chan struct{}, 16)}
@@ -103,7 +103,7 @@ func (w *world) mcpgo(version string, canAsk bool) *mcpgoClient {
 	return c
 }
 
-// serve starts an HTTP server, where the last one was for the client.
+// serve starts an HTTP server in place of the client's previous one.
 func (c *mcpgoClient) serve() {
 	c.w.t.Helper()
 	c.stderr = new(logbuf.Buffer)
@@ -112,13 +112,13 @@ func (c *mcpgoClient) serve() {
 	c.stop = stop
 }
 
-// begin makes the client, with this token.
+// begin creates the client with this token.
 func (c *mcpgoClient) begin(sent string, canAsk bool) {
 	var opts []mcpgo.ClientOption
 	if canAsk {
 		opts = append(opts, mcpgo.WithElicitationHandler(c))
 	}
-	if c.version != v20260728 { // by default it speaks the newest
+	if c.version != v20260728 { // the newest is its default
 		opts = append(opts, mcpgo.WithProtocolVersion(c.version))
 	}
 	c.Client = mcpgo.NewClient(c.to(sent), opts...)
@@ -126,7 +126,7 @@ func (c *mcpgoClient) begin(sent string, canAsk bool) {
 	c.w.t.Cleanup(func() { _ = c.Close() })
 }
 
-// connect connects it, and listens.
+// connect connects the client and listens for notifications.
 func (c *mcpgoClient) connect() *protocol.InitializeResult {
 	c.w.t.Helper()
 	if err := c.Start(c.w.t.Context()); err != nil {
@@ -225,7 +225,7 @@ func (c *mcpgoClient) ok(name string, args map[string]any) (out map[string]any, 
 	return out, links
 }
 
-// end closes the client, and the server must end well.
+// end closes the client, and checks that the server ends well.
 func (c *mcpgoClient) end() {
 	c.w.t.Helper()
 	if err := c.Close(); err != nil {
@@ -270,7 +270,7 @@ func (c *mcpgoClient) wholeWay() {
 	check(c.w.t, "the questions for resources", len(c.questions()), 2)
 	c.lists()
 
-	if c.w.over != overSSE { // on which this client tells nobody that it cancelled
+	if c.w.over != overSSE { // over SSE, this client does not report a cancellation
 		c.cancels()
 	}
 }
@@ -291,7 +291,7 @@ func (c *mcpgoClient) resource(uri string) string {
 	return text.Text
 }
 
-// lists looks at what people and clients choose from.
+// lists checks the lists that people and clients choose from.
 func (c *mcpgoClient) lists() {
 	c.w.t.Helper()
 	ctx := c.w.t.Context()
@@ -357,10 +357,10 @@ func (c *mcpgoClient) cancels() {
 		c.w.t.Errorf("the cancelled call = %v, want %v", err, context.Canceled)
 	}
 	pipe.wait(pipe.gone, "the program and its child are gone")
-	c.ok("capability_packs_list", map[string]any{}) // the connection goes on
+	c.ok("capability_packs_list", map[string]any{}) // the connection still works
 }
 
-// The whole way with mcp-go's client: metadata, a document, tools, a run, prompts,
+// A complete conversation with mcp-go's client: metadata, a document, tools, a run, prompts,
 // resources.
 func TestMCPGo(t *testing.T) {
 	for _, way := range []struct {
@@ -400,9 +400,9 @@ func TestMCPGoThatCannotAsk(t *testing.T) {
 	}
 }
 
-// Another token gets the client's own error for that. After a server has started
-// again, the same client goes on: as soon as it has initialized, or at once where
-// there are no sessions. Over SSE its stream is gone, and it takes another client.
+// A wrong token yields the client's own error for that. After the server restarts, the same
+// client continues: once it has initialized, or at once without sessions. Over SSE its
+// stream is gone, so a new client is needed.
 func TestMCPGoAgain(t *testing.T) {
 	for _, way := range []struct {
 		over    transport

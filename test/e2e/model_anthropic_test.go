@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// A messagesRequest is a request to Anthropic's POST /v1/messages, as far as a
-// script looks at it.
+// A messagesRequest is the part of a request to Anthropic's POST /v1/messages that a script
+// uses.
 type messagesRequest struct {
 	Model    string          `json:"model"`
 	System   json.RawMessage `json:"system"`
@@ -64,7 +64,7 @@ func (q *messagesRequest) turn() turn {
 	return seen
 }
 
-// messages answers POST /v1/messages, with one block of content.
+// messages answers POST /v1/messages with one block of content.
 func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 	var q messagesRequest
 	if !m.read(w, r, &q) {

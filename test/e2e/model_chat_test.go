@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// A chatRequest is a request to OpenAI's POST /v1/chat/completions, as far as a
-// script looks at it.
+// A chatRequest is the part of a request to OpenAI's POST /v1/chat/completions that a script
+// uses.
 type chatRequest struct {
 	Model    string `json:"model"`
 	Stream   bool   `json:"stream"`
@@ -63,7 +63,7 @@ func (q *chatRequest) turn() turn {
 	return seen
 }
 
-// completions answers POST /v1/chat/completions, with one choice.
+// completions answers POST /v1/chat/completions with one choice.
 func (m *model) completions(w http.ResponseWriter, r *http.Request) {
 	var q chatRequest
 	if !m.read(w, r, &q) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A generateRequest is a request to Gemini's POST
-// /v1beta/models/MODEL:generateContent, as far as a script looks at it.
+// A generateRequest is the part of a request to Gemini's POST
+// /v1beta/models/MODEL:generateContent that a script uses.
 type generateRequest struct {
 	System   generateContent   `json:"systemInstruction"`
 	Contents []generateContent `json:"contents"`
@@ -63,7 +63,7 @@ func (q *generateRequest) turn() turn {
 	return seen
 }
 
-// generate answers what can be asked of a Gemini model, with one candidate.
+// generate answers requests to a Gemini model with one candidate.
 func (m *model) generate(w http.ResponseWriter, r *http.Request) {
 	name, verb, _ := strings.Cut(r.PathValue("call"), ":")
 	if verb == "countTokens" {

@@ -6,9 +6,8 @@ import (
 	"net/http"
 )
 
-// A responsesTool is a tool in a request to OpenAI's POST /v1/responses: a
-// function, a namespace that holds more of them, or something that the endpoint
-// itself would do.
+// A responsesTool is a tool in a request to OpenAI's POST /v1/responses: a function, a
+// namespace with more of them, or something that the endpoint itself provides.
 type responsesTool struct {
 	Type        string            `json:"type"`
 	Name        string            `json:"name"`
@@ -17,8 +16,7 @@ type responsesTool struct {
 	Tools       []json.RawMessage `json:"tools"`
 }
 
-// A responsesRequest is a request to POST /v1/responses, as far as a script
-// looks at it.
+// A responsesRequest is the part of a request to POST /v1/responses that a script uses.
 type responsesRequest struct {
 	Model        string `json:"model"`
 	Instructions string `json:"instructions"`
@@ -67,7 +65,7 @@ func (q *responsesRequest) turn() turn {
 	return seen
 }
 
-// responses answers POST /v1/responses, with one item of output.
+// responses answers POST /v1/responses with one item of output.
 func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 	var q responsesRequest
 	if !m.read(w, r, &q) {

@@ -12,47 +12,47 @@ import (
 	"testing"
 )
 
-// A model stands in for the language model behind an agent program: an HTTP
-// endpoint of this machine that answers in the formats agents speak, and does
-// what a script says. It judges nothing and never reaches a network.
+// A model stands in for the language model of an agent: a local HTTP endpoint that answers in
+// the formats that agents use, following a script. It judges nothing and never uses a
+// network.
 //
-// It speaks Anthropic's Messages (model_anthropic_test.go), OpenAI's Responses
+// It supports Anthropic's Messages (model_anthropic_test.go), OpenAI's Responses
 // (model_openai_test.go) and Chat Completions (model_chat_test.go), and Gemini's
-// generateContent (model_gemini_test.go), each as far as agents use it.
+// generateContent (model_gemini_test.go), as far as agents use them.
 type model struct {
 	t      *testing.T
-	url    string // without a slash at its end
+	url    string // without a trailing slash
 	prefix string // what the agent puts before the names of the server's tools
 	search *search
 	script []play
 
 	mu    sync.Mutex
-	seen  []turn       // every request that was answered, in order
-	moves map[int]move // :: number of results → what was answered then
+	seen  []turn       // all answered requests, in order
+	moves map[int]move // :: number of results → the answer to such a request
 }
 
-// A search is what an agent has instead of the tools themselves: a tool of its own
-// that shows the model tools by their names, and perhaps another that calls them.
+// A search is what an agent offers instead of the tools: its own tool that shows the model
+// tools by name, and perhaps another that calls them.
 type search struct {
 	tool string // takes {"query": "select:NAME"}
-	call string // takes {"name": NAME, "arguments": {…}}; empty: what was found is offered from then on
+	call string // takes {"name": NAME, "arguments": {…}}; empty: tools that were found are offered afterwards
 }
 
-// A turn is one request for an answer, as a model reads it.
+// A turn is one request to a model, as the model reads it.
 type turn struct {
-	prefix  string    // as in the model
-	text    string    // all that is neither a tool nor a result: instructions, messages
-	tools   []offered // the agent's own among them
-	results []result  // of the calls of the server's tools so far, in order
+	prefix  string    // of the model
+	text    string    // everything but tools and results: instructions, messages
+	tools   []offered // including the agent's own
+	results []result  // of all calls of the server's tools so far, in order
 }
 
-// An offered tool is one that the model may call.
+// An offered tool is a tool that the model may call.
 type offered struct {
 	space       string // OpenAI's Responses: the namespace that holds it, if any
 	name        string
 	description string
 	schema      json.RawMessage
-	bytes       int // of all that the request says of it
+	bytes       int // size of everything that the request says about it
 }
 
 // full is the name with the namespace.
@@ -63,29 +63,29 @@ func (o offered) full() string {
 	return o.name
 }
 
-// A result is what came of a call, as the model reads it.
+// A result is the result of a call, as the model reads it.
 type result struct {
 	tool   string          // its full name; empty if the request does not say
-	args   json.RawMessage // of the call, if it was one of Chat Completions
+	args   json.RawMessage // arguments of the call; only Chat Completions has them
 	text   string
-	failed bool // only Anthropic's format tells
+	failed bool // only Anthropic's format has this
 }
 
-// A play is one turn of the script: what the model answers to what it saw. It is
-// asked once, however often the agent asks for the turn.
+// A play is one turn of the script: the model's answer to what it saw. It is called once,
+// even if the agent repeats the request.
 type play func(seen turn) move
 
-// A move is the model's answer: the call of a tool, or else its last words.
+// A move is the model's answer: a tool call, or else its final words.
 type move struct {
 	words string
-	tool  string // as the server lists it; the agent's own prefix is found
+	tool  string // the server's name, without the agent's prefix
 	args  map[string]any
 	stay  bool // the same play answers the next request, too
-	// lost allows the agent not to offer the tool; the model then says words.
+	// lost permits that the agent does not offer the tool; the model then says words.
 	lost bool
 }
 
-// call is the model's wish to call a tool of the server's.
+// call returns a play that calls a tool of the server.
 func call(tool string, args map[string]any) play {
 	if args == nil {
 		args = map[string]any{} // nil would be sent as null
@@ -93,9 +93,9 @@ func call(tool string, args map[string]any) play {
 	return func(turn) move { return move{tool: tool, args: args} }
 }
 
-// newModel starts a model for an agent that puts prefix before the names of the
-// server's tools. How far its script is follows from the number of results in the
-// request, so an agent may ask for the same turn again.
+// newModel starts a model for an agent that puts prefix before the names of the server's
+// tools. The number of results in a request determines the position in the script, so an
+// agent may repeat a request.
 func newModel(t *testing.T, prefix string, script ...play) *model {
 	m := &model{t: t, prefix: prefix, script: script, moves: make(map[int]move)}
 	mux := http.NewServeMux()
@@ -109,7 +109,7 @@ func newModel(t *testing.T, prefix string, script ...play) *model {
 	return m
 }
 
-// read decodes a request into v, and reports whether it could.
+// read decodes a request into v, and reports whether that succeeded.
 func (m *model) read(w http.ResponseWriter, r *http.Request, v any) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 16<<20))
 	if err == nil {
@@ -123,7 +123,7 @@ func (m *model) read(w http.ResponseWriter, r *http.Request, v any) bool {
 	return true
 }
 
-// write answers with JSON, in one piece.
+// write sends a complete JSON response.
 func (m *model) write(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(v); err != nil {
@@ -131,7 +131,7 @@ func (m *model) write(w http.ResponseWriter, v any) {
 	}
 }
 
-// arguments are the arguments of a call, as JSON.
+// arguments returns the arguments of a call as JSON.
 func (m *model) arguments(next move) string {
 	raw, err := json.Marshal(next.args)
 	if err != nil {
@@ -140,9 +140,9 @@ func (m *model) arguments(next move) string {
 	return string(raw)
 }
 
-// answer goes on with the script. The tool of what it returns is the one that
-// the agent offers; nil when the model has only words. A request without tools is
-// one of the agent's own, such as for a title, and gets some words.
+// answer returns the script's next move, and the tool that the agent offers for it; nil if the
+// model has only words. A request without tools is for the agent itself, such as for a
+// title, and gets some words.
 func (m *model) answer(seen turn) (move, *offered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,7 +185,7 @@ func (m *model) answer(seen turn) (move, *offered) {
 	return next, tool
 }
 
-// ours are the results of the server's tools.
+// ours returns the results of the server's tools.
 func (m *model) ours(results []result) []result {
 	var all []result
 	for _, r := range results {
@@ -203,7 +203,7 @@ func (m *model) ours(results []result) []result {
 	return all
 }
 
-// play is which play answers a request with so many results. The caller holds
+// play returns the number of the play for a request with this many results. The caller holds
 // m.mu.
 func (m *model) play(results int) int {
 	n := results
@@ -215,7 +215,7 @@ func (m *model) play(results int) int {
 	return n
 }
 
-// played returns how many plays of the script were asked for.
+// played returns how many plays of the script were used.
 func (m *model) played() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -226,17 +226,17 @@ func (m *model) played() int {
 	return n
 }
 
-// turns are the requests that were answered so far.
+// turns returns the requests that were answered so far.
 func (m *model) turns() []turn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.seen)
 }
 
-// tool finds a tool of the server's among those offered, or returns nil.
+// tool returns a tool of the server among those offered, or nil.
 func (seen turn) tool(name string) *offered { return seen.any(seen.prefix + name) }
 
-// any finds a tool by its full name, the agent's own included.
+// any returns a tool by its full name, including the agent's own.
 func (seen turn) any(full string) *offered {
 	for i, tool := range seen.tools {
 		if tool.full() == full {
@@ -246,8 +246,7 @@ func (seen turn) any(full string) *offered {
 	return nil
 }
 
-// names returns the names of the server's tools, in order, as the server has
-// them.
+// names returns the server's names of its offered tools, in order.
 func (seen turn) names() []string {
 	var all []string
 	for _, tool := range seen.tools {
@@ -259,8 +258,8 @@ func (seen turn) names() []string {
 	return all
 }
 
-// last decodes what came of the last call. A tool's text is JSON; an agent may
-// put words of its own around it.
+// last decodes the result of the last call. A tool's text is JSON; an agent may surround it
+// with its own words.
 func (seen turn) last(t *testing.T) map[string]any {
 	t.Helper()
 	if len(seen.results) == 0 {
@@ -276,8 +275,8 @@ func (seen turn) last(t *testing.T) map[string]any {
 	return out
 }
 
-// failed checks that the last call failed with a code. An agent may put its own
-// words and brackets around what the server said, so the code is looked for.
+// failed checks that the last call failed with a code. An agent may surround the server's
+// text with words and brackets, so failed searches for the code.
 func (seen turn) failed(t *testing.T, code string) {
 	t.Helper()
 	if n := len(seen.results); n == 0 || !strings.Contains(unescaped(seen.results[n-1].text), `{"error":{"code":"`+code+`"`) {
@@ -285,12 +284,11 @@ func (seen turn) failed(t *testing.T, code string) {
 	}
 }
 
-// unescaped is a text in which JSON may stand in strings of JSON, without the
-// backslashes of that.
+// unescaped removes the backslashes from text that may have JSON inside JSON strings.
 func unescaped(text string) string { return strings.ReplaceAll(text, `\`, "") }
 
-// texts joins the texts of content as the formats have it: a string, or a list
-// of parts of which some have text.
+// texts joins the texts of content in the formats' forms: a string, or a list of parts, some
+// with text.
 func texts(content json.RawMessage) string {
 	var plain string
 	if json.Unmarshal(content, &plain) == nil {
@@ -309,7 +307,7 @@ func texts(content json.RawMessage) string {
 	return strings.Join(all, "\n")
 }
 
-// An events is a stream of server-sent events.
+// An events writes a stream of server-sent events.
 type events struct{ w http.ResponseWriter }
 
 func stream(w http.ResponseWriter) events {
@@ -318,18 +316,18 @@ func stream(w http.ResponseWriter) events {
 	return events{w}
 }
 
-// send sends one event; its data has the event's name as "type", too.
+// send sends an event whose data repeats the event's name as "type".
 func (e events) send(name string, data map[string]any) {
 	data["type"] = name
 	fmt.Fprintf(e.w, "event: %s\n", name)
 	e.data(data)
 }
 
-// data sends an event that has no name.
+// data sends an event without a name.
 func (e events) data(data map[string]any) {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // it is made of what was decoded before
+		panic(err) // all of it was decoded before
 	}
 	fmt.Fprintf(e.w, "data: %s\n\n", raw)
 	if f, ok := e.w.(http.Flusher); ok {

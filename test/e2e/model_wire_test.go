@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What agents send, cut down to what a script sees, in each format, with and
-// without a stream. The agents themselves are run by make agents.
+// Requests of agents, reduced to what a script uses, in each format, with and without a
+// stream. make agents runs the agents themselves.
 func TestModel(t *testing.T) {
 	const (
 		anthropic = `{"model": "m", "stream": STREAM, "system": [{"type": "text", "text": "Be kind."}],
@@ -55,9 +55,9 @@ func TestModel(t *testing.T) {
 	)
 	for _, tc := range []struct {
 		name, path, body string
-		text             string // what the model reads beside tools and results
+		text             string // what the model reads besides tools and results
 		failed           bool
-		want             []string // in the answer, in order
+		want             []string // in the response, in order
 	}{
 		{"messages", "/v1/messages", anthropic, "Be kind.\nNote it.", true,
 			[]string{`"mcp__packs__open"`, `"stop_reason":"tool_use"`}},

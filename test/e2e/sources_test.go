@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// pack is a pack with one tool, in a version: its program says which.
+// pack returns a version of a pack with one tool, whose program prints the version.
 func pack(version string) upstream.Files {
 	network := ""
 	if version != "one" {
@@ -33,14 +33,14 @@ func in(dir string, files upstream.Files) upstream.Files {
 	return out
 }
 
-// A source is a place that a pack comes from.
+// A source is a place where a pack comes from.
 type source struct {
-	args []string // of add: the address, and the names of packs
+	args []string // arguments of add: the address, and the names of packs
 	id   string
-	set  func(version string) // what the place has from now on
+	set  func(version string) // changes what the place offers
 }
 
-// kinds make the kinds of places, each with a server of its own where it needs one.
+// kinds returns constructors for all kinds of places, each with its own server if needed.
 func kinds() map[string]func(t *testing.T, w *world) source {
 	repository := func(at func(*upstream.Repo) string) func(t *testing.T, w *world) source {
 		return func(t *testing.T, w *world) source {
@@ -104,7 +104,7 @@ func kinds() map[string]func(t *testing.T, w *world) source {
 // home is the user's home folder.
 func (w *world) home() string { return filepath.Dir(w.packs) }
 
-// run runs a command, which must end with a status, and returns what it prints.
+// run runs a command, which must exit with a status, and returns its output.
 func (w *world) run(status int, args ...string) string {
 	w.t.Helper()
 	out, err := w.command(args...).CombinedOutput()
@@ -120,9 +120,9 @@ func (w *world) run(status int, args ...string) string {
 	return string(out)
 }
 
-// A pack comes from elsewhere, is attached, and runs after a person's lasting answer. It
-// changes there, and here only by an update that shows the change; the answer ends with
-// it, and the next question says what changed. The server runs all the time.
+// A pack comes from elsewhere, is attached, and runs after an "always" answer. When it changes
+// there, it changes here only by an update that shows the change; that ends the answer, and
+// the next question says what changed. The server runs all the time.
 func TestSources(t *testing.T) {
 	for name, kind := range kinds() {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func lifeOf(t *testing.T, w *world, s source) {
 	c.list()
 	says(w.run(4, append([]string{"add", "--yes"}, s.args...)...), "nobody signed")
 	says(w.run(0, append([]string{"add", "--yes", "--allow-unsigned"}, s.args...)...), s.id+" (new)", "scan     nothing found")
-	says(w.run(0, "attach", s.id, "--trust", "user"), s.id) // for one that is not trusted, no answer lasts
+	says(w.run(0, "attach", s.id, "--trust", "user"), s.id) // if a pack is not trusted, no answer lasts
 	c.changed()
 	if tools {
 		c.ok("capability_packs_enable_tools", map[string]any{"pack_id": s.id})
@@ -197,7 +197,7 @@ func lifeOf(t *testing.T, w *world, s source) {
 		t.Errorf("before the update, it was asked %q", asked[0].Message)
 	}
 
-	c.answers(choose("once")) // no answer lasts for a tool with the whole network
+	c.answers(choose("once")) // no answer lasts for a tool with unrestricted network access
 	says(use(), " two")
 	asked := c.questions()
 	if len(asked) != 1 {

@@ -1,5 +1,5 @@
-// Command bare is what packs-mcp is measured against: a server on the same
-// library and the library's own transport, with six tools that do nothing.
+// Command bare is the baseline for measuring packs-mcp: a server with the same library and
+// the library's own transport, whose six tools do nothing.
 package main
 
 import (

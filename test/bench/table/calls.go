@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// queryBudget is what a query may take, in milliseconds.
+// queryBudget returns the budget of a query in milliseconds.
 func queryBudget(n int) budget {
 	if n < 10_000 {
 		return budget{}
@@ -16,7 +16,7 @@ func queryBudget(n int) budget {
 	return budget{5, "5 ms"}
 }
 
-// timed calls a tool and keeps how long that took.
+// timed calls a tool and records the time.
 func (c *client) timed(tool string, args map[string]any, t *times) error {
 	_, took, err := c.call(tool, args)
 	if err == nil && t != nil {
@@ -25,18 +25,18 @@ func (c *client) timed(tool string, args map[string]any, t *times) error {
 	return err
 }
 
-// A way is one of several that take turns.
+// A way is one of several alternatives that are measured in turns.
 type way struct {
 	name   string
 	do     func(i int, t *times) error
 	budget func(own, base times) []string
-	apart  bool    // it is no kind of what the first is
-	of     *client // whose processors' time counts; nil: nobody's
+	apart  bool    // not comparable with the first
+	of     *client // whose processor time to report; nil: nobody's
 	times  times
 	cpu    times
 }
 
-// turns does all of them n times, none always after the same one.
+// turns runs each way n times, in changing order.
 func turns(n int, ways []*way) error {
 	for i := range n {
 		for k := range ways {
@@ -51,8 +51,8 @@ func turns(n int, ways []*way) error {
 	return nil
 }
 
-// rows adds what came of turns to a table: median, 95th percentile, the server's
-// time of processors, and how far the times are from those of the first.
+// rows adds the results of turns to a table: median, 95th percentile, the server's processor
+// time, and the ratio to the first way.
 func rows(t *table, ways []*way) {
 	base := ways[0].times
 	for _, w := range ways {
@@ -73,7 +73,8 @@ func (c *client) echo(_ int, t *times) error {
 	return c.timed("one", map[string]any{"text": "hello"}, t)
 }
 
-// syncs writes a line as long as one of the log, and syncs it, as the log does.
+// syncs returns a function that writes a line as long as one of the log, and syncs it as the
+// log does.
 func (b *bench) syncs() (do func(int, *times) error, done func(), err error) {
 	f, err := os.CreateTemp(b.dir, "sync-")
 	if err != nil {

@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// patience is how long anything may take before it counts as hanging.
+// patience is how long any operation may take before it counts as hanging.
 const patience = time.Minute
 
-// A command is how a server is started.
+// A command says how to start a server.
 type command struct {
 	args []string
 	env  []string
 }
 
-// A client is a server's process, and the client that started it. Whatever its
-// user is asked is allowed for the rest of the chat.
+// A client is a server process and the client that started it. Every question to its user
+// is answered with "allow in this chat".
 type client struct {
 	cmd    *exec.Cmd
 	began  time.Time
 	stderr *bytes.Buffer
-	read   chan struct{} // closed by the reader, when there is nothing more to read
+	read   chan struct{} // closed by the reader when the output ends
 
-	mu      sync.Mutex // guards all below, and what is written to in
+	mu      sync.Mutex // guards the fields below, and writes to in
 	in      io.WriteCloser
-	last    int                // id of a request
-	waiting map[int]chan reply // :: id of a request → who waits for it
+	last    int                // id of the last request
+	waiting map[int]chan reply // :: id of a request → channel for its reply
 	notes   chan note
 }
 
-// A reply is what came for a request, and when its last byte did.
+// A reply is the reply to a request, and when its last byte arrived.
 type reply struct {
 	at     time.Time
 	result json.RawMessage
@@ -75,7 +75,7 @@ func (b *bench) start(c command) (*client, error) {
 	return s, nil
 }
 
-// follow reads until the server writes no more.
+// follow reads messages until the server's output ends.
 func (s *client) follow(out io.Reader) {
 	defer close(s.read)
 	lines := bufio.NewReaderSize(out, 256<<10)
@@ -116,12 +116,12 @@ func (s *client) deliver(id json.RawMessage, r reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.waiting[n]; c != nil {
-		c <- r // there is room for one
+		c <- r // it has space for one
 		delete(s.waiting, n)
 	}
 }
 
-// end tells everybody who waits that nothing will come.
+// end tells everyone who waits that no reply will come.
 func (s *client) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +138,8 @@ func (s *client) send(line []byte) error {
 	return err
 }
 
-// request sends a request, and returns its reply and how long that took: until
-// it was read, and not until it was understood. Safe for concurrent use.
+// request sends a request, and returns its reply and the time until it was read, not
+// decoded. It is safe for concurrent use.
 func (s *client) request(method string, params any) (json.RawMessage, time.Duration, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {
@@ -171,9 +171,9 @@ func (s *client) request(method string, params any) (json.RawMessage, time.Durat
 	}
 }
 
-// A greeting is what a server says before its first call.
+// A greeting is what a server sends before its first call.
 type greeting struct {
-	took         time.Duration // since the process was started
+	took         time.Duration // since the start of the process
 	instructions string
 	tools        []struct {
 		Name        string          `json:"name"`
@@ -230,7 +230,7 @@ func (s *client) call(tool string, args map[string]any) (json.RawMessage, time.D
 	return r.StructuredContent, took, nil
 }
 
-// cpu is the time of processors that the server had until now; 0 for none.
+// cpu returns the server's processor time so far; 0 if there is no server.
 func (s *client) cpu() time.Duration {
 	if s == nil {
 		return 0

@@ -17,15 +17,15 @@ const (
 	toolCall = "capability_packs_call_tool"
 )
 
-// A place is a server that is ready to be called, and what calls say.
+// A place is a server that is ready for calls, and the arguments for these.
 type place struct {
 	*client
 	packs []string // ids of some packs
 }
 
-// placeOf starts a server of n packs, one of which has a tool that runs the
-// program true, and has its user allow what will be called. The log is where home
-// is, unless another file is named.
+// placeOf starts a server with n packs, one of which has a tool that runs the program true,
+// and has its user allow the calls to be measured. The log is in home, unless log names
+// another file.
 func (b *bench) placeOf(n int, log string) (*place, error) {
 	home, err := b.home()
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *bench) placeOf(n int, log string) (*place, error) {
 	return p, nil
 }
 
-// settle makes the first calls, which ask.
+// settle makes the first calls, which cause questions.
 func (p *place) settle(b *bench, n int) error {
 	if _, err := p.open(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (p *place) settle(b *bench, n int) error {
 	return p.tellTruth()
 }
 
-// id returns the id of the pack that was written as this one.
+// id returns the id of the pack that was written as number i.
 func (c *collection) id(i int) (string, error) {
 	dir := c.made[i]
 	text, err := os.ReadFile(filepath.Join(dir, "SKILL.md"))
@@ -127,8 +127,8 @@ func (b *bench) bareClient() (*client, error) {
 	return c, nil
 }
 
-// elsewhere is a folder in memory, where a log that is synced waits for no disk;
-// empty when there is none.
+// elsewhere returns a folder in memory, where syncing a log waits for no disk; empty if
+// there is none.
 func elsewhere() (dir string, remove func()) {
 	dir, err := os.MkdirTemp("/dev/shm", "packs-bench-")
 	if err != nil {
@@ -137,16 +137,16 @@ func elsewhere() (dir string, remove func()) {
 	return dir, func() { _ = os.RemoveAll(dir) }
 }
 
-// A company are the servers that calls are made to.
+// A company is the set of servers to which calls are made.
 type company struct {
 	bare   *client
 	ours   *place
-	quick  *place // with its log in memory; nil where there is no such folder
+	quick  *place // with its log in memory; nil if there is no such folder
 	remove func()
 }
 
-// company returns the servers of the largest number of packs, which are started
-// when they are asked for first, and stay until the end.
+// company returns the servers with the largest number of packs. They are started on first
+// use and run until the end.
 func (b *bench) company() (_ *company, err error) {
 	if b.servers != nil {
 		return b.servers, nil
@@ -165,11 +165,11 @@ func (b *bench) company() (_ *company, err error) {
 			return nil, err
 		}
 	}
-	// Until they have nothing else to do.
+	// Wait until the servers are idle.
 	return b.servers, b.pause(b.idle)
 }
 
-// dismiss ends the servers.
+// dismiss stops the servers.
 func (c *company) dismiss() (err error) {
 	if c == nil {
 		return nil

@@ -17,7 +17,7 @@ const (
 	resourcesChanged = "notifications/resources/list_changed"
 )
 
-// measureEdits measures from an edit to the last of the notifications about it.
+// measureEdits measures the time from an edit to the last notification about it.
 func (b *bench) measureEdits() ([]*table, error) {
 	t := &table{
 		title: "An edit → list_changed at the client",
@@ -25,7 +25,7 @@ func (b *bench) measureEdits() ([]*table, error) {
 			"description, of tools for a tool of an enabled pack. %d edits each, at random moments.", b.edits),
 		head: []string{"", "median", "95 of 100", "most", "budget", ""},
 	}
-	// A system has so many watches for all of a user's programs.
+	// The system limits the watches of all of a user's programs.
 	servers := b.servers
 	b.servers = nil
 	if err := servers.dismiss(); err != nil {
@@ -60,8 +60,8 @@ func (b *bench) measureEdits() ([]*table, error) {
 	return []*table{t}, nil
 }
 
-// edit edits packs, in turns a document and a file with tools, and reports
-// whether the server had to look at the packs from time to time.
+// edit edits packs, alternating between a document and a file with tools, and reports
+// whether the server had to poll.
 func (b *bench) edit(n int) (documents, tools times, polled bool, err error) {
 	home, err := b.indexed(n)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bench) editAll(c *client, n int) (documents, tools times, err error) {
 		return nil, nil, err
 	}
 	packs := b.packs[n]
-	id, err := packs.id(0) // it has tools, as every fourth
+	id, err := packs.id(0) // every fourth pack has tools, including this one
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,8 +110,8 @@ func (b *bench) editAll(c *client, n int) (documents, tools times, err error) {
 			wants []string
 			times *times
 		}{{document, []string{promptsChanged, resourcesChanged}, &documents}, {enabled, []string{toolsChanged}, &tools}} {
-			// At another moment of the server's clocks each time, and not on the heels
-			// of what came of the edit before.
+			// At a random moment of the server's timers, and not immediately after the effects of the
+			// previous edit.
 			if err := b.pause(50*time.Millisecond + rand.N(100*time.Millisecond)); err != nil {
 				return nil, nil, err
 			}
@@ -125,11 +125,11 @@ func (b *bench) editAll(c *client, n int) (documents, tools times, err error) {
 	return documents, tools, nil
 }
 
-// described is where the description begins, in a document and in a file with
+// described matches the beginning of the description, in a document and in a file with
 // tools.
 var described = regexp.MustCompile(`("description":"|description: "?(?:>\n  )?)`)
 
-// edited returns a text with another first description.
+// edited returns text with another first description.
 func edited(text []byte, i int) ([]byte, error) {
 	at := described.FindIndex(text)
 	if at == nil {
@@ -139,8 +139,8 @@ func edited(text []byte, i int) ([]byte, error) {
 	return append(changed, text[at[1]:]...), nil
 }
 
-// editOnce changes the first description in a file, and waits for all
-// notifications that have to come.
+// editOnce changes the first description in a file, and waits for all expected
+// notifications.
 func (c *client) editOnce(file string, i int, wants []string) (time.Duration, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -1,14 +1,13 @@
-// Command table measures packs-mcp beside things that everybody knows, in one
-// run and in turns, and prints what it found as tables, with the project's
-// budgets and whether each was met: a bare server on the same library, walking
-// the packs' folders and reading the heads of their documents, a plain start of a
-// program. Machines differ and are shared; ratios last longer than milliseconds.
+// Command table measures packs-mcp beside well-known baselines, alternating in one run, and
+// prints the results as tables, with the project's budgets and whether each was met. The
+// baselines are a bare server with the same library, walking the packs' folders and reading
+// the heads of their documents, and a plain start of a program. Machines differ and are
+// shared, so ratios last longer than milliseconds.
 //
-// It asserts nothing: however slow something was, its status is 0. That is 1 when
-// something could not be measured at all.
+// It asserts nothing: its status is 0 however slow something was, and 1 only if something
+// could not be measured at all.
 //
-// Whatever it starts has a home of its own, below one folder that is removed at
-// the end.
+// Everything that it starts uses a home in one folder, which is removed at the end.
 package main
 
 import (
@@ -41,25 +40,25 @@ func main() {
 	}
 }
 
-// A bench is everything that is the same for all that is measured.
+// A bench is the state that all measurements share.
 type bench struct {
 	ctx      context.Context // of the whole run
 	progress io.Writer
-	dir      string // for everything that is written
-	ours     string // the program that is measured
+	dir      string // for all files that are written
+	ours     string // the program to measure
 	base     string // another build of it, for section spaced; empty: none
-	bare     string // and the server beside it
+	bare     string // the bare server
 	self     string
-	sizes    []int // how many packs, in rising order
+	sizes    []int // numbers of packs, ascending
 	rounds   int
 	edits    int
 	idle     time.Duration
 	packs    map[int]*collection
 	ready    map[int]string // :: number of packs → a home with their index
-	servers  *company       // nil: nobody called one yet
+	servers  *company       // nil until first used
 }
 
-// A collection is what plant wrote.
+// A collection is the result of plant.
 type collection struct {
 	root string
 	made []string // the packs' directories
@@ -131,14 +130,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return nil
 }
 
-// A section is something that can be measured alone.
+// A section is something that can be measured separately.
 type section struct {
 	name    string
 	measure func(*bench) ([]*table, error)
 }
 
-// wantedOf returns the sections of a list of their names, in the order in which
-// they are measured: what changes packs comes last.
+// wantedOf returns the named sections in the order of measurement: those that change packs
+// come last.
 func wantedOf(names string) ([]section, error) {
 	all := []section{
 		{"start", (*bench).measureStart}, {"memory", (*bench).measureMemory}, {"calls", (*bench).measureCalls},
@@ -160,10 +159,10 @@ func wantedOf(names string) ([]section, error) {
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
-// largest is the largest number of packs.
+// largest returns the largest number of packs.
 func (b *bench) largest() int { return b.sizes[len(b.sizes)-1] }
 
-// prepare builds what is measured, the way it is shipped, and writes the packs.
+// prepare builds the programs as they are shipped, and writes the packs.
 func (b *bench) prepare() (err error) {
 	if b.self, err = os.Executable(); err != nil {
 		return err
@@ -195,7 +194,7 @@ func (b *bench) prepare() (err error) {
 		}
 		b.packs[n] = c
 	}
-	// What is younger than two seconds is not remembered.
+	// Files that changed less than two seconds ago are not remembered.
 	return b.pause(2 * time.Second)
 }
 
@@ -209,7 +208,7 @@ func (b *bench) build(name, pkg string) (string, error) {
 	return out, nil
 }
 
-// pause waits, unless the run is broken off.
+// pause waits, unless the run is interrupted.
 func (b *bench) pause(d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -219,24 +218,24 @@ func (b *bench) pause(d time.Duration) error {
 	}
 }
 
-// home makes a folder for everything that one server keeps.
+// home creates a folder for all files of one server.
 func (b *bench) home() (string, error) { return os.MkdirTemp(b.dir, "home-") }
 
-// serve is how a server of n packs is started with this home; the packs of more
-// folders may be served besides.
+// serve returns the command that starts a server with n packs and this home. more names
+// further folders of packs.
 func (b *bench) serve(n int, home string, more ...string) command {
 	c := command{args: []string{b.ours, "serve", "--packs", b.packs[n].root}}
 	for _, dir := range more {
 		c.args = append(c.args, "--packs", dir)
 	}
 	c.env = environ()
-	// Programs run as confined as they can be here, which may be not at all. A limit
-	// on what waits is no part of what is measured.
+	// Programs run as confined as possible here, perhaps not at all. Limits on pending work
+	// are not part of the measurement.
 	c.env = append(c.env, "HOME="+home, "PACKS_MCP_HOME="+home, "PACKS_MCP_LOG_LEVEL=error", "PACKS_MCP_SANDBOX_REQUIRE=none")
 	return c
 }
 
-// environ is the environment without settings of ours.
+// environ returns the environment without this program's settings.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PACKS_MCP_") })
 }
@@ -256,7 +255,7 @@ func (b *bench) indexed(n int) (string, error) {
 			return "", err
 		}
 		_, err = c.open()
-		// A server that has begun to watch the folders keeps what it read when it ends.
+		// A server that watches the folders writes its index when it ends.
 		if err := errors.Join(err, b.pause(wait), c.stop()); err != nil {
 			return "", err
 		}

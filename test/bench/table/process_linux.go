@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the time of processors that a process had until now, all of its
-// threads together; 0 when it cannot be told.
+// cpuTime returns the processor time of a process so far, for all its threads; 0 if unknown.
 func cpuTime(pid int) time.Duration {
-	// MAKE_PROCESS_CPUCLOCK of the kernel: the process is in the upper bits, the
-	// lower ones say which clock of it. 2 is what its scheduler counts.
+	// MAKE_PROCESS_CPUCLOCK of the kernel: the upper bits are the process, the lower ones
+	// select its clock. 2 is the scheduler's.
 	const ofScheduler = 2
 	var t unix.Timespec
 	if unix.ClockGettime(int32(^pid<<3|ofScheduler), &t) != nil {
@@ -22,7 +21,7 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// memoryOf looks at what of a process is in memory.
+// memoryOf returns how much memory a process uses.
 func memoryOf(pid int) memory {
 	var m memory
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -4,8 +4,8 @@ package main
 
 import "time"
 
-// cpuTime cannot be told here.
+// cpuTime is not available here.
 func cpuTime(int) time.Duration { return 0 }
 
-// memoryOf cannot be told here.
+// memoryOf is not available here.
 func memoryOf(int) memory { return memory{} }

@@ -53,7 +53,7 @@ func (b *bench) measureRuns() ([]*table, error) {
 	return []*table{t}, nil
 }
 
-// plain starts the program true, with two pipes as our runner has.
+// plain starts the program true, with two pipes as our runner does.
 func plain(_ int, t *times) error {
 	cmd := exec.Command("true")
 	var out, problems bytes.Buffer
@@ -64,7 +64,7 @@ func plain(_ int, t *times) error {
 	return err
 }
 
-// measureRates counts calls, when one or sixteen are made at a time.
+// measureRates counts calls, made one or sixteen at a time.
 func (b *bench) measureRates() ([]*table, error) {
 	n := b.largest()
 	c, err := b.company()
@@ -85,7 +85,7 @@ func (b *bench) measureRates() ([]*table, error) {
 		add(c.quick, ", log in memory")
 	}
 	const rounds, each = 3, 500 * time.Millisecond
-	rates := make(map[string]times) // as the time between two
+	rates := make(map[string]times) // as the time between two calls
 	for range rounds {
 		for _, k := range kinds {
 			for _, at := range []int{1, 16} {
@@ -115,8 +115,8 @@ func (b *bench) measureRates() ([]*table, error) {
 	return []*table{t}, nil
 }
 
-// rate calls do from so many goroutines for a while, and returns the time
-// between two calls, on average.
+// rate calls do from this many goroutines for a while, and returns the average time between
+// two calls.
 func rate(at int, while time.Duration, do func(i int) error) (time.Duration, error) {
 	var calls atomic.Int64
 	var failed atomic.Pointer[error]

@@ -19,19 +19,19 @@ import (
 const (
 	spacing      = 50 * time.Millisecond // before each call, as clients make them
 	spacedRounds = 100
-	// spacedAttempts is how often a call is made until it does not fail.
+	// spacedAttempts is how often a failing call is tried.
 	spacedAttempts = 5
 	projectFiles   = 10_000
 )
 
-// A spacedProgram is one that is run in every way.
+// A spacedProgram is a program that is run in every way.
 type spacedProgram struct {
-	tool   string // of the pack that runs it
+	tool   string // the tool that runs it
 	argv   []string
-	budget float64 // how many times bubblewrap's own run it may take
+	budget float64 // the budget, as a multiple of bubblewrap's own run
 }
 
-// spacedPrograms are those of them that this machine has.
+// spacedPrograms returns the programs that this machine has.
 func spacedPrograms() []spacedProgram {
 	return slices.DeleteFunc([]spacedProgram{
 		{"true", []string{"/bin/true"}, 1.7},
@@ -42,15 +42,15 @@ func spacedPrograms() []spacedProgram {
 	})
 }
 
-// projectTool runs the first of the programs in the project.
+// projectTool runs the first program in the project.
 const projectTool = "project"
 
 // spacedPack is the name of the pack that has the tools.
 const spacedPack = "spaced"
 
-// measureSpaced measures runs from the call to its answer, with a pause before
-// each. Calls back to back hide what the kernel does in quiet moments only, as
-// waiting for every processor to have been idle.
+// measureSpaced measures runs from the call to its answer, with a pause before each. Calls
+// in quick succession would hide what the kernel does only in quiet moments, such as waiting
+// until every processor was idle.
 func (b *bench) measureSpaced() (_ []*table, err error) {
 	dir, err := os.MkdirTemp(b.dir, "spaced-")
 	if err != nil {
@@ -109,10 +109,10 @@ type spaced struct {
 	servers         []*client
 	bwrap           string // empty: not on this machine
 	workspace, pack string
-	project         bool // in the project, too
+	project         bool // also run it in the project
 }
 
-// addSpaced measures one program, and adds what came of it to the table.
+// addSpaced measures one program, and adds the results to the table.
 func (b *bench) addSpaced(t *table, s spaced) error {
 	what := spoken(s.program.argv)
 	apart := func(do func(int, *times) error) func(int, *times) error {
@@ -138,7 +138,7 @@ func (b *bench) addSpaced(t *table, s spaced) error {
 		run := func(tool string) func(int, *times) error {
 			args := map[string]any{"pack_id": spacedPack, "tool": tool, "arguments": map[string]any{}}
 			return apart(func(_ int, t *times) (err error) {
-				// Older builds fail when another server starts and sweeps away their group.
+				// Older builds fail if another server starts and removes their control group.
 				for range spacedAttempts {
 					if err = server.timed(toolCall, args, t); err == nil {
 						return nil
@@ -178,14 +178,14 @@ func (b *bench) addSpaced(t *table, s spaced) error {
 	return nil
 }
 
-// spoken is how people write a command.
+// spoken returns a command as people write it.
 func spoken(argv []string) string {
 	words := slices.Clone(argv)
 	words[0] = filepath.Base(words[0])
 	return strings.Join(words, " ")
 }
 
-// process starts a process, with two pipes as our runner has.
+// process starts a process, with two pipes as our runner does.
 func process(dir string, argv []string) func(int, *times) error {
 	return func(_ int, t *times) error {
 		cmd := exec.Command(argv[0], argv[1:]...)
@@ -239,7 +239,7 @@ func writeSpacedPack(dir string) error {
 	)
 }
 
-// writeProject writes a project, with a hundred files in each folder.
+// writeProject writes a project with a hundred files in each folder.
 func writeProject(dir string) error {
 	for i := range projectFiles {
 		folder := filepath.Join(dir, strconv.Itoa(i/100))
@@ -255,8 +255,8 @@ func writeProject(dir string) error {
 	return nil
 }
 
-// spacedServer starts a server of the pack, whose tools are allowed for the chat
-// and were run once.
+// spacedServer starts a server with the pack, whose tools are allowed for the chat and have
+// run once.
 func (b *bench) spacedServer(program, packs, project string) (*client, error) {
 	home, err := b.home()
 	if err != nil {
@@ -287,7 +287,7 @@ func (b *bench) spacedServer(program, packs, project string) (*client, error) {
 	return c, nil
 }
 
-// spacedLevel runs the first program, and returns at which level that was.
+// spacedLevel runs the first program, and returns its level.
 func spacedLevel(c *client) (string, error) {
 	raw, _, err := c.call(toolCall, map[string]any{"pack_id": spacedPack, "tool": spacedPrograms()[0].tool, "arguments": map[string]any{}})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// startBudgets are those of the design, by number of packs.
+// startBudgets returns the design's budgets for a number of packs.
 func startBudgets(n int, warm bool) (overBare, overWalk budget) {
 	switch {
 	case n == 100:
@@ -22,14 +22,14 @@ func startBudgets(n int, warm bool) (overBare, overWalk budget) {
 	return overBare, overWalk
 }
 
-// A subject is what was measured of one way to start.
+// A subject is the measurements of one way to start.
 type subject struct {
 	wall, cpu times
-	bytes     int // what a model gets
+	bytes     int // size of what a model gets
 }
 
-// measureStart measures from the start of a process to the answer of the first
-// tools/list, and what a model gets by then.
+// measureStart measures the time from the start of a process to the answer of the first
+// tools/list, and what a model has received by then.
 func (b *bench) measureStart() ([]*table, error) {
 	type key struct {
 		n    int
@@ -132,8 +132,8 @@ func (b *bench) measureStart() ([]*table, error) {
 	return []*table{t, model, first}, nil
 }
 
-// startOnce starts a server, and ends it when it has listed its tools, or, with
-// query, has answered one more.
+// startOnce starts a server, and stops it once it has listed its tools or, if query is not
+// nil, has answered one query.
 func (b *bench) startOnce(how command, s *subject, query *times) (err error) {
 	c, err := b.start(how)
 	if err != nil {
@@ -155,7 +155,7 @@ func (b *bench) startOnce(how command, s *subject, query *times) (err error) {
 	return err
 }
 
-// size is how many bytes of JSON a model gets of a greeting.
+// size returns how many bytes of JSON a model gets from a greeting.
 func (g *greeting) size() (int, error) {
 	n := 0
 	add := func(v any) error {
@@ -170,14 +170,13 @@ func (g *greeting) size() (int, error) {
 	return n, err
 }
 
-// memory is what of a process is in memory, in bytes; all 0 where that cannot be
-// told.
+// memory is a process's resident memory in bytes; all 0 if unknown.
 type memory struct{ anonymous, file, peak int64 }
 
 func (m memory) resident() int64 { return m.anonymous + m.file }
 
-// measureMemory looks at servers when they have listed their tools, and when
-// nothing has happened for a while.
+// measureMemory measures the memory of servers after they have listed their tools, and after
+// an idle period.
 func (b *bench) measureMemory() ([]*table, error) {
 	t := &table{
 		title: "Memory",
@@ -207,7 +206,7 @@ func (b *bench) measureMemory() ([]*table, error) {
 			return err
 		}
 		all[len(all)-1].atOnce = memoryOf(c.cmd.Process.Pid)
-		// The next one shall not be measured while this one prepares to serve.
+		// Wait, so that the next server is not measured while this one prepares to serve.
 		return b.pause(time.Second)
 	}
 	if err := begin("a bare server", command{args: []string{b.bare}, env: os.Environ()}, budget{}); err != nil {
@@ -257,7 +256,7 @@ func (m memory) parts() string {
 	return mib(m.anonymous) + " + " + mib(m.file)
 }
 
-// encode is JSON as a server writes it, without escapes that are for HTML.
+// encode returns JSON as a server writes it, without HTML escapes.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

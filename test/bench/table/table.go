@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// A table is one subject's numbers.
+// A table holds the numbers of one subject.
 type table struct {
 	title string
 	about string // what was measured, and how
@@ -19,8 +19,8 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// text prints the table for a terminal: the first column to the left, the rest
-// to the right.
+// text prints the table for a terminal: the first column left-aligned, the rest
+// right-aligned.
 func (t *table) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n  %s\n\n", t.title, strings.ReplaceAll(t.about, "\n", "\n  "))
 	widths := make([]int, len(t.head))
@@ -43,7 +43,7 @@ func (t *table) text(w io.Writer) {
 	}
 }
 
-// markdown prints the table for a page.
+// markdown prints the table in Markdown.
 func (t *table) markdown(w io.Writer) {
 	fmt.Fprintf(w, "\n### %s\n\n%s\n\n", t.title, t.about)
 	rule := slices.Repeat([]string{"---:"}, len(t.head))
@@ -53,16 +53,16 @@ func (t *table) markdown(w io.Writer) {
 	}
 }
 
-// none stands where there is nothing to say.
+// none stands for an empty cell.
 const none = "–"
 
-// A budget is what something may cost at most. The zero value is none.
+// A budget is the most that something may cost. The zero value means none.
 type budget struct {
 	most  float64
-	words string // with what it is measured in
+	words string // in words, including what it is relative to
 }
 
-// cells are the budget and whether a value is within it.
+// cells returns the budget, and whether a value is within it.
 func (m budget) cells(value float64) []string {
 	switch {
 	case m.words == "":
@@ -76,7 +76,7 @@ func (m budget) cells(value float64) []string {
 // Times are measurements of one thing.
 type times []time.Duration
 
-// at returns the value that so many of a hundred are below.
+// at returns the given percentile.
 func (t times) at(percent int) time.Duration {
 	if len(t) == 0 {
 		return 0
@@ -89,7 +89,7 @@ func (t times) at(percent int) time.Duration {
 func (t times) median() time.Duration { return t.at(50) }
 func (t times) least() time.Duration  { return t.at(0) }
 
-// ms is a duration in milliseconds, with as many digits as are of use.
+// ms formats a duration in milliseconds with a sensible number of digits.
 func ms(d time.Duration) string {
 	switch v := float64(d) / float64(time.Millisecond); {
 	case d == 0:
@@ -105,7 +105,7 @@ func ms(d time.Duration) string {
 	}
 }
 
-// ratio is how many times b is in a; 0 when that cannot be said.
+// ratio returns a divided by b; 0 if undefined.
 func ratio(a, b time.Duration) float64 {
 	if b == 0 {
 		return 0
@@ -113,7 +113,7 @@ func ratio(a, b time.Duration) float64 {
 	return float64(a) / float64(b)
 }
 
-// fold prints a ratio.
+// fold formats a ratio.
 func fold(r float64) string {
 	if r == 0 {
 		return none
@@ -121,7 +121,7 @@ func fold(r float64) string {
 	return fmt.Sprintf("%.2f ×", r)
 }
 
-// mib prints bytes.
+// mib formats a number of bytes.
 func mib(n int64) string {
 	if n == 0 {
 		return none
@@ -129,7 +129,7 @@ func mib(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// count prints a number as people write it.
+// count formats a number for people.
 func count(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

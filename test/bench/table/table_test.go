@@ -69,8 +69,8 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// What is measured is about the packs that were written: their ids are those of
-// the server, all of them are walked, and every kind of description is edited.
+// The measurements concern the packs that were written: the server has their ids, all of
+// them are walked, and every kind of description is edited.
 func TestPlanted(t *testing.T) {
 	const n = 60
 	c := &collection{root: t.TempDir()}

@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/plant"
 )
 
-// walkAndTell is the whole of the process that walk starts.
+// walkAndTell is everything that the process started by walk does.
 func walkAndTell(w io.Writer, dir string) error {
 	cpu, begin := cpuTime(os.Getpid()), time.Now()
 	n, err := plant.Walk(dir)
@@ -23,10 +23,10 @@ func walkAndTell(w io.Writer, dir string) error {
 	return err
 }
 
-// A walked is how long it took to walk through the packs.
+// A walked is the time for walking the packs.
 type walked struct{ process, inside, cpu time.Duration }
 
-// walk walks through n packs, in a process of its own with one processor.
+// walk walks n packs in a separate process with one processor.
 func (b *bench) walk(n int) (w walked, err error) {
 	cmd := exec.CommandContext(b.ctx, b.self, "-walk", b.packs[n].root)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
