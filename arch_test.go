@@ -1,10 +1,8 @@
-// Package packsmcp_test holds the map of the repository to its word: which
-// package may import which, who may start a process, who may speak MCP, and
-// that nothing is mutable outside of values.
+// Package packsmcp_test enforces the map of the repository: which package may import which,
+// who may start a process, who may speak MCP, and that only values are mutable.
 //
-// It reads the source with go/parser, and not with "go list", because the test
-// cache does not see what "go list" read. It says nothing about whether the
-// code is right.
+// It parses the source with go/parser, not with "go list", because the test cache does not
+// track what "go list" reads. It does not check that the code is correct.
 package packsmcp_test
 
 import (
@@ -24,8 +22,8 @@ import (
 
 const module = "github.com/packs-mcp/packs-mcp"
 
-// row is one line of the map: a directory with everything below it, and the
-// rows that it may import. Inside a row, everything may import everything.
+// row is one line of the map: a directory with everything below it, and the rows that it may
+// import. Packages within a row may import each other.
 type row struct {
 	dir  string
 	may  []string // directories of other rows, or "*" for all of them
@@ -33,14 +31,14 @@ type row struct {
 	mcp  bool     // may speak MCP
 	init bool     // may have init functions
 	otel string   // which part of OpenTelemetry it may use: "", "api" or "all"
-	free bool     // holds tests and what they start: only its arrows count
+	free bool     // holds tests and their helpers: only its imports are checked
 }
 
-// theMap is the table of ARCHITECTURE.md; arrows point down. A package that no
-// row covers is a failure: decide where it belongs first.
+// theMap is the table of ARCHITECTURE.md; arrows point down. A package that no row covers is
+// a failure: decide first where it belongs.
 func theMap() []row {
 	return []row{
-		// Packages of commands know cli, and not each other.
+		// Packages of commands import cli, but not each other.
 		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/server/offer", "internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/grantshared", "internal/gate/prompt", "internal/packs", "internal/packs/packfs", "internal/private", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/scan", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/store", "internal/strictjson", "internal/audit/chains"}},
 		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox/temp", "internal/scan", "internal/sources", "internal/sources/address", "internal/sources/archive", "internal/sources/change", "internal/sources/git", "internal/sources/lock", "internal/sources/oci", "internal/sources/rulebook", "internal/sources/site", "internal/sources/stage", "internal/sources/store", "internal/sources/trust", "internal/sources/web"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals/control", "internal/approvals/terminal", "internal/approvers", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/oidc/login", "internal/packs", "internal/private", "internal/safetext"}},
@@ -55,12 +53,12 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp/internal/service", may: []string{"cmd/packs-mcp/internal/changescmd", "cmd/packs-mcp/internal/cli", "internal/approvals", "internal/approvals/control", "internal/approvals/signin", "internal/approvals/team", "internal/approvers", "internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/queue", "internal/gate/runs", "internal/launch", "internal/oidc", "internal/oidc/login", "internal/packs", "internal/plan", "internal/sandbox", "internal/sandbox/container", "internal/sandbox/changes", "internal/sandbox/program", "internal/sandbox/runner", "internal/server", "internal/server/httpd", "internal/server/wire", "internal/store", "internal/telemetry", "internal/workspaces", "internal/gate/call", "internal/server/httpd/guard"}}, // makes the runner, and gives it to the gate
 		{dir: "cmd/packs-mcp/internal/runcmd", may: []string{"cmd/packs-mcp/internal/approve", "cmd/packs-mcp/internal/auditcmd", "cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/service", "examples", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/queue", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/temp", "internal/server", "internal/strictjson"}},
 		{dir: "cmd/packs-mcp", may: []string{"*"}},
-		// The second program knows what a question and a verdict are, and nothing else of ours.
+		// The second program knows only what a question and a verdict are.
 		{dir: "cmd/packs-mcp-sigstore", may: []string{"internal/sources/lock", "internal/sources/trust"}},
-		// The wire knows no tool and no pack: of gate/call and sandbox it has one name each,
-		// where a client is and why a call ends.
+		// The wire knows no tool and no pack. From gate/call and sandbox it uses one name each:
+		// where a client is, and why a call ends.
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
-		// HTTP knows a host, and not the server.
+		// HTTP knows a host, but not the server.
 		{dir: "internal/server/httpd/conns"},
 		{dir: "internal/server/httpd/reply", may: []string{"internal/safetext", "internal/server/wire"}},
 		{dir: "internal/server/httpd/guard", may: []string{"internal/gate/call", "internal/oidc", "internal/safetext", "internal/server/httpd/reply"}},
@@ -94,7 +92,7 @@ func theMap() []row {
 		{dir: "internal/oidc", may: []string{"internal/approvers", "internal/safetext", "internal/strictjson"}},
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/card", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/gate/queue"}},
-		// The desk and the terminal know what they say to each other, and not each other.
+		// The desk and the terminal know their protocol, but not each other.
 		{dir: "internal/approvals/control", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/approvals/team", may: []string{"internal/approvals/control", "internal/approvers", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/approvals/runfolder", may: []string{"internal/approvals/control"}},
@@ -109,14 +107,14 @@ func theMap() []row {
 		{dir: "internal/gate/grantshared", may: []string{"internal/gate/call", "internal/gate/grants", "internal/store", "internal/strictjson"}},
 		{dir: "internal/gate/runs", may: []string{"internal/audit", "internal/store", "internal/strictjson"}},
 		{dir: "internal/gate", may: []string{"internal/approvers", "internal/audit", "internal/caches", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/store", "internal/strictjson"}},
-		// What may come in is decided by stage alone, and what came in is kept by store.
+		// Only stage decides what may come in, and only store keeps it.
 		{dir: "internal/sources/stage", may: []string{"internal/packs"}},
 		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},
 		{dir: "internal/sources/store", may: []string{"internal/packs", "internal/private", "internal/sandbox/temp", "internal/sources/lock", "internal/sources/stage"}},
 		{dir: "internal/sources/trust", may: []string{"internal/sources/lock", "internal/strictjson"}},
 		{dir: "internal/sources/change", may: []string{"internal/packs", "internal/safetext"}},
-		// Only web asks over the network, and kinds of sources do not know each other, except that
-		// registries and sites have archives.
+		// Only web uses the network. Kinds of sources do not know each other, except that
+		// registries and sites contain archives.
 		{dir: "internal/sources/address"},
 		{dir: "internal/sources/userfile"},
 		{dir: "internal/sources/web", may: []string{"internal/hosts", "internal/sandbox/temp", "internal/sources/stage", "internal/sources/userfile"}},
@@ -157,15 +155,14 @@ func theMap() []row {
 		{dir: "internal/sandbox/capture", may: []string{"internal/sandbox", "internal/sandbox/paths"}},
 		{dir: "internal/sandbox/disk", may: []string{"internal/sandbox", "internal/sandbox/confine/processes"}},
 		{dir: "internal/sandbox/images", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
-		// A level starts programs, and the runner knows no system but by a level.
+		// A level starts programs; the runner knows a system only through a level.
 		{dir: "internal/sandbox/level", may: []string{"internal/sandbox", "internal/sandbox/images", "internal/sandbox/program", "internal/sandbox/winjob"}},
 		{dir: "internal/sandbox/plain", may: []string{"internal/sandbox", "internal/sandbox/disk", "internal/sandbox/level"}, exec: true},
 		{dir: "internal/sandbox/supervised", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "internal/sandbox/linux", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/confine/groups", "internal/sandbox/confine/probe", "internal/sandbox/confine/processes", "internal/sandbox/confine/seccomp", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/supervised", "internal/sandbox/temp"}, exec: true},
 		{dir: "internal/sandbox/darwin", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/seatbelt"}, exec: true},
 		{dir: "internal/sandbox/windows", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/confine/probe", "internal/sandbox/level", "internal/sandbox/program", "internal/sandbox/winjob"}, exec: true},
-		// What a run is, many packages say. What runs it, they cannot reach: nothing
-		// gets to the runner around the gate.
+		// Many packages describe a run, but only the gate can reach what runs it.
 		{dir: "internal/sandbox/container", may: []string{"internal/sandbox", "internal/sandbox/confine", "internal/sandbox/confine/probe", "internal/sandbox/confine/seccomp", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/supervised", "internal/sandbox/temp"}, init: true},
 		{dir: "internal/sandbox/runner", may: []string{"internal/sandbox", "internal/sandbox/capture", "internal/sandbox/changes", "internal/sandbox/darwin", "internal/sandbox/disk", "internal/sandbox/images", "internal/sandbox/level", "internal/sandbox/linux", "internal/sandbox/paths", "internal/sandbox/plain", "internal/sandbox/program", "internal/sandbox/temp", "internal/sandbox/windows", "internal/sandbox/egress"}},
 		{dir: "internal/sandbox/drill", may: []string{"internal/sandbox", "internal/sandbox/program", "internal/sandbox/runner", "internal/sandbox/temp"}, exec: true},
@@ -175,8 +172,8 @@ func theMap() []row {
 		{dir: "internal/approvers", may: []string{"internal/rules"}},
 		{dir: "internal/config", may: []string{"internal/approvers", "internal/rules", "internal/sandbox/changes/protect"}},
 		{dir: "internal/launch", exec: true},
-		// Spans are said by one and sent by the other, and the rest knows neither how
-		// nor whether.
+		// Package spans defines spans and package telemetry sends them; the rest knows neither
+		// how nor whether.
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
 		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
 		{dir: "internal/caches", may: []string{"internal/private"}},
@@ -234,7 +231,7 @@ func checkTree(tree fs.FS, rows []row) ([]string, error) {
 			return nil
 		}
 		if base := d.Name(); name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" && name != "testdata" || base == "node_modules") {
-			return fs.SkipDir // as the go command does, and other people's packages
+			return fs.SkipDir // as the go command does; and third-party packages
 		}
 		return c.dir(tree, name)
 	})
@@ -273,7 +270,7 @@ func (c *checker) dir(tree fs.FS, dir string) error {
 		}
 	}
 	if len(names) == 0 || dir == "." && len(files) == 0 {
-		return nil // the root has this test, and no package
+		return nil // the root contains this test, but no package
 	}
 	home := c.row(dir)
 	if home == nil {
@@ -346,7 +343,7 @@ func under(imported, mod string) bool {
 	return imported == mod || strings.HasPrefix(imported, mod+"/")
 }
 
-// starts finds what starts a program without os/exec: the system's own calls.
+// starts finds code that starts a program without os/exec, by system calls.
 func (c *checker) starts(home *row, f *ast.File) {
 	local := map[string]string{} // :: name in this file → import path
 	for _, spec := range f.Imports {
@@ -395,9 +392,9 @@ func (c *checker) inits(home *row, f *ast.File) {
 	}
 }
 
-// variables finds package variables that could hold state. Allowed are "_",
-// embedded files, the results of constantCalls, and tables: unexported
-// composite literals that no file of the package writes to.
+// variables finds package variables that could hold state. It allows "_", embedded files,
+// the results of constantCalls, and tables: unexported composite literals that no file of
+// the package writes to.
 func (c *checker) variables(home *row, f *ast.File, files []*ast.File) {
 	for _, d := range f.Decls {
 		decl, ok := d.(*ast.GenDecl)
@@ -433,7 +430,7 @@ func embedded(doc *ast.CommentGroup) bool {
 	})
 }
 
-// mutable says why a variable with this initial value counts as state, or "".
+// mutable returns why a variable with this initial value counts as state, or "".
 func mutable(name *ast.Ident, value ast.Expr) string {
 	if u, ok := value.(*ast.UnaryExpr); ok && u.Op == token.AND {
 		value = u.X // &Table{…}
@@ -463,9 +460,9 @@ func mutable(name *ast.Ident, value ast.Expr) string {
 	return "make it a constant, a parameter or a field"
 }
 
-// written returns the first place in the files where something assigns to name
-// or to a part of it, takes its address, or empties it. A local variable that
-// hides the name counts as well: call it something else.
+// written returns the first place in the files where something assigns to name or to a part
+// of it, takes its address, or empties it. A local variable with the same name counts as
+// well, so give it another name.
 func written(name string, files []*ast.File) token.Pos {
 	at := token.NoPos
 	is := func(e ast.Expr) bool {
@@ -518,8 +515,8 @@ func written(name string, files []*ast.File) token.Pos {
 	return at
 }
 
-// Each case is a small tree and what the checker must say about it: a check
-// that cannot fail is not one.
+// Each case is a small tree and what the checker must report about it: a check that cannot
+// fail is worthless.
 func TestTheCheckerFinds(t *testing.T) {
 	const ours = `import _ "` + module + `/`
 	for _, tc := range []struct {

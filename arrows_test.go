@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// serverOrder is the order in which the files of internal/server are read: what
-// clients call, the tools, the road of a call, chats, and what all of these use.
-// A new file belongs where most of what it uses comes after it.
+// serverOrder is the reading order of the files of internal/server: what clients call, the
+// tools, the path of a call, chats, and what all of these use. Put a new file where most of
+// what it uses comes after it.
 func serverOrder() []string {
 	return []string{
 		"doc", "reply", "host", "front", "cards",
@@ -25,8 +25,8 @@ func serverOrder() []string {
 	}
 }
 
-// At most a fifth of the arrows between the files of internal/server run upward in
-// the order in which they are read. With -v, the test names those that do.
+// At most a fifth of the arrows between the files of internal/server point upward in reading
+// order. With -v, the test names those that do.
 func TestArrowsOfServer(t *testing.T) {
 	files, fset := parseFiles(t, "internal/server")
 	at := make(map[string]int)
@@ -58,8 +58,7 @@ func TestArrowsOfServer(t *testing.T) {
 // An arrow leads from a file that uses names to the file that declares them.
 type arrow struct{ from, to string }
 
-// parseFiles returns the Go files of a folder, without tests, by their names
-// without the ending.
+// parseFiles returns the Go files of a folder, without tests, by name without the extension.
 func parseFiles(t *testing.T, dir string) (map[string]*ast.File, *token.FileSet) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -82,8 +81,8 @@ func parseFiles(t *testing.T, dir string) (map[string]*ast.File, *token.FileSet)
 
 func fileName(name string) string { return strings.TrimSuffix(filepath.Base(name), ".go") }
 
-// arrows returns the arrows between files of one package, with the names that are
-// used. Fields are no names of a file's own here, and a method's receiver is no use.
+// arrows returns the arrows between files of one package, with the names that cause them. It
+// ignores fields, and the receivers of methods.
 func arrows(files map[string]*ast.File, fset *token.FileSet) map[arrow][]string {
 	var all []*ast.File
 	receivers := make(map[*ast.Ident]bool)
@@ -100,8 +99,8 @@ func arrows(files map[string]*ast.File, fset *token.FileSet) map[arrow][]string 
 			}
 		}
 	}
-	// Other packages are not looked at, so there are errors, which do not matter: what
-	// the files declare themselves is known.
+	// Other packages are not loaded, so there are errors, which do not matter: what the files
+	// declare themselves is known.
 	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	conf := types.Config{Importer: nothing{}, Error: func(error) {}}
 	pkg, _ := conf.Check("server", fset, all, info)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Paths in backticks, and links to files of the repository and their headings, lead
-// somewhere. A path begins with one of the repository's folders; a Go file may also be
-// named by the end of its path. A word in capitals stands for a name: agents_NAME_test.go.
+// Paths in backticks, and links to files of the repository and their headings, must exist. A
+// path begins with one of the repository's folders; the end of its path is enough for a Go
+// file. A word in capitals stands for a name: agents_NAME_test.go.
 func TestDocumentsNameWhatIsThere(t *testing.T) {
 	names, documents := repository(t)
 	var (
@@ -51,8 +51,8 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// A name that ARCHITECTURE.md gives after a file, in its table of what is where, is in that
-// file.
+// A name that ARCHITECTURE.md gives after a file, in its table of what is where, must be in
+// that file.
 func TestNamesAreWhereTheTableSays(t *testing.T) {
 	names, _ := repository(t)
 	_, table, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "\n## Where is it?\n")
@@ -114,8 +114,8 @@ func TestMakeTargetsAreExplained(t *testing.T) {
 	}
 }
 
-// A schema is served where its $id says, by the repository itself, and every mention of
-// a file there is of one that the repository has.
+// A schema is served at its $id by the repository itself, and every URL of a file there names
+// a file that the repository has.
 func TestSchemasAreWhereTheirIDsSay(t *testing.T) {
 	const served = "https://raw.githubusercontent.com/packs-mcp/packs-mcp/main/"
 	names, _ := repository(t)
@@ -145,8 +145,8 @@ func TestSchemasAreWhereTheirIDsSay(t *testing.T) {
 	}
 }
 
-// repository returns the files and folders, and those documents that say how things
-// are: the changelog says how they were.
+// repository returns the files and folders, and those documents that describe the present:
+// the changelog describes the past.
 func repository(t *testing.T) (names, documents []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
@@ -177,7 +177,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// headings returns what a link calls the headings of a document.
+// headings returns the anchors of a document's headings.
 func headings(text string) (all []string) {
 	drop := regexp.MustCompile(`[^\p{L}\p{N}\s_-]`)
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {

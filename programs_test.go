@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMainProgramHasNoSigstore keeps what verifies Sigstore bundles out of the main
-// program: it would double its size, and every server would start with it.
+// TestMainProgramHasNoSigstore keeps the verification of Sigstore bundles out of the main
+// program: it would double its size, and slow down the start of every server.
 func TestMainProgramHasNoSigstore(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/packs-mcp")

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/reference that come from the code")
 
-// The pages about errors and about the log have what the code says of each code, event
+// The pages about errors and about the log repeat what the code says about each code, event
 // and member.
 func TestReferenceIsCurrent(t *testing.T) {
 	for _, tc := range []struct{ page, part, want string }{
@@ -50,8 +50,8 @@ func table(name, what string, rows [][2]string) string {
 	return b.String()
 }
 
-// constants returns the text constants of a file whose names begin with prefix, and
-// what the comments beside them say.
+// constants returns the string constants of a file whose names begin with prefix, and the
+// comments beside them.
 func constants(t *testing.T, file, prefix string) (rows [][2]string) {
 	t.Helper()
 	for _, d := range parse(t, file).Decls {
@@ -85,8 +85,7 @@ func first(all []ast.Expr) ast.Expr {
 	return all[0]
 }
 
-// members returns the names in JSON of a struct's fields, and what the comments beside
-// or above them say.
+// members returns the JSON names of a struct's fields, and the comments beside or above them.
 func members(t *testing.T, file, name string) (rows [][2]string) {
 	t.Helper()
 	ast.Inspect(parse(t, file), func(n ast.Node) bool {

@@ -75,7 +75,7 @@ func Names() ([]string, error) {
 	return names, nil
 }
 
-// Digest names these examples: other ones have another digest.
+// Digest identifies these examples: other ones have another digest.
 func Digest() (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(Packs, "packs", func(name string, d fs.DirEntry, err error) error {
@@ -90,7 +90,7 @@ func Digest() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:enough]), err
 }
 
-// modeOf is the mode of the embedded file name with content data.
+// modeOf returns the mode of the embedded file name, whose content is data.
 func modeOf(name string, data []byte) fs.FileMode {
 	if path.Base(path.Dir(name)) == "scripts" || bytes.HasPrefix(data, []byte("#!")) {
 		return 0o755
@@ -98,7 +98,7 @@ func modeOf(name string, data []byte) fs.FileMode {
 	return 0o644
 }
 
-// place makes rel, in root, a file with this content and mode.
+// place creates rel in root, with this content and mode.
 func place(root *os.Root, rel string, data []byte, mode fs.FileMode) error {
 	info, err := root.Lstat(rel)
 	switch {
@@ -117,14 +117,14 @@ func place(root *os.Root, rel string, data []byte, mode fs.FileMode) error {
 		return err
 	}
 
-	// Written beside its place and renamed, so that nobody reads half a file.
+	// Write beside its place and rename, so that nobody reads half a file.
 	tmp := rel + ".tmp"
 	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	// Once more, since the umask may have taken bits from the mode above.
+	// Again, since the umask may have removed bits from the mode above.
 	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
 		err = root.Rename(tmp, rel)

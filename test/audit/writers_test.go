@@ -122,8 +122,8 @@ func judge(t *testing.T, path string, s *said) audit.Report {
 	return r
 }
 
-// Ten servers write a thousand calls into one log that is renamed all the
-// time: each entry is there once, and the chain is whole.
+// Ten servers write a thousand calls to one log while it rotates continuously: each entry
+// is there once, and the chain is intact.
 func TestTenProcesses(t *testing.T) {
 	const processes, runs = 10, 100
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

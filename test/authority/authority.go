@@ -40,7 +40,7 @@ type Authority struct {
 	key     *ecdsa.PrivateKey
 }
 
-// New makes an authority that nobody else trusts.
+// New returns an authority that nobody else trusts.
 func New(t *testing.T) *Authority {
 	t.Helper()
 	virtual, err := ca.NewVirtualSigstore()
@@ -62,8 +62,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// Root returns the trusted_root.json for trusting the authority. With certificateLog,
-// certificates must also be in a log, and those of this package are in none.
+// Root returns a trusted_root.json that trusts the authority. With certificateLog, it also
+// requires certificates to be in a log; those of this package are in none.
 func (a *Authority) Root(t *testing.T, certificateLog bool) []byte {
 	t.Helper()
 	logs := a.virtual.RekorLogs()
@@ -94,10 +94,10 @@ type Signature struct {
 	Identity, Issuer, Repository, Ref, Runner string
 
 	Second    string        // another identity in the certificate
-	Digest    string        // of the artifact, "sha256:…"
-	Predicate string        // the type of the statement
+	Digest    string        // digest of the artifact, "sha256:…"
+	Predicate string        // type of the statement
 	Payload   string        // the statement itself
-	Logged    time.Duration // when the log saw it, after the certificate was made
+	Logged    time.Duration // when the log records it, after the certificate is issued
 	Key       *ecdsa.PrivateKey
 }
 
@@ -117,7 +117,7 @@ func or(s *string, usual string) {
 	}
 }
 
-// leaf makes a certificate as Fulcio does, for ten minutes.
+// leaf issues a certificate as Fulcio does, for ten minutes.
 func (a *Authority) leaf(t *testing.T, s Signature, from time.Time, key *ecdsa.PrivateKey) *x509.Certificate {
 	t.Helper()
 	at, err := url.Parse(s.Identity)
@@ -192,8 +192,8 @@ func (a *Authority) Attest(t *testing.T, s Signature) *protobundle.Bundle {
 	return b
 }
 
-// promise adds to a log's entry what the library leaves out: its kind, and the log's
-// signature of the time.
+// promise adds what the library omits from a log entry: its kind, and the log's signature
+// over the time.
 func (a *Authority) promise(t *testing.T, e *rekor.TransparencyLogEntry, kind string) *rekor.TransparencyLogEntry {
 	t.Helper()
 	e.KindVersion = &rekor.KindVersion{Kind: kind, Version: "0.0.1"}
@@ -232,7 +232,7 @@ func (a *Authority) SignBytes(t *testing.T, identity, issuer string, artifact []
 	}
 }
 
-// Statement is one of in-toto about an artifact.
+// Statement returns an in-toto statement about an artifact.
 func Statement(digest, predicate string) string {
 	data, _ := json.Marshal(map[string]any{ // of texts
 		"_type": "https://in-toto.io/Statement/v1", "predicateType": predicate, "predicate": map[string]any{},

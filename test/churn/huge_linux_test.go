@@ -81,7 +81,7 @@ func TestHugePackKeepsNobodyWaiting(t *testing.T) {
 	}
 	cancel()
 	<-given
-	open() // the client says on its own time that it gave up; otherwise the server would take some to end
+	open() // if the client gives up, it reports that; otherwise the server would be slow to end
 	c.End()
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/served"
 )
 
-// binDir is where the program is built; TestMain makes and removes it.
+// binDir is where the program is built; TestMain creates and removes it.
 var binDir string
 
 func TestMain(m *testing.M) {

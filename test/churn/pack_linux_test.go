@@ -20,8 +20,8 @@ import (
 type kind byte
 
 const (
-	whole  kind = 'a' // its folder is replaced at once: no client may see two generations of one pack
-	linked kind = 'l' // a symbolic link, which is pointed elsewhere; its old target is removed file by file
+	whole  kind = 'a' // its folder is replaced at once, so that no client sees two generations of one pack
+	linked kind = 'l' // a symbolic link that is redirected; its old target is removed file by file
 	edited kind = 'e' // file by file, and byte by byte
 )
 
@@ -32,8 +32,8 @@ type pack struct {
 	name string
 	kind kind
 	home string // the folder that its writer owns
-	dir  string // where it is, or was last
-	gen  int    // of the last that was written
+	dir  string // its current or last location
+	gen  int    // the last generation that was written
 
 	mu      sync.Mutex
 	opened  map[string]int    // :: parts of an entry document that may be opened → generation
@@ -105,10 +105,10 @@ func moreTool(gen int) string {
 	return fmt.Sprintf(`{"name": "more", "description": %q, "command": {"program": "./say.sh"}}`, says(gen))
 }
 
-// everHad reports whether a generation had tools, or has none, or a later one did.
-// What is told of a pack is of the Catalog, and whether it has tools of its files
-// as they are: a folder that was put in its place meanwhile is noticed, unless the
-// file system gave it the same inode.
+// everHad reports whether a generation or a later one had tools or, without tools, had none.
+// What a client is told about a pack comes from the Catalog, but whether it has tools comes
+// from its current files: a folder that was put in its place is noticed, unless the file
+// system gave it the same inode.
 func (p *pack) everHad(tools bool, gen int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +195,7 @@ func (p *pack) replace(exchange bool) error {
 	}
 }
 
-// relink points the link to a new folder, which is beside it and hidden.
+// relink redirects the link to a new hidden folder beside it.
 func (p *pack) relink() error {
 	store := filepath.Join(p.home, ".store")
 	to := fmt.Sprintf("%s-%d", p.name, p.gen)

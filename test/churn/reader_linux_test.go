@@ -68,7 +68,7 @@ func (r *reader) bad(format string, args ...any) {
 
 // read uses packs until ctx ends, or something is wrong.
 func (r *reader) read(ctx context.Context) {
-	// Some of everything, however slow the machine is.
+	// At least a few of each, however slow the machine is.
 	for i := range 5 {
 		r.enable(ctx, r.own[i])
 		r.run(ctx, r.own[i])
@@ -279,9 +279,8 @@ func (r *reader) follow(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			// The library ends the context of each of its requests, and now and then, in
-			// tens of thousands, the one behind it on the same connection says that it was
-			// its own. No server can make a client say so.
+			// The library cancels the context of each of its requests. Very rarely, the next request
+			// on the same connection reports that as its own error, which no server can cause.
 			if errors.Is(err, context.Canceled) {
 				continue
 			}

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Statically runs the tests of the package in the working folder in a binary that a
-// container can start, like packs-mcp itself: without the C library, and so without
-// the race detector. Without names it runs the tests that this process was asked to
-// run. done reports that they ran; code is their exit status.
+// Statically runs the tests of the package in the working folder in a binary that a container
+// can start, like packs-mcp itself: it needs no C library, so it has no race detector.
+// Without names it runs the tests that this process was asked to run. done reports whether
+// they ran; code is their exit status.
 func Statically(names ...string) (code int, done bool) {
 	self, err := os.Executable()
 	if err != nil || static(self) {
@@ -52,7 +52,7 @@ func Statically(names ...string) (code int, done bool) {
 func static(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
-		return true // none of Linux's
+		return true // not a Linux program
 	}
 	defer f.Close()
 	for _, p := range f.Progs {

@@ -1,6 +1,6 @@
-// Package idp is an OpenID Connect provider for tests: a real one, from a library made
-// for providers, with two people who log in with a password. Its access tokens are
-// signed JWTs, with the claims of an ordinary provider.
+// Package idp is an OpenID Connect provider for tests, built with a library for real
+// providers. Two people can log in with a password. Its access tokens are signed JWTs with
+// the usual claims.
 package idp
 
 import (
@@ -105,15 +105,15 @@ func (p *Provider) Key() (*rsa.PrivateKey, string) {
 	return p.store.key.private, p.store.key.id
 }
 
-// Redirect allows clients to have browsers sent back to a URL. A URL on this machine may
-// have any port.
+// Redirect allows clients to have browsers redirected to a URL. A URL on this machine may use
+// any port.
 func (p *Provider) Redirect(url string) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	p.store.redirects = append(p.store.redirects, url)
 }
 
-// Leaves takes a person out of all groups, from the next token on.
+// Leaves removes a person from all groups, beginning with the next token.
 func (p *Provider) Leaves(person string) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
@@ -147,7 +147,7 @@ func (p *Provider) Token(person, client string) string {
 }
 
 // Login acts as the browser of a person whom a client sent to a URL of the provider. It
-// returns the URL to which the provider redirects, with its answer.
+// returns the URL to which the provider redirects with its response.
 func (p *Provider) Login(person, at string) *url.URL {
 	p.t.Helper()
 	next := p.ask(here().Get(at))

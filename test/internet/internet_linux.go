@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package internet is an internet for tests of runs that name hosts: an address that leads
-// to this machine, in a network and a file tree of the test's own, with names and servers;
-// what a program tries there; and what must come of it. It needs no network.
+// Package internet simulates an internet for tests of runs that name hosts: an address that
+// leads to this machine, in the test's own network and file tree, with names and servers. It
+// defines what a program tries there, and the expected results. It needs no network.
 package internet
 
 import (
@@ -26,11 +26,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// ownNetworkVar says that the test is in a network and a file tree of its own.
+// ownNetworkVar is set if the test has its own network and file tree.
 const ownNetworkVar = "PACKS_TEST_OWN_NETWORK"
 
-// Own reports whether the test is in a network of its own. If it is not, Own runs the test
-// again in one, reports what came of it, and returns false.
+// Own reports whether the test has its own network. If not, Own runs the test again in one,
+// reports the result, and returns false.
 func Own(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(ownNetworkVar) != "" {
@@ -40,14 +40,14 @@ func Own(t *testing.T) bool {
 	return false
 }
 
-// Check has a program try everything: run starts it, so that it calls [Reach] with these
-// arguments, with this Policy and also these variables, in a place where it can read dir.
-// A program with the network hosts reaches these, by the proxy in its environment, and
-// nothing else by any other way.
+// Check makes a program try everything. run starts it with this Policy and these variables,
+// so that it calls [Reach] with these arguments, in a place where it can read dir. A program
+// with network hosts reaches these through the proxy in its environment, and nothing else in
+// any other way.
 func Check(t *testing.T, dir string, run func(p sandbox.Policy, args, env []string) (*sandbox.Result, error)) {
 	t.Helper()
 	const public, name = "9.9.9.1", "api.example.com"
-	const own = "11.9.9.1" // on the internet as well, and this machine's
+	const own = "11.9.9.1" // also on the internet, and belongs to this machine
 	makeInternet(t, public, own, map[string]string{name: public, "own.example.com": own, "localhost.example.com": "127.0.0.1"})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s for %s", r.URL.Path, r.Host) })
 	secure := serve(t, handler, public+":443", true)
@@ -109,7 +109,7 @@ func Check(t *testing.T, dir string, run func(p sandbox.Policy, args, env []stri
 	}
 }
 
-// inOwnNetwork runs the test again, as root of new namespaces.
+// inOwnNetwork runs the test again as root of new namespaces.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -137,7 +137,7 @@ func inOwnNetwork(t *testing.T) {
 	}
 }
 
-// makeInternet leads the address public to this machine, gives the loopback interface the
+// makeInternet routes the address public to this machine, gives the loopback interface the
 // address own, and gives addresses names.
 func makeInternet(t *testing.T, public, own string, names map[string]string) {
 	t.Helper()
@@ -183,7 +183,7 @@ func makeInternet(t *testing.T, public, own string, names map[string]string) {
 	}
 }
 
-// leadHere adds a route by which an address is this machine's, though no interface has it.
+// leadHere adds a route that makes an address local, though no interface has it.
 func leadHere(t *testing.T, address string) {
 	t.Helper()
 	lo, err := net.InterfaceByName("lo")
@@ -200,7 +200,7 @@ func leadHere(t *testing.T, address string) {
 	message := order.AppendUint32(nil, size)
 	message = order.AppendUint16(message, unix.RTM_NEWROUTE)
 	message = order.AppendUint16(message, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_ACK)
-	message = append(message, make([]byte, 8)...) // no sequence, and no port
+	message = append(message, make([]byte, 8)...) // no sequence number, no port
 	message = append(message, unix.AF_INET, 32, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0)
 	for _, attr := range []struct {
 		kind  uint16
@@ -222,7 +222,7 @@ func leadHere(t *testing.T, address string) {
 	}
 }
 
-// serve serves one address of this machine, with TLS if secure says so.
+// serve serves one address of this machine, with TLS if secure is set.
 func serve(t *testing.T, h http.Handler, at string, secure bool) *httptest.Server {
 	t.Helper()
 	ln, err := net.Listen("tcp4", at)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Reach tries to reach others in the ways that args name, and prints a line for each. It returns
-// the exit status.
+// Reach tries to reach other hosts in the ways that args name, and prints a line for each. It
+// returns the exit status.
 func Reach(args []string) int {
 	for i := 0; i+1 < len(args); i += 2 {
 		how, what := args[i], args[i+1]

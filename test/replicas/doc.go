@@ -1,3 +1,3 @@
-// Package replicas holds the tests of servers that share a store, as programs: under load,
-// and while they are killed.
+// Package replicas tests real servers that share a store, under load and while they are
+// killed.
 package replicas

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// A tool of the server, with the arguments of the call with a number.
+// A tool of the server, and the arguments for the call with a given number.
 type tool struct {
 	name string
 	args func(number int) map[string]any
@@ -54,16 +54,16 @@ var (
 	runs = tool{"capability_packs_exec_best_effort", func(n int) map[string]any {
 		return map[string]any{"pack_id": "notes", "command": "./go.sh", "args": []string{strconv.Itoa(n)}}
 	}}
-	// opens only has to be approved.
+	// opens only needs approval.
 	opens = tool{"capability_packs_open_docs", func(int) map[string]any { return map[string]any{"pack_id": "notes"} }}
 )
 
-// A world is a team's servers, and where their runs leave a file each.
+// A world is a team's servers, and the folder where their runs leave files.
 type world struct {
 	t      *testing.T
 	dir    string
 	config string
-	data   string // of all servers, with the workspaces of all chats
+	data   string // shared by all servers; contains the workspaces of all chats
 	tokens []string
 
 	mu  sync.Mutex
@@ -75,7 +75,7 @@ type replica struct {
 	url   string
 	cmd   *exec.Cmd
 	ended chan struct{}
-	said  *bytes.Buffer // to be read after ended
+	said  *bytes.Buffer // read only after ended
 }
 
 // newWorld starts n servers with the store at url, for this many people.
@@ -96,7 +96,7 @@ func newWorld(t *testing.T, url string, n, people int) *world {
 		}
 	}
 	write(filepath.Join(dir, "packs", "notes", "SKILL.md"), "---\nname: notes\ndescription: Notes.\n---\nLeaves no file.\n", 0o644)
-	// Each run leaves a file that names its call and itself: the count of what really ran.
+	// Each run leaves a file named after its call and itself, to count what really ran.
 	write(filepath.Join(dir, "packs", "notes", "go.sh"), "#!/bin/sh\n: >\"$PACKS_WORKSPACE/ran.$1.$PACKS_RUN_ID\"\necho \"ran as $PACKS_RUN_ID\"\n", 0o755)
 	var tokens strings.Builder
 	for i := range people {
@@ -118,7 +118,7 @@ func newWorld(t *testing.T, url string, n, people int) *world {
 	return w
 }
 
-// environment is that of a server, or of a command that looks at its log.
+// environment returns the variables for a server, or for a command that reads its log.
 func (w *world) environment() []string {
 	home, err := os.MkdirTemp(w.dir, "home-")
 	if err != nil {
@@ -181,20 +181,20 @@ func (w *world) kill(i int) {
 	w.all[i] = next
 }
 
-// client is one for all people: a balancer has few connections, too.
+// client is shared by all people, since a load balancer has few connections, too.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
 
-// errCut means that a server ended before it answered, so nobody knows what it did.
+// errCut means that a server ended before it answered, so the outcome is unknown.
 var errCut = errors.New("the server ended before it answered")
 
-// errBusy is the server's word that it has too much to do; nothing was done.
+// errBusy is the server's answer that it is overloaded; nothing was done.
 var errBusy = errors.New("the server has too much to do")
 
-// A reply is what came back of a call.
+// A reply is the result of a call.
 type reply struct {
 	text  string
-	state string // to answer with; empty: the server does not ask
-	ran   string // the id of the run, or of the document that was opened
+	state string // the state for an answer; empty: the server does not ask
+	ran   string // id of the run, or of the opened document
 }
 
 var (
@@ -202,8 +202,8 @@ var (
 	ranPattern   = regexp.MustCompile(`ran as (run-[^\\" ]+)|Leaves no (file)`)
 )
 
-// call makes the call with this number as one person at one server. With a state, it
-// answers the question.
+// call makes the call with this number as one person at one server. With a state, it answers
+// the question.
 func (w *world) call(ctx context.Context, tool tool, person, number int, at *replica, state string) (reply, error) {
 	params := map[string]any{
 		"name": tool.name, "arguments": tool.args(number),
@@ -250,7 +250,7 @@ func (w *world) call(ctx context.Context, tool tool, person, number int, at *rep
 		got.ran = string(m[1]) + string(m[2])
 	}
 	if got.state == "" && got.ran == "" && len(bytes.TrimSpace(all)) == 0 {
-		return reply{}, errCut // a stream that ended without an answer
+		return reply{}, errCut // the stream ended without an answer
 	}
 	return got, nil
 }

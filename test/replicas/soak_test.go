@@ -29,7 +29,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
-// number reads a setting of "make soak-replicas".
+// number returns a setting of "make soak-replicas".
 func number(t *testing.T, name string, usual int) int {
 	t.Helper()
 	s := os.Getenv(name)
@@ -43,10 +43,10 @@ func number(t *testing.T, name string, usual int) int {
 	return n
 }
 
-// Three servers share a store, and people approve calls at all of them. Every call that
-// was approved runs once, and every run is in the log before it. "make soak-replicas" has
-// many people, with pauses between their calls, and kills servers meanwhile: what that cuts
-// is in the log as cut.
+// Three servers share a store, and people approve calls at all of them. Every approved call
+// runs once, and every run is in the log before it starts. "make soak-replicas" has many
+// people, who pause between calls, and kills servers meanwhile; the log shows interrupted
+// runs as cut.
 func TestReplicas(t *testing.T) {
 	lasts := time.Duration(number(t, "REPLICAS_SECONDS", 1)) * time.Second
 	chats, pause := number(t, "REPLICAS_CHATS", 0), time.Duration(number(t, "REPLICAS_PAUSE", 1))*time.Second
@@ -87,8 +87,8 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// bare returns how many approvals a second the engine can keep by itself: for each, a
-// question that is made, taken and ended, and two lines of a log.
+// bare returns how many approvals per second the engine can store: for each, a question that
+// is created, taken and ended, and two lines of a log.
 func bare(t *testing.T, url string, lasts time.Duration) float64 {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: url})
@@ -127,7 +127,7 @@ func bare(t *testing.T, url string, lasts time.Duration) float64 {
 	return float64(done.Load()) / time.Since(begin).Seconds()
 }
 
-// A load is people who approve calls, and what became of these.
+// A load is people who approve calls, and the results.
 type load struct {
 	*world
 	tool  tool
@@ -135,28 +135,28 @@ type load struct {
 
 	numbers atomic.Int64
 	mu      sync.Mutex
-	ran     map[int]string // :: number of a call → the run that its client heard of
+	ran     map[int]string // :: number of a call → the run reported to its client
 	unknown map[int]bool   // :: number of a call → whether a server ended before it answered
 	history []porcupine.Operation
-	took    []time.Duration // from an answer to the result
-	odd     map[string]int  // :: unexpected reply → how often
+	took    []time.Duration // times from an answer to the result
+	odd     map[string]int  // :: unexpected reply → count
 	busy    atomic.Int64
 }
 
 // An answer is an operation on the question of one call.
 type answer struct{ number int }
 
-// What became of an answer.
+// The outcome of an answer.
 type outcome string
 
 const (
-	ran     outcome = "ran"     // the answer was taken, and the call ran
-	used    outcome = "used"    // another answer was taken before
-	unknown outcome = "unknown" // nobody answered
-	none    outcome = "none"    // nothing happened, and the client may try again
+	ran     outcome = "ran"     // the answer was accepted, and the call ran
+	used    outcome = "used"    // another answer was accepted before
+	unknown outcome = "unknown" // no reply
+	none    outcome = "none"    // nothing happened, and the client may retry
 )
 
-// single is a question that is answered once.
+// single models a question that is answered once.
 func single() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -198,8 +198,8 @@ func newLoad(t *testing.T, url string, tool tool, people int) *load {
 	return &load{world: newWorld(t, url, 3, people), tool: tool, ran: make(map[int]string), unknown: make(map[int]bool), odd: make(map[string]int)}
 }
 
-// run has every person make and approve calls for a time, with pauses of this length on
-// average. If every is not zero, a server is killed that often.
+// run makes every person create and approve calls for a time, with pauses of this average
+// length. If every is not zero, a server is killed at that interval.
 func (l *load) run(lasts, pause, every time.Duration) {
 	l.t.Helper()
 	l.kills = every > 0
@@ -275,7 +275,7 @@ func (l *load) approve(ctx context.Context, person int, r *rand.Rand) {
 	wg.Wait()
 }
 
-// answer answers a question, and tries again at other servers where the first ends.
+// answer answers a question, and retries at other servers if the first one ends.
 func (l *load) answer(person, n int, state string, at int) {
 	for range 20 {
 		all := l.replicas()
@@ -323,7 +323,7 @@ func (l *load) strange(when, text string) {
 	l.odd[when+": "+text[:min(len(text), 400)]]++
 }
 
-// check holds what the clients heard against the log of all servers and against the files
+// check compares what the clients were told with the log of all servers and with the files
 // that the runs left.
 func (l *load) check() {
 	l.t.Helper()
@@ -342,7 +342,7 @@ func (l *load) check() {
 		l.t.Errorf("the history of answers is %v: some question was answered twice, or never", res)
 	}
 
-	files := make(map[int][]string) // :: number of a call → the runs that left a file
+	files := make(map[int][]string) // :: number of a call → runs that left a file
 	err := filepath.WalkDir(l.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -398,8 +398,8 @@ func (l *load) check() {
 		}
 	}
 	for run, n := range starts {
-		// A server that is killed just after it wrote the end of a run has not told the
-		// others: they report the run as cut, too.
+		// A server that is killed just after it wrote the end of a run has not told the others,
+		// so they report the run as cut as well.
 		if ends[run] != 1 && !(l.kills && ends[run] == 2 && cut[run] == 1) {
 			l.t.Errorf("%s of call %d has %d ends in the log, %d of them cut", run, n, ends[run], cut[run])
 		}
@@ -418,7 +418,7 @@ func (l *load) check() {
 	l.t.Logf("the log: %d answers, %d runs, ended as %v", decided, len(starts), causes)
 }
 
-// log returns the entries of all servers, after their proofs were verified.
+// log returns the entries of all servers, after verifying their proofs.
 func (l *load) log() []audit.Entry {
 	l.t.Helper()
 	export := filepath.Join(l.dir, "export")

@@ -1,10 +1,10 @@
 //go:build unix
 
-// Package screen runs the program on a terminal, for the tests of several
-// packages: it types, and reads what is on the screen.
+// Package screen runs the program on a terminal, for the tests of several packages: it types,
+// and reads the screen.
 //
-// It does not know what the program says, and emulates no terminal: the screen is
-// every byte that the program wrote.
+// It does not know the program's words, and emulates no terminal: the screen is every byte
+// that the program wrote.
 package screen
 
 import (
@@ -26,14 +26,14 @@ type Session struct {
 	tty  *os.File
 	cmd  *exec.Cmd
 	mu   sync.Mutex
-	text strings.Builder // what was on the screen
+	text strings.Builder // everything that was on the screen
 	more chan struct{}
 	read chan struct{} // closed when everything is in text
 	seen int           // how much of text the person has read
 }
 
-// Start starts packs-mcp, which is in PATH, on a terminal of its own. If there is no
-// terminal, it skips the test.
+// Start starts packs-mcp, found in PATH, on a new terminal. If there is no terminal, it skips
+// the test.
 func Start(t *testing.T, env []string, dir string, args ...string) *Session {
 	t.Helper()
 	return Program(t, env, dir, "packs-mcp", args...)
@@ -45,7 +45,7 @@ func Program(t *testing.T, env []string, dir, program string, args ...string) *S
 	return Sized(t, 50, 200, env, dir, program, args...)
 }
 
-// Sized is Program on a terminal with so many rows and columns.
+// Sized is Program on a terminal with this many rows and columns.
 func Sized(t *testing.T, rows, cols uint16, env []string, dir, program string, args ...string) *Session {
 	t.Helper()
 	s := &Session{t: t, cmd: exec.Command(program, args...), more: make(chan struct{}, 1), read: make(chan struct{})}
@@ -77,7 +77,7 @@ func Sized(t *testing.T, rows, cols uint16, env []string, dir, program string, a
 	return s
 }
 
-// Until reads until some words are on the screen, and returns what came.
+// Until reads until some words are on the screen, and returns what it read.
 func (s *Session) Until(words string) string {
 	s.t.Helper()
 	timeout := time.After(20 * time.Second)
@@ -115,7 +115,7 @@ func (s *Session) Enter(text string) {
 	}
 }
 
-// Ended waits for the program and for its last words, and returns its status.
+// Ended waits for the program's end and its last output, and returns its status.
 func (s *Session) Ended() int {
 	s.t.Helper()
 	err := s.cmd.Wait()

@@ -5,9 +5,8 @@ import (
 	"syscall"
 )
 
-// Goroutines ends the server, and returns who made each of the goroutines that it
-// had: what the runtime prints when it gets a SIGABRT. Those of the runtime itself
-// do not count.
+// Goroutines ends the server, and returns the creators of its goroutines, as the runtime
+// prints them on SIGABRT. It omits the runtime's own.
 func (s *Server) Goroutines() []string {
 	s.w.T.Helper()
 	s.quit.Store(true)

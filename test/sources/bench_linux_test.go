@@ -14,13 +14,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// TestAddBesideClone adds one pack of a repository with 400, and all of them, and prints
-// how long that takes beside "git clone --depth 1" of the same repository from the same
-// server, and how much processor time: of the command and what it starts, and not of the
-// server. SOURCES_BENCH says how often (make bench-sources).
+// TestAddBesideClone adds one pack of a repository with 400, and all of them, and prints the
+// time beside that of "git clone --depth 1" of the same repository from the same server. It
+// also prints the processor time of the command and its children, without the server's.
+// SOURCES_BENCH says how often (make bench-sources).
 //
-// Nothing is removed between the rounds: ext4 looks for a number for each new file, and
-// passes over those of files that were removed in the last minute, one by one.
+// Nothing is removed between the rounds: ext4 searches a free inode for each new file, and
+// skips, one by one, those of files that were removed within the last minute.
 func TestAddBesideClone(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("SOURCES_BENCH"))
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// A cutter serves, and breaks the connection after some bytes of git's answer.
+// A cutter serves a repository, and breaks the connection after some bytes of git's
+// response.
 type cutter struct {
 	next  http.Handler
 	after atomic.Int64 // bytes; negative: never
@@ -46,7 +47,7 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// unchanged fails unless a command that was cut says why, and left everything as it was.
+// unchanged fails unless an interrupted command says why, and changed nothing.
 func (w *world) unchanged(about string, args []string, version string, words ...string) {
 	w.t.Helper()
 	status, out := w.run(args...)
@@ -78,8 +79,7 @@ func containsAny(s string, words []string) bool {
 	return false
 }
 
-// A connection that breaks in the middle changes nothing, and the same command works
-// afterwards.
+// A broken connection changes nothing, and the same command works afterwards.
 func TestCutConnection(t *testing.T) {
 	w := newWorld(t)
 	cut := &cutter{}
@@ -102,8 +102,8 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// A full disk changes nothing, whether it holds the packs or temporary files, and the
-// same command works once there is room.
+// A full disk changes nothing, whether it is that of the packs or of temporary files, and the
+// same command works once there is space.
 func TestFullDisk(t *testing.T) {
 	file, err := program()
 	if err != nil {
@@ -135,7 +135,7 @@ func TestFullDisk(t *testing.T) {
 					fill(t, dir, room)
 					status, out := w.run(command...)
 					if status == 0 {
-						break // it had room
+						break // there was enough space
 					}
 					failed++
 					w.unchanged(fmt.Sprintf("%d bytes left", room), command, version, "no space left on device")

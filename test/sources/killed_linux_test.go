@@ -17,17 +17,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// steps are the system calls that change what is on the disk, between which a process
-// is killed.
+// steps lists the system calls that change the disk; a process is killed between these.
 const steps = "renameat,renameat2,fsync,syncfs,unlinkat,mkdirat,ftruncate"
 
-// TestKilled kills the program while it adds, updates and restores a pack: at random
-// moments, and, with strace, before each change of the disk in turn. SOURCES_KILLS says
-// how often (make soak-sources).
+// TestKilled kills the program while it adds, updates and restores a pack: at random moments,
+// and, with strace, before each change of the disk in turn. SOURCES_KILLS says how often
+// (make soak-sources).
 //
-// After each kill, the next command, whatever it is, leaves nothing behind; the store is
-// as its lock file says, no answer holds for other bytes, and the same command does what
-// it was to do.
+// After each kill, the next command, whatever it is, leaves nothing behind; the store matches
+// its lock file, no answer holds for other bytes, and repeating the command succeeds.
 func TestKilled(t *testing.T) {
 	kills := 6
 	if n, err := strconv.Atoi(os.Getenv("SOURCES_KILLS")); err == nil {
@@ -51,16 +49,16 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d kills in %d rounds: %v; the answer held %d times", k.kills, k.rounds, k.by, k.held)
 }
 
-// A killer cuts commands.
+// A killer kills commands.
 type killer struct {
 	*world
 	rounds, kills, held int
 	by                  map[string]int   // :: command → how often it was killed
-	took                [3]time.Duration // how long each command took last
+	took                [3]time.Duration // the last duration of each command
 }
 
-// each kills each command before its first change of the disk, its second and so on,
-// until it is through.
+// each kills each command before its first change of the disk, its second and so on, until
+// it completes.
 func (k *killer) each(most int) {
 	for what := range 3 {
 		for at := 1; k.kills < (what+1)*most/3; at++ {
@@ -72,8 +70,8 @@ func (k *killer) each(most int) {
 	}
 }
 
-// one prepares a command, kills it, and looks. With at, it is killed before that change
-// of the disk, and else after some time. It reports whether the command was killed.
+// one prepares a command, kills it, and checks the result. With at, it kills it before that
+// change of the disk, otherwise after some time. It reports whether the command was killed.
 func (k *killer) one(what, at int) bool {
 	k.t.Helper()
 	k.rounds++
@@ -82,7 +80,7 @@ func (k *killer) one(what, at int) bool {
 		k.t.Fatal("the tool does not run, although every question has a yes")
 	}
 	version := fmt.Sprint(k.rounds)
-	if k.rounds%4 == 0 { // the same bytes again
+	if k.rounds%4 == 0 { // publish the same bytes again
 		version = strings.TrimPrefix(granted, "version ")
 	}
 	var args []string
@@ -116,11 +114,11 @@ func (k *killer) one(what, at int) bool {
 		k.by[args[0]]++
 	}
 
-	// What is to be restored differs until it is.
+	// A pack to be restored differs until it is restored.
 	if status, out := k.run("verify"); status != 0 && (what%3 != 2 || status != 2) {
 		k.t.Errorf("%s: verify ends with %d:\n%s", about, status, out)
 	}
-	k.left(about + ", and then verify") // any command removes what was left
+	k.left(about + ", and then verify") // any command removes leftovers
 	switch got := k.tells("deny"); got {
 	case "":
 	case granted:

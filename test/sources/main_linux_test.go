@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/upstream"
 )
 
-// binDir is where the program is built; TestMain makes and removes it.
+// binDir is where the program is built; TestMain creates and removes it.
 var binDir string
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return served.Build(binDir, filepath.Join("..", ".."))
 })
 
-// A world is a user's machine, and a repository that packs come from.
+// A world is a user's machine, and a repository of packs.
 type world struct {
 	*served.World
 	t    *testing.T
@@ -55,10 +55,10 @@ func newWorld(t *testing.T) *world {
 
 const (
 	id     = "acme/triage"
-	others = 20 // files besides, so that there is something to be cut
+	others = 20 // further files, so that there is something to interrupt
 )
 
-// commit gives the repository a version of the pack, whose tool says which.
+// commit commits a version of the pack, whose tool prints the version.
 func (w *world) commit(version string) {
 	w.t.Helper()
 	files := upstream.Files{
@@ -72,7 +72,7 @@ func (w *world) commit(version string) {
 	w.repo.Commit(files)
 }
 
-// run runs a command to its end, and returns its status and what it prints.
+// run runs a command to its end, and returns its status and output.
 func (w *world) run(args ...string) (status int, out string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), served.Patience)
@@ -101,7 +101,7 @@ func (w *world) ok(args ...string) string {
 	return out
 }
 
-// pack is the folder of the pack.
+// pack returns the folder of the pack.
 func (w *world) pack() string { return filepath.Join(w.Home, "sources", filepath.FromSlash(id)) }
 
 // left fails if a process left anything except packs in the store, or anything in the

@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Goldens compares what parse, calls.txt and want.txt of each archive say. parse
-// gets the archive's files by name.
+// Goldens compares the results of parse and of calls.txt with want.txt for each archive.
+// parse gets the archive's files by name.
 func Goldens(t *testing.T, update bool, pattern string, parse func(files map[string]string) (*tools.Set, []diag.Diagnostic)) {
 	archives, err := filepath.Glob(pattern)
 	if err != nil || len(archives) == 0 {
@@ -98,7 +98,7 @@ func golden(set *tools.Set, found []diag.Diagnostic, calls string) string {
 				fmt.Fprintf(&b, "%v\n", err)
 			}
 			for _, tool := range set.Tools {
-				// What nobody says, and there is no default for.
+				// A context value that nobody gives and that has no default.
 				_, err := tool.Expand(tools.Values{}, nil)
 				missing, ok := errors.AsType[*tools.MissingContextError](err)
 				if !ok {
@@ -144,7 +144,7 @@ func golden(set *tools.Set, found []diag.Diagnostic, calls string) string {
 	return b.String()
 }
 
-// goldenOutput writes what a tool makes of an exit code and a standard output.
+// goldenOutput writes a tool's result for an exit code and a standard output.
 func goldenOutput(b *strings.Builder, set *tools.Set, args string) {
 	name, rest, _ := strings.Cut(args, " ")
 	code, text, _ := strings.Cut(rest, " ")

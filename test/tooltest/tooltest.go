@@ -1,9 +1,8 @@
-// Package tooltest is what the tests of the packages that compile tools have in
-// common: tools from a line of JSON, golden files, and files of the collection of real
-// ones.
+// Package tooltest is shared by the tests of the packages that compile tools: it compiles
+// tools from a line of JSON, compares golden files, and provides files of a collection of
+// real ones.
 //
-// It declares tools in a tools.json only, so that the tests of other formats can use
-// it.
+// It uses only the tools.json format, so that the tests of other formats can use it.
 package tooltest
 
 import (
@@ -22,13 +21,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Compile makes a tool out of an input schema and a command, both JSON.
+// Compile compiles a tool from an input schema and a command, both JSON.
 func Compile(t testing.TB, schema, command string) *tools.Tool {
 	t.Helper()
 	return CompileTool(t, fmt.Sprintf(`{"name": "t", "description": "d", "inputSchema": %s, "command": %s}`, schema, command))
 }
 
-// CompileTool makes a tool out of its declaration.
+// CompileTool compiles a tool from its declaration.
 func CompileTool(t testing.TB, tool string) *tools.Tool {
 	t.Helper()
 	set, found := toolsjson.Parse("tools.json", []byte(`{"tools": [`+tool+`]}`), tools.Limits{})
@@ -38,7 +37,7 @@ func CompileTool(t testing.TB, tool string) *tools.Tool {
 	return set.Tools[0]
 }
 
-// Arguments reads the arguments of a call; nil for no text.
+// Arguments parses the arguments of a call; empty text yields nil.
 func Arguments(t testing.TB, text string) *strictjson.Node {
 	t.Helper()
 	args, err := readArguments(text)
@@ -55,7 +54,7 @@ func readArguments(text string) (*strictjson.Node, *strictjson.Error) {
 	return strictjson.Parse([]byte(text))
 }
 
-// MustCheck checks arguments, and fails the test when they are refused.
+// MustCheck checks arguments, and fails the test if they are refused.
 func MustCheck(t testing.TB, tool *tools.Tool, args string) tools.Values {
 	t.Helper()
 	v, err := tool.Check(Arguments(t, args))
@@ -65,7 +64,7 @@ func MustCheck(t testing.TB, tool *tools.Tool, args string) tools.Values {
 	return v
 }
 
-// Codes returns the codes of diagnostics, with spaces between them.
+// Codes returns the codes of diagnostics, separated by spaces.
 func Codes(found []diag.Diagnostic) string {
 	var out []string
 	for _, d := range found {
@@ -74,25 +73,24 @@ func Codes(found []diag.Diagnostic) string {
 	return strings.Join(out, " ")
 }
 
-// Quote returns a text as JSON.
+// Quote returns text as JSON.
 func Quote(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
 }
 
-// One is a file with one tool that has these members besides name and
-// description.
+// One returns a file with one tool that has these members besides name and description.
 func One(members string) string {
 	return `{"tools": [{"name": "t", "description": "d", ` + members + `}]}`
 }
 
-// Nested returns empty lists inside each other.
+// Nested returns nested empty lists.
 func Nested(depth int) string {
 	return strings.Repeat("[", depth) + strings.Repeat("]", depth)
 }
 
-// ReportsAll fails unless seen has every code of the block of a source file that
-// begins with this comment.
+// ReportsAll fails unless seen has every code in the block of a source file that begins with
+// this comment.
 func ReportsAll(t *testing.T, seen map[string]bool, file, comment string) {
 	t.Helper()
 	src, err := os.ReadFile(filepath.FromSlash(file))
@@ -111,7 +109,7 @@ func ReportsAll(t *testing.T, seen map[string]bool, file, comment string) {
 	}
 }
 
-// Soon fails the test if f takes as long as only a hang does.
+// Soon fails the test if f takes so long that it must hang.
 func Soon(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -126,8 +124,8 @@ func Soon(t *testing.T, what string, f func()) {
 	}
 }
 
-// Shared returns a file of the collection of real files beside the repository, or
-// skips the test. PACKS_MCP_REQUIRE with "corpora" in it makes that a failure.
+// Shared returns a file of the collection of real files beside the repository. If it is
+// missing, the test is skipped, or fails if PACKS_MCP_REQUIRE has "corpora".
 func Shared(t testing.TB, name string) []byte {
 	t.Helper()
 	root := "."

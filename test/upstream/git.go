@@ -21,8 +21,8 @@ type Repo struct {
 	t testing.TB
 }
 
-// NewRepo makes a repository without commits. wrap, which may be nil, is put before its
-// server.
+// NewRepo creates a repository without commits. wrap, which may be nil, wraps its server's
+// handler.
 func NewRepo(t testing.TB, wrap func(http.Handler) http.Handler) *Repo {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -50,7 +50,7 @@ func NewRepo(t testing.TB, wrap func(http.Handler) http.Handler) *Repo {
 	return r
 }
 
-// Git runs git in the repository, and returns what it prints.
+// Git runs git in the repository, and returns its output.
 func (r *Repo) Git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command("git", args...)
@@ -64,7 +64,7 @@ func (r *Repo) Git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Commit makes the files the repository's only ones, and returns the commit.
+// Commit replaces all files in the repository with these, and returns the commit.
 func (r *Repo) Commit(files Files) string {
 	r.t.Helper()
 	entries, err := os.ReadDir(r.Dir)

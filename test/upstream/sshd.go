@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// An SSHD is the real sshd on the loopback interface. The user of the test may log in
+// An SSHD is the real sshd on the loopback interface. The user who runs the test may log in
 // with a key.
 type SSHD struct {
 	Port string
 	User string
-	Home string // a home folder: .ssh has the key that may log in, and knows the server
+	Home string // a home folder whose .ssh has the key for logging in and the server's host key
 
 	t   testing.TB
 	dir string
@@ -38,7 +38,7 @@ func NewSSHD(t testing.TB) *SSHD {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if me.Uid == "0" { // what Debian's service makes at its start
+	if me.Uid == "0" { // Debian's service creates it at its start
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			Absent(t, "sshd", err.Error())
 		}
@@ -61,12 +61,12 @@ func NewSSHD(t testing.TB) *SSHD {
 	return s
 }
 
-// File is a file in .ssh of the home folder.
+// File returns the path of a file in .ssh of the home folder.
 func (s *SSHD) File(name ...string) string {
 	return filepath.Join(append([]string{s.Home, ".ssh"}, name...)...)
 }
 
-// Key makes a pair of keys: file, and file with .pub.
+// Key creates a pair of keys: file, and file with .pub.
 func (s *SSHD) Key(file, kind, passphrase string) {
 	s.t.Helper()
 	_ = os.Remove(file)
@@ -87,7 +87,7 @@ func (s *SSHD) Allow(public string) {
 	}
 }
 
-// Know writes the known hosts anew: the server has this public key.
+// Know rewrites the known hosts: the server has this public key.
 func (s *SSHD) Know(public string) {
 	s.t.Helper()
 	data, err := os.ReadFile(public)
@@ -99,11 +99,10 @@ func (s *SSHD) Know(public string) {
 	}
 }
 
-// NewHostKey gives the server another key, of a kind such as "ecdsa". Its known hosts
-// stay.
+// NewHostKey gives the server another key, of a kind such as "ecdsa". The known hosts stay.
 func (s *SSHD) NewHostKey(kind string) { s.Key(filepath.Join(s.dir, "host"), kind, "") }
 
-// URL is the address of a repository over ssh.
+// URL returns the address of a repository over ssh.
 func (s *SSHD) URL(r *Repo) string {
 	return "ssh://" + s.User + "@127.0.0.1:" + s.Port + filepath.ToSlash(r.Dir)
 }
@@ -141,7 +140,7 @@ func (s *SSHD) one(conn net.Conn) {
 	var says strings.Builder
 	cmd := exec.Command(s.bin, "-i", "-e", "-f", filepath.Join(s.dir, "config"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &says
-	_ = conn.Close() // the process has it
+	_ = conn.Close() // the process has its own copy
 	if err := cmd.Run(); err != nil && says.Len() > 0 {
 		s.t.Logf("sshd: %v: %s", err, says.String())
 	}

@@ -1,6 +1,6 @@
-// Package upstream provides sources of packs for tests, all on this machine:
-// repositories that the real git serves over http and the real sshd over ssh, a
-// registry, a site and a rulebook server.
+// Package upstream provides sources of packs for tests, all on this machine: repositories
+// served by the real git over http and the real sshd over ssh, a registry, a site and a
+// rulebook server.
 //
 // If this machine lacks something, such as "sshd", the test is skipped by that name;
 // PACKS_MCP_REQUIRE turns that into a failure.

@@ -79,7 +79,7 @@ func NewPages(t testing.TB) *Pages {
 // Host is the server's address without a scheme.
 func (p *Pages) Host() string { return strings.TrimPrefix(p.URL, "http://") }
 
-// Set makes a page.
+// Set creates or replaces a page.
 func (p *Pages) Set(path, kind string, data []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

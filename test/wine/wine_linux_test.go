@@ -18,13 +18,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/served"
 )
 
-// Of scripts/wine.sh: the path of Wine, and the folder with the Windows programs.
+// Set by scripts/wine.sh: the path of Wine, and the folder with the Windows programs.
 const (
 	wineVar     = "PACKS_MCP_WINE"
 	programsVar = "PACKS_MCP_WINE_PROGRAMS"
 )
 
-// newWorld makes the machine of a user of Windows, who has one pack, the greeter.
+// newWorld creates a Windows user's machine with one pack, the greeter.
 func newWorld(t *testing.T) *served.World {
 	t.Helper()
 	wine, programs := os.Getenv(wineVar), os.Getenv(programsVar)
@@ -62,12 +62,12 @@ func document(description string) string {
 // windows returns a path of this machine in Windows' form.
 func windows(path string) string { return "Z:" + strings.ReplaceAll(path, "/", `\`) }
 
-// says runs a command that ends by itself, with a status.
+// says runs a command that must end by itself with a status.
 func says(t *testing.T, w *served.World, code int, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), served.Patience)
 	defer cancel()
-	// Files, since what Wine starts beside the program would hold a pipe.
+	// Use files, since processes that Wine starts in addition would hold a pipe open.
 	dir := t.TempDir()
 	files := make([]*os.File, 2)
 	for i := range files {

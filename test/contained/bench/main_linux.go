@@ -1,6 +1,5 @@
-// Command bench measures how long a run of /bin/true in a container takes, beside
-// "podman run" with the same options, one after the other. Build it without cgo: it is
-// also the helper in the containers.
+// Command bench measures a run of /bin/true in a container beside "podman run" with the same
+// options, alternating. Build it without cgo, since it is also the helper in the containers.
 package main
 
 import (

@@ -1,9 +1,8 @@
-// Command greeter is the tool of a test's pack: it greets those whom its arguments
-// name, leaves a file in its working folder, and says whether it sees a key of the
-// server's.
+// Command greeter is the tool of a test's pack: it greets the people in its arguments, leaves
+// a file in its working folder, and says whether it can see one of the server's keys.
 //
-// With the one argument "stay" it does nothing, for ten minutes: while a program
-// runs, so do Wine's own services.
+// With the one argument "stay" it does nothing for ten minutes: while a program runs, Wine's
+// own services keep running.
 package main
 
 import (
