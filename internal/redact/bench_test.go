@@ -31,3 +31,22 @@ func BenchmarkHide(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkIn looks for the tokens of a team in the arguments of a small call.
+func BenchmarkIn(b *testing.B) {
+	call := map[string]any{"pack_id": "notes", "command": "./go.sh", "args": []any{"1", "some words"}}
+	for _, n := range []int{1, 32, 1000} {
+		var values []string
+		for i := range n {
+			values = append(values, fmt.Sprintf("token-%032x", (i+1)*0x9e3779b97f4a7c1))
+		}
+		secrets := New(values...)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if secrets.In(call) {
+					b.Fatal("a token was found")
+				}
+			}
+		})
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // minSecret is the length in bytes of the shortest value that is removed from output:
@@ -27,6 +29,7 @@ const Mark = "[redacted]"
 // Secrets are values that must not be shown. Make them with [New]; they are immutable.
 type Secrets struct {
 	values   []string
+	escaped  []string        // the values as JSON spells them, without quotes
 	variants []string        // longest first
 	finder   *finder         // of variants
 	short    map[string]bool // values below minSecret
@@ -36,6 +39,9 @@ type Secrets struct {
 func New(values ...string) *Secrets {
 	s := &Secrets{values: slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" }), variants: variants(values), short: make(map[string]bool)}
 	s.finder = newFinder(s.variants)
+	for _, v := range s.values {
+		s.escaped = append(s.escaped, unquoted(strictjson.Canonical(v)))
+	}
 	for _, v := range values {
 		if v = strings.TrimSpace(v); v != "" && len(v) < minSecret {
 			s.short[v] = true
@@ -103,7 +109,6 @@ func (s *Secrets) In(v any) bool {
 }
 
 func (s *Secrets) in(text string) bool {
-	return slices.ContainsFunc(s.values, func(v string) bool {
-		return strings.Contains(text, v) || strings.Contains(text, inJSON(v)[0])
-	})
+	inText := func(v string) bool { return strings.Contains(text, v) }
+	return slices.ContainsFunc(s.values, inText) || slices.ContainsFunc(s.escaped, inText)
 }

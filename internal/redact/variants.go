@@ -74,7 +74,6 @@ func inURL(secret string) []string {
 // with the necessary escapes, with "/", HTML's characters or all non-ASCII escaped as
 // well, and as JSON within JSON.
 func inJSON(secret string) []string {
-	unquoted := func(b []byte) string { return string(b[1 : len(b)-1]) }
 	html, err := json.Marshal(secret)
 	if err != nil {
 		panic(err) // a string always encodes
@@ -104,6 +103,9 @@ func inJSON(secret string) []string {
 	}
 	return out
 }
+
+// unquoted returns a string of JSON without its quotes.
+func unquoted(b []byte) string { return string(b[1 : len(b)-1]) }
 
 // inLines returns the lines of a multi-line secret, plain and as tools break its
 // base64 into lines.
