@@ -131,9 +131,11 @@ soak-approvals:
 	PACKS_MCP_AUDIT_KILLS=5000 go test -count=1 -timeout 30m -run '^TestKilledProcesses$$' -v ./test/audit
 
 # Three servers share one store, with each engine: for a minute at full speed, then with a
-# thousand people, then the same while a server is killed every five seconds.
+# thousand people, then the same while a server is killed every five seconds. And servers
+# that are killed 200 times at each step between a question and its result.
 soak-replicas:
 	REPLICAS_SECONDS=60 REPLICAS_CHATS=1000 REPLICAS_PAUSE=20 go test -count=1 -timeout 30m -run '^TestReplicas$$' -v ./test/replicas
+	REPLICAS_KILLS=200 go test -count=1 -timeout 90m -run '^TestKilledAtEachStep$$' -v ./test/replicas
 
 # A hundred clients over HTTP for a minute, with approvals; nothing may be left.
 soak-http:

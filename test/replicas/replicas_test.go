@@ -47,15 +47,18 @@ func TestMain(m *testing.M) {
 type tool struct {
 	name string
 	args func(number int) map[string]any
+	// cannotAsk says that the client shows no questions, so the call waits for an answer
+	// from elsewhere.
+	cannotAsk bool
 }
 
 var (
 	// runs starts a program that leaves a file with the number.
-	runs = tool{"capability_packs_exec_best_effort", func(n int) map[string]any {
+	runs = tool{name: "capability_packs_exec_best_effort", args: func(n int) map[string]any {
 		return map[string]any{"pack_id": "notes", "command": "./go.sh", "args": []string{strconv.Itoa(n)}}
 	}}
 	// opens only needs approval.
-	opens = tool{"capability_packs_open_docs", func(int) map[string]any { return map[string]any{"pack_id": "notes"} }}
+	opens = tool{name: "capability_packs_open_docs", args: func(int) map[string]any { return map[string]any{"pack_id": "notes"} }}
 )
 
 // A world is a team's servers, and the folder where their runs leave files.
@@ -78,8 +81,22 @@ type replica struct {
 	said  *bytes.Buffer // read only after ended
 }
 
-// newWorld starts n servers with the store at url, for this many people.
-func newWorld(t *testing.T, url string, n, people int) *world {
+// storeKey is the key that the servers share.
+var storeKey = strings.Repeat("5e", 32)
+
+// script leaves a file named after its call and its run, to count what really ran. The
+// first run of a call "endless" does not end.
+const script = `#!/bin/sh
+for number; do :; done
+for file in "$PACKS_WORKSPACE/ran.$number."*; do [ -e "$file" ] && ran=1; done
+: >"$PACKS_WORKSPACE/ran.$number.$PACKS_RUN_ID"
+[ "$1" != endless ] || [ "$ran" ] || exec sleep 10000
+echo "ran as $PACKS_RUN_ID"
+`
+
+// newWorld starts n servers with the store at url, for this many people, who are asked over
+// a channel.
+func newWorld(t *testing.T, url string, n, people int, channel string) *world {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -96,16 +113,15 @@ func newWorld(t *testing.T, url string, n, people int) *world {
 		}
 	}
 	write(filepath.Join(dir, "packs", "notes", "SKILL.md"), "---\nname: notes\ndescription: Notes.\n---\nLeaves no file.\n", 0o644)
-	// Each run leaves a file named after its call and itself, to count what really ran.
-	write(filepath.Join(dir, "packs", "notes", "go.sh"), "#!/bin/sh\n: >\"$PACKS_WORKSPACE/ran.$1.$PACKS_RUN_ID\"\necho \"ran as $PACKS_RUN_ID\"\n", 0o755)
+	write(filepath.Join(dir, "packs", "notes", "go.sh"), script, 0o755)
 	var tokens strings.Builder
 	for i := range people {
 		token := fmt.Sprintf("token-%032x", i+1)
 		w.tokens = append(w.tokens, token)
 		fmt.Fprintf(&tokens, "    - {name: person%d, token: %s}\n", i, token)
 	}
-	write(filepath.Join(dir, "key"), strings.Repeat("5e", 32)+"\n", 0o600)
-	write(w.config, fmt.Sprintf("packs: [{path: %q, attach: all}]\nstore: {url: %q, key_file: key}\napproval: {channels: [elicitation]}\nhttp:\n  tokens:\n%s", filepath.Join(dir, "packs"), url, tokens.String()), 0o600)
+	write(filepath.Join(dir, "key"), storeKey+"\n", 0o600)
+	write(w.config, fmt.Sprintf("packs: [{path: %q, attach: all}]\nstore: {url: %q, key_file: key}\napproval: {channels: [%s]}\nhttp:\n  tokens:\n%s", filepath.Join(dir, "packs"), url, channel, tokens.String()), 0o600)
 	for range n {
 		w.all = append(w.all, w.start())
 	}
@@ -130,10 +146,11 @@ func (w *world) environment() []string {
 	}
 }
 
-// start starts a server and waits until it serves.
-func (w *world) start() *replica {
+// start starts a server, with variables in addition to those of all, and waits until it
+// serves.
+func (w *world) start(variables ...string) *replica {
 	r := &replica{cmd: exec.Command(program, "serve", "--config", w.config, "--http", "127.0.0.1:0"), ended: make(chan struct{}), said: new(bytes.Buffer)}
-	r.cmd.Dir, r.cmd.Env = w.dir, w.environment()
+	r.cmd.Dir, r.cmd.Env = w.dir, append(w.environment(), variables...)
 	stderr, err := r.cmd.StderrPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -168,6 +185,18 @@ func (w *world) replicas() []*replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]*replica(nil), w.all...)
+}
+
+// stop ends all servers, and returns the processor time that they took, with their start.
+func (w *world) stop() (processors time.Duration) {
+	for _, r := range w.replicas() {
+		_ = r.cmd.Process.Signal(os.Interrupt)
+	}
+	for _, r := range w.replicas() {
+		<-r.ended
+		processors += r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
+	}
+	return processors
 }
 
 // kill kills a server and starts another in its place.
@@ -205,10 +234,14 @@ var (
 // call makes the call with this number as one person at one server. With a state, it answers
 // the question.
 func (w *world) call(ctx context.Context, tool tool, person, number int, at *replica, state string) (reply, error) {
+	can := map[string]any{"elicitation": map[string]any{}}
+	if tool.cannotAsk {
+		can = map[string]any{}
+	}
 	params := map[string]any{
 		"name": tool.name, "arguments": tool.args(number),
 		"_meta": map[string]any{
-			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": map[string]any{"elicitation": map[string]any{}},
+			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": can,
 			"io.modelcontextprotocol/clientInfo": map[string]any{"name": "replicas", "version": "1"},
 		},
 	}

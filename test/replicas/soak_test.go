@@ -62,9 +62,19 @@ func TestReplicas(t *testing.T) {
 		}
 		t.Run("approvals", func(t *testing.T) {
 			l := newLoad(t, opens, 32)
-			before := bare(t, e.URL(), lasts/4)
+			before := bare(t, e.URL(), len(l.tokens), lasts/4)
+			wrote := l.count(e.URL())
 			l.run(lasts, 0, 0)
-			t.Logf("the bare engine: %.0f a second before, %.0f after", before, bare(t, e.URL(), lasts/4))
+			n := float64(len(l.ran))
+			entries, blocks := wrote()
+			processors := l.stop()
+			after := bare(t, e.URL(), len(l.tokens), lasts/4)
+			share := n / l.lasted.Seconds() / ((before + after) / 2)
+			t.Logf("the bare engine: %.0f a second before, %.0f after; the servers: %.2f of that", before, after, share)
+			t.Logf("for each call, %.1f writes of entries and %.1f of the log; %v of the servers' processors", float64(entries)/n, float64(blocks)/n, processors/time.Duration(n))
+			if chats > 0 && share < 0.4 {
+				t.Errorf("the servers do %.2f of what the bare engine does, want 0.4", share)
+			}
 		})
 		t.Run("runs", func(t *testing.T) {
 			l := newLoad(t, runs, 8)
@@ -87,33 +97,42 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// bare returns how many approvals per second the engine can store: for each, a question that
-// is created, taken and ended, and two lines of a log.
-func bare(t *testing.T, url string, lasts time.Duration) float64 {
+// What the store has of a call that [opens] a document, in bytes.
+const (
+	questionSize = 3100
+	lineSize     = 1100 // with its seal
+)
+
+// bare returns how many approvals a second the engine can keep by itself, for as many
+// clients as there are people, over as many connections as three servers have. It does what
+// servers do for each: a question is made, and taken by its answer, and the log gets a line.
+func bare(t *testing.T, url string, clients int, lasts time.Duration) float64 {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
+	stores := make([]store.Store, 3)
+	for i := range stores {
+		s, err := store.Open(t.Context(), store.Options{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		stores[i] = s
 	}
-	defer s.Close()
 	var done atomic.Int64
 	var wg sync.WaitGroup
 	begin := time.Now()
-	for i := range 16 {
+	for i := range clients {
 		wg.Go(func() {
 			var end uint64
-			name := fmt.Sprintf("bare.%d.%d", begin.UnixNano(), i)
-			value := bytes.Repeat([]byte("x"), 700)
+			s, name := stores[i%len(stores)], fmt.Sprintf("bare.%d.%d", begin.UnixNano(), i)
+			question, line := bytes.Repeat([]byte("x"), questionSize), bytes.Repeat([]byte("x"), lineSize)
 			for n := 0; time.Since(begin) < lasts; n++ {
 				key := fmt.Sprintf("%s.%d", name, n)
-				rev, err := s.Put(t.Context(), key, value, 0, time.Minute)
+				rev, err := s.Put(t.Context(), key, question, 0, time.Minute)
 				if err == nil {
-					_, err = s.Put(t.Context(), key, value, rev, time.Minute)
+					err = s.Delete(t.Context(), key, rev)
 				}
-				for range 2 {
-					if err == nil {
-						end, err = s.Append(t.Context(), name, end, value)
-					}
+				if err == nil {
+					end, err = s.Append(t.Context(), name, end, line)
 				}
 				if err != nil {
 					t.Errorf("the bare engine: %v", err)
@@ -125,6 +144,36 @@ func bare(t *testing.T, url string, lasts time.Duration) float64 {
 	}
 	wg.Wait()
 	return float64(done.Load()) / time.Since(begin).Seconds()
+}
+
+// count begins to count the writes of entries and of blocks of the log.
+func (w *world) count(url string) (wrote func() (entries, blocks uint64)) {
+	w.t.Helper()
+	s, err := store.Open(w.t.Context(), store.Options{URL: url})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(s.Close)
+	now := func() (entries, blocks uint64) {
+		w.t.Helper()
+		rev, err := s.Put(w.t.Context(), fmt.Sprintf("count.%d", time.Now().UnixNano()), nil, 0, time.Minute)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		chains, err := s.Chains(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, n := range chains { // with each append it grows by one
+			blocks += n
+		}
+		return rev, blocks
+	}
+	entries, blocks := now()
+	return func() (uint64, uint64) {
+		e, b := now()
+		return e - entries - 1, b - blocks
+	}
 }
 
 // A load is people who approve calls, and the results.
@@ -139,7 +188,8 @@ type load struct {
 	unknown map[int]bool   // :: number of a call → whether a server ended before it answered
 	history []porcupine.Operation
 	took    []time.Duration // times from an answer to the result
-	odd     map[string]int  // :: unexpected reply → count
+	lasted  time.Duration
+	odd     map[string]int // :: unexpected reply → count
 	busy    atomic.Int64
 }
 
@@ -195,7 +245,7 @@ func single() porcupine.Model {
 }
 
 func newLoad(t *testing.T, url string, tool tool, people int) *load {
-	return &load{world: newWorld(t, url, 3, people), tool: tool, ran: make(map[int]string), unknown: make(map[int]bool), odd: make(map[string]int)}
+	return &load{world: newWorld(t, url, 3, people, "elicitation"), tool: tool, ran: make(map[int]string), unknown: make(map[int]bool), odd: make(map[string]int)}
 }
 
 // run makes every person create and approve calls for a time, with pauses of this average
@@ -232,6 +282,7 @@ func (l *load) run(lasts, pause, every time.Duration) {
 		}
 	}
 	wg.Wait()
+	l.lasted = time.Since(begin)
 	for i := range l.took {
 		l.took[i] = l.took[i].Round(time.Millisecond)
 	}
@@ -240,7 +291,7 @@ func (l *load) run(lasts, pause, every time.Duration) {
 		l.t.Fatal("nothing was approved")
 	}
 	l.t.Logf("%d people, %d servers killed: %d calls approved, %.0f a second; answer to result: median %v, 99 of 100 within %v; %d times a server was busy; %d answers whose server ended first",
-		len(l.tokens), killed, len(l.ran), float64(len(l.ran))/time.Since(begin).Seconds(), l.took[len(l.took)/2], l.took[len(l.took)*99/100], l.busy.Load(), len(l.unknown))
+		len(l.tokens), killed, len(l.ran), float64(len(l.ran))/l.lasted.Seconds(), l.took[len(l.took)/2], l.took[len(l.took)*99/100], l.busy.Load(), len(l.unknown))
 	if killed > 0 {
 		time.Sleep(30 * time.Second) // until the last runs are reported as cut
 	}
@@ -327,12 +378,7 @@ func (l *load) strange(when, text string) {
 // that the runs left.
 func (l *load) check() {
 	l.t.Helper()
-	for _, r := range l.replicas() {
-		_ = r.cmd.Process.Signal(os.Interrupt)
-	}
-	for _, r := range l.replicas() {
-		<-r.ended
-	}
+	l.stop()
 	for text, n := range l.odd {
 		if !l.kills || !strings.Contains(text, "ask again") {
 			l.t.Errorf("%d times: %s", n, text)
@@ -419,18 +465,18 @@ func (l *load) check() {
 }
 
 // log returns the entries of all servers, after verifying their proofs.
-func (l *load) log() []audit.Entry {
-	l.t.Helper()
-	export := filepath.Join(l.dir, "export")
+func (w *world) log() []audit.Entry {
+	w.t.Helper()
+	export := filepath.Join(w.dir, "export")
 	command := func(args ...string) []byte {
-		l.t.Helper()
-		cmd := exec.Command(program, append(args, "--config", l.config)...)
-		cmd.Env = l.environment()
+		w.t.Helper()
+		cmd := exec.Command(program, append(args, "--config", w.config)...)
+		cmd.Env = w.environment()
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil {
-			l.t.Fatalf("%v: %v\n%s%s", args, err, out, &stderr)
+			w.t.Fatalf("%v: %v\n%s%s", args, err, out, &stderr)
 		}
 		return out
 	}
@@ -442,7 +488,7 @@ func (l *load) log() []audit.Entry {
 	for lines.Scan() {
 		var e audit.Entry
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			l.t.Fatalf("%s: %v", lines.Bytes(), err)
+			w.t.Fatalf("%s: %v", lines.Bytes(), err)
 		}
 		all = append(all, e)
 	}

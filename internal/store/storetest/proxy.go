@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -21,7 +22,18 @@ type Proxy struct {
 	delay time.Duration
 	conns map[net.Conn]bool
 	turn  chan struct{} // closed when state changes
+	hold  hold
 }
+
+// A hold changes the state when a text is on its way to the engine.
+type hold struct {
+	text string // "" never comes
+	then state
+	came chan struct{} // closed when it came
+}
+
+// maxText is how long the text of a hold may be, in bytes.
+const maxText = 64
 
 type state int
 
@@ -29,6 +41,7 @@ const (
 	passing state = iota
 	cut           // connections break, and new ones are refused
 	stalled       // connections stay, and nothing comes through
+	mute          // the same, and only what the engine says does not come through
 )
 
 // Proxy returns a proxy in front of the engine that passes everything.
@@ -54,6 +67,30 @@ func (p *Proxy) Cut() { p.set(cut) }
 
 // Stall lets nothing through until Mend. Connections stay.
 func (p *Proxy) Stall() { p.set(stalled) }
+
+// HoldRequest lets nothing through from the moment at which a text is on its way to the
+// engine, until Mend. What has the text does not reach it. came is closed at that moment.
+func (p *Proxy) HoldRequest(text string) (came <-chan struct{}) { return p.holdAt(text, stalled) }
+
+// HoldReply is HoldRequest, but what has the text reaches the engine, and what the engine
+// says does not come through.
+func (p *Proxy) HoldReply(text string) (came <-chan struct{}) { return p.holdAt(text, mute) }
+
+func (p *Proxy) holdAt(text string, then state) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hold = hold{text, then, make(chan struct{})}
+	return p.hold.came
+}
+
+// meet carries out the hold if its text is in what is on its way to the engine. The caller
+// holds mu.
+func (p *Proxy) meet(data []byte) {
+	if p.hold.text != "" && bytes.Contains(data, []byte(p.hold.text)) {
+		close(p.hold.came)
+		p.state, p.hold = p.hold.then, hold{}
+	}
+}
 
 // Mend passes everything again.
 func (p *Proxy) Mend() { p.set(passing) }
@@ -98,12 +135,12 @@ func (p *Proxy) serve() {
 		}
 		p.conns[from], p.conns[to] = true, true
 		p.mu.Unlock()
-		go p.pass(from, to)
-		go p.pass(to, from)
+		go p.pass(from, to, true)
+		go p.pass(to, from, false)
 	}
 }
 
-func (p *Proxy) pass(from, to net.Conn) {
+func (p *Proxy) pass(from, to net.Conn, toEngine bool) {
 	defer func() {
 		from.Close()
 		to.Close()
@@ -113,13 +150,18 @@ func (p *Proxy) pass(from, to net.Conn) {
 		p.mu.Unlock()
 	}()
 	buf := make([]byte, 64<<10)
+	var recent []byte // to find a text that comes in two pieces
 	for {
 		n, err := from.Read(buf)
 		if err != nil {
 			return
 		}
 		p.mu.Lock()
-		for p.state == stalled {
+		if toEngine {
+			recent = append(recent[max(0, len(recent)-maxText):], buf[:n]...)
+			p.meet(recent)
+		}
+		for p.state == stalled || p.state == mute && !toEngine {
 			turn := p.turn
 			p.mu.Unlock()
 			<-turn
