@@ -165,8 +165,7 @@ func TestChangesSinceShown(t *testing.T) {
 	// Each change is listed where it can be undone, and nowhere else.
 	b.has("you applied what waited")
 	b.wantEval(`[...document.querySelectorAll('#applied li')].map((n) => [...n.querySelectorAll('code')].map((c) => c.textContent).join()).join('; ')`, ".envrc")
-	b.until(`!document.querySelector('.settling')`)
-	b.do(chromedp.Click(`//section[@id="applied"]//li[contains(., "you applied what waited")]//button`))
+	b.click(`//section[@id="applied"]//li[contains(., "you applied what waited")]//button`, "Undo")
 	b.has("Taken back: 1 change in " + w.dir)
 	w.wantFile(".envrc", "export A=1\nexport B=mine\n")
 

@@ -241,18 +241,27 @@ func (b *tab) press(card, button string) {
 	b.takes(onCard(card, button), button, func() { b.open(card) })
 }
 
-// takes clicks the button at a path, which has this text, until the page accepts the click.
-// before prepares the page for each attempt.
+// click clicks the button at a path, which has this text or label, until the page accepts
+// the click.
+func (b *tab) click(path, button string) {
+	b.t.Helper()
+	b.takes(path, button, func() {})
+}
+
+// label is the path of a button with this label.
+func label(text string) string { return fmt.Sprintf(`//button[@aria-label=%q]`, text) }
+
+// takes is click, with before preparing the page for each attempt.
 func (b *tab) takes(path, button string, before func()) {
 	b.t.Helper()
 	for range 20 {
 		before()
-		b.until(`document.querySelector('.card, #applied li') && !document.querySelector('.settling')`)
+		b.until(`!document.querySelector('.settling')`)
 		eval[bool](b, fmt.Sprintf(`(() => {
 			window.heard = '';
 			document.addEventListener('click', (e) => {
-				const on = e.target.closest('button'), name = on && (on.innerText.trim() || on.getAttribute('aria-label'));
-				window.heard = e.isTrusted && name === %q && !on.closest('.settling') ? 'counts' : 'does not count';
+				const on = e.target.closest('button'), names = on ? [on.innerText.trim(), on.getAttribute('aria-label')] : [];
+				window.heard = e.isTrusted && names.includes(%q) && !on.closest('.settling') ? 'counts' : 'does not count';
 			}, {capture: true, once: true});
 			return true;
 		})()`, button))
@@ -296,13 +305,11 @@ func (b *tab) open(card string) {
 func (b *tab) opens(file, text string) {
 	b.t.Helper()
 	b.has(file)
-	b.until(`!document.querySelector('.settling')`)
-	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Show %s"]`, file))))
+	b.click(label("Show "+file), "Show "+file)
 	b.has("A run wrote this text")
 	b.has(text)
-	b.until(`!document.querySelector('.settling')`)
 	opened := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return strings.Contains(i.URL, "/artifact/") })
-	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open in a tab: %s"]`, file))))
+	b.click(label("Open in a tab: "+file), "Open in a tab: "+file)
 	select {
 	case id := <-opened:
 		shown := openTab(b.t, b.ctx, chromedp.WithTargetID(id))

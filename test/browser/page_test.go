@@ -420,18 +420,16 @@ func TestRooms(t *testing.T) {
 	q.edit(func() { q.history[0].Outcome = "exit code 0" })
 	b.has("allowed once in the client · exit code 0")
 
-	sw := func(pack string) string {
-		return fmt.Sprintf(`[role=switch][aria-label="Pack %s is attached to this chat"]`, pack)
+	attached := func(pack string) string {
+		return fmt.Sprintf("Pack %s is attached to this chat", pack)
 	}
-	b.until(`!document.querySelector('.settling')`)
-	b.do(chromedp.Click(chromedp.CSS(sw("acme/lint"))))
-	b.until(fmt.Sprintf(`document.querySelector('%s').getAttribute('aria-checked') === 'true'`, sw("acme/lint")))
+	b.click(label(attached("acme/lint")), attached("acme/lint"))
+	b.until(fmt.Sprintf(`document.querySelector('[role=switch][aria-label=%q]').getAttribute('aria-checked') === 'true'`, attached("acme/lint")))
 	b.has("Attached: acme/lint")
 	r.mu.Lock()
 	r.refuse = errors.New("it cannot be detached now")
 	r.mu.Unlock()
-	b.until(`!document.querySelector('.settling')`)
-	b.do(chromedp.Click(chromedp.CSS(sw("triage"))))
+	b.click(label(attached("triage")), attached("triage"))
 	b.has("It cannot be detached now.")
 
 	// A file opens in a separate tab, where nothing in it runs.

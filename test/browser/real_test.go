@@ -298,22 +298,21 @@ func TestTheWholeWay(t *testing.T) {
 	// Two at once, with separate answers.
 	first, second := w.greet("Cy"), w.greet("Dee")
 	b.has("2 calls wait for you")
-	b.settled()
 	for range 2 {
 		b.settled()
 		name, button := "Cy", "Run once"
 		if !strings.HasSuffix(eval[string](b, `document.querySelector('.command').innerText`), name) {
 			name, button = "Dee", "Deny"
 		}
-		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., 'greet.sh %s')]//button[normalize-space()=%q]`, name, button)))
+		b.click(fmt.Sprintf(`//article[contains(., 'greet.sh %s')]//button[normalize-space()=%q]`, name, button), button)
 		b.until(fmt.Sprintf(`![...document.querySelectorAll('.command')].some((p) => p.textContent.endsWith(' %s'))`, name))
 	}
 	w.want(first, false, "hello Cy")
 	w.want(second, true, `"denied"`)
 
 	// A detached pack disappears.
-	b.until(`!document.querySelector('.settling')`)
-	b.do(chromedp.Click(chromedp.CSS(`[role=switch][aria-label="Pack triage is attached to this chat"]`)))
+	attached := "Pack triage is attached to this chat"
+	b.click(label(attached), attached)
 	b.has("Detached: triage")
 	w.want(w.greet("Eve"), true, "not_attached")
 }

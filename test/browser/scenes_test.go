@@ -282,8 +282,7 @@ func TestPictures(t *testing.T) {
 	show := func(file string) {
 		b.t.Helper()
 		b.has(file)
-		b.until(`!document.querySelector('.settling')`)
-		b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Show %s"]`, file))))
+		b.click(label("Show "+file), "Show "+file)
 	}
 	show("out/chart.png")
 	b.until(`document.querySelector('figure img')?.naturalWidth === 320`)
@@ -297,8 +296,7 @@ func TestPictures(t *testing.T) {
 	b.wantEval(`document.title + ' ' + document.querySelectorAll('figure img, figure svg, figure iframe').length`, "(1) Approvals – packs-mcp 1")
 	b.judge("files")
 	b.picture(t, "files")
-	b.until(`!document.querySelector('.settling')`)
-	b.do(chromedp.Click(chromedp.CSS(`button[aria-label="Hide out/chart.png"]`)))
+	b.click(label("Hide out/chart.png"), "Hide out/chart.png")
 	b.until(`!document.querySelector('figure img')`)
 }
 
