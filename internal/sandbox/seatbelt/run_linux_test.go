@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -122,6 +123,11 @@ func TestRunReports(t *testing.T) {
 }
 
 func TestRunEnds(t *testing.T) {
+	// Under nohup the hangup is ignored, here and in what starts here. What is handled
+	// here is not ignored there.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	for _, tt := range []struct {
 		mode, arg    string
 		code, signal int
