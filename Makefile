@@ -32,25 +32,29 @@ build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/packs-mcp-sigstore ./cmd/packs-mcp-sigstore
 
-# "make test V=1" also names what is skipped, and why. Two packages run at a time, since
-# many tests have time limits. test/sandbox runs alone, since it counts what is left on the
+# "make test V=1" also names what is skipped, and why. Few packages run at a time, since
+# many tests have time limits: three of those that mostly wait for processes and browsers,
+# and two of the others. test/sandbox runs alone, since it counts what is left on the
 # machine. The packages in PLAIN are tested without the race detector: those in PURE use one
 # goroutine at a time (except for one test of tools), and the detector would take ten times
 # as long; the others start the program, or a runner that internal/sandbox tests with the
 # detector, built as it is shipped. The tests of cmd/packs-mcp whose servers do much
-# concurrently run again with the detector. Everything is built with the flags of "make
-# build", so that it is compiled once. "go test" does not vet, since "make vet" does more.
+# concurrently run again with the detector; they mostly wait, and run beside the rest.
+# Everything is built with the flags of "make build", so that it is compiled once. "go
+# test" does not vet, since "make vet" does more.
 PURE  := $(addprefix ./internal/,packs/lint packs/search packs/tools packs/tools/markdown packs/tools/toolpack packs/tools/toolsjson redact scan sources/archive)
-PLAIN := $(PURE) ./cmd/packs-mcp $(addprefix ./test/,approvals attack audit browser churn e2e plant recording replicas sources)
+PLAIN := $(addprefix ./test/,attack browser approvals audit churn e2e plant recording replicas sources) ./cmd/packs-mcp $(PURE)
 ALONE := ./test/sandbox
 test:
 	@race=$$(scripts/race.sh) || exit 1; failed=0; export GOFLAGS='$(strip $(GOFLAGS) -trimpath)'; \
-	run() { echo "go test $$*"; go test -vet=off $(if $(V),-v) "$$@" || failed=1; }; \
-	export CGO_ENABLED=0; run -p 2 $(PLAIN); \
-	run $(ALONE); \
-	unset CGO_ENABLED; run $$race -run '^TestCheckIsStable$$' ./internal/packs/tools; \
-	run $$race -run '^Test(Serve|People|Signals|Replicas|Overload|Drain|Ready|PageOfATeam|ClientsWait|AnswerAfter)' ./cmd/packs-mcp; \
-	run $$race -p 2 $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE))); \
+	run() { echo "go test $$*"; go test -vet=off $(if $(V),-v) "$$@"; }; \
+	export CGO_ENABLED=0; run -p 3 -parallel 4 $(PLAIN) || failed=1; \
+	run $(ALONE) || failed=1; \
+	unset CGO_ENABLED; \
+	run $$race -run '^Test(Serve|People|Signals|Replicas|Overload|Drain|Ready|PageOfATeam|ClientsWait|AnswerAfter)' ./cmd/packs-mcp & beside=$$!; \
+	run $$race -run '^TestCheckIsStable$$' ./internal/packs/tools || failed=1; \
+	run $$race -p 2 $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE))) || failed=1; \
+	wait $$beside || failed=1; \
 	exit $$failed
 
 # Most of this uses the processor; the rest waits for processes, and runs beside it.
