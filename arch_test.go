@@ -39,14 +39,14 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands import cli, but not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/server/offer", "internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/grantshared", "internal/gate/prompt", "internal/packs", "internal/packs/packfs", "internal/private", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/scan", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/store", "internal/strictjson", "internal/audit/chains"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/server/offer", "internal/audit", "internal/caches", "internal/config", "internal/config/places", "internal/config/problem", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/grantshared", "internal/gate/prompt", "internal/packs", "internal/packs/packfs", "internal/private", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/sandbox/paths", "internal/scan", "internal/server", "internal/server/httpd", "internal/sources", "internal/sources/change", "internal/sources/lock", "internal/sources/store", "internal/sources/trust", "internal/store", "internal/strictjson", "internal/audit/chains"}},
 		{dir: "cmd/packs-mcp/internal/get", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox/temp", "internal/scan", "internal/sources", "internal/sources/address", "internal/sources/archive", "internal/sources/change", "internal/sources/git", "internal/sources/lock", "internal/sources/oci", "internal/sources/rulebook", "internal/sources/site", "internal/sources/stage", "internal/sources/store", "internal/sources/trust", "internal/sources/web"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals/control", "internal/approvals/terminal", "internal/approvers", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/launch", "internal/oidc/login", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/audit/chains", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sandbox/program", "internal/sarif", "internal/scan", "schemas"}},
-		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/gate/call", "internal/packs", "internal/rules", "internal/safetext", "internal/scan", "internal/server/offer", "internal/server/toolname", "internal/sources"}},
+		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/config/places", "internal/configedit", "internal/gate/call", "internal/packs", "internal/rules", "internal/safetext", "internal/scan", "internal/server/offer", "internal/server/toolname", "internal/sources"}},
 		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate/queue", "internal/safetext", "internal/sandbox/changes"}},
-		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/configedit", "internal/packs", "internal/safetext", "internal/sandbox", "internal/sandbox/container", "internal/sandbox/drill", "internal/sandbox/runner"}}, // it tries each level
+		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/config/places", "internal/config/problem", "internal/configedit", "internal/packs", "internal/safetext", "internal/sandbox", "internal/sandbox/container", "internal/sandbox/drill", "internal/sandbox/runner"}}, // it tries each level
 		{dir: "cmd/packs-mcp/internal/clients", may: []string{"cmd/packs-mcp/internal/cli", "internal/configedit", "internal/launch"}},
 		{dir: "cmd/packs-mcp/internal/setup", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/private", "internal/redact", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/scancmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext", "internal/sarif", "internal/scan"}},
@@ -170,7 +170,11 @@ func theMap() []row {
 		{dir: "internal/audit/chains", may: []string{"internal/audit", "internal/store", "internal/strictjson"}},
 		{dir: "internal/audit", may: []string{"internal/strictjson", "internal/tokens"}},
 		{dir: "internal/approvers", may: []string{"internal/rules"}},
-		{dir: "internal/config", may: []string{"internal/approvers", "internal/rules", "internal/sandbox/changes/protect"}},
+		{dir: "internal/config/problem"},
+		{dir: "internal/config/units"},
+		{dir: "internal/config/places", may: []string{"internal/config/problem"}},
+		{dir: "internal/config/node", may: []string{"internal/config/problem"}},
+		{dir: "internal/config", may: []string{"internal/approvers", "internal/config/node", "internal/config/places", "internal/config/problem", "internal/config/units", "internal/rules", "internal/sandbox/changes/protect"}},
 		{dir: "internal/launch", exec: true},
 		// Package spans defines spans and package telemetry sends them; the rest knows neither
 		// how nor whether.

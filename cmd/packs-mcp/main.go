@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
 )
 
@@ -40,6 +40,6 @@ func main() {
 // run is the whole program; it returns the exit status: 0 done, 1 failed, 2
 // misuse.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{&cli.Env{Environ: config.WithHome(environ, runtime.GOOS), Stdin: stdin, Stdout: stdout, Stderr: stderr, Version: versionName()}}
+	a := &app{&cli.Env{Environ: places.WithHome(environ, runtime.GOOS), Stdin: stdin, Stdout: stdout, Stderr: stderr, Version: versionName()}}
 	return a.Run(ctx, a.command(), args)
 }

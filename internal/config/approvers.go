@@ -9,6 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 )
 
 // Roles say what people may do, besides answering questions.
@@ -18,10 +20,10 @@ type Roles struct {
 
 // approvers reads who may allow which calls.
 func (f *fileReader) approvers(v *yaml.Node) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
-	for i, item := range f.items(v, approversKey) {
+	for i, item := range f.Items(v, approversKey) {
 		before := len(f.problems)
 		r := f.approver(item, fmt.Sprintf("%s[%d]", approversKey, i))
 		if len(f.problems) == before {
@@ -31,42 +33,42 @@ func (f *fileReader) approvers(v *yaml.Node) {
 }
 
 func (f *fileReader) approver(item *yaml.Node, path string) approvers.Rule {
-	r := approvers.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.name), item.Line)}
-	if value(item).Kind != yaml.MappingNode {
-		f.problem(at(item), path, "is "+what(item)+`; want a mapping, such as {packs: ["prod/*"], who: ["group:sre"]}`)
+	r := approvers.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.Name), item.Line)}
+	if node.Value(item).Kind != yaml.MappingNode {
+		f.Problem(node.At(item), path, "is "+node.What(item)+`; want a mapping, such as {packs: ["prod/*"], who: ["group:sre"]}`)
 		return r
 	}
 	before := len(f.problems)
-	f.mapping(item, path, func(k, v *yaml.Node, path string) {
-		switch name := value(k).Value; name {
+	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
+		switch name := node.Value(k).Value; name {
 		case "packs":
 			f.named(v, path, func() {
-				for i, pack := range f.items(v, path) {
+				for i, pack := range f.Items(v, path) {
 					var pattern string
 					f.pattern(pack, fmt.Sprintf("%s[%d]", path, i), `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &pattern)
 					r.Packs = append(r.Packs, pattern)
 				}
 			})
 		case "kinds":
-			f.named(v, path, func() { f.words(v, path, &r.Kinds, kind) })
+			f.named(v, path, func() { f.Words(v, path, &r.Kinds, kind) })
 		case "who":
 			f.named(v, path, func() { f.who(v, path, &r.Who) })
 		case "not_self":
-			n := value(v)
-			if n.Kind != yaml.ScalarNode || n.ShortTag() != tagBool {
-				f.problem(at(v), path, "is "+what(v)+"; want true or false")
+			n := node.Value(v)
+			if n.Kind != yaml.ScalarNode || n.ShortTag() != node.TagBool {
+				f.Problem(node.At(v), path, "is "+node.What(v)+"; want true or false")
 			}
 			r.NotSelf = strings.EqualFold(n.Value, "true")
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"packs", "kinds", "who", "not_self"}, nil))
+			f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(name, []string{"packs", "kinds", "who", "not_self"}, nil))
 		}
 	})
 	switch onlyAsker := slices.Equal(r.Who, []approvers.Who{{Kind: approvers.Asker}}); {
 	case len(f.problems) > before:
 	case len(r.Who) == 0:
-		f.problem(at(item), path, `names nobody; add who, such as ["group:sre"]`)
+		f.Problem(node.At(item), path, `names nobody; add who, such as ["group:sre"]`)
 	case onlyAsker && r.NotSelf:
-		f.problem(at(item), path, "lets nobody answer: it names the person who asks and leaves them out")
+		f.Problem(node.At(item), path, "lets nobody answer: it names the person who asks and leaves them out")
 	}
 	return r
 }
@@ -74,8 +76,8 @@ func (f *fileReader) approver(item *yaml.Node, path string) approvers.Rule {
 // named reads a list that must not be empty, since an empty one would apply to every
 // call.
 func (f *fileReader) named(v *yaml.Node, path string, read func()) {
-	if n := value(v); isNull(v) || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		f.problem(at(v), path, "is empty; name at least one, or remove it")
+	if n := node.Value(v); node.IsNull(v) || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		f.Problem(node.At(v), path, "is empty; name at least one, or remove it")
 		return
 	}
 	read()
@@ -83,11 +85,11 @@ func (f *fileReader) named(v *yaml.Node, path string, read func()) {
 
 // who reads a list of people and groups.
 func (f *fileReader) who(v *yaml.Node, path string, to *[]approvers.Who) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
 	var words []string
-	f.words(v, path, &words, func(s string) (string, string) {
+	f.Words(v, path, &words, func(s string) (string, string) {
 		w, err := approvers.ParseWho(s)
 		if err != nil {
 			return "", err.Error()

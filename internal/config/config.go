@@ -13,15 +13,16 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
 // Config is the whole configuration. What [Load] returns is complete and
 // checked: paths are absolute, numbers in their ranges.
 type Config struct {
-	File     string   // the file that was read; "" if there was none
-	Paths    Paths    // where things are by default
-	Warnings []string // what looks like a mistake, one sentence each
+	File     string       // the file that was read; "" if there was none
+	Paths    places.Paths // where things are by default
+	Warnings []string     // what looks like a mistake, one sentence each
 
 	Packs     []Root            // from flags, then from the environment, then from the file
 	Compat    []string          // other programs whose packs are found, by priority; see CompatNames

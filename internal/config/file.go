@@ -1,18 +1,20 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
+	"github.com/packs-mcp/packs-mcp/internal/config/units"
 )
 
 // maxFile bounds the configuration file.
@@ -49,7 +51,7 @@ func readFile(path string) (data []byte, wrong string) {
 	case err != nil:
 		return nil, cause(err)
 	case len(data) > maxFile:
-		return nil, "is larger than " + sizeText(maxFile)
+		return nil, "is larger than " + units.SizeText(maxFile)
 	}
 	return data, ""
 }
@@ -64,34 +66,12 @@ func cause(err error) string {
 
 // file applies the content of a configuration file to the configuration.
 func (l *loader) file(name, dir string, data []byte) {
-	f := &fileReader{loader: l, name: name, base: place{dir: dir, home: l.cwd.home, goos: l.cwd.goos}}
-	if at, ok := invalidUTF8(data); !ok {
-		f.problem(at, "", "is not UTF-8 text; save the file as UTF-8")
+	f := &fileReader{loader: l, Reader: &node.Reader{Name: name, Report: l.add}, base: places.Base{Dir: dir, Home: l.cwd.Home, GOOS: l.cwd.GOOS}}
+	root := f.Parse(data)
+	if root == nil {
 		return
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	var doc, second yaml.Node
-	switch err := dec.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return
-	case err != nil:
-		f.syntax(err)
-		return
-	}
-	switch err := dec.Decode(&second); {
-	case errors.Is(err, io.EOF):
-	case err != nil:
-		f.syntax(err)
-		return
-	default:
-		f.problem(at(&second), "", "a second document begins here; one file is one document")
-		return
-	}
-	root := doc.Content[0]
-	if isNull(root) {
-		return
-	}
-	f.mapping(root, "", func(k, v *yaml.Node, name string) {
+	f.Mapping(root, "", func(k, v *yaml.Node, name string) {
 		switch {
 		case name == "packs":
 			f.packs(v)
@@ -102,14 +82,14 @@ func (l *loader) file(name, dir string, data []byte) {
 		case name == "context":
 			f.context(v)
 		case slices.Contains(sections(), name):
-			if isNull(v) {
+			if node.IsNull(v) {
 				return // a section whose lines are all comments
 			}
-			f.mapping(v, name, func(k, v *yaml.Node, path string) {
+			f.Mapping(v, name, func(k, v *yaml.Node, path string) {
 				switch path {
 				case oidcSection, containerSection:
-					if !isNull(v) {
-						f.mapping(v, path, func(k, v *yaml.Node, inner string) { f.scalarKey(k, v, path, inner) })
+					if !node.IsNull(v) {
+						f.Mapping(v, path, func(k, v *yaml.Node, inner string) { f.scalarKey(k, v, path, inner) })
 					}
 				case grantsKey:
 					f.openings(v, path)
@@ -136,123 +116,8 @@ func (l *loader) file(name, dir string, data []byte) {
 // A fileReader walks the nodes of one file.
 type fileReader struct {
 	*loader
-	name string
-	base place
-}
-
-// A position is a line and a column, both from 1; column 0 means unknown.
-type position struct{ line, column int }
-
-func at(n *yaml.Node) position { return position{n.Line, n.Column} }
-
-func (f *fileReader) where(p position) string {
-	switch {
-	case p.line == 0:
-		return f.name
-	case p.column == 0:
-		return fmt.Sprintf("%s:%d", f.name, p.line)
-	}
-	return fmt.Sprintf("%s:%d:%d", f.name, p.line, p.column)
-}
-
-func (f *fileReader) problem(p position, key, message string) {
-	f.add(f.where(p), key, message)
-}
-
-// syntax reports an error of the YAML parser, such as "yaml: line 3: did not
-// find …".
-func (f *fileReader) syntax(err error) {
-	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	var p position
-	if rest, ok := strings.CutPrefix(message, "line "); ok {
-		if digits, rest, ok := strings.Cut(rest, ": "); ok {
-			if n, err := strconv.Atoi(digits); err == nil {
-				p.line, message = n, rest
-			}
-		}
-	}
-	if strings.Contains(message, "expected alphabetic or numeric character") {
-		message += "; a word that begins with * or & needs quotes, such as \"*\""
-	}
-	f.problem(p, "", "is not YAML: "+message)
-}
-
-func invalidUTF8(data []byte) (position, bool) {
-	p := position{1, 1}
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			return p, false
-		case r == '\n':
-			p = position{p.line + 1, 1}
-		default:
-			p.column++
-		}
-		data = data[n:]
-	}
-	return position{}, true
-}
-
-// value returns the node that n refers to if it is an alias, or else n.
-func value(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
-}
-
-func isNull(n *yaml.Node) bool {
-	v := value(n)
-	return v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null"
-}
-
-// what names the kind of a value in words.
-func what(n *yaml.Node) string {
-	switch v := value(n); v.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	default:
-		if isNull(v) {
-			return "empty"
-		}
-		return show(v.Value)
-	}
-}
-
-// mapping calls each for the entries of n, whose whole path is prefix. It
-// reports a key that occurs twice or is not text as a problem, and skips it.
-func (f *fileReader) mapping(n *yaml.Node, prefix string, each func(k, v *yaml.Node, path string)) {
-	m := value(n)
-	if m.Kind != yaml.MappingNode {
-		f.problem(at(n), prefix, "is "+what(n)+"; want a mapping of keys to values")
-		return
-	}
-	lines := map[string]int{} // :: key → its line
-	for i := 0; i+1 < len(m.Content); i += 2 {
-		k, v := m.Content[i], m.Content[i+1]
-		if value(k).Kind != yaml.ScalarNode {
-			f.problem(at(k), prefix, "a key is "+what(k)+"; want a word")
-			continue
-		}
-		name := value(k).Value
-		path := showKey(name)
-		if prefix != "" {
-			path = prefix + "." + path
-		}
-		if k.Tag == "!!merge" {
-			f.problem(at(k), path, "merging is not supported; write the keys out")
-			continue
-		}
-		if line, twice := lines[name]; twice {
-			f.problem(at(k), path, fmt.Sprintf("is there twice; the first is in line %d", line))
-			continue
-		}
-		lines[name] = k.Line
-		each(k, v, path)
-	}
+	*node.Reader
+	base places.Base
 }
 
 // scalarKey sets the key path, which is in section.
@@ -262,7 +127,7 @@ func (f *fileReader) scalarKey(k, v *yaml.Node, section, path string) {
 		f.unknown(k, section, path)
 		return
 	}
-	f.origin[path] = f.where(at(v))
+	f.origin[path] = f.Where(node.At(v))
 	if f.keys[i].list != "" {
 		f.list(v, f.keys[i])
 		return
@@ -281,16 +146,16 @@ func (f *fileReader) unknown(k *yaml.Node, section, path string) {
 			siblings = append(siblings, name)
 		}
 	}
-	f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, siblings, paths()))
+	f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(node.Value(k).Value, siblings, paths()))
 }
 
 // scalar sets a scalar key.
 func (f *fileReader) scalar(v *yaml.Node, k key) {
-	if isNull(v) {
-		f.problem(at(v), k.path, "has no value; give it one, or remove the line")
+	if node.IsNull(v) {
+		f.Problem(node.At(v), k.path, "has no value; give it one, or remove the line")
 		return
 	}
-	n := value(v)
+	n := node.Value(v)
 	text := n.Value
 	is := func(value, wrong string) string {
 		if k.secret {
@@ -299,90 +164,50 @@ func (f *fileReader) scalar(v *yaml.Node, k key) {
 		return "is " + value + "; " + wrong
 	}
 	if n.Kind != yaml.ScalarNode || !slices.Contains(k.tags, n.ShortTag()) {
-		f.problem(at(v), k.path, is(kindOf(v), k.want))
+		f.Problem(node.At(v), k.path, is(node.KindOf(v), k.want))
 		return
 	}
 	if wrong := k.set(f.cfg, text, f.base); wrong != "" {
-		f.problem(at(v), k.path, is(show(text), wrong))
+		f.Problem(node.At(v), k.path, is(problem.Show(text), wrong))
 	}
-}
-
-// kindOf is what, but names the kind of a scalar too.
-func kindOf(n *yaml.Node) string {
-	v := value(n)
-	if v.Kind == yaml.ScalarNode {
-		switch v.ShortTag() {
-		case tagInt, "!!float":
-			return "the number " + show(v.Value)
-		case tagBool:
-			return "the truth value " + show(v.Value)
-		case tagString:
-			return "the text " + show(v.Value)
-		}
-	}
-	return what(n)
 }
 
 // list sets a key whose value is a list of words.
 func (f *fileReader) list(v *yaml.Node, k key) {
-	items := f.items(v, k.path)
+	items := f.Items(v, k.path)
 	if items == nil {
 		return
 	}
 	f.clear(k)
 	for i, item := range items {
 		path := fmt.Sprintf("%s[%d]", k.path, i)
-		s, ok := f.text(item, path)
+		s, ok := f.Text(item, path)
 		if !ok {
 			continue
 		}
 		if wrong := k.set(f.cfg, s, f.base); wrong != "" {
-			f.problem(at(item), path, "is "+show(s)+"; "+wrong)
+			f.Problem(node.At(item), path, "is "+problem.Show(s)+"; "+wrong)
 		}
 	}
 	if len(items) == 0 && !k.none {
-		f.problem(at(v), k.path, "is an empty list; name at least one")
+		f.Problem(node.At(v), k.path, "is an empty list; name at least one")
 	}
-}
-
-// items returns the elements of a list. If v is not a list, it returns nil and
-// reports a problem.
-func (f *fileReader) items(v *yaml.Node, path string) []*yaml.Node {
-	n := value(v)
-	if n.Kind != yaml.SequenceNode {
-		f.problem(at(v), path, "is "+what(v)+"; want a list")
-		return nil
-	}
-	if n.Content == nil {
-		return []*yaml.Node{}
-	}
-	return n.Content
-}
-
-// text returns v's text, or reports a problem if v is not text.
-func (f *fileReader) text(v *yaml.Node, path string) (string, bool) {
-	n := value(v)
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != tagString {
-		f.problem(at(v), path, "is "+kindOf(v)+"; want text")
-		return "", false
-	}
-	return n.Value, true
 }
 
 // context reads values for tools. They may be secrets, so no message shows them.
 func (f *fileReader) context(v *yaml.Node) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
-	f.mapping(v, "context", func(k, v *yaml.Node, path string) {
-		n := value(v)
+	f.Mapping(v, "context", func(k, v *yaml.Node, path string) {
+		n := node.Value(v)
 		switch {
-		case value(k).Value == "":
-			f.problem(at(k), "context", "a key is empty; want a name")
-		case n.Kind != yaml.ScalarNode || isNull(v):
-			f.problem(at(v), path, "want text, a number, or true or false")
+		case node.Value(k).Value == "":
+			f.Problem(node.At(k), "context", "a key is empty; want a name")
+		case n.Kind != yaml.ScalarNode || node.IsNull(v):
+			f.Problem(node.At(v), path, "want text, a number, or true or false")
 		default:
-			f.cfg.Context[value(k).Value] = n.Value
+			f.cfg.Context[node.Value(k).Value] = n.Value
 		}
 	})
 }

@@ -9,6 +9,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -35,10 +38,10 @@ const everything = "*"
 
 // openings reads the list sandbox.grants.
 func (f *fileReader) openings(v *yaml.Node, path string) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
-	for i, item := range f.items(v, path) {
+	for i, item := range f.Items(v, path) {
 		before := len(f.problems)
 		g := f.opening(item, fmt.Sprintf("%s[%d]", path, i))
 		if len(f.problems) == before {
@@ -50,14 +53,14 @@ func (f *fileReader) openings(v *yaml.Node, path string) {
 func (f *fileReader) opening(item *yaml.Node, path string) Opening {
 	known := []string{"pack", "kind", "tool", "env", "read", "write", "home", "git", "review"}
 	g := Opening{Tool: everything}
-	if value(item).Kind != yaml.MappingNode {
-		f.problem(at(item), path, "is "+what(item)+"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}")
+	if node.Value(item).Kind != yaml.MappingNode {
+		f.Problem(node.At(item), path, "is "+node.What(item)+"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}")
 		return g
 	}
 	named, before := false, len(f.problems)
 	var tool *yaml.Node
-	f.mapping(item, path, func(k, v *yaml.Node, path string) {
-		switch value(k).Value {
+	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
+		switch node.Value(k).Value {
 		case "pack":
 			named = true
 			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &g.Pack)
@@ -67,43 +70,43 @@ func (f *fileReader) opening(item *yaml.Node, path string) Opening {
 		case "kind":
 			f.grantedKinds(v, path, &g.Kinds)
 		case "env":
-			f.words(v, path, &g.Env, f.grantedEnv)
+			f.Words(v, path, &g.Env, f.grantedEnv)
 		case "read":
-			f.words(v, path, &g.Read, func(s string) (string, string) { return f.grantedPath(s, false) })
+			f.Words(v, path, &g.Read, func(s string) (string, string) { return f.grantedPath(s, false) })
 		case "write":
-			f.words(v, path, &g.Write, func(s string) (string, string) { return f.grantedPath(s, true) })
+			f.Words(v, path, &g.Write, func(s string) (string, string) { return f.grantedPath(s, true) })
 		case "home":
-			if n := value(v); n.Kind != yaml.ScalarNode || n.ShortTag() != tagBool {
-				f.problem(at(v), path, "is "+kindOf(v)+"; want true or false")
+			if n := node.Value(v); n.Kind != yaml.ScalarNode || n.ShortTag() != node.TagBool {
+				f.Problem(node.At(v), path, "is "+node.KindOf(v)+"; want true or false")
 			} else {
 				g.Home = strings.EqualFold(n.Value, "true")
 			}
 		case "git":
-			if s, ok := f.text(v, path); ok && s != "write" {
-				f.problem(at(v), path, "is "+show(s)+"; want write, or leave it out")
+			if s, ok := f.Text(v, path); ok && s != "write" {
+				f.Problem(node.At(v), path, "is "+problem.Show(s)+"; want write, or leave it out")
 			} else {
 				g.Git = ok
 			}
 		case "review":
 			g.Review = f.reviewAll(v, path)
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, known, nil))
+			f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(node.Value(k).Value, known, nil))
 		}
 	})
 	pack, _ := rules.SplitTool(g.Tool)
 	old, _ := errors.AsType[*rules.Error](rules.CheckTool(g.Tool, g.Pack, "kind: exec instead of tool"))
 	switch {
 	case tool != nil && old != nil:
-		f.problem(at(tool), path+".tool", old.Problem)
+		f.Problem(node.At(tool), path+".tool", old.Problem)
 	case len(f.problems) > before && named:
 	case pack != "" && named:
-		f.problem(at(tool), path+".tool", "is "+show(g.Tool)+", which names the pack too; remove pack, or the part of tool before the last slash")
+		f.Problem(node.At(tool), path+".tool", "is "+problem.Show(g.Tool)+", which names the pack too; remove pack, or the part of tool before the last slash")
 	case tool != nil && slices.Contains(g.Kinds, "exec"):
-		f.problem(at(tool), path+".tool", "is for declared tools, and a command of the model's own is none; remove it, or make two grants")
+		f.Problem(node.At(tool), path+".tool", "is for declared tools, and a command of the model's own is none; remove it, or make two grants")
 	case !named && pack == "":
-		f.problem(at(item), path, `has no pack; add pack: ID, or pack: "*" for every pack`)
+		f.Problem(node.At(item), path, `has no pack; add pack: ID, or pack: "*" for every pack`)
 	case len(f.problems) == before && len(g.Env)+len(g.Read)+len(g.Write) == 0 && !g.Home && !g.Git && !g.Review:
-		f.problem(at(item), path, "grants nothing; add env, read, write, home: true, git: write or review: all, or remove it")
+		f.Problem(node.At(item), path, "grants nothing; add env, read, write, home: true, git: write or review: all, or remove it")
 	}
 	if pack != "" {
 		g.Pack, g.Tool = rules.SplitTool(g.Tool)
@@ -113,9 +116,9 @@ func (f *fileReader) opening(item *yaml.Node, path string) Opening {
 
 // reviewAll reads the value of review, which can only be one word.
 func (f *fileReader) reviewAll(v *yaml.Node, path string) bool {
-	s, ok := f.text(v, path)
+	s, ok := f.Text(v, path)
 	if ok && s != "all" {
-		f.problem(at(v), path, "is "+show(s)+"; want all, or leave it out")
+		f.Problem(node.At(v), path, "is "+problem.Show(s)+"; want all, or leave it out")
 	}
 	return ok && s == "all"
 }
@@ -124,16 +127,16 @@ func (f *fileReader) reviewAll(v *yaml.Node, path string) bool {
 // model writes itself, or both.
 func (f *fileReader) grantedKinds(v *yaml.Node, path string, to *[]string) {
 	check := func(s string) (string, string) { return s, checkWord(s, []string{"run", "exec"}) }
-	if value(v).Kind == yaml.SequenceNode {
-		f.words(v, path, to, check)
-		if len(value(v).Content) == 0 {
-			f.problem(at(v), path, "is an empty list; name at least one, or remove it")
+	if node.Value(v).Kind == yaml.SequenceNode {
+		f.Words(v, path, to, check)
+		if len(node.Value(v).Content) == 0 {
+			f.Problem(node.At(v), path, "is an empty list; name at least one, or remove it")
 		}
 		return
 	}
-	if s, ok := f.text(v, path); ok {
+	if s, ok := f.Text(v, path); ok {
 		if _, wrong := check(s); wrong != "" {
-			f.problem(at(v), path, "is "+show(s)+"; "+wrong)
+			f.Problem(node.At(v), path, "is "+problem.Show(s)+"; "+wrong)
 		}
 		*to = []string{s}
 	}
@@ -141,45 +144,24 @@ func (f *fileReader) grantedKinds(v *yaml.Node, path string, to *[]string) {
 
 // pattern stores a valid path.Match pattern.
 func (f *fileReader) pattern(v *yaml.Node, name, want string, to *string) {
-	s, ok := f.text(v, name)
+	s, ok := f.Text(v, name)
 	if !ok {
 		return
 	}
 	if _, err := slashpath.Match(s, ""); err != nil || strings.TrimSpace(s) == "" || strings.ContainsRune(s, 0) {
-		f.problem(at(v), name, "is "+show(s)+"; want "+want)
+		f.Problem(node.At(v), name, "is "+problem.Show(s)+"; want "+want)
 		return
 	}
 	*to = s
 }
 
-// words adds the elements of a list, each as check returns it. check says what
-// is wrong with an element, without naming it.
-func (f *fileReader) words(v *yaml.Node, path string, to *[]string, check func(string) (string, string)) {
-	for i, item := range f.items(v, path) {
-		path := fmt.Sprintf("%s[%d]", path, i)
-		s, ok := f.text(item, path)
-		if !ok {
-			continue
-		}
-		word, wrong := check(s)
-		if wrong == "" && slices.Contains(*to, word) {
-			wrong = "name it once"
-		}
-		if wrong != "" {
-			f.problem(at(item), path, "is "+show(s)+"; "+wrong)
-			continue
-		}
-		*to = append(*to, word)
-	}
-}
+const envChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 // isEnvName reports whether programs and shells can use s as the name of a
 // variable.
 func isEnvName(s string) bool {
 	const most = 128
-	return s != "" && len(s) <= most && (s[0] < '0' || s[0] > '9') && !strings.ContainsFunc(s, func(r rune) bool {
-		return !isLetterOrDigit(r) && r != '_'
-	})
+	return s != "" && len(s) <= most && (s[0] < '0' || s[0] > '9') && strings.Trim(s, envChars) == ""
 }
 
 // grantedEnv checks the name of a variable. Names that a pack may not set are
@@ -202,61 +184,35 @@ func (f *fileReader) grantedEnv(s string) (name, wrong string) {
 // grantedPath checks a file or folder. It refuses one so broad that the sandbox
 // would confine nothing.
 func (f *fileReader) grantedPath(s string, write bool) (string, string) {
-	if !strings.HasPrefix(s, "~") && !isAbs(f.base.goos, s) && strings.TrimSpace(s) != "" {
+	if !strings.HasPrefix(s, "~") && !places.IsAbs(f.base.GOOS, s) && strings.TrimSpace(s) != "" {
 		return "", "want an absolute path, or one that begins with ~/"
 	}
-	p, wrong := f.base.resolve(s)
+	p, wrong := f.base.Resolve(s)
 	if wrong != "" {
 		return "", wrong
 	}
 	switch {
-	case f.base.within(f.base.home, p):
+	case f.base.Within(f.base.Home, p):
 		return "", "that holds your whole home folder, with keys and passwords: name what the tool needs in it"
-	case f.base.isRoot(p):
+	case f.base.IsRoot(p):
 		return "", "that is the whole file system: name what the tool needs in it"
-	case f.base.goos != "windows" && (f.base.within(p, "/proc") || f.base.within(p, "/dev")):
+	case f.base.GOOS != "windows" && (f.base.Within(p, "/proc") || f.base.Within(p, "/dev")):
 		return "", "every program gets its own /proc and /dev: remove it"
 	}
 	own := f.cfg.Paths
-	holds := func(ours string) bool { return ours != "" && (f.base.within(ours, p) || f.base.within(p, ours)) }
+	holds := func(ours string) bool { return ours != "" && (f.base.Within(ours, p) || f.base.Within(p, ours)) }
 	if !write {
 		for _, ours := range []string{own.State, own.Run} {
 			if holds(ours) {
-				return "", "a program that can read it could approve calls with the keys in " + show(ours) + ": name another file or folder"
+				return "", "a program that can read it could approve calls with the keys in " + problem.Show(ours) + ": name another file or folder"
 			}
 		}
 		return p, ""
 	}
 	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run, own.Copies, own.Caches, own.Index} {
 		if holds(ours) {
-			return "", "a program that can write there could change what packs-mcp does, through " + show(ours) + ": name another folder"
+			return "", "a program that can write there could change what packs-mcp does, through " + problem.Show(ours) + ": name another folder"
 		}
 	}
 	return p, ""
-}
-
-// within reports whether path is dir or below it, comparing the spelling only.
-func (p place) within(path, dir string) bool {
-	path, dir = p.comparable(path), p.comparable(dir)
-	return path != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
-}
-
-// isRoot reports whether path is the top of a file system.
-func (p place) isRoot(path string) bool {
-	path = p.comparable(path)
-	return path == "/" || p.goos == "windows" && len(strings.Trim(path, "/")) == len("c:")
-}
-
-// comparable returns an absolute path in the form in which paths are compared.
-func (p place) comparable(text string) string {
-	if text == "" {
-		return ""
-	}
-	if p.goos == "windows" {
-		text = strings.ToLower(strings.ReplaceAll(text, `\`, "/"))
-	}
-	if p.goos == "darwin" {
-		text = strings.ToLower(text) // its usual file system ignores letter case
-	}
-	return slashpath.Clean(text)
 }

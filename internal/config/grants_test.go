@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 )
 
 func TestGrantProblems(t *testing.T) {
@@ -71,7 +74,7 @@ func TestGrantProblems(t *testing.T) {
 			if err == nil || err.Error() != want {
 				t.Errorf("Load(%q) =\n%v\nwant\n%v", tc.grant, err, want)
 			}
-			if _, ok := errors.AsType[*Error](err); !ok {
+			if _, ok := errors.AsType[*problem.Error](err); !ok {
 				t.Errorf("Load(%q) = %T, want an *Error", tc.grant, err)
 			}
 		})
@@ -114,7 +117,7 @@ func TestGrantedPathsElsewhere(t *testing.T) {
 		{"windows", `C:\Users\ann`, `~\AppData\Roaming\gh`, ""},
 		{"windows", `C:\Users\ann`, `\Users\ann\x`, "want an absolute path"},
 	} {
-		f := &fileReader{loader: &loader{cfg: Default()}, base: place{dir: "/", home: tc.home, goos: tc.goos}}
+		f := &fileReader{loader: &loader{cfg: Default()}, base: places.Base{Dir: "/", Home: tc.home, GOOS: tc.goos}}
 		got, wrong := f.grantedPath(tc.path, false)
 		if tc.wrong == "" && (wrong != "" || got == "") || tc.wrong != "" && !strings.HasPrefix(wrong, tc.wrong) {
 			t.Errorf("%s: grantedPath(%q) = %q, %q, want %q", tc.goos, tc.path, got, wrong, tc.wrong)

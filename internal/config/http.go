@@ -14,6 +14,9 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 )
 
 // HTTP configures serving over HTTP instead of standard input and output.
@@ -86,7 +89,7 @@ func httpKeys() []key {
 // checked returns a key for text that check accepts and converts; empty is the
 // default.
 func checked(name, want string, check func(string) (string, bool), field func(*Config) *string) key {
-	return key{path: name, want: want, tags: []string{tagString, tagInt}, set: func(c *Config, s string, _ place) string {
+	return key{path: name, want: want, tags: []string{node.TagString, node.TagInt}, set: func(c *Config, s string, _ places.Base) string {
 		if s == "" {
 			*field(c) = ""
 			return ""
@@ -102,7 +105,7 @@ func checked(name, want string, check func(string) (string, bool), field func(*C
 
 // words returns a key for a list of names, which may be empty.
 func words(name, want string, field func(*Config) *[]string) key {
-	return key{path: name, want: want, list: ",", none: true, clear: func(c *Config) { *field(c) = nil }, set: func(c *Config, s string, _ place) string {
+	return key{path: name, want: want, list: ",", none: true, clear: func(c *Config) { *field(c) = nil }, set: func(c *Config, s string, _ places.Base) string {
 		if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' || r == 0x7f }) {
 			return "want a name of at most 256 bytes, without spaces, quotes and backslashes"
 		}
@@ -122,7 +125,7 @@ const maxGroupCalls = 100
 // is the name of a group and a number: contractors=20.
 func groupCalls() key {
 	const want = "want a group and a number from 1 to 100000, such as contractors=20"
-	return key{path: "http.calls_group", want: want, list: ",", none: true, clear: func(c *Config) { c.HTTP.CallsGroup = nil }, set: func(c *Config, s string, _ place) string {
+	return key{path: "http.calls_group", want: want, list: ",", none: true, clear: func(c *Config) { c.HTTP.CallsGroup = nil }, set: func(c *Config, s string, _ places.Base) string {
 		i := strings.LastIndexByte(s, '=')
 		if i < 1 {
 			return want
@@ -199,10 +202,10 @@ func audience(s string) (string, bool) { return s, !strings.ContainsFunc(s, unic
 
 // tokens reads each person's token. No message shows one.
 func (f *fileReader) tokens(v *yaml.Node, path string) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
-	for i, item := range f.items(v, path) {
+	for i, item := range f.Items(v, path) {
 		before := len(f.problems)
 		t := f.personToken(item, fmt.Sprintf("%s[%d]", path, i))
 		if len(f.problems) == before {
@@ -213,42 +216,42 @@ func (f *fileReader) tokens(v *yaml.Node, path string) {
 
 func (f *fileReader) personToken(item *yaml.Node, path string) Token {
 	var t Token
-	if value(item).Kind != yaml.MappingNode {
-		f.problem(at(item), path, "want a mapping, such as {name: ada, token: …}")
+	if node.Value(item).Kind != yaml.MappingNode {
+		f.Problem(node.At(item), path, "want a mapping, such as {name: ada, token: …}")
 		return t
 	}
 	before := len(f.problems)
-	f.mapping(item, path, func(k, v *yaml.Node, path string) {
-		n := value(v)
-		isText := n.Kind == yaml.ScalarNode && (n.ShortTag() == tagString || n.ShortTag() == tagInt)
-		switch value(k).Value {
+	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
+		n := node.Value(v)
+		isText := n.Kind == yaml.ScalarNode && (n.ShortTag() == node.TagString || n.ShortTag() == node.TagInt)
+		switch node.Value(k).Value {
 		case "name":
 			switch t.Name = n.Value; {
 			case !isText || !personName(t.Name):
-				f.problem(at(v), path, "want a name of at most 64 letters, digits, spaces, or any of . _ @ -")
+				f.Problem(node.At(v), path, "want a name of at most 64 letters, digits, spaces, or any of . _ @ -")
 			case strings.EqualFold(t.Name, string(approvers.Operator)), strings.EqualFold(t.Name, string(approvers.Asker)):
-				f.problem(at(v), path, fmt.Sprintf("is %q, which means somebody else in approvers and in the audit log; choose another name", t.Name))
+				f.Problem(node.At(v), path, fmt.Sprintf("is %q, which means somebody else in approvers and in the audit log; choose another name", t.Name))
 			case approvers.IsProvided(t.Name):
-				f.problem(at(v), path, "has the form of a name of an identity provider's person; leave out the digits at its end")
+				f.Problem(node.At(v), path, "has the form of a name of an identity provider's person; leave out the digits at its end")
 			}
 		case "token":
 			var ok bool
 			if t.Token, ok = token(n.Value); !isText || !ok {
-				f.problem(at(v), path, wantToken)
+				f.Problem(node.At(v), path, wantToken)
 			}
 		case "groups":
-			f.words(v, path, &t.Groups, groupName)
+			f.Words(v, path, &t.Groups, groupName)
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, []string{"name", "token", "groups"}, nil))
+			f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(node.Value(k).Value, []string{"name", "token", "groups"}, nil))
 		}
 	})
 	same := func(have Token) bool { return have.Name == t.Name || have.Token == t.Token }
 	switch {
 	case len(f.problems) > before:
 	case t.Name == "" || t.Token == "":
-		f.problem(at(item), path, "needs a name and a token")
+		f.Problem(node.At(item), path, "needs a name and a token")
 	case slices.ContainsFunc(f.cfg.HTTP.Tokens, same):
-		f.problem(at(item), path, "has the name or the token of another one; each person has their own")
+		f.Problem(node.At(item), path, "has the name or the token of another one; each person has their own")
 	}
 	return t
 }
@@ -280,7 +283,7 @@ func (l *loader) httpTogether() {
 // that the file has some.
 func (l *loader) warnReadable(path string) {
 	l.cfg.HTTP.InFile = l.cfg.HTTP.Token != "" || l.cfg.HTTP.OIDC.Secret != "" || len(l.cfg.HTTP.Tokens) > 0 || l.cfg.Store.Key != "" || l.cfg.Store.URL != ""
-	if !l.cfg.HTTP.InFile || l.cwd.goos == "windows" {
+	if !l.cfg.HTTP.InFile || l.cwd.GOOS == "windows" {
 		return
 	}
 	if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o044 != 0 {

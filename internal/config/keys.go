@@ -8,6 +8,11 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
+	"github.com/packs-mcp/packs-mcp/internal/config/units"
 )
 
 // A key is one scalar setting, or one list that can be written as text.
@@ -20,15 +25,7 @@ type key struct {
 	clear  func(c *Config) // empties the list
 	secret bool            // no message shows the value
 	// set stores text, or says what is wrong with it without repeating it.
-	set func(c *Config, text string, base place) (wrong string)
-}
-
-// A place is the folder that relative paths are relative to, with the home
-// folder.
-type place struct {
-	dir  string // absolute
-	home string // "" if unknown
-	goos string
+	set func(c *Config, text string, base places.Base) (wrong string)
 }
 
 // sections returns the mappings of the file, in the order of the documentation.
@@ -161,16 +158,9 @@ func setLevel(c *Config, w string) {
 	}[w]
 }
 
-// The tags of scalars in the file.
-const (
-	tagString = "!!str"
-	tagInt    = "!!int"
-	tagBool   = "!!bool"
-)
-
 func text(name string, field func(*Config) *string) key {
 	const want = "want text, in quotes"
-	return key{path: name, want: want, tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+	return key{path: name, want: want, tags: []string{node.TagString}, set: func(c *Config, s string, _ places.Base) string {
 		if strings.TrimSpace(s) == "" {
 			return want
 		}
@@ -181,12 +171,12 @@ func text(name string, field func(*Config) *string) key {
 
 // path returns a key for a file or folder; empty is the default.
 func path(name string, field func(*Config) *string) key {
-	return key{path: name, want: wantPath, tags: []string{tagString}, set: func(c *Config, s string, base place) string {
+	return key{path: name, want: places.WantPath, tags: []string{node.TagString}, set: func(c *Config, s string, base places.Base) string {
 		if s == "" {
 			*field(c) = ""
 			return ""
 		}
-		p, wrong := base.resolve(s)
+		p, wrong := base.Resolve(s)
 		if wrong == "" {
 			*field(c) = p
 		}
@@ -196,7 +186,7 @@ func path(name string, field func(*Config) *string) key {
 
 // word returns a key whose value is one of the allowed words.
 func word(name string, allowed []string, set func(*Config, string)) key {
-	return key{path: name, want: oneOf(allowed), tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+	return key{path: name, want: problem.OneOf(allowed), tags: []string{node.TagString}, set: func(c *Config, s string, _ places.Base) string {
 		if wrong := checkWord(s, allowed); wrong != "" {
 			return wrong
 		}
@@ -209,12 +199,12 @@ func checkWord(s string, allowed []string) string {
 	if slices.Contains(allowed, s) {
 		return ""
 	}
-	return oneOf(allowed)
+	return problem.OneOf(allowed)
 }
 
 func boolean(name string, field func(*Config) *bool) key {
 	const want = "want true or false"
-	return key{path: name, want: want, tags: []string{tagBool}, set: func(c *Config, s string, _ place) string {
+	return key{path: name, want: want, tags: []string{node.TagBool}, set: func(c *Config, s string, _ places.Base) string {
 		switch strings.ToLower(s) {
 		case "true":
 			*field(c) = true
@@ -228,9 +218,9 @@ func boolean(name string, field func(*Config) *bool) key {
 }
 
 func size(name string, least, most int64, field func(*Config) *int64) key {
-	want := fmt.Sprintf("want a size from %s to %s, such as %s", sizeText(least), sizeText(most), sizeText(min(max(16*kib, least), most)))
-	return key{path: name, want: want, tags: []string{tagInt, tagString}, set: func(c *Config, s string, _ place) string {
-		n, ok := parseSize(s)
+	want := fmt.Sprintf("want a size from %s to %s, such as %s", units.SizeText(least), units.SizeText(most), units.SizeText(min(max(16*kib, least), most)))
+	return key{path: name, want: want, tags: []string{node.TagInt, node.TagString}, set: func(c *Config, s string, _ places.Base) string {
+		n, ok := units.ParseSize(s)
 		if !ok || n < least || n > most {
 			return want
 		}
@@ -241,8 +231,8 @@ func size(name string, least, most int64, field func(*Config) *int64) key {
 
 func count(name string, least, most int, field func(*Config) *int) key {
 	want := fmt.Sprintf("want a number from %d to %d", least, most)
-	return key{path: name, want: want, tags: []string{tagInt}, set: func(c *Config, s string, _ place) string {
-		n, ok := parseCount(s)
+	return key{path: name, want: want, tags: []string{node.TagInt}, set: func(c *Config, s string, _ places.Base) string {
+		n, ok := units.ParseCount(s)
 		if !ok || n < least || n > most {
 			return want
 		}
@@ -252,11 +242,11 @@ func count(name string, least, most int, field func(*Config) *int) key {
 }
 
 func duration(name string, least, most time.Duration, field func(*Config) *time.Duration) key {
-	want := fmt.Sprintf("want a time from %s to %s with its unit, such as 45s or 5m", durationText(least), durationText(most))
+	want := fmt.Sprintf("want a time from %s to %s with its unit, such as 45s or 5m", units.DurationText(least), units.DurationText(most))
 	// A number without a unit has the integer tag; accept it here, so that the
 	// message explains units.
-	return key{path: name, want: want, tags: []string{tagString, tagInt}, set: func(c *Config, s string, _ place) string {
-		d, ok := parseDuration(s)
+	return key{path: name, want: want, tags: []string{node.TagString, node.TagInt}, set: func(c *Config, s string, _ places.Base) string {
+		d, ok := units.ParseDuration(s)
 		if !ok || d < least || d > most {
 			return want
 		}
@@ -270,7 +260,7 @@ func or(k key, addition string, set func(c *Config, text string) bool) key {
 	inner := k.set
 	want := k.want + ", or " + addition
 	k.want = want
-	k.set = func(c *Config, s string, base place) string {
+	k.set = func(c *Config, s string, base places.Base) string {
 		if set(c, s) || inner(c, s, base) == "" {
 			return ""
 		}
@@ -310,7 +300,7 @@ func processors() key {
 		}
 		return s == "none"
 	})
-	k.tags = []string{tagInt, tagString}
+	k.tags = []string{node.TagInt, node.TagString}
 	return k
 }
 
@@ -329,7 +319,7 @@ func approvalWait() key {
 func maxSize() key {
 	field := func(c *Config) *int64 { return &c.Audit.MaxSize }
 	return or(size("audit.max_size", 64*kib, 1024*gib, field), "0 for one file without end", func(c *Config, s string) bool {
-		n, ok := parseSize(s)
+		n, ok := units.ParseSize(s)
 		if ok && n == 0 {
 			c.Audit.MaxSize = 0
 		}
@@ -340,7 +330,7 @@ func maxSize() key {
 // rulebooks returns the key for the server of rulebooks.
 func rulebooks() key {
 	const want = "want a URL such as https://host, without a user, a query or a fragment"
-	return key{path: "sources.rulebooks", want: want, tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+	return key{path: "sources.rulebooks", want: want, tags: []string{node.TagString}, set: func(c *Config, s string, _ places.Base) string {
 		u, err := url.Parse(s)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return want
@@ -352,7 +342,7 @@ func rulebooks() key {
 
 // privateHosts returns the key for the hosts that may have a private address; set adds one.
 func privateHosts() key {
-	return key{path: "sources.private", want: "want the name or address of a host", list: ",", none: true, clear: func(c *Config) { c.Sources.Private = nil }, set: func(c *Config, s string, _ place) string {
+	return key{path: "sources.private", want: "want the name or address of a host", list: ",", none: true, clear: func(c *Config) { c.Sources.Private = nil }, set: func(c *Config, s string, _ places.Base) string {
 		s = strings.ToLower(s)
 		if s == "" || strings.ContainsAny(s, "/ @?#*") {
 			return "want the name or address of a host, without a scheme"
@@ -367,7 +357,7 @@ func privateHosts() key {
 
 // indexes returns the key for the addresses that search looks in; set adds one.
 func indexes() key {
-	return key{path: "sources.indexes", want: "want an address of packs, as packs-mcp add takes it", list: ",", none: true, clear: func(c *Config) { c.Sources.Indexes = nil }, set: func(c *Config, s string, _ place) string {
+	return key{path: "sources.indexes", want: "want an address of packs, as packs-mcp add takes it", list: ",", none: true, clear: func(c *Config) { c.Sources.Indexes = nil }, set: func(c *Config, s string, _ places.Base) string {
 		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
 			return "want an address of packs, as packs-mcp add takes it"
 		}
@@ -382,7 +372,7 @@ func indexes() key {
 // channels returns the key for the list of approval channels; set adds one.
 func channels() key {
 	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal, ChannelApp}
-	return key{path: "approval.channels", want: oneOf(allowed), list: ",", clear: func(c *Config) { c.Approval.Channels = nil }, set: func(c *Config, s string, _ place) string {
+	return key{path: "approval.channels", want: problem.OneOf(allowed), list: ",", clear: func(c *Config) { c.Approval.Channels = nil }, set: func(c *Config, s string, _ places.Base) string {
 		if wrong := checkWord(s, allowed); wrong != "" {
 			return wrong
 		}
@@ -390,6 +380,20 @@ func channels() key {
 			return "name it once"
 		}
 		c.Approval.Channels = append(c.Approval.Channels, s)
+		return ""
+	}}
+}
+
+// compatKey returns the key that lists the programs whose packs are found.
+func compatKey() key {
+	return key{path: "compat", want: problem.OneOf(places.CompatNames()), list: ",", none: true, clear: func(c *Config) { c.Compat = nil }, set: func(c *Config, s string, _ places.Base) string {
+		if wrong := checkWord(s, places.CompatNames()); wrong != "" {
+			return wrong
+		}
+		if slices.Contains(c.Compat, s) {
+			return "name it once"
+		}
+		c.Compat = append(c.Compat, s)
 		return ""
 	}}
 }

@@ -8,12 +8,16 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
+	"github.com/packs-mcp/packs-mcp/internal/config/units"
 )
 
 // Options say where a configuration comes from.
 type Options struct {
 	// File is the configuration file; empty: what PACKS_MCP_CONFIG names, or
-	// the usual place, see [Paths].
+	// the usual place, see [places.Paths].
 	File string
 	// FileRequired makes a missing File an error. A file that PACKS_MCP_CONFIG
 	// names is always required; the file in the usual place never is.
@@ -31,7 +35,7 @@ type Options struct {
 	GOOS string
 }
 
-// Load returns the configuration, or an [*Error] with every problem. Any other
+// Load returns the configuration, or an [*problem.Error] with every problem. Any other
 // error means that the places for files cannot be determined.
 //
 // A variable can set every key that holds one value, approval.channels and
@@ -52,18 +56,18 @@ func Load(o Options) (*Config, error) {
 		}
 		o.Dir = dir
 	}
-	env := environment(o.Environ, o.GOOS)
-	places, err := resolvePaths(env, o.GOOS, o.Dir, personOf(o.GOOS))
+	env := places.Environment(o.Environ, o.GOOS)
+	own, err := places.In(env, o.GOOS, o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	l := &loader{
 		cfg:    Default(),
 		keys:   keys(),
-		cwd:    place{dir: o.Dir, home: places.Home, goos: o.GOOS},
+		cwd:    places.Base{Dir: o.Dir, Home: own.Home, GOOS: o.GOOS},
 		origin: map[string]string{},
 	}
-	l.cfg.Paths = places
+	l.cfg.Paths = own
 	l.cfg.Context = map[string]string{}
 
 	l.configFile(o, env["PACKS_MCP_CONFIG"])
@@ -79,10 +83,10 @@ func Load(o Options) (*Config, error) {
 	}
 	l.together()
 	if len(l.problems) > 0 {
-		return nil, &Error{l.problems}
+		return nil, &problem.Error{Problems: l.problems}
 	}
 	if l.cfg.Audit.Path == "" {
-		l.cfg.Audit.Path = places.Audit
+		l.cfg.Audit.Path = own.Audit
 	}
 	return l.cfg, nil
 }
@@ -91,13 +95,13 @@ func Load(o Options) (*Config, error) {
 type loader struct {
 	cfg      *Config
 	keys     []key
-	cwd      place             // for flags and environment
+	cwd      places.Base       // for flags and environment
 	origin   map[string]string // :: key → where it was set last
-	problems []Problem
+	problems []problem.Problem
 }
 
 func (l *loader) add(where, key, message string) {
-	l.problems = append(l.problems, Problem{where, key, message})
+	l.problems = append(l.problems, problem.Problem{Where: where, Key: key, Message: message})
 }
 
 func (l *loader) warn(format string, args ...any) {
@@ -114,7 +118,7 @@ func (l *loader) configFile(o Options, fromEnv string) {
 	default:
 		name, required = l.cfg.Paths.Config, false
 	}
-	path, wrong := l.cwd.resolve(name)
+	path, wrong := l.cwd.Resolve(name)
 	if wrong != "" {
 		l.add(name, "", wrong)
 		return
@@ -161,7 +165,7 @@ func (l *loader) environment(env map[string]string) {
 		path, known := byName[name]
 		switch {
 		case path == "packs":
-			for _, dir := range splitPaths(l.cwd.goos, value) {
+			for _, dir := range splitPaths(l.cwd.GOOS, value) {
 				l.addRoot(name, dir, FromEnv)
 			}
 		case known:
@@ -174,7 +178,7 @@ func (l *loader) environment(env map[string]string) {
 		case name == envName(tokensKey):
 			l.add(name, "", "tokens of people are read from the configuration file only; write them there")
 		default:
-			l.warn("unknown variable %s%s", showKey(name), didYouMean(name, slices.Sorted(maps.Keys(byName)), nil))
+			l.warn("unknown variable %s%s", problem.ShowKey(name), problem.DidYouMean(name, slices.Sorted(maps.Keys(byName)), nil))
 		}
 	}
 }
@@ -190,10 +194,10 @@ func splitPaths(goos, value string) []string {
 
 // addRoot adds a folder that a flag or the environment names.
 func (l *loader) addRoot(where, dir string, from Source) {
-	path, wrong := l.cwd.resolve(dir)
+	path, wrong := l.cwd.Resolve(dir)
 	if wrong != "" {
 		if from == FromFlag {
-			wrong = "is " + show(dir) + "; " + wrong
+			wrong = "is " + problem.Show(dir) + "; " + wrong
 		}
 		l.add(where, "", wrong)
 		return
@@ -206,7 +210,7 @@ func (l *loader) addRoot(where, dir string, from Source) {
 func (l *loader) setText(where, path, text string, visible bool) {
 	i := slices.IndexFunc(l.keys, func(k key) bool { return k.path == path })
 	if i < 0 {
-		l.add(where, "", "unknown key "+showKey(path)+didYouMean(path, paths(), nil))
+		l.add(where, "", "unknown key "+problem.ShowKey(path)+problem.DidYouMean(path, paths(), nil))
 		return
 	}
 	k := l.keys[i]
@@ -225,7 +229,7 @@ func (l *loader) setText(where, path, text string, visible bool) {
 		}
 		wrong := k.set(l.cfg, v, l.cwd)
 		if wrong != "" && visible && !k.secret {
-			wrong = "is " + show(v) + "; " + wrong
+			wrong = "is " + problem.Show(v) + "; " + wrong
 		}
 		if wrong != "" {
 			l.add(where, "", wrong)
@@ -258,7 +262,7 @@ func (l *loader) together() {
 		l.add(where, key, message)
 	}
 	sizes := func(small string, s int64, large string, b int64) {
-		check(s <= b, small, sizeText(s), large, sizeText(b))
+		check(s <= b, small, units.SizeText(s), large, units.SizeText(b))
 	}
 	sizes("limits.frontmatter", c.Limits.Frontmatter, "limits.entry_doc", c.Limits.EntryDoc)
 	sizes("limits.read_page", c.Limits.ReadPage, "limits.read_page_max", c.Limits.ReadPageMax)
@@ -266,8 +270,8 @@ func (l *loader) together() {
 	sizes("limits.output_markdown", c.Limits.OutputMarkdown, "limits.output_total", c.Limits.OutputTotal)
 	// Less than, not equal: an answer that comes after the wait is kept for the
 	// retry.
-	check(c.Approval.Wait < c.Approval.Pending, "approval.wait", durationText(c.Approval.Wait), "approval.pending", durationText(c.Approval.Pending))
+	check(c.Approval.Wait < c.Approval.Pending, "approval.wait", units.DurationText(c.Approval.Wait), "approval.pending", units.DurationText(c.Approval.Pending))
 	l.httpTogether()
 	l.containersTogether()
-	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", durationText(c.Limits.Timeout), "sandbox.timeout_max", durationText(c.Sandbox.TimeoutMax))
+	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", units.DurationText(c.Limits.Timeout), "sandbox.timeout_max", units.DurationText(c.Sandbox.TimeoutMax))
 }

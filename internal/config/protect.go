@@ -5,6 +5,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
 )
 
@@ -34,10 +35,10 @@ func (f *fileReader) unprotect(v *yaml.Node, path string) {
 }
 
 func (f *fileReader) patterns(v *yaml.Node, path string, to *[]string, wrong func(string) string) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
-	f.words(v, path, to, func(s string) (string, string) {
+	f.Words(v, path, to, func(s string) (string, string) {
 		if len(*to) == maxPatterns {
 			return "", "is one too many: at most 1000 names are compared"
 		}

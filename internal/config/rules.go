@@ -9,6 +9,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -24,10 +27,10 @@ type selection struct {
 // rules reads the user's rules and runs their examples: the server must not
 // start with a rule that does not mean what its author thinks.
 func (f *fileReader) rules(v *yaml.Node) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
-	for i, item := range f.items(v, rulesKey) {
+	for i, item := range f.Items(v, rulesKey) {
 		before := len(f.problems)
 		r := f.rule(item, fmt.Sprintf("%s[%d]", rulesKey, i))
 		if len(f.problems) == before {
@@ -37,9 +40,9 @@ func (f *fileReader) rules(v *yaml.Node) {
 }
 
 func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
-	r := rules.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.name), item.Line)}
-	if value(item).Kind != yaml.MappingNode {
-		f.problem(at(item), path, "is "+what(item)+`; want a mapping, such as deny: {argv: [git, push, "**"]}`)
+	r := rules.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.Name), item.Line)}
+	if node.Value(item).Kind != yaml.MappingNode {
+		f.Problem(node.At(item), path, "is "+node.What(item)+`; want a mapping, such as deny: {argv: [git, push, "**"]}`)
 		return r
 	}
 	effects := map[string]rules.Effect{}
@@ -50,11 +53,11 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 	var examples []func()
 	var review *yaml.Node
 	before := len(f.problems)
-	f.mapping(item, path, func(k, v *yaml.Node, path string) {
-		name := value(k).Value
+	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
+		name := node.Value(k).Value
 		switch effect, ok := effects[name]; {
 		case ok && r.Effect != 0:
-			f.problem(at(k), path, "is one too many: a rule is "+r.Effect.String()+" or "+name+"; make two of it")
+			f.Problem(node.At(k), path, "is one too many: a rule is "+r.Effect.String()+" or "+name+"; make two of it")
 		case ok:
 			r.Effect = effect
 			s = f.selection(v, path, true)
@@ -65,20 +68,20 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 			review = v
 			r.Review = f.reviewAll(v, path)
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"deny", "ask", "allow", "review", "match", "not_match"}, nil))
+			f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(name, []string{"deny", "ask", "allow", "review", "match", "not_match"}, nil))
 		}
 	})
 	switch {
 	case len(f.problems) > before:
 		return r
 	case r.Effect == 0:
-		f.problem(at(item), path, "decides nothing; add deny, ask or allow")
+		f.Problem(node.At(item), path, "decides nothing; add deny, ask or allow")
 		return r
 	}
 	r.Pack, r.Kinds, r.Tool, r.Argv, r.Env, r.Cwd, r.Stdin = s.pack, s.kinds, s.tool, s.argv, s.env, s.cwd, s.stdin
 	err := r.Check()
 	if e, ok := errors.AsType[*rules.Error](err); ok && e.At == "review" { // review is written beside the effect
-		f.problem(at(review), path+".review", e.Problem)
+		f.Problem(node.At(review), path+".review", e.Problem)
 		return r
 	}
 	path += "." + r.Effect.String()
@@ -98,7 +101,7 @@ func (f *fileReader) refused(err error, s selection, path string) bool {
 	case err == nil:
 		return false
 	case !ok:
-		f.problem(at(s.at[""]), path, err.Error())
+		f.Problem(node.At(s.at[""]), path, err.Error())
 		return true
 	}
 	n := s.at[e.At]
@@ -108,7 +111,7 @@ func (f *fileReader) refused(err error, s selection, path string) bool {
 	if e.At != "" {
 		path += "." + e.At
 	}
-	f.problem(at(n), path, e.Problem)
+	f.Problem(node.At(n), path, e.Problem)
 	return true
 }
 
@@ -116,12 +119,12 @@ func (f *fileReader) refused(err error, s selection, path string) bool {
 // may be a list; in an example they describe a call.
 func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 	s := selection{at: map[string]*yaml.Node{"": v}}
-	if isNull(v) {
-		f.problem(at(v), path, "has no value; write {} for every call")
+	if node.IsNull(v) {
+		f.Problem(node.At(v), path, "has no value; write {} for every call")
 		return s
 	}
-	f.mapping(v, path, func(k, v *yaml.Node, path string) {
-		name := value(k).Value
+	f.Mapping(v, path, func(k, v *yaml.Node, path string) {
+		name := node.Value(k).Value
 		s.at[name] = v
 		switch {
 		case name == "pack" && rule:
@@ -132,15 +135,15 @@ func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 			f.pattern(v, path, `a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`, &s.tool)
 		case name == "tool":
 			s.tool = f.exampleName(v, path)
-		case name == "kind" && rule && value(v).Kind == yaml.SequenceNode:
-			f.words(v, path, &s.kinds, kind)
-			if len(value(v).Content) == 0 {
-				f.problem(at(v), path, "is an empty list; name at least one, or remove it")
+		case name == "kind" && rule && node.Value(v).Kind == yaml.SequenceNode:
+			f.Words(v, path, &s.kinds, kind)
+			if len(node.Value(v).Content) == 0 {
+				f.Problem(node.At(v), path, "is an empty list; name at least one, or remove it")
 			}
 		case name == "kind":
-			if text, ok := f.text(v, path); ok {
+			if text, ok := f.Text(v, path); ok {
 				if _, wrong := kind(text); wrong != "" {
-					f.problem(at(v), path, "is "+show(text)+"; "+wrong)
+					f.Problem(node.At(v), path, "is "+problem.Show(text)+"; "+wrong)
 				}
 				s.kinds = []string{text}
 			}
@@ -148,18 +151,18 @@ func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 			s.argv = f.argv(v, path, s.at)
 		case name == "env":
 			s.env = []string{}
-			f.words(v, path, &s.env, func(s string) (string, string) { return s, "" })
+			f.Words(v, path, &s.env, func(s string) (string, string) { return s, "" })
 		case name == "cwd":
 			s.cwd = f.cwd(v, path)
 		case name == "stdin":
-			if n := value(v); n.Kind != yaml.ScalarNode || n.ShortTag() != tagBool || !strings.EqualFold(n.Value, "true") {
-				f.problem(at(v), path, "is "+what(v)+"; want true, or remove it")
+			if n := node.Value(v); n.Kind != yaml.ScalarNode || n.ShortTag() != node.TagBool || !strings.EqualFold(n.Value, "true") {
+				f.Problem(node.At(v), path, "is "+node.What(v)+"; want true, or remove it")
 			}
 			s.stdin = true
 		case name == "review" && rule:
-			f.problem(at(k), path, "is not about which calls the rule matches; write it beside allow, with the same indent")
+			f.Problem(node.At(k), path, "is not about which calls the rule matches; write it beside allow, with the same indent")
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"pack", "kind", "tool", "argv", "env", "cwd", "stdin"}, nil))
+			f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(name, []string{"pack", "kind", "tool", "argv", "env", "cwd", "stdin"}, nil))
 		}
 	})
 	return s
@@ -170,18 +173,18 @@ func kind(s string) (word, wrong string) {
 }
 
 func (f *fileReader) exampleName(v *yaml.Node, path string) string {
-	s, ok := f.text(v, path)
+	s, ok := f.Text(v, path)
 	if ok && strings.TrimSpace(s) == "" {
-		f.problem(at(v), path, "is empty; want a name")
+		f.Problem(node.At(v), path, "is empty; want a name")
 	}
 	return s
 }
 
 // cwd reads a folder, which may begin with "~/".
 func (f *fileReader) cwd(v *yaml.Node, path string) string {
-	s, ok := f.text(v, path)
+	s, ok := f.Text(v, path)
 	if ok && strings.TrimSpace(s) == "" {
-		f.problem(at(v), path, "is empty; want workspace, pack_root, project or a folder")
+		f.Problem(node.At(v), path, "is empty; want workspace, pack_root, project or a folder")
 	}
 	return f.atHome(v, path, s)
 }
@@ -192,27 +195,27 @@ func (f *fileReader) atHome(v *yaml.Node, path, text string) string {
 	if !ok {
 		return text
 	}
-	if f.base.home == "" {
-		f.problem(at(v), path, "the home folder cannot be found: write the path in full, or set "+homeName(f.base.goos))
+	if f.base.Home == "" {
+		f.Problem(node.At(v), path, "the home folder cannot be found: write the path in full, or set "+places.HomeName(f.base.GOOS))
 	}
-	return f.base.home + "/" + rest
+	return f.base.Home + "/" + rest
 }
 
 // argv reads a program and its arguments. A number is taken as it is written;
 // the program may begin with "~/".
 func (f *fileReader) argv(v *yaml.Node, path string, nodes map[string]*yaml.Node) []string {
-	if n := value(v); n.Kind != yaml.SequenceNode {
-		f.problem(at(v), path, "is "+what(v)+`; want a list with the program and each of its arguments, such as [git, push, "**"]`)
+	if n := node.Value(v); n.Kind != yaml.SequenceNode {
+		f.Problem(node.At(v), path, "is "+node.What(v)+`; want a list with the program and each of its arguments, such as [git, push, "**"]`)
 		return nil
 	}
 	argv := []string{}
-	for i, item := range f.items(v, path) {
+	for i, item := range f.Items(v, path) {
 		element := fmt.Sprintf("argv[%d]", i)
 		path := fmt.Sprintf("%s[%d]", path, i)
 		nodes[element] = item
-		n := value(item)
-		if n.Kind != yaml.ScalarNode || !slices.Contains([]string{tagString, tagInt, tagBool, "!!float", "!!timestamp"}, n.ShortTag()) {
-			f.problem(at(item), path, "is "+what(item)+"; want text, in quotes")
+		n := node.Value(item)
+		if n.Kind != yaml.ScalarNode || !slices.Contains([]string{node.TagString, node.TagInt, node.TagBool, "!!float", "!!timestamp"}, n.ShortTag()) {
+			f.Problem(node.At(item), path, "is "+node.What(item)+"; want text, in quotes")
 			continue
 		}
 		text := n.Value
@@ -226,7 +229,7 @@ func (f *fileReader) argv(v *yaml.Node, path string, nodes map[string]*yaml.Node
 
 // examples checks the file's examples of what r matches or does not match.
 func (f *fileReader) examples(r rules.Rule, v *yaml.Node, path string, want bool) {
-	for i, item := range f.items(v, path) {
+	for i, item := range f.Items(v, path) {
 		path := fmt.Sprintf("%s[%d]", path, i)
 		before := len(f.problems)
 		e, s := f.example(item, path)
@@ -235,22 +238,22 @@ func (f *fileReader) examples(r rules.Rule, v *yaml.Node, path string, want bool
 		}
 		switch matches, why := r.Try(e); {
 		case want && !matches:
-			f.problem(at(item), path, "the rule does not match this call: "+why)
+			f.Problem(node.At(item), path, "the rule does not match this call: "+why)
 		case !want && matches:
-			f.problem(at(item), path, "the rule matches this call: it is "+r.String())
+			f.Problem(node.At(item), path, "the rule matches this call: it is "+r.String())
 		}
 	}
 }
 
 func (f *fileReader) example(item *yaml.Node, path string) (rules.Example, selection) {
 	s := selection{at: map[string]*yaml.Node{"": item}}
-	switch value(item).Kind {
+	switch node.Value(item).Kind {
 	case yaml.MappingNode:
 		s = f.selection(item, path, false)
 	case yaml.SequenceNode:
 		s.argv = f.argv(item, path, s.at)
 	default:
-		f.problem(at(item), path, "is "+what(item)+`; want an argv, such as [git, push], or a mapping of pack, kind, tool, argv, env, cwd and stdin`)
+		f.Problem(node.At(item), path, "is "+node.What(item)+`; want an argv, such as [git, push], or a mapping of pack, kind, tool, argv, env, cwd and stdin`)
 	}
 	e := rules.Example{Pack: s.pack, Tool: s.tool, Argv: s.argv, Env: s.env, Cwd: s.cwd, Stdin: s.stdin}
 	if len(s.kinds) > 0 {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 )
 
 func TestRuleProblems(t *testing.T) {
@@ -86,7 +88,7 @@ func TestRuleProblems(t *testing.T) {
 			if err == nil || err.Error() != want {
 				t.Errorf("Load(%q) = %v\n%v\nwant\n%v", tc.rule, c, err, want)
 			}
-			if _, ok := errors.AsType[*Error](err); !ok {
+			if _, ok := errors.AsType[*problem.Error](err); !ok {
 				t.Errorf("Load(%q) = %T, want an *Error", tc.rule, err)
 			}
 		})

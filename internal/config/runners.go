@@ -8,6 +8,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/config/node"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -48,13 +51,13 @@ func checkImage(s string) (wrong string) {
 func containerKeys() []key {
 	return []key{
 		path(containerSection+".socket", func(c *Config) *string { return &c.Sandbox.Container.Socket }),
-		{path: containerSection + ".image", want: wantImage, tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+		{path: containerSection + ".image", want: wantImage, tags: []string{node.TagString}, set: func(c *Config, s string, _ places.Base) string {
 			if c.Sandbox.Container.Image = s; s == "" {
 				return ""
 			}
 			return checkImage(s)
 		}},
-		{path: containerSection + ".runtime", want: "want the engine's name of a runtime, such as runsc", tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+		{path: containerSection + ".runtime", want: "want the engine's name of a runtime, such as runsc", tags: []string{node.TagString}, set: func(c *Config, s string, _ places.Base) string {
 			if s != "" && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(s) {
 				return "want the engine's name of a runtime, such as runsc"
 			}
@@ -66,10 +69,10 @@ func containerKeys() []key {
 
 // runners reads the list sandbox.runners.
 func (f *fileReader) runners(v *yaml.Node, path string) {
-	if isNull(v) {
+	if node.IsNull(v) {
 		return
 	}
-	for i, item := range f.items(v, path) {
+	for i, item := range f.Items(v, path) {
 		before := len(f.problems)
 		r := f.runner(item, fmt.Sprintf("%s[%d]", path, i))
 		if len(f.problems) == before {
@@ -81,14 +84,14 @@ func (f *fileReader) runners(v *yaml.Node, path string) {
 func (f *fileReader) runner(item *yaml.Node, path string) Runner {
 	known := []string{"pack", "tool", "kind", "runner", "image"}
 	r := Runner{Pack: everything, Tool: everything}
-	if value(item).Kind != yaml.MappingNode {
-		f.problem(at(item), path, "is "+what(item)+"; want a mapping, such as {pack: acme/deploy, runner: container}")
+	if node.Value(item).Kind != yaml.MappingNode {
+		f.Problem(node.At(item), path, "is "+node.What(item)+"; want a mapping, such as {pack: acme/deploy, runner: container}")
 		return r
 	}
 	before := len(f.problems)
 	var pack, tool *yaml.Node
-	f.mapping(item, path, func(k, v *yaml.Node, path string) {
-		switch value(k).Value {
+	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
+		switch node.Value(k).Value {
 		case "pack":
 			pack = v
 			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &r.Pack)
@@ -98,32 +101,32 @@ func (f *fileReader) runner(item *yaml.Node, path string) Runner {
 		case "kind":
 			f.grantedKinds(v, path, &r.Kinds)
 		case "runner":
-			if s, ok := f.text(v, path); ok {
+			if s, ok := f.Text(v, path); ok {
 				if wrong := checkWord(s, []string{RunnerLocal, RunnerContainer}); wrong != "" {
-					f.problem(at(v), path, "is "+show(s)+"; "+wrong)
+					f.Problem(node.At(v), path, "is "+problem.Show(s)+"; "+wrong)
 				}
 				r.Runner = s
 			}
 		case "image":
-			if s, ok := f.text(v, path); ok {
+			if s, ok := f.Text(v, path); ok {
 				if wrong := checkImage(s); wrong != "" {
-					f.problem(at(v), path, "is "+show(s)+"; "+wrong)
+					f.Problem(node.At(v), path, "is "+problem.Show(s)+"; "+wrong)
 				}
 				r.Image = s
 			}
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, known, nil))
+			f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(node.Value(k).Value, known, nil))
 		}
 	})
 	of, name := rules.SplitTool(r.Tool)
 	switch {
 	case len(f.problems) > before:
 	case r.Runner == "":
-		f.problem(at(item), path, "has no runner; add runner: container, or runner: local")
+		f.Problem(node.At(item), path, "has no runner; add runner: container, or runner: local")
 	case of != "" && pack != nil:
-		f.problem(at(tool), path+".tool", "is "+show(r.Tool)+", which names the pack too; remove pack, or the part of tool before the last slash")
+		f.Problem(node.At(tool), path+".tool", "is "+problem.Show(r.Tool)+", which names the pack too; remove pack, or the part of tool before the last slash")
 	case r.Image != "" && r.Runner != RunnerContainer:
-		f.problem(at(item), path, "has an image, and a program that runs locally has none; remove image")
+		f.Problem(node.At(item), path, "has an image, and a program that runs locally has none; remove image")
 	case of != "":
 		r.Pack, r.Tool = of, name
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -318,7 +319,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 		return ""
 	}
 	var names, counts []string
-	for _, name := range config.CompatNames() {
+	for _, name := range places.CompatNames() {
 		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.CompatRoots([]string{name}, a.PacksFolder(cfg))})
 		if err != nil {
 			return ""

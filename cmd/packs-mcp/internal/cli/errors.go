@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -71,7 +71,7 @@ func (env *Env) Report(err error) int {
 		hint = e.Hint
 	} else if e, ok := errors.AsType[*packs.NotFoundError](err); ok {
 		hint = hintForID(e)
-	} else if _, ok := errors.AsType[*config.Error](err); ok {
+	} else if _, ok := errors.AsType[*problem.Error](err); ok {
 		hint = "correct it and run the command again; nothing was done"
 	}
 	screen := env.Screen(env.Stderr)
@@ -84,7 +84,7 @@ func (env *Env) Report(err error) int {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return 2
 	}
-	if _, ok := errors.AsType[*config.Error](err); ok {
+	if _, ok := errors.AsType[*problem.Error](err); ok {
 		return 2
 	}
 	return status

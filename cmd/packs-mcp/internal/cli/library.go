@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
@@ -91,7 +92,7 @@ func (env *Env) Roots(cfg *config.Config, project string) []packs.Root {
 // attached. Those in a project come with it, so nobody vouches for them.
 func (env *Env) CompatRoots(names []string, project string) []packs.Root {
 	var all []packs.Root
-	for _, f := range config.CompatFolders(names, env.Environ, runtime.GOOS, project) {
+	for _, f := range places.CompatFolders(names, env.Environ, runtime.GOOS, project) {
 		root := packs.Root{Dir: f.Path, Source: f.Name, Trust: packs.TrustUser, Tools: f.Tools, Optional: true}
 		if f.Project {
 			root.Trust, root.Inside = packs.TrustUntrusted, project

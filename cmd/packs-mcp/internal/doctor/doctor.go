@@ -18,6 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -255,7 +257,7 @@ func (c *checkup) warn(message, hint string) { c.Warnings = append(c.Warnings, f
 
 // brokenConfig notes what is wrong with the configuration, if err is about that.
 func (c *checkup) brokenConfig(err error) bool {
-	e, ok := errors.AsType[*config.Error](err)
+	e, ok := errors.AsType[*problem.Error](err)
 	if !ok {
 		return false
 	}
@@ -275,7 +277,7 @@ func (a *app) configFile() string {
 	if name := cli.Getenv(a.Environ, "PACKS_MCP_CONFIG"); name != "" {
 		return name
 	}
-	paths, err := config.ResolvePaths(a.Environ, runtime.GOOS)
+	paths, err := places.Resolve(a.Environ, runtime.GOOS)
 	if err != nil {
 		return ""
 	}

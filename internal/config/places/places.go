@@ -1,15 +1,21 @@
-package config
+// Package places says where files are if nobody configured it: those of this program, and
+// the packs of others, on each operating system. It makes none and does not look whether
+// they are there.
+package places
 
 import (
 	"fmt"
 	"maps"
 	"os"
 	"os/user"
+	slashpath "path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 )
 
 // Paths are the default places for files, unless the configuration names others.
@@ -33,6 +39,14 @@ type Paths struct {
 	// run folders that they have without PACKS_MCP_HOME. This server does not use them, and
 	// must not let a run read them.
 	Others []string
+}
+
+// A Base is the folder that relative paths are relative to, with the home
+// folder.
+type Base struct {
+	Dir  string // absolute
+	Home string // "" if unknown
+	GOOS string
 }
 
 // A person is what the system knows about the user without any variables.
@@ -62,40 +76,45 @@ func personOf(goos string) person {
 // WithHome returns environ with the variable of the home folder. Where a client
 // passes none, it is the folder that the system knows.
 func WithHome(environ []string, goos string) []string {
-	if isAbs(goos, environment(environ, goos)[homeName(goos)]) {
+	if IsAbs(goos, Environment(environ, goos)[HomeName(goos)]) {
 		return environ
 	}
 	home := personOf(goos).home
 	if home == "" {
 		return environ
 	}
-	return append(slices.Clip(environ), homeName(goos)+"="+home)
+	return append(slices.Clip(environ), HomeName(goos)+"="+home)
 }
 
-// ResolvePaths returns the places for an environment, as os.Environ gives it,
+// Resolve returns the places for an environment, as os.Environ gives it,
 // and an operating system, as runtime.GOOS names it.
 //
 // PACKS_MCP_HOME puts everything into one folder. Otherwise Linux and similar
 // systems follow the XDG base directories, and macOS and Windows their own
 // conventions.
-func ResolvePaths(environ []string, goos string) (Paths, error) {
+func Resolve(environ []string, goos string) (Paths, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return Paths{}, fmt.Errorf("looking for the working folder: %w", err)
 	}
-	return resolvePaths(environment(environ, goos), goos, dir, personOf(goos))
+	return In(Environment(environ, goos), goos, dir)
+}
+
+// In returns the places for an environment; paths in it are relative to dir.
+func In(env map[string]string, goos, dir string) (Paths, error) {
+	return resolvePaths(env, goos, dir, personOf(goos))
 }
 
 func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, error) {
-	home := env[homeName(goos)]
-	if !isAbs(goos, home) {
+	home := env[HomeName(goos)]
+	if !IsAbs(goos, home) {
 		home = ""
 	}
 	p := Paths{Home: home}
 	if own := env["PACKS_MCP_HOME"]; own != "" {
-		root, wrong := place{dir: dir, home: home, goos: goos}.resolve(own)
+		root, wrong := Base{Dir: dir, Home: home, GOOS: goos}.Resolve(own)
 		if wrong != "" {
-			return Paths{}, &Error{[]Problem{{Where: "PACKS_MCP_HOME", Message: wrong}}}
+			return Paths{}, &problem.Error{Problems: []problem.Problem{{Where: "PACKS_MCP_HOME", Message: wrong}}}
 		}
 		p.Config = join(goos, root, "config.yaml")
 		p.Packs = join(goos, root, "packs")
@@ -117,11 +136,11 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 	// relative path is encountered, it should be considered invalid and
 	// ignored." The Windows variables are treated the same way.
 	from := func(name string, inHome ...string) (string, error) {
-		if v := env[name]; isAbs(goos, v) {
+		if v := env[name]; IsAbs(goos, v) {
 			return v, nil
 		}
 		if home == "" {
-			return "", fmt.Errorf("the home folder cannot be found: set PACKS_MCP_HOME, or %s", homeName(goos))
+			return "", fmt.Errorf("the home folder cannot be found: set PACKS_MCP_HOME, or %s", HomeName(goos))
 		}
 		return join(goos, append([]string{home}, inHome...)...), nil
 	}
@@ -160,7 +179,7 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 		data, state, cache = join(goos, data, name), join(goos, state, name), join(goos, cache, name)
 		p.State = state
 		p.Run = join(goos, state, "run")
-		if run := env["XDG_RUNTIME_DIR"]; isAbs(goos, run) {
+		if run := env["XDG_RUNTIME_DIR"]; IsAbs(goos, run) {
 			p.Run = join(goos, run, name)
 		}
 	}
@@ -183,10 +202,10 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 // PACKS_MCP_HOME. It cannot know another PACKS_MCP_HOME that only a server was given.
 func otherFolders(env map[string]string, goos, dir string, who person) []string {
 	all := runFolders("", env, goos, who)[1:]
-	for _, home := range []string{env[homeName(goos)], who.home} {
+	for _, home := range []string{env[HomeName(goos)], who.home} {
 		with := maps.Clone(env)
 		delete(with, "PACKS_MCP_HOME")
-		with[homeName(goos)] = home
+		with[HomeName(goos)] = home
 		// An error means that there is no such server: it has no home folder.
 		if p, err := resolvePaths(with, goos, dir, who); err == nil && !slices.Contains(all, p.State) {
 			all = append(all, p.State)
@@ -201,14 +220,14 @@ func otherFolders(env map[string]string, goos, dir string, who person) []string 
 func runFolders(own string, env map[string]string, goos string, who person) []string {
 	all := []string{own}
 	add := func(base string, in ...string) {
-		if !isAbs(goos, base) {
+		if !IsAbs(goos, base) {
 			return
 		}
 		if dir := join(goos, append([]string{base}, in...)...); !slices.Contains(all, dir) {
 			all = append(all, dir)
 		}
 	}
-	homes := []string{env[homeName(goos)], who.home}
+	homes := []string{env[HomeName(goos)], who.home}
 	switch goos {
 	case "windows":
 		add(env["LOCALAPPDATA"], "packs-mcp", "run")
@@ -237,16 +256,16 @@ const (
 	index  = "index"
 )
 
-func homeName(goos string) string {
+func HomeName(goos string) string {
 	if goos == "windows" {
 		return "USERPROFILE"
 	}
 	return "HOME"
 }
 
-// environment turns "NAME=value" pairs into a map. If a name occurs twice, the
+// Environment turns "NAME=value" pairs into a map. If a name occurs twice, the
 // last value counts. On Windows names are case-insensitive.
-func environment(environ []string, goos string) map[string]string {
+func Environment(environ []string, goos string) map[string]string {
 	env := make(map[string]string, len(environ))
 	for _, kv := range environ {
 		name, value, ok := strings.Cut(kv, "=")
@@ -261,32 +280,32 @@ func environment(environ []string, goos string) map[string]string {
 	return env
 }
 
-const wantPath = "want a path"
+const WantPath = "want a path"
 
-// resolve turns text that a person wrote into an absolute path, or says why it
+// Resolve turns text that a person wrote into an absolute path, or says why it
 // cannot.
-func (p place) resolve(text string) (path, wrong string) {
+func (p Base) Resolve(text string) (absolute, wrong string) {
 	rest, tilde := strings.CutPrefix(text, "~")
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "", wantPath
+		return "", WantPath
 	case strings.ContainsRune(text, 0):
 		return "", "a path has no zero bytes"
-	case tilde && rest != "" && rest[0] != '/' && (p.goos != "windows" || rest[0] != '\\'):
+	case tilde && rest != "" && rest[0] != '/' && (p.GOOS != "windows" || rest[0] != '\\'):
 		return "", "only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name"
-	case tilde && p.home == "":
-		return "", "the home folder cannot be found: write the path in full, or set " + homeName(p.goos)
+	case tilde && p.Home == "":
+		return "", "the home folder cannot be found: write the path in full, or set " + HomeName(p.GOOS)
 	case tilde:
-		return join(p.goos, p.home, rest), ""
-	case isAbs(p.goos, text):
-		return join(p.goos, text), ""
+		return join(p.GOOS, p.Home, rest), ""
+	case IsAbs(p.GOOS, text):
+		return join(p.GOOS, text), ""
 	}
-	return join(p.goos, p.dir, text), ""
+	return join(p.GOOS, p.Dir, text), ""
 }
 
-// isAbs and join follow the rules of the given system, as far as these paths
+// IsAbs and join follow the rules of the given system, as far as these paths
 // need, so that they can be tested anywhere.
-func isAbs(goos, path string) bool {
+func IsAbs(goos, path string) bool {
 	if goos != "windows" {
 		return strings.HasPrefix(path, "/")
 	}
@@ -299,4 +318,30 @@ func join(goos string, parts ...string) string {
 		return strings.ReplaceAll(strings.Join(parts, `\`), "/", `\`)
 	}
 	return filepath.Join(parts...)
+}
+
+// Within reports whether path is dir or below it, comparing the spelling only.
+func (p Base) Within(path, dir string) bool {
+	path, dir = p.comparable(path), p.comparable(dir)
+	return path != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
+}
+
+// IsRoot reports whether path is the top of a file system.
+func (p Base) IsRoot(path string) bool {
+	path = p.comparable(path)
+	return path == "/" || p.GOOS == "windows" && len(strings.Trim(path, "/")) == len("c:")
+}
+
+// comparable returns an absolute path in the form in which paths are compared.
+func (p Base) comparable(text string) string {
+	if text == "" {
+		return ""
+	}
+	if p.GOOS == "windows" {
+		text = strings.ToLower(strings.ReplaceAll(text, `\`, "/"))
+	}
+	if p.GOOS == "darwin" {
+		text = strings.ToLower(text) // its usual file system ignores letter case
+	}
+	return slashpath.Clean(text)
 }

@@ -1,4 +1,7 @@
-package config
+// Package problem is what is wrong with a configuration, and where: in a line of the file,
+// a variable or a flag. It has the words that all messages share. It finds nothing wrong
+// itself.
+package problem
 
 import (
 	"fmt"
@@ -6,7 +9,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing wrong with a configuration.
+// A Problem is one thing wrong with a configuration.
 type Problem struct {
 	Where   string // "config.yaml:3:9", "PACKS_MCP_LOG_LEVEL", "--log-level"
 	Key     string // "log.level"; empty if it is not about one key
@@ -20,7 +23,7 @@ func (p Problem) String() string {
 	return p.Where + ": " + p.Key + ": " + p.Message
 }
 
-// Error is everything wrong with a configuration: problems in the file by line,
+// An Error is everything wrong with a configuration: problems in the file by line,
 // then in the environment and the flags by name, then values that contradict
 // each other.
 type Error struct {
@@ -36,12 +39,12 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// showKey formats a key for a message.
-func showKey(key string) string {
+// ShowKey formats a key for a message.
+func ShowKey(key string) string {
 	if isPlainKey(key) {
 		return key
 	}
-	return show(key)
+	return Show(key)
 }
 
 // isPlainKey reports whether a key can be shown unquoted.
@@ -57,8 +60,8 @@ func isLetterOrDigit(r rune) bool {
 	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 }
 
-// show quotes and shortens text that a person wrote.
-func show(text string) string {
+// Show quotes and shortens text that a person wrote.
+func Show(text string) string {
 	const most = 60
 	if r := []rune(text); len(r) > most {
 		return strconv.Quote(string(r[:most])) + "…"
@@ -66,8 +69,8 @@ func show(text string) string {
 	return strconv.Quote(text)
 }
 
-// oneOf lists allowed words.
-func oneOf(words []string) string {
+// OneOf lists allowed words.
+func OneOf(words []string) string {
 	if len(words) == 1 {
 		return "want " + words[0]
 	}

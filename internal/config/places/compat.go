@@ -1,4 +1,4 @@
-package config
+package places
 
 import (
 	"slices"
@@ -50,17 +50,17 @@ func CompatNames() []string {
 
 // CompatFolders returns the folders of the named programs, in the order of
 // names. Each program's project folders come before the user's. It takes an
-// environment and an operating system as [ResolvePaths] does. It does not check
+// environment and an operating system as [Resolve] does. It does not check
 // whether the folders exist. project is absolute, or empty for none.
 func CompatFolders(names []string, environ []string, goos, project string) []CompatFolder {
-	env := environment(environ, goos)
+	env := Environment(environ, goos)
 	absolute := func(path string) string {
-		if isAbs(goos, path) {
+		if IsAbs(goos, path) {
 			return path
 		}
 		return ""
 	}
-	home := absolute(env[homeName(goos)])
+	home := absolute(env[HomeName(goos)])
 	config := absolute(env["XDG_CONFIG_HOME"])
 	if config == "" && home != "" {
 		config = join(goos, home, ".config")
@@ -91,18 +91,4 @@ func CompatFolders(names []string, environ []string, goos, project string) []Com
 		return slices.Index(names, a.Name) - slices.Index(names, b.Name)
 	})
 	return all
-}
-
-// compatKey returns the key that lists the programs whose packs are found.
-func compatKey() key {
-	return key{path: "compat", want: oneOf(CompatNames()), list: ",", none: true, clear: func(c *Config) { c.Compat = nil }, set: func(c *Config, s string, _ place) string {
-		if wrong := checkWord(s, CompatNames()); wrong != "" {
-			return wrong
-		}
-		if slices.Contains(c.Compat, s) {
-			return "name it once"
-		}
-		c.Compat = append(c.Compat, s)
-		return ""
-	}}
 }

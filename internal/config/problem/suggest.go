@@ -1,4 +1,4 @@
-package config
+package problem
 
 import (
 	"slices"
@@ -46,9 +46,9 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// didYouMean returns the end of a message about an unknown word. siblings are
+// DidYouMean returns the end of a message about an unknown word. siblings are
 // the words known in its place, and all are those known anywhere, by whole path.
-func didYouMean(word string, siblings, all []string) string {
+func DidYouMean(word string, siblings, all []string) string {
 	if near, ok := nearest(word, siblings); ok {
 		return "; did you mean " + near + "?"
 	}
