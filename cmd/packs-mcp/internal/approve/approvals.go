@@ -66,7 +66,7 @@ your own.`,
 	cli.JSONFlag[listedCall](a.Env, show, &showJSON)
 	cmd.AddCommand(list, show, a.approveCommand(), a.denyCommand())
 	for _, c := range append(cmd.Commands(), cmd) {
-		a.teamFlags(c)
+		a.team.Flags(c)
 	}
 	cmd.AddCommand(a.openCommand())
 	for _, c := range append(cmd.Commands(), cmd) {
@@ -93,8 +93,8 @@ type servers struct {
 // running finds this user's servers. It reports those that it cannot use on
 // standard error.
 func (a *app) running(ctx context.Context) (servers, error) {
-	if a.team.url != "" {
-		one, err := a.teamServer()
+	if a.team.IsNamed() {
+		one, err := a.team.Open()
 		if err != nil {
 			return servers{}, err
 		}
@@ -231,7 +231,7 @@ func (a *app) printList(calls []waiting, s servers, asJSON bool) error {
 		return a.printTable(calls, len(s.open))
 	case s.silent > 0:
 		fmt.Fprintln(a.Screen(a.Stderr), "No call waits at the servers that answer.")
-	case a.team.url != "":
+	case a.team.IsNamed():
 		fmt.Fprintln(a.Screen(a.Stderr), "No call waits for you at "+s.open[0].Name+".")
 	case len(s.open) > 0 || len(s.pageOnly) == 0:
 		fmt.Fprintln(a.Screen(a.Stderr), "No call waits. "+servedBy(len(s.open)))

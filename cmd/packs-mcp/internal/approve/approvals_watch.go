@@ -53,7 +53,7 @@ func (a *app) watchApprovals(ctx context.Context) error {
 	queues := a.queues(ctx, &s)
 	ctx, cancel := context.WithCancel(ctx)
 	runs := cfg.Paths.Runs
-	if a.team.url != "" {
+	if a.team.IsNamed() {
 		runs = nil
 	}
 	updates := follow(ctx, runs, s.open)

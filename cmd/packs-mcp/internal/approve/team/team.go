@@ -1,4 +1,4 @@
-package approve
+package team
 
 import (
 	"context"
@@ -18,39 +18,48 @@ import (
 // tokenVariable holds a person's token for a team's server.
 const tokenVariable = "PACKS_MCP_TOKEN"
 
-// A team is a team's server over HTTP, as the flags name it.
-type team struct {
+// A Server is a team's server over HTTP, as the flags name it.
+type Server struct {
+	env       *cli.Env
 	url       string // empty: this user's own servers
 	tokenFile string
 }
 
-// teamFlags adds the flags that name a team's server.
-func (a *app) teamFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.team.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; log in to it with 'packs-mcp login URL'")
-	cmd.Flags().StringVar(&a.team.tokenFile, "token-file", "", "a `FILE` of yours alone (mode 0600) with your token for --server, in place of a login")
+// New returns a server that no flag names yet.
+func New(e *cli.Env) Server { return Server{env: e} }
+
+// IsNamed reports whether the flags name a team's server. Otherwise the commands are about
+// this user's own servers.
+func (t *Server) IsNamed() bool { return t.url != "" }
+
+// Flags adds the Flags that name a team's server.
+func (t *Server) Flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; log in to it with 'packs-mcp login URL'")
+	cmd.Flags().StringVar(&t.tokenFile, "token-file", "", "a `FILE` of yours alone (mode 0600) with your token for --server, in place of a login")
 	_ = cmd.MarkFlagFilename("token-file")
 }
 
-// server returns the team's server, with the token in --token-file, of the user's login
+// Open returns the team's Open, with the token in --token-file, of the user's login
 // there, or in PACKS_MCP_TOKEN.
-func (a *app) teamServer() (*terminal.Server, error) {
-	s, err := terminal.Remote(a.team.url, nil)
+func (t *Server) Open() (*terminal.Server, error) {
+	s, err := terminal.Remote(t.url, nil)
 	if err != nil {
 		return nil, &cli.UsageError{Err: err, Hint: "say where the server is, as in --server https://packs.example.com"}
 	}
-	token, err := a.teamToken(s.Name)
+	token, err := t.tokenFor(s.Name)
 	if err != nil {
 		return nil, err
 	}
-	return terminal.Remote(a.team.url, token)
+	return terminal.Remote(t.url, token)
 }
 
-func (a *app) teamToken(server string) (func(context.Context) (string, error), error) {
-	if a.team.tokenFile != "" {
-		token, err := a.team.token()
+// tokenFor returns what gets the token for a server.
+func (t *Server) tokenFor(server string) (func(context.Context) (string, error), error) {
+	if t.tokenFile != "" {
+		token, err := t.token()
 		return terminal.Fixed(token), err
 	}
-	cfg, _, err := a.Load()
+	cfg, _, err := t.env.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +67,7 @@ func (a *app) teamToken(server string) (func(context.Context) (string, error), e
 	if _, ok, err := logins.of(server); ok || err != nil {
 		return func(ctx context.Context) (string, error) { return logins.token(ctx, server) }, err
 	}
-	if token := cli.Getenv(a.Environ, tokenVariable); token != "" {
+	if token := cli.Getenv(t.env.Environ, tokenVariable); token != "" {
 		return terminal.Fixed(token), nil
 	}
 	return nil, ended(server, "you are not logged in to it")
@@ -68,7 +77,7 @@ func (a *app) teamToken(server string) (func(context.Context) (string, error), e
 const maxTokenFile = 64 << 10
 
 // token reads the person's token from the file that they name.
-func (t team) token() (string, error) {
+func (t *Server) token() (string, error) {
 	f, err := os.Open(t.tokenFile)
 	if err != nil {
 		return "", fmt.Errorf("reading your token: %w", err)

@@ -1,4 +1,8 @@
-package approve
+// Package team is this user as a member of a team whose server is elsewhere: the commands
+// that log in to it and out of it, the logins that are kept, and the flags that name the
+// server. It shows and answers no calls; package approve does that, with the [Server] that it
+// gets here.
+package team
 
 import (
 	"context"
@@ -20,6 +24,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/oidc/login"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
+
+// An app is the user of the commands; its methods are the commands.
+type app struct{ *cli.Env }
+
+// Commands returns the commands login and logout.
+func Commands(e *cli.Env) []*cobra.Command {
+	a := &app{e}
+	return []*cobra.Command{a.loginCommand(), a.logoutCommand()}
+}
 
 // loginTime is how long a person may take to log in with a browser.
 const loginTime = 10 * time.Minute
