@@ -1,17 +1,13 @@
 package packfs
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
-	"path"
-	"strings"
 	"unicode/utf8"
 
-	"github.com/gabriel-vasile/mimetype"
-
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
+	"github.com/packs-mcp/packs-mcp/internal/packs/filetype"
 )
 
 // Limits bound one read. A zero field means its default.
@@ -185,7 +181,7 @@ func (l Limits) length(name string, offset, length int64) (int64, error) {
 // pageOf returns a page of a file of that size. head is the file's first sniffLen bytes.
 // data is the content at offset, up to three bytes longer than length.
 func pageOf(name string, head, data []byte, size, offset, length int64) *Page {
-	text := isText(head, int64(len(head)) < size)
+	text := filetype.IsText(head, int64(len(head)) < size)
 	set := charset.UTF8
 	if !text {
 		if set = charset.Of(head); set != charset.Latin1 && offset%2 != 0 {
@@ -203,7 +199,7 @@ func pageOf(name string, head, data []byte, size, offset, length int64) *Page {
 	clean, _ := Clean(name) // name was valid when the file was opened
 	page := &Page{
 		Path: clean, Data: data, Size: size, Offset: offset,
-		UTF8: text && isText(data, false), MIME: mimeOf(clean, head, text || set != charset.UTF8), Charset: set,
+		UTF8: text && filetype.IsText(data, false), MIME: filetype.Of(clean, head, text || set != charset.UTF8), Charset: set,
 	}
 	if next := offset + int64(len(data)); next < size {
 		page.NextOffset, page.Truncated = next, true
@@ -241,59 +237,4 @@ func cut(data []byte, length int, text bool) int {
 		return max(n, 1)
 	}
 	return length
-}
-
-// isText reports whether data is valid UTF-8 without NUL. If more follows data, the last
-// character may be incomplete.
-func isText(data []byte, more bool) bool {
-	if bytes.IndexByte(data, 0) >= 0 {
-		return false
-	}
-	if utf8.Valid(data) {
-		return true
-	}
-	if !more {
-		return false
-	}
-	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
-		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {
-			return !utf8.FullRune(tail) && utf8.Valid(data[:len(data)-n])
-		}
-	}
-	return false
-}
-
-// textTypes are the types of text files that cannot be recognised by their content.
-var textTypes = map[string]string{ // :: extension in lower case → MIME type; never modified
-	".md": "text/markdown", ".markdown": "text/markdown", ".txt": "text/plain",
-	".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/jsonl",
-	".yaml": "application/yaml", ".yml": "application/yaml", ".toml": "application/toml",
-	".xml": "application/xml", ".svg": "image/svg+xml", ".html": "text/html", ".htm": "text/html",
-	".css": "text/css", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
-	".js": "text/javascript", ".mjs": "text/javascript", ".cjs": "text/javascript", ".jsx": "text/jsx",
-	".ts": "text/x-typescript", ".tsx": "text/tsx", ".py": "text/x-python", ".sh": "application/x-sh",
-	".bash": "application/x-sh", ".zsh": "application/x-sh", ".rb": "text/x-ruby", ".go": "text/x-go",
-	".rs": "text/x-rust", ".java": "text/x-java", ".c": "text/x-c", ".h": "text/x-c",
-	".cpp": "text/x-c++", ".hpp": "text/x-c++", ".cs": "text/x-csharp", ".php": "text/x-php",
-	".pl": "text/x-perl", ".lua": "text/x-lua", ".swift": "text/x-swift", ".kt": "text/x-kotlin",
-	".sql": "application/sql", ".ps1": "text/x-powershell", ".ini": "text/plain", ".cfg": "text/plain",
-	".conf": "text/plain", ".log": "text/plain", ".rst": "text/x-rst", ".tex": "text/x-tex",
-	".diff": "text/x-diff", ".patch": "text/x-diff",
-}
-
-// TypeByName returns the MIME type of a text file with this name; empty if the name does
-// not tell.
-func TypeByName(name string) string { return textTypes[strings.ToLower(path.Ext(name))] }
-
-func mimeOf(name string, head []byte, text bool) string {
-	if text {
-		if t := textTypes[strings.ToLower(path.Ext(name))]; t != "" {
-			return t
-		}
-	}
-	t, _, _ := strings.Cut(mimetype.Detect(head).String(), ";")
-	if !text && strings.HasPrefix(t, "text/") {
-		return "application/octet-stream"
-	}
-	return t
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/filetype"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 )
@@ -65,5 +65,5 @@ func TypeOf(p *packs.Pack, name string) string {
 	if name == p.Entry && !p.Loose {
 		return mimeMarkdown
 	}
-	return packfs.TypeByName(name)
+	return filetype.ByName(name)
 }

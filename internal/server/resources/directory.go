@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs/filetype"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
@@ -130,7 +131,7 @@ func workspaceChildren(c *calls.Call, dir string) ([]mcp.Resource, error) {
 		case packfs.TypeDir:
 			all = append(all, folderResource(uri, e.Name))
 		case packfs.TypeFile:
-			all = append(all, mcp.Resource{URI: uri, Name: safetext.Line(e.Name), MIMEType: packfs.TypeByName(e.Name), Size: &e.Size})
+			all = append(all, mcp.Resource{URI: uri, Name: safetext.Line(e.Name), MIMEType: filetype.ByName(e.Name), Size: &e.Size})
 		}
 	}
 	slices.SortFunc(all, func(a, b mcp.Resource) int { return strings.Compare(a.URI, b.URI) })
