@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/busy"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -52,14 +53,14 @@ type Host interface {
 type core struct {
 	host   Host
 	logger *slog.Logger
-	idle   time.Duration // how long an unused chat lasts
-	beat   time.Duration // between heartbeats on a stream
-	reads  time.Duration // time for a client to read a piece of a response
-	sends  time.Duration // time for it to send a message
-	heads  time.Duration // time for it to send a request's headers, and for the TLS handshake
-	rate   int           // bytes a second that it must read overall
-	leaves time.Duration // time for a cancelled call to end before it is left behind
-	busy   work          // requests
+	idle   time.Duration  // how long an unused chat lasts
+	beat   time.Duration  // between heartbeats on a stream
+	reads  time.Duration  // time for a client to read a piece of a response
+	sends  time.Duration  // time for it to send a message
+	heads  time.Duration  // time for it to send a request's headers, and for the TLS handshake
+	rate   int            // bytes a second that it must read overall
+	leaves time.Duration  // time for a cancelled call to end before it is left behind
+	busy   *busy.Requests // requests
 
 	// ending is done when the server ends; its cause is wire.ErrEnded.
 	ending context.Context

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -123,9 +124,9 @@ func (r *recorder) Flush() {}
 func TestHTTPDeadlines(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	rec := &recorder{ResponseWriter: httptest.NewRecorder()}
-	w := newResponseWriter(rec)
+	w := reply.NewWriter(rec)
 	st := s.http.newStream(w, true)
-	w.end(time.Minute)
+	w.End(time.Minute)
 	if n := len(rec.writes); n != 1 || time.Until(rec.writes[0]) < 30*time.Second {
 		t.Errorf("at its end the handler set %v, want the time for the rest of the answer", rec.writes)
 	}

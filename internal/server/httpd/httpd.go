@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/busy"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
@@ -76,7 +76,7 @@ type Enter func(guard.Person) (r *http.Request, who guard.Person, leave func())
 
 // A Server serves clients over HTTP: MCP's Streamable HTTP at /mcp, the older
 // HTTP+SSE at /sse and /message, /healthz, /readyz, and, with an issuer, the metadata of
-// RFC 9728. Create one with [New]; it is an [http.Handler].
+// RFC 9728. Create one with [busy.New]; it is an [http.Handler].
 //
 // It does not use the library's own transports, which do not bound bodies, let
 // one caller cancel another's call, accept made-up session ids, and lose
@@ -96,7 +96,7 @@ type Server struct {
 	page     func(http.ResponseWriter, *http.Request, Enter)
 	sessions *sessions
 	sse      *sse
-	ready    *readiness
+	ready    *busy.Readiness
 	drains   time.Duration
 
 	mu     sync.Mutex
@@ -111,7 +111,7 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
 	in := newCore(host, o.Idle)
-	in.busy = work{most: cmp.Or(o.Calls, DefaultCalls), each: cmp.Or(o.CallsEach, DefaultCallsEach), group: maps.Clone(o.CallsGroup), of: make(map[*caller]int), in: make(map[string]int)}
+	in.busy = busy.New(cmp.Or(o.Calls, DefaultCalls), cmp.Or(o.CallsEach, DefaultCallsEach), o.CallsGroup)
 	who, err := guard.New(guard.Options{
 		Credentials: o.Credentials, Tokens: o.Tokens, Local: o.Local, PublicURL: o.PublicURL, Issuer: o.Issuer, Scopes: o.Scopes, Client: o.Client, Logger: in.logger,
 	})
@@ -119,7 +119,7 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: %w", err)
 	}
 	h := &Server{
-		core: in, ready: &readiness{ask: o.Ready}, drains: o.Drain, guard: who, conns: conns.New(several), approves: o.Approvals, page: o.Page, fixed: make(map[string]*caller),
+		core: in, ready: busy.NewReadiness(o.Ready), drains: o.Drain, guard: who, conns: conns.New(several), approves: o.Approvals, page: o.Page, fixed: make(map[string]*caller),
 		sessions: &sessions{core: in, byID: make(map[string]*session)},
 		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
@@ -137,8 +137,8 @@ func New(host Host, o Options) (*Server, error) {
 
 // ServeHTTP serves one request.
 func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
-	w := newResponseWriter(plain)
-	defer w.end(h.reads)
+	w := reply.NewWriter(plain)
+	defer w.End(h.reads)
 	// Set deadlines before anything is known about the client, replacing those
 	// of the previous request on this connection: a client that does not send a
 	// body, or does not read a response, holds the connection no longer.
@@ -298,8 +298,8 @@ func (h *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
 	case http.MethodPost:
 		h.sessions.post(w, r, c)
 	case http.MethodGet:
-		if h.busy.isClosed() {
-			reply.Refuse(w, http.StatusServiceUnavailable, endingWords)
+		if h.busy.IsClosed() {
+			reply.Refuse(w, http.StatusServiceUnavailable, busy.EndingWords)
 			return
 		}
 		h.sessions.get(w, r, c)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd/busy"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/reply"
@@ -103,8 +104,8 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
-	if h.busy.isClosed() {
-		reply.Refuse(w, http.StatusServiceUnavailable, endingWords)
+	if h.busy.IsClosed() {
+		reply.Refuse(w, http.StatusServiceUnavailable, busy.EndingWords)
 		return
 	}
 	r, stop := whileGood(r)
@@ -236,7 +237,7 @@ func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	if id != nil && !e.IsAnswer() {
-		done, status, why := h.busy.begin(c, personOf(r).Groups)
+		done, status, why := h.busy.Begin(c, personOf(r).Groups)
 		if done == nil {
 			reject(w, status, id, &wire.Problem{Code: wire.CodeBusy, Message: why})
 			return

@@ -1,5 +1,5 @@
 // Package reply writes the answers of HTTP requests that need no stream: refusals, which
-// close the connection, and JSON. Who is refused only for now (503, 429) is told when to
+// close the connection, and JSON; a [Writer] sets no deadline after its request. Who is refused only for now (503, 429) is told when to
 // try again.
 package reply
 

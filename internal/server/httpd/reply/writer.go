@@ -1,4 +1,4 @@
-package httpd
+package reply
 
 import (
 	"net/http"
@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A responseWriter writes the response to one request. It sets no deadline once
+// A Writer writes the response to one request. It sets no deadline once
 // the request's handler is over: the code that ends a request early runs on its
 // own goroutine, and may be late. With HTTP/2 the writer of a finished handler
 // is gone, and touching it crashes the process; with HTTP/1.1 the deadline would
 // apply to the connection's next request.
-type responseWriter struct {
+type Writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 
@@ -19,15 +19,16 @@ type responseWriter struct {
 	over bool
 }
 
-func newResponseWriter(w http.ResponseWriter) *responseWriter {
-	return &responseWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+// NewWriter returns a Writer over w.
+func NewWriter(w http.ResponseWriter) *Writer {
+	return &Writer{ResponseWriter: w, control: http.NewResponseController(w)}
 }
 
 // FlushError, SetReadDeadline and SetWriteDeadline are called by
 // [http.ResponseController].
-func (w *responseWriter) FlushError() error { return w.control.Flush() }
+func (w *Writer) FlushError() error { return w.control.Flush() }
 
-func (w *responseWriter) SetReadDeadline(t time.Time) error {
+func (w *Writer) SetReadDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
@@ -36,7 +37,7 @@ func (w *responseWriter) SetReadDeadline(t time.Time) error {
 	return w.control.SetReadDeadline(t)
 }
 
-func (w *responseWriter) SetWriteDeadline(t time.Time) error {
+func (w *Writer) SetWriteDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
@@ -45,9 +46,9 @@ func (w *responseWriter) SetWriteDeadline(t time.Time) error {
 	return w.control.SetWriteDeadline(t)
 }
 
-// end is called last by the handler. The server still writes the end of the
+// End is called last by the handler. The server still writes the end of the
 // response, and the client gets as long for it as for any piece.
-func (w *responseWriter) end(reads time.Duration) {
+func (w *Writer) End(reads time.Duration) {
 	_ = w.SetWriteDeadline(time.Now().Add(reads))
 	w.mu.Lock()
 	defer w.mu.Unlock()
