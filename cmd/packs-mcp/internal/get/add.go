@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/signing"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
@@ -120,7 +121,7 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 	if err != nil {
 		return err
 	}
-	if p.demand, err = newDemand(s.signer, s.issuer, s.key); err != nil {
+	if p.signatures.Demand, err = signing.NewDemand(s.signer, s.issuer, s.key); err != nil {
 		return err
 	}
 	if s.ref != "" {
@@ -169,7 +170,7 @@ func (a *app) add(ctx context.Context, source string, names []string, s addSetti
 				return err
 			}
 		}
-		return p.demand.check(it)
+		return p.signatures.Demand.Check(it.id, it.entry.Signature, it.unchecked)
 	})
 	if err != nil {
 		return refusal(err)
@@ -303,5 +304,5 @@ func isRefusal(err error) bool {
 	if e, ok := errors.AsType[*cli.StatusError](err); ok && e.Status == statusRefused {
 		return true
 	}
-	return errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) || errors.As(err, new(*uncheckedError))
+	return errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) || errors.As(err, new(*signing.UncheckedError))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/signing"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
@@ -29,9 +30,9 @@ import (
 
 // Exit statuses of these commands, in addition to 0, 1 and 2 for misuse.
 const (
-	statusDiffers = 2 // a newer version exists, or something differs from the lock file
-	statusPartly  = 3 // some of it failed
-	statusRefused = 4 // a policy refused it
+	statusDiffers = 2                     // a newer version exists, or something differs from the lock file
+	statusPartly  = 3                     // some of it failed
+	statusRefused = signing.StatusRefused // a policy refused it
 )
 
 // An app is one run of the program; its methods are the commands.
@@ -70,7 +71,7 @@ type place struct {
 	web *web.Access
 	l   *lock.Lock
 
-	demand demand // who must have signed the packs
+	signatures signing.Verifier
 }
 
 func (a *app) place(ctx context.Context, s settings) (*place, error) {
@@ -78,7 +79,7 @@ func (a *app) place(ctx context.Context, s settings) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{Store: cli.UserStore(cfg), cfg: cfg, web: a.web(cfg)}
+	p := &place{Store: cli.UserStore(cfg), cfg: cfg, web: a.web(cfg), signatures: signing.Verifier{Authorities: cfg.Sources.Sigstore}}
 	switch s.scope {
 	case "user":
 	case "project":

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -158,11 +159,11 @@ func (p *place) fetch(ctx context.Context, batch *store.Batch, snap sources.Snap
 			err = errors.Join(err, it.close())
 		}
 	}()
-	signed, err := p.signed(ctx, snap, pack.Path, id, it.before)
+	found, err := p.signatures.Signed(ctx, snap, pack.Path, id, it.before)
 	if err != nil {
 		return nil, err
 	}
-	it.proof, it.unchecked = signed.proof, signed.unchecked
+	it.proof, it.unchecked = found.Proof, found.Unchecked
 	pin, err := sources.PinOf(ctx, snap, pack.Path)
 	if err != nil {
 		return nil, err
@@ -170,7 +171,7 @@ func (p *place) fetch(ctx context.Context, batch *store.Batch, snap sources.Snap
 	it.entry = lock.Entry{
 		Source: source, Resolved: snap.Resolved(), Pin: pin, Path: pack.Path,
 		Digest: it.staged.Tree.Digest(), ContentDigest: it.staged.Tree.ContentDigest(),
-		Signature: signed.by, SignedAt: signed.at, Unsigned: signed.by == nil, Explicit: true,
+		Signature: found.By, SignedAt: found.At, Unsigned: found.By == nil, Explicit: true,
 	}
 	if it.entry.Pin == "" {
 		it.entry.Pin = it.entry.Digest
@@ -445,4 +446,22 @@ func (a *app) record(cfg *config.Config, lines ...audit.Entry) error {
 		}
 	}
 	return errors.Join(err, log.Close()) // Close syncs them all
+}
+
+// put installs packs, all or none, and keeps the proofs of their signatures.
+func put(tx *store.Tx, items ...*item) error {
+	var proofs [][]byte
+	var all []store.Arrival
+	for _, it := range items {
+		if it.proof != nil && !slices.ContainsFunc(proofs, func(p []byte) bool { return bytes.Equal(p, it.proof) }) {
+			proofs = append(proofs, it.proof)
+		}
+		all = append(all, store.Arrival{ID: it.id, Pack: it.staged, Entry: it.entry})
+	}
+	if len(proofs) > 0 {
+		if err := tx.KeepProofs(proofs...); err != nil {
+			return fmt.Errorf("keeping the proof of the signature: %w", err)
+		}
+	}
+	return tx.Install(all...)
 }

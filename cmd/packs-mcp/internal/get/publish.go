@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/shown"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/signing"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -129,27 +131,27 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 	if p.Before != "" && p.Before != p.Digest {
 		fmt.Fprintf(a.Stderr, "  instead  of %s, which the tag names now\n", safetext.Line(p.Before))
 	}
-	signature := &ownSignature{there: true}
+	signature, there := &signing.Own{}, true
 	if s.sign == "" {
 		fmt.Fprintln(a.Stderr, "  signed   by nobody; --sign signs it")
 	} else {
-		if signature, err = a.signOwn(ctx, p.Manifest(), p.Digest, s.sign); err != nil {
+		if signature, err = signing.Sign(ctx, p.Manifest(), p.Digest, s.sign, a.keyPassword()); err != nil {
 			return err
 		}
-		if signature.there, err = signature.isThere(ctx, p); err != nil {
+		if there, err = signature.IsThere(ctx, p); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stderr, "  signed   by %s\n", safetext.Line(trust.Words(signature.by)))
+		fmt.Fprintf(a.Stderr, "  signed   by %s\n", safetext.Line(trust.Words(signature.By)))
 	}
 	o.show(a)
 	out := publishedPack{Name: o.Pack.Name, To: to, Resolved: resolved, Before: p.Before, Digest: o.Tree.Digest(), Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.found)}
-	if signature.by != nil {
-		out.Signer = safetext.Line(trust.Words(signature.by))
+	if signature.By != nil {
+		out.Signer = safetext.Line(trust.Words(signature.By))
 	}
 	if err := attacks(o.Pack.Name, o.found); err != nil {
 		return err
 	}
-	if p.Before == p.Digest && signature.there {
+	if p.Before == p.Digest && there {
 		fmt.Fprintln(a.Stderr, "The tag names just that already.")
 		return a.published(out, s)
 	}
@@ -160,7 +162,7 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 		if err := a.recordOwn(cfg, o, "published as "+resolved); err != nil {
 			return err
 		}
-		if err := p.Publish(ctx, signature.data); err != nil {
+		if err := p.Publish(ctx, signature.Data); err != nil {
 			return err
 		}
 	}
@@ -187,6 +189,9 @@ func (a *app) mayDo(ctx context.Context, yes bool, question string) (bool, error
 	}
 	return a.ask(ctx, question)
 }
+
+// keyPassword returns the password of the key that signs; "": it has none.
+func (a *app) keyPassword() string { return cli.Getenv(a.Environ, "COSIGN_PASSWORD") }
 
 // openOwn opens a local folder or archive, whatever its name looks like.
 func openOwn(at string) (sources.Snapshot, error) {
@@ -244,14 +249,14 @@ func readOwn(ctx context.Context, snap sources.Snapshot, pack sources.Pack, hash
 func (o *own) show(a *app) {
 	fmt.Fprintf(a.Stderr, "  files    %s, %d bytes, %s\n", cli.Counted(len(o.Tree.Files), "file", "files"), o.Tree.Bytes, o.Tree.Digest())
 	for i, f := range o.Tree.Files {
-		if i == shown {
-			fmt.Fprintf(a.Stderr, "           and %d more\n", len(o.Tree.Files)-shown)
+		if i == shown.Most {
+			fmt.Fprintf(a.Stderr, "           and %d more\n", len(o.Tree.Files)-shown.Most)
 			break
 		}
 		fmt.Fprintf(a.Stderr, "           %s\n", safetext.Line(f.Path))
 	}
-	showTools(a.Stderr, o.tools, false)
-	showFindings(a.Stderr, o.found)
+	shown.Tools(a.Stderr, o.tools, false)
+	shown.Findings(a.Stderr, o.found)
 }
 
 // recordOwn writes a log line; without it nothing is published.
@@ -364,12 +369,12 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 			if err != nil {
 				return err
 			}
-			signature, err := a.signOwn(ctx, data, sources.Digest(data), s.sign)
+			signature, err := signing.Sign(ctx, data, sources.Digest(data), s.sign, a.keyPassword())
 			if err != nil {
 				return err
 			}
-			signatures = append(signatures, signature.beside())
-			signer = safetext.Line(trust.Words(signature.by))
+			signatures = append(signatures, signature.Beside())
+			signer = safetext.Line(trust.Words(signature.By))
 			fmt.Fprintf(a.Stderr, "  signed   by %s\n", signer)
 		}
 		o.show(a)

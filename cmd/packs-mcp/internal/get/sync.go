@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/shown"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
@@ -166,7 +167,7 @@ func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
 			if !s.proofs {
 				break
 			}
-			if err = p.proven(ctx, p.l.Packs[id]); err != nil {
+			if err = p.signatures.Proven(ctx, p.l.Packs[id], p.Proof); err != nil {
 				st.State = "unproven"
 			}
 		case s.check:
@@ -382,7 +383,7 @@ func (a *app) restore(ctx context.Context, p *place, id string) error {
 	}
 	it.accept(nil)
 	if err := attacks(id, it.found); err != nil {
-		showFindings(a.Stderr, it.found)
+		shown.Findings(a.Stderr, it.found)
 		return err
 	}
 	return p.Change(ctx, func(tx *store.Tx) error {

@@ -32,14 +32,14 @@ func New(e *cli.Env) Server { return Server{env: e} }
 // this user's own servers.
 func (t *Server) IsNamed() bool { return t.url != "" }
 
-// Flags adds the Flags that name a team's server.
+// Flags adds the flags that name a team's server.
 func (t *Server) Flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.url, "server", "", "the `URL` of your team's server, in place of the servers of this machine; log in to it with 'packs-mcp login URL'")
 	cmd.Flags().StringVar(&t.tokenFile, "token-file", "", "a `FILE` of yours alone (mode 0600) with your token for --server, in place of a login")
 	_ = cmd.MarkFlagFilename("token-file")
 }
 
-// Open returns the team's Open, with the token in --token-file, of the user's login
+// Open returns the team's server, with the token in --token-file, of the user's login
 // there, or in PACKS_MCP_TOKEN.
 func (t *Server) Open() (*terminal.Server, error) {
 	s, err := terminal.Remote(t.url, nil)

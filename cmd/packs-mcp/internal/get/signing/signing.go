@@ -1,4 +1,7 @@
-package get
+// Package signing says who signed a pack, holds that against whom a person demands, and
+// signs what a person publishes. The second program judges Sigstore bundles, and signs
+// with keys that are no SSH keys. Whether a pack is taken is up to the caller.
+package signing
 
 import (
 	"bytes"
@@ -16,24 +19,26 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/git"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
-	"github.com/packs-mcp/packs-mcp/internal/sources/store"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
+
+// StatusRefused is the exit status of a command that a policy refused.
+const StatusRefused = 4
 
 // checkTime is how long checking all signatures of a pack may take. Each takes some
 // milliseconds.
 const checkTime = time.Minute
 
-// A demand says who must have signed what is added. The zero value makes no demand.
-type demand struct {
+// A Demand says who must have signed what is added. The zero value makes no demand.
+type Demand struct {
 	signer, issuer string
 	key            string // in the form of [trust.Key]
 	file           string // the file that holds the key
 }
 
-// newDemand reads the flags.
-func newDemand(signer, issuer, file string) (demand, error) {
-	d := demand{signer: signer, issuer: issuer, file: file}
+// NewDemand reads the flags.
+func NewDemand(signer, issuer, file string) (Demand, error) {
+	d := Demand{signer: signer, issuer: issuer, file: file}
 	switch {
 	case issuer != "" && signer == "":
 		return d, &cli.UsageError{Err: errors.New("--issuer needs --signer"), Hint: "name both as the certificate has them"}
@@ -65,10 +70,10 @@ func readSmall(file string, most int64) ([]byte, error) {
 }
 
 // is reports whether a signature is by the demanded signer.
-func (d demand) is(s *lock.Signature) bool {
+func (d Demand) is(s *lock.Signature) bool {
 	switch {
 	case s == nil:
-		return d == demand{}
+		return d == Demand{}
 	case d.key != "":
 		return s.Kind == trust.KindKey && s.PublicKey == d.key
 	case d.signer == "":
@@ -79,10 +84,10 @@ func (d demand) is(s *lock.Signature) bool {
 	return s.Identity == d.signer && s.Issuer == d.issuer
 }
 
-// check refuses what somebody else signed. An identity counts only together with its
+// Check refuses a pack with this signature if somebody else had to sign it. unchecked is why
+// the signature was not checked; "": it was. An identity counts only together with its
 // issuer: another issuer can give anybody the same name.
-func (d demand) check(it *item) error {
-	s := it.entry.Signature
+func (d Demand) Check(id string, s *lock.Signature, unchecked string) error {
 	if d.is(s) {
 		return nil
 	}
@@ -93,28 +98,35 @@ func (d demand) check(it *item) error {
 	case d.issuer != "":
 		want += ", " + d.issuer
 	}
-	by := signedBy(it.entry)
-	if it.unchecked != "" {
-		by = "somebody who was not checked: " + cli.OneLine(it.unchecked, 400)
+	by := safetext.Line(trust.Words(s))
+	if unchecked != "" {
+		by = "somebody who was not checked: " + cli.OneLine(unchecked, 400)
 	}
-	err := error(&cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(it.id), by, safetext.Line(want)), Status: statusRefused})
+	err := error(&cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(id), by, safetext.Line(want)), Status: StatusRefused})
 	if s != nil && s.Identity == d.signer && d.issuer == "" {
 		err = cli.WithHint(err, "name with --issuer who identified this signer")
 	}
 	return err
 }
 
-// An uncheckedError says that a signature that must be checked could not be checked.
-type uncheckedError struct{ error }
+// An UncheckedError says that a signature that must be checked could not be checked.
+type UncheckedError struct{ error }
 
-func (e *uncheckedError) Unwrap() error { return e.error }
+func (e *UncheckedError) Unwrap() error { return e.error }
 
-// A signed is what was found out about a pack's signature.
-type signed struct {
-	by        *lock.Signature // nil: nobody signed, or no signature was checked
-	proof     []byte
-	at        string // when a log or an authority saw the signature; "": unknown
-	unchecked string // why an existing signature was not checked
+// A Signed is what was found out about a pack's signature.
+type Signed struct {
+	By        *lock.Signature // nil: nobody signed, or no signature was checked
+	Proof     []byte
+	At        string // when a log or an authority saw the signature; "": unknown
+	Unchecked string // why an existing signature was not checked
+}
+
+// A Verifier finds out who signed packs. The zero value makes no demand and trusts the
+// authorities of the public service.
+type Verifier struct {
+	Demand      Demand
+	Authorities string // the file that names those of a Sigstore service; "": the public ones
 }
 
 // Why a signature was not checked, and what to do.
@@ -123,18 +135,18 @@ const (
 	noKey     = "This pack is signed with a key. Name the file of the public key with --key to check it"
 )
 
-// signed finds out who signed a snapshot.
-func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id string, before *lock.Entry) (signed, error) {
+// Signed finds out who signed a snapshot.
+func (v *Verifier) Signed(ctx context.Context, snap sources.Snapshot, path, id string, before *lock.Entry) (Signed, error) {
 	refused := func(reason string) error {
 		return &trust.Refusal{Reason: safetext.Line(id + ": " + reason), Old: "a signature", New: "one that does not fit"}
 	}
 	snap, err := sources.At(ctx, snap, path)
 	if err != nil {
-		return signed{}, err
+		return Signed{}, err
 	}
 	by, err := snap.Signer()
 	if err != nil {
-		return signed{}, refused(err.Error())
+		return Signed{}, refused(err.Error())
 	}
 	if by != nil {
 		var proof []byte
@@ -145,26 +157,26 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id stri
 	}
 	beside, ok := snap.(sources.Bundled)
 	if !ok {
-		return signed{}, nil
+		return Signed{}, nil
 	}
 	proofs, err := beside.Proofs(ctx)
 	if err != nil || len(proofs) == 0 {
-		return signed{}, err
+		return Signed{}, err
 	}
-	unchecked := func(why string) (signed, error) {
+	unchecked := func(why string) (Signed, error) {
 		if before != nil && before.Signature != nil {
-			return signed{}, &trust.Refusal{Reason: safetext.Line(id) + ": the signature was not checked", Old: trust.Words(before.Signature), New: why}
+			return Signed{}, &trust.Refusal{Reason: safetext.Line(id) + ": the signature was not checked", Old: trust.Words(before.Signature), New: why}
 		}
-		return signed{unchecked: why}, nil
+		return Signed{Unchecked: why}, nil
 	}
-	c, err := p.checker(before)
+	c, err := v.checker(before)
 	absent := errors.Is(err, launch.ErrNotBeside)
 	if err != nil && !absent {
-		return signed{}, err
+		return Signed{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("it took longer than %s", checkTime))
 	defer cancel()
-	var good []signed
+	var good []Signed
 	why, wrong := "", ""
 	for _, one := range proofs {
 		switch {
@@ -178,59 +190,59 @@ func (p *place) signed(ctx context.Context, snap sources.Snapshot, path, id stri
 			why = noProgram
 			continue
 		}
-		v, err := c.judge(ctx, snap.Pin(), one.Bundle)
+		verdict, err := c.judge(ctx, snap.Pin(), one.Bundle)
 		if err != nil {
-			return signed{}, &uncheckedError{fmt.Errorf("%s: the signature was not checked: %w", safetext.Line(id), err)}
+			return Signed{}, &UncheckedError{fmt.Errorf("%s: the signature was not checked: %w", safetext.Line(id), err)}
 		}
-		switch v.State {
+		switch verdict.State {
 		case trust.Verified, trust.OtherOne:
-			good = append(good, signed{by: v.Signer, proof: one.Bundle, at: v.Time})
+			good = append(good, Signed{By: verdict.Signer, Proof: one.Bundle, At: verdict.Time})
 		case trust.NoKey:
 			why = noKey
 		case trust.Unfounded:
-			wrong = v.Reason
+			wrong = verdict.Reason
 		}
 	}
 	switch {
 	case len(good) > 0:
-		return p.demand.choose(good, before)
+		return v.Demand.choose(good, before)
 	case wrong != "":
-		return signed{}, refused("the signature does not fit: " + cli.OneLine(wrong, 400))
+		return Signed{}, refused("the signature does not fit: " + cli.OneLine(wrong, 400))
 	case why != "":
 		return unchecked(why)
 	}
-	return signed{}, nil // the signature is for something else
+	return Signed{}, nil // the signature is for something else
 }
 
 // bySSH is what an SSH signature comes to; proof may be nil.
-func bySSH(by *lock.Signature, proof []byte) signed {
+func bySSH(by *lock.Signature, proof []byte) Signed {
 	if proof != nil {
 		with := *by
 		with.Bundle = sources.Digest(proof)
 		by = &with
 	}
-	return signed{by: by, proof: proof}
+	return Signed{By: by, Proof: proof}
 }
 
 // choose returns one of several valid signatures: the one by the previous signer, the
 // one by the demanded signer, or the only one.
-func (d demand) choose(good []signed, before *lock.Entry) (signed, error) {
-	words := func(s signed) string { return trust.Words(s.by) }
-	slices.SortFunc(good, func(a, b signed) int { return strings.Compare(words(a), words(b)) })
+func (d Demand) choose(good []Signed, before *lock.Entry) (Signed, error) {
+	words := func(s Signed) string { return trust.Words(s.By) }
+	slices.SortFunc(good, func(a, b Signed) int { return strings.Compare(words(a), words(b)) })
 	if before != nil && before.Signature != nil {
 		for _, s := range good {
-			if before.Signature.Bundle == s.by.Bundle && before.Signature.Same(s.by) {
+			if before.Signature.Bundle == s.By.Bundle && before.Signature.Same(s.By) {
 				return s, nil
 			}
 		}
 		for _, s := range good {
-			if before.Signature.Same(s.by) {
+			if before.Signature.Same(s.By) {
 				return s, nil
 			}
 		}
 	}
 	for _, s := range good {
-		if d != (demand{}) && d.is(s.by) {
+		if d != (Demand{}) && d.is(s.By) {
 			return s, nil
 		}
 	}
@@ -242,7 +254,7 @@ func (d demand) choose(good []signed, before *lock.Entry) (signed, error) {
 		all = append(all, safetext.Line(words(s)))
 	}
 	err := fmt.Errorf("several have signed it:\n  %s", strings.Join(slices.Compact(all), "\n  "))
-	return signed{}, cli.WithHint(&cli.StatusError{Err: err, Status: statusRefused}, "say with --signer and --issuer, or with --key, whom you trust")
+	return Signed{}, cli.WithHint(&cli.StatusError{Err: err, Status: StatusRefused}, "say with --signer and --issuer, or with --key, whom you trust")
 }
 
 // A checker asks the program that verifies bundles.
@@ -256,13 +268,13 @@ type checker struct {
 
 // checker finds the program, and reads what it needs. For a known pack, the lock file
 // says how to verify it, not the pack itself.
-func (p *place) checker(before *lock.Entry) (*checker, error) {
+func (v *Verifier) checker(before *lock.Entry) (*checker, error) {
 	program, err := launch.Beside(trust.Program)
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{program: program, key: p.demand.key, only: p.demand.key != ""}
-	if file := p.cfg.Sources.Sigstore; file != "" {
+	c := &checker{program: program, key: v.Demand.key, only: v.Demand.key != ""}
+	if file := v.Authorities; file != "" {
 		const most = 1 << 20
 		if c.root, err = readSmall(file, most); err != nil {
 			return nil, fmt.Errorf("reading %q, which sources.sigstore names: %w", file, err)
@@ -305,54 +317,36 @@ func (c *checker) ask(ctx context.Context, q trust.Question) (trust.Verdict, err
 	return v, err
 }
 
-// put installs packs, all or none, and keeps the proofs of their signatures.
-func put(tx *store.Tx, items ...*item) error {
-	var proofs [][]byte
-	var all []store.Arrival
-	for _, it := range items {
-		if it.proof != nil && !slices.ContainsFunc(proofs, func(p []byte) bool { return bytes.Equal(p, it.proof) }) {
-			proofs = append(proofs, it.proof)
-		}
-		all = append(all, store.Arrival{ID: it.id, Pack: it.staged, Entry: it.entry})
-	}
-	if len(proofs) > 0 {
-		if err := tx.KeepProofs(proofs...); err != nil {
-			return fmt.Errorf("keeping the proof of the signature: %w", err)
-		}
-	}
-	return tx.Install(all...)
-}
-
-// proven verifies the signature of an entry again, with the proof that was kept. It
-// uses no network. Of an SSH signature that has none, only sync verifies it again.
-func (p *place) proven(ctx context.Context, e lock.Entry) error {
+// Proven verifies the signature of an entry again, with the proof that kept
+// returns. It uses no network. An SSH signature without a proof is verified again by sync only.
+func (v *Verifier) Proven(ctx context.Context, e lock.Entry, kept func(digest string) ([]byte, error)) error {
 	if e.Signature == nil || e.Signature.Kind == trust.KindSSH && e.Signature.Bundle == "" {
 		return nil
 	}
-	proof, err := p.Proof(e.Signature.Bundle)
+	proof, err := kept(e.Signature.Bundle)
 	if err != nil {
-		return &uncheckedError{fmt.Errorf("the signature was not checked: %w", err)}
+		return &UncheckedError{fmt.Errorf("the signature was not checked: %w", err)}
 	}
 	if e.Signature.Kind == trust.KindSSH {
 		return provenSSH(e, proof)
 	}
-	c, err := p.checker(&e)
+	c, err := v.checker(&e)
 	if errors.Is(err, launch.ErrNotBeside) {
 		err = fmt.Errorf("it is signed with Sigstore: install %s beside packs-mcp to check it", trust.Program)
 	}
-	var v trust.Verdict
+	var verdict trust.Verdict
 	if err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("it took longer than %s", checkTime))
 		defer cancel()
-		v, err = c.judge(ctx, e.Pin, proof)
+		verdict, err = c.judge(ctx, e.Pin, proof)
 	}
 	switch {
 	case err != nil:
-		return &uncheckedError{fmt.Errorf("the signature was not checked: %w", err)}
-	case v.State == trust.OtherOne:
-		return &trust.Refusal{Reason: "another signer than the lock file says", Old: trust.Words(e.Signature), New: trust.Words(v.Signer)}
-	case v.State != trust.Verified:
-		return &trust.Refusal{Reason: "the signature does not fit: " + cli.OneLine(v.Reason, 400), Old: trust.Words(e.Signature), New: "nobody"}
+		return &UncheckedError{fmt.Errorf("the signature was not checked: %w", err)}
+	case verdict.State == trust.OtherOne:
+		return &trust.Refusal{Reason: "another signer than the lock file says", Old: trust.Words(e.Signature), New: trust.Words(verdict.Signer)}
+	case verdict.State != trust.Verified:
+		return &trust.Refusal{Reason: "the signature does not fit: " + cli.OneLine(verdict.Reason, 400), Old: trust.Words(e.Signature), New: "nobody"}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package get
+package signing
 
 import (
 	"bytes"
@@ -19,28 +19,28 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// An ownSignature is a signature that the person makes for what they publish.
-type ownSignature struct {
-	data  []byte
-	by    *lock.Signature
-	there bool // the registry already has one by the same signer
+// An Own is a signature that the person makes for what they publish.
+type Own struct {
+	Data []byte
+	By   *lock.Signature
 }
 
-// signOwn signs what is published, which has this digest, with the key in a file: an SSH
-// key, or a key of cosign or openssl, with which the second program signs.
-func (a *app) signOwn(ctx context.Context, message []byte, digest, file string) (*ownSignature, error) {
+// Sign signs what is published, which has this digest, with the key in a file: an SSH
+// key, or a key of cosign or openssl, with this password, with which the
+// second program signs.
+func Sign(ctx context.Context, message []byte, digest, file, password string) (*Own, error) {
 	const most = 64 << 10
 	text, err := readSmall(file, most)
 	if err != nil {
 		return nil, fmt.Errorf("reading the key %q: %w", file, err)
 	}
-	s := &ownSignature{}
+	s := &Own{}
 	if public, _, _, _, problem := ssh.ParseAuthorizedKey(text); problem == nil {
 		err = s.byAgent(message, public)
 	} else if bytes.Contains(text, []byte("-----BEGIN OPENSSH PRIVATE KEY-----")) {
 		err = s.byFile(message, text)
 	} else {
-		err = s.bySigstore(ctx, digest, text, cli.Getenv(a.Environ, "COSIGN_PASSWORD"))
+		err = s.bySigstore(ctx, digest, text, password)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("signing with %q: %w", file, err)
@@ -48,23 +48,23 @@ func (a *app) signOwn(ctx context.Context, message []byte, digest, file string) 
 	return s, nil
 }
 
-// beside is the signature as a file beside what it is for.
-func (s *ownSignature) beside() site.Signature {
-	if s.by.Kind == trust.KindSSH {
-		return site.Signature{Suffix: archive.SSHSuffix, Data: s.data}
+// Beside is the signature as a file beside what it is for.
+func (s *Own) Beside() site.Signature {
+	if s.By.Kind == trust.KindSSH {
+		return site.Signature{Suffix: archive.SSHSuffix, Data: s.Data}
 	}
-	return site.Signature{Suffix: archive.SigstoreSuffix, Data: s.data}
+	return site.Signature{Suffix: archive.SigstoreSuffix, Data: s.Data}
 }
 
-func (s *ownSignature) bySSH(message []byte, key ssh.Signer) (err error) {
-	if s.data, err = trust.SignSSH(key, message, trust.NamespaceFile); err == nil {
-		s.by = &lock.Signature{Kind: trust.KindSSH, Key: ssh.FingerprintSHA256(key.PublicKey())}
+func (s *Own) bySSH(message []byte, key ssh.Signer) (err error) {
+	if s.Data, err = trust.SignSSH(key, message, trust.NamespaceFile); err == nil {
+		s.By = &lock.Signature{Kind: trust.KindSSH, Key: ssh.FingerprintSHA256(key.PublicKey())}
 	}
 	return err
 }
 
 // byFile signs with a private OpenSSH key.
-func (s *ownSignature) byFile(message, text []byte) error {
+func (s *Own) byFile(message, text []byte) error {
 	key, err := ssh.ParsePrivateKey(text)
 	if errors.As(err, new(*ssh.PassphraseMissingError)) {
 		return cli.WithHint(errors.New("the key has a passphrase"), "add it to your agent (ssh-add), and name the file of its public key")
@@ -76,7 +76,7 @@ func (s *ownSignature) byFile(message, text []byte) error {
 }
 
 // byAgent asks the user's SSH agent to sign with the key that belongs to public.
-func (s *ownSignature) byAgent(message []byte, public ssh.PublicKey) error {
+func (s *Own) byAgent(message []byte, public ssh.PublicKey) error {
 	a, conn, err := sshagent.New()
 	if err != nil {
 		return fmt.Errorf("this is a public key, and there is no agent: %w", err)
@@ -98,7 +98,7 @@ func (s *ownSignature) byAgent(message []byte, public ssh.PublicKey) error {
 
 // bySigstore asks the second program to sign, and verifies the result as it would
 // anybody's signature.
-func (s *ownSignature) bySigstore(ctx context.Context, digest string, text []byte, password string) error {
+func (s *Own) bySigstore(ctx context.Context, digest string, text []byte, password string) error {
 	program, err := launch.Beside(trust.Program)
 	if errors.Is(err, launch.ErrNotBeside) {
 		err = fmt.Errorf("this is no SSH key, and for others %s has to be installed beside packs-mcp", trust.Program)
@@ -126,13 +126,13 @@ func (s *ownSignature) bySigstore(ctx context.Context, digest string, text []byt
 	if err == nil && v.State != trust.Verified {
 		err = fmt.Errorf("the signature that was made does not fit: %s", cli.OneLine(v.Reason, 400))
 	}
-	s.data, s.by = made.Bundle, v.Signer
+	s.Data, s.By = made.Bundle, v.Signer
 	return err
 }
 
-// isThere reports whether the registry already has a signature by the same signer:
+// IsThere reports whether the registry already has a signature by the same signer:
 // publishing the same pack again adds none.
-func (s *ownSignature) isThere(ctx context.Context, p *oci.Publication) (bool, error) {
+func (s *Own) IsThere(ctx context.Context, p *oci.Publication) (bool, error) {
 	all, err := p.Signed(ctx)
 	if err != nil {
 		return false, err
@@ -140,9 +140,9 @@ func (s *ownSignature) isThere(ctx context.Context, p *oci.Publication) (bool, e
 	var c *checker
 	for _, one := range all {
 		switch {
-		case one.SSH != nil && one.SSH.Same(s.by):
+		case one.SSH != nil && one.SSH.Same(s.By):
 			return true, nil
-		case one.Bundle == nil || s.by.Kind != trust.KindKey:
+		case one.Bundle == nil || s.By.Kind != trust.KindKey:
 			continue
 		}
 		if c == nil {
@@ -150,7 +150,7 @@ func (s *ownSignature) isThere(ctx context.Context, p *oci.Publication) (bool, e
 			if err != nil {
 				return false, err
 			}
-			c = &checker{program: program, key: s.by.PublicKey, only: true}
+			c = &checker{program: program, key: s.By.PublicKey, only: true}
 		}
 		v, err := c.judge(ctx, p.Digest, one.Bundle)
 		if err != nil || v.State == trust.Verified {
