@@ -15,8 +15,6 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
 // The Kubernetes objects in the guide, as far as it uses them. A member that is not here is
@@ -234,80 +232,4 @@ func plantedPacks(t *testing.T) string {
 	packs := t.TempDir()
 	plantPack(t, packs, "notes", "true\n")
 	return packs
-}
-
-// The servers of compose.team.yaml start with the settings in it, here as plain processes
-// with a local NATS server, and share a person's answers.
-func TestComposeOfATeam(t *testing.T) {
-	text, err := os.ReadFile("../../compose.team.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	type service struct {
-		Build, Image string
-		Command      []string
-		Environment  map[string]string
-		Ports        []string
-		Volumes      []string
-		ReadOnly     bool     `yaml:"read_only"`
-		Tmpfs        []string `yaml:"tmpfs"`
-		CapDrop      []string `yaml:"cap_drop"`
-		SecurityOpt  []string `yaml:"security_opt"`
-		Restart      string
-		StopGrace    string   `yaml:"stop_grace_period"`
-		DependsOn    []string `yaml:"depends_on"`
-	}
-	var file struct {
-		Server   service `yaml:"x-server"`
-		Services map[string]service
-		Volumes  map[string]any
-	}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
-	e, packs := storetest.NATS(t), plantedPacks(t)
-	values := map[string]string{"PACKS_MCP_TOKEN": adasToken, "PACKS_MCP_STORE_KEY": strings.Repeat("5e", 32)}
-	var replicas []*replica
-	for name, s := range file.Services {
-		if s.Build == "" {
-			continue // the engine
-		}
-		dir, env := home(t)
-		for variable, value := range s.Environment {
-			if given, ok := values[variable]; ok {
-				if !strings.HasPrefix(value, "${"+variable+":?") {
-					t.Errorf("%s: %s is %q, want it to be asked for", name, variable, value)
-				}
-				value = given
-			}
-			if variable == "PACKS_MCP_LOG_FORMAT" {
-				value = "text" // startTeam reads it
-			}
-			env = append(env, variable+"="+strings.ReplaceAll(value, "nats://nats:4222/packs-mcp", e.URL()))
-		}
-		config := filepath.Join(dir, "config.yaml")
-		write(t, config, fmt.Sprintf("packs: [{path: %q, attach: all}]\n", packs))
-		if want := []string{"serve", "/packs", "--http", "0.0.0.0:8080"}; fmt.Sprint(s.Command) != fmt.Sprint(want) {
-			t.Fatalf("%s runs %q; this test starts %q", name, s.Command, want)
-		}
-		r := &replica{env: env, config: config}
-		r.team = startTeam(t, dir, env, config)
-		if status, _, body := r.get("/readyz"); status != 200 {
-			t.Errorf("%s is not ready: %d, %s", name, status, body)
-		}
-		replicas = append(replicas, r)
-	}
-	if len(replicas) != 3 {
-		t.Fatalf("there are %d servers, want 3", len(replicas))
-	}
-	if got := replicas[0].open("always"); got != "allowed" {
-		t.Errorf("the answer: %s", got)
-	}
-	for _, r := range replicas[1:] {
-		if got := r.open(""); got != "allowed" {
-			t.Errorf("on another server: %s", got)
-		}
-	}
 }

@@ -32,6 +32,16 @@ type publicServer struct {
 
 func servePublic(t *testing.T, p *idp.Provider, more string) *publicServer {
 	t.Helper()
+	address, lead := public(t)
+	p.Redirect(address + "/approvals/callback")
+	s := serveTeam(t, "http: {public_url: \""+address+"\", oidc: {issuer: "+p.Issuer+", audience: "+idp.Audience+", client: "+idp.Audience+"}}\n"+more)
+	lead(s.url)
+	return &publicServer{teamServer: s, public: address, p: p}
+}
+
+// public returns the address of a proxy, and a function that says where it leads.
+func public(t *testing.T) (address string, lead func(to string)) {
+	t.Helper()
 	var to *url.URL
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		proxy := httputil.NewSingleHostReverseProxy(to)
@@ -39,13 +49,13 @@ func servePublic(t *testing.T, p *idp.Provider, more string) *publicServer {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	p.Redirect(front.URL + "/approvals/callback")
-	s := serveTeam(t, "http: {public_url: \""+front.URL+"\", oidc: {issuer: "+p.Issuer+", audience: "+idp.Audience+", client: "+idp.Audience+"}}\n"+more)
-	to, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
+	return front.URL, func(address string) {
+		t.Helper()
+		var err error
+		if to, err = url.Parse(address); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return &publicServer{teamServer: s, public: front.URL, p: p}
 }
 
 // A window is a person's browser.
