@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +18,6 @@ type Mirror struct {
 	logger *slog.Logger
 	stop   context.CancelFunc
 	ended  chan struct{}
-	own    string // the key that Sync writes
 
 	mu      sync.Mutex
 	entries map[string]Entry
@@ -28,27 +26,23 @@ type Mirror struct {
 	again   context.CancelCauseFunc // ends the watch, so that the store is read again
 	feeds   []*Feed
 
-	syncing chan struct{} // holds a token while own is written
-	rev     uint64        // of own; the holder of the token uses it
+	syncing chan struct{} // holds a token during a round
 	round   *round        // the next one, which a caller can still join; mu guards it
 }
 
-// A round is one write that brings a mirror up to date for all callers that joined
+// A round is one mark that brings a mirror up to date for all callers that joined
 // it.
 type round struct {
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// syncKey begins the keys that mirrors write to learn whether they are up to date.
-const syncKey = "sync."
-
 // Follow returns a mirror that has all entries of a store. The mirror closes the store,
 // even if Follow returns an error.
 func Follow(ctx context.Context, s Store, logger *slog.Logger) (*Mirror, error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m := &Mirror{
-		Store: s, logger: logger, stop: stop, ended: make(chan struct{}), own: syncKey + strings.ToLower(rand.Text()[:16]),
+		Store: s, logger: logger, stop: stop, ended: make(chan struct{}),
 		entries: make(map[string]Entry), changed: make(chan struct{}), syncing: make(chan struct{}, 1),
 	}
 	go m.follow(following)
@@ -74,12 +68,13 @@ func (m *Mirror) follow(ctx context.Context) {
 	away := false
 	for ctx.Err() == nil {
 		fresh := make(map[string]Entry)
-		synced := false
+		synced, newest := false, uint64(0)
 		watching, stop := context.WithCancelCause(ctx)
 		m.mu.Lock()
 		m.again = stop
 		m.mu.Unlock()
 		err := m.Watch(watching, func(c Change) {
+			newest = max(newest, c.Rev)
 			switch {
 			case c.Synced:
 				synced = true
@@ -87,7 +82,7 @@ func (m *Mirror) follow(ctx context.Context) {
 					m.logger.Info("the store is back")
 					away = false
 				}
-				m.replace(watching, fresh)
+				m.replace(watching, fresh, newest)
 			case synced:
 				m.apply(watching, c)
 			case c.Gone:
@@ -116,16 +111,15 @@ func (m *Mirror) follow(ctx context.Context) {
 
 // replace replaces all entries. Their revisions may be lower than earlier ones if the
 // store was set back.
-func (m *Mirror) replace(watching context.Context, now map[string]Entry) {
+func (m *Mirror) replace(watching context.Context, now map[string]Entry, newest uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if watching.Err() != nil {
 		return
 	}
 	was := m.entries
-	m.entries, m.seen = maps.Clone(now), 0
+	m.entries, m.seen = maps.Clone(now), newest
 	for key, e := range now {
-		m.seen = max(m.seen, e.Rev)
 		if had, ok := was[key]; !ok || had.Rev != e.Rev {
 			m.changedKey(key)
 		}
@@ -187,8 +181,8 @@ func (m *Mirror) All(prefix string) map[string]Entry {
 	return all
 }
 
-// Sync returns when the mirror has everything that was written before the call. It
-// writes an entry and waits until the mirror has it, once for all concurrent callers.
+// Sync returns when the mirror has everything that was written before the call. It asks
+// the engine for a mark and waits until the mirror has it, once for all concurrent callers.
 func (m *Mirror) Sync(ctx context.Context) error {
 	m.mu.Lock()
 	r := m.round
@@ -214,7 +208,7 @@ func (m *Mirror) carryOut(r *round) {
 	m.syncing <- struct{}{}
 	defer func() { <-m.syncing }()
 	m.mu.Lock()
-	m.round = nil // later callers must not join: the write may come before theirs
+	m.round = nil // later callers must not join: the mark may come before what they wait for
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), opTime)
 	defer cancel()
@@ -226,20 +220,11 @@ func (m *Mirror) sync(ctx context.Context) error {
 	m.mu.Lock()
 	had := m.seen
 	m.mu.Unlock()
-	rev, err := m.Put(ctx, m.own, nil, m.rev, time.Hour)
-	if errors.Is(err, ErrConflict) {
-		// The entry expired, or a write of ours succeeded without our knowing.
-		e, lost := m.Get(ctx, m.own)
-		if lost != nil && !errors.Is(lost, ErrNotFound) {
-			return lost
-		}
-		rev, err = m.Put(ctx, m.own, nil, e.Rev, time.Hour)
-	}
+	rev, back, err := m.Mark(ctx, had)
 	if err != nil {
 		return err
 	}
-	m.rev = rev
-	if rev <= had {
+	if back {
 		// The mirror's entries are from a different history, which says nothing about later
 		// writes.
 		m.startOver()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -21,10 +22,14 @@ type natsStore struct {
 	entries jetstream.Stream
 	chains  jetstream.Stream
 	name    string
+	mark    string // the subject of this store's own marks
 }
 
 // goneHeader marks a message that deletes its subject's entry.
 const goneHeader = "Packs-Mcp-Gone"
+
+// markTime is how long a mark stays; a newer one replaces it.
+const markTime = time.Hour
 
 // openNATS opens the store at SCHEME://REST; see [Options].
 func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, error) {
@@ -77,7 +82,7 @@ func openNATS(ctx context.Context, scheme, rest, credentials string) (Store, err
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", away(err))
 	}
-	s := &natsStore{conn: conn, name: name}
+	s := &natsStore{conn: conn, name: name, mark: name + ".marks." + strings.ToLower(rand.Text()[:16])}
 	if err := s.prepare(ctx, replicas); err != nil {
 		conn.Close()
 		return nil, err
@@ -91,7 +96,7 @@ func (s *natsStore) prepare(ctx context.Context, replicas int) (err error) {
 		return err
 	}
 	s.entries, err = s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: s.name, Subjects: []string{s.name + ".entries.>"}, MaxMsgsPerSubject: 1, Storage: jetstream.FileStorage, Replicas: replicas,
+		Name: s.name, Subjects: []string{s.name + ".entries.>", s.name + ".marks.*"}, MaxMsgsPerSubject: 1, Storage: jetstream.FileStorage, Replicas: replicas,
 		AllowMsgTTL: true, SubjectDeleteMarkerTTL: goneTime, Discard: jetstream.DiscardNew, DenyPurge: true,
 	})
 	if err == nil {
@@ -186,13 +191,25 @@ func (s *natsStore) Delete(ctx context.Context, key string, rev uint64) error {
 	return err
 }
 
+// Mark writes a message: only a write shows that most of the servers agree on what comes
+// before it. Nobody else watches its subject.
+func (s *natsStore) Mark(ctx context.Context, seen uint64) (rev uint64, back bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, opTime)
+	defer cancel()
+	ack, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: s.mark}, jetstream.WithMsgTTL(markTime))
+	if err != nil {
+		return 0, false, away(err)
+	}
+	return ack.Sequence, ack.Sequence <= seen, nil
+}
+
 func (s *natsStore) Watch(ctx context.Context, f func(Change)) error {
 	broken := s.conn.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
 	defer s.conn.RemoveStatusListener(broken)
 	making, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
 	consumer, err := s.js.OrderedConsumer(making, s.name, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{s.entry(">")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+		FilterSubjects: []string{s.entry(">"), s.mark}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 	})
 	if err != nil {
 		return away(err)
@@ -240,7 +257,10 @@ func (s *natsStore) Watch(ctx context.Context, f func(Change)) error {
 			return away(err)
 		}
 		c := Change{Entry: Entry{Key: strings.TrimPrefix(m.Subject(), prefix), Value: m.Data(), Rev: meta.Sequence.Stream}, Gone: isGone(m.Headers())}
-		if c.Gone {
+		switch {
+		case m.Subject() == s.mark:
+			c = Change{Entry: Entry{Rev: c.Rev}}
+		case c.Gone:
 			c.Value = nil
 		}
 		f(c)

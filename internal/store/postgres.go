@@ -142,6 +142,19 @@ func (s *postgresStore) Delete(ctx context.Context, key string, rev uint64) erro
 	return err
 }
 
+// Mark reads the newest revision: it was committed, and the next one waits for nothing that
+// came before. Failed writes take revisions, too, which no entry has.
+func (s *postgresStore) Mark(ctx context.Context, seen uint64) (rev uint64, back bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, opTime)
+	defer cancel()
+	var taken uint64
+	err = s.pool.QueryRow(ctx, `select n, coalesce((select max(rev) from packs_mcp_entries), 0) from packs_mcp_revision`).Scan(&taken, &rev)
+	if err != nil {
+		return 0, false, away(err)
+	}
+	return rev, taken < seen, nil
+}
+
 // sweepEvery is how often a watcher looks for expired entries and checks its
 // connection.
 const sweepEvery = 2 * time.Second

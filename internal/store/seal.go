@@ -130,7 +130,7 @@ func (s *sealed) Put(ctx context.Context, key string, value []byte, rev uint64, 
 // Watch reports forged entries as gone, without their values.
 func (s *sealed) Watch(ctx context.Context, f func(Change)) error {
 	return s.Store.Watch(ctx, func(c Change) {
-		if !c.Gone && !c.Synced {
+		if !c.Gone && !c.Synced && c.Key != "" {
 			e, err := s.open(c.Entry)
 			if err != nil {
 				c.Gone, c.Value = true, nil

@@ -44,7 +44,7 @@ type Entry struct {
 
 // A Change is what a watcher is told.
 type Change struct {
-	Entry
+	Entry       // without a key for a mark of this store, up to whose revision all was told
 	Gone   bool // the entry was deleted or expired; there is no value
 	Synced bool // all entries that there were at the beginning have been told; no entry
 }
@@ -64,6 +64,10 @@ type Store interface {
 	// every change, in the order of revisions. It returns when ctx is done, or when
 	// changes may have been missed.
 	Watch(ctx context.Context, f func(Change)) error
+	// Mark returns a revision that no write before the call exceeds, and that every Watch
+	// of this store reports or passes. back reports that the engine gives out revisions
+	// again that Watch has already reported, up to seen: it was set back, as from a backup.
+	Mark(ctx context.Context, seen uint64) (rev uint64, back bool, err error)
 	// Append adds a block to the end of a chain and returns its position. prev is the
 	// position of the block before it, and 0 in an empty chain. Positions grow.
 	Append(ctx context.Context, chain string, prev uint64, block []byte) (uint64, error)

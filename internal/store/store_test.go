@@ -297,6 +297,36 @@ func TestMirror(t *testing.T) {
 	})
 }
 
+// A mark is not below any write before it, also after writes that failed, and a mirror
+// gets to it.
+func TestMark(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		ctx := t.Context()
+		a, b := open(t, e.URL()), open(t, e.URL())
+		m := follow(t, e.URL())
+		seen := uint64(0)
+		for i := range 10 {
+			key := fmt.Sprint("g.", i)
+			rev, err := a.Put(ctx, key, nil, 0, 0)
+			wants(t, "Put", err, nil)
+			if i%2 == 1 {
+				wants(t, "Delete", a.Delete(ctx, key, rev), nil)
+			}
+			_, err = a.Put(ctx, "g.0", nil, 0, 0)
+			wants(t, "Put of what is there", err, store.ErrConflict)
+			mark, back, err := b.Mark(ctx, seen)
+			if err != nil || back || mark < rev || mark < seen {
+				t.Fatalf("after the revision %d, Mark(%d) = %d, %v, %v", rev, seen, mark, back, err)
+			}
+			seen = mark
+			wants(t, "Sync", m.Sync(ctx), nil)
+		}
+		if n := len(m.All("g.")); n != 5 {
+			t.Errorf("the mirror has %d entries, want 5", n)
+		}
+	})
+}
+
 // A store that was set back, as from a backup, is read again. Its revisions begin
 // below what the mirror has seen, so that they do not show that the mirror lags.
 func TestSetBack(t *testing.T) {
@@ -432,6 +462,7 @@ func TestAway(t *testing.T) {
 					"Append": func() error { _, err := s.Append(ctx, "x.1", pos+1, nil); return err },
 					"Last":   func() error { _, _, err := s.Last(ctx, "x.1"); return err },
 					"Chains": func() error { _, err := s.Chains(ctx); return err },
+					"Mark":   func() error { _, _, err := s.Mark(ctx, 0); return err },
 					"Watch":  func() error { return s.Watch(ctx, func(store.Change) {}) },
 				} {
 					wg.Go(func() { wants(t, what, op(), store.ErrAway) })
