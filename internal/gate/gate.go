@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -225,7 +226,7 @@ type Gate struct {
 	chats   *grants.Chats    // what was allowed in each chat of this server alone
 	common  grants.ChatStore // the same of chats that replicas have in common; nil: none are
 
-	refusals refusals
+	refusals *lines.Refusals // bounds the lines about them
 
 	deciding sync.Mutex // held by Decide, and while an answer is applied that may take a decision back
 
@@ -276,7 +277,7 @@ func New(o Options) (*Gate, error) {
 		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
+		refusals: lines.NewRefusals(),
 		queue:    questions, chats: grants.NewChats(people), common: o.SharedChats, wrong: make(map[string]int),
 	}, nil
 }
@@ -334,7 +335,7 @@ func (g *Gate) EndChat(chat string) {
 }
 
 func (g *Gate) forgetChat(chat string) {
-	g.refusals.forget(chat)
+	g.refusals.Forget(chat)
 	g.chats.Forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -318,11 +319,11 @@ func TestCardExpires(t *testing.T) {
 func TestCardsFillNoLog(t *testing.T) {
 	req := cardCall(toolRun())
 	b := newBench(t, inChat)
-	for range refusalsOfChat + 50 {
+	for range lines.OfChat + 50 {
 		b.leftOnCard(req)
 	}
-	if n := len(b.log.all()); n != refusalsOfChat {
-		t.Errorf("%d lines for calls that returned at once, want %d", n, refusalsOfChat)
+	if n := len(b.log.all()); n != lines.OfChat {
+		t.Errorf("%d lines for calls that returned at once, want %d", n, lines.OfChat)
 	}
 	b.Close()
 	if e := b.log.last(); e.Count != 50 || !strings.Contains(e.Reason, "approval_pending 50") {

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -287,7 +288,7 @@ func (p *Permit) claimed(ctx context.Context) (ended func(), err error) {
 func (g *Gate) Cut(cut audit.Entry) error {
 	cut.Server = g.server
 	g.logger.Warn("a run was cut, since its server ended first", "run", cut.Run, "pack", cut.Pack)
-	return g.failed(cut, shorter(cut, g.log.Append))
+	return g.failed(cut, lines.Write(cut, g.log.Append))
 }
 
 // maxRecorded is how many changes of each kind one log line names.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // record writes one decision. Denials, decisions on questions and acts of a person
@@ -44,12 +44,12 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	folded := false
 	switch {
 	case decision == queue.Deny.String() && c.repeatable:
-		folded = c.refusals.fold(&e, codeOfDenials, c.now(), c.countRefusals)
+		folded = c.refusals.Fold(&e, codeOfDenials, c.now(), c.countRefusals)
 	case decision == pendingWord && c.atOnce:
-		folded = c.refusals.fold(&e, codeOfPending, c.now(), c.countRefusals)
+		folded = c.refusals.Fold(&e, codeOfPending, c.now(), c.countRefusals)
 	}
 	if !folded {
-		if err := c.failed(e, shorter(e, write)); err != nil {
+		if err := c.failed(e, lines.Write(e, write)); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (g *Gate) append(failures int, entries ...audit.Entry) error {
 		if i == len(entries)-1 {
 			write = g.log.Append
 		}
-		if err := g.failed(e, shorter(e, write)); err != nil {
+		if err := g.failed(e, lines.Write(e, write)); err != nil {
 			return err
 		}
 	}
@@ -85,46 +85,6 @@ func (g *Gate) append(failures int, entries ...audit.Entry) error {
 		return g.failed(entries[len(entries)-1], errLost)
 	}
 	return nil
-}
-
-// maxLogged bounds the arguments of a call, and those of its program, in a log
-// line, in bytes. Few questions are that long. Longer arguments come with calls
-// that are denied or that nobody had to allow, and anybody can make many of those.
-const maxLogged = 64 << 10
-
-// spare leaves long arguments out of an entry; their digest stays. The start of a
-// run keeps them, so that nobody can hide what ran by making it long.
-func spare(e audit.Entry) audit.Entry {
-	if e.Event == audit.EventRunStart {
-		return e
-	}
-	if len(e.Args.String()) > maxLogged {
-		e.Args = strictjson.Compact{}
-	}
-	argv := 0
-	for _, a := range e.Argv {
-		argv += len(a) + len(`"",`)
-	}
-	if argv > maxLogged {
-		e.Argv = nil
-	}
-	return e
-}
-
-// shorter writes an entry without arguments that are too long. If the entry is still
-// too long, it writes it without any arguments or lists, so that no call can keep
-// itself out of the log.
-func shorter(e audit.Entry, write func(audit.Entry) error) error {
-	e = spare(e)
-	err := write(e)
-	if errors.Is(err, audit.ErrTooLong) {
-		e.Args = strictjson.Compact{} // the digest still identifies them
-		e.Argv, e.Artifacts, e.Changed, e.Contacts = nil, nil, nil, nil
-		e.Applied, e.Held, e.Refused = nil, nil, nil
-		e.Reads, e.Writes, e.Closed = nil, nil, nil
-		err = write(e)
-	}
-	return err
 }
 
 // failed turns an error of the log into a denial. The cause goes only to the

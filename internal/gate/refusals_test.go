@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -19,7 +20,7 @@ import (
 
 func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	b := newBench(t)
-	b.refusals.every = time.Hour // what counts is written by Close
+	b.refusals.Every = time.Hour // what counts is written by Close
 	refuse := func(person, chat, code string, times int) {
 		for range times {
 			b.Refused(Refusal{Caller: call.Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: call.ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
@@ -42,9 +43,9 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 		}
 		return lines, counted
 	}
-	refuse("ada", "chat-0", "not_found", refusalsOfChat+5)
+	refuse("ada", "chat-0", "not_found", lines.OfChat+5)
 	for i := range 20 { // each has few arguments, but together they are too many
-		refuse("ada", fmt.Sprintf("chat-%d", i+1), "path_denied", refusalsOfChat/2)
+		refuse("ada", fmt.Sprintf("chat-%d", i+1), "path_denied", lines.OfChat/2)
 	}
 	refuse("bob", "chat-b", "not_found", 3)
 	got, counted := lines()
@@ -54,17 +55,17 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 			ada += n
 		}
 	}
-	if got["ada/chat-0"] != refusalsOfChat || ada != refusalsOfPerson || got["bob/chat-b"] != 3 || len(counted) != 0 {
+	if got["ada/chat-0"] != lines.OfChat || ada != lines.OfPerson || got["bob/chat-b"] != 3 || len(counted) != 0 {
 		t.Errorf("lines %v, of ada %d, counted %v", got, ada, counted)
 	}
 	// An ended chat only frees its own bound; the person's is freed by the hour.
 	b.EndChat("chat-0")
 	refuse("ada", "chat-0", "not_found", 1)
-	b.pass(refusalsPerHour)
+	b.pass(lines.Period)
 	refuse("ada", "chat-0", "not_found", 7)
 	b.Close()
 	got, counted = lines()
-	if want := 5 + 20*refusalsOfChat/2 - (refusalsOfPerson - refusalsOfChat) + 1; got["ada/chat-0"] != refusalsOfChat+7 || counted["ada"] != want || counted["bob"] != 0 {
+	if want := 5 + 20*lines.OfChat/2 - (lines.OfPerson - lines.OfChat) + 1; got["ada/chat-0"] != lines.OfChat+7 || counted["ada"] != want || counted["bob"] != 0 {
 		t.Errorf("lines %v, counted %v, want %d", got, counted, want)
 	}
 	last := b.log.last()
@@ -72,7 +73,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 		t.Errorf("the last line says %q", last.Reason)
 	}
 	b.Close()
-	if b.log.last().Seq != last.Seq || len(b.log.all()) != refusalsOfPerson+3+7+1 {
+	if b.log.last().Seq != last.Seq || len(b.log.all()) != lines.OfPerson+3+7+1 {
 		t.Error("Close wrote a line about nothing")
 	}
 }
@@ -80,8 +81,8 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 // Counts are written after a minute, even if no call follows.
 func TestRefusalsAreCountedInTime(t *testing.T) {
 	b := newBench(t)
-	b.refusals.every = time.Millisecond
-	for range refusalsOfChat + 1 {
+	b.refusals.Every = time.Millisecond
+	for range lines.OfChat + 1 {
 		b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	}
 	for begin := time.Now(); b.log.last().Count == 0; time.Sleep(time.Millisecond) {
@@ -147,7 +148,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 				option = func(*Options) {}
 			}
 			b := newBench(t, option)
-			b.refusals.every = time.Hour
+			b.refusals.Every = time.Hour
 			req := toolRun()
 			req.Arguments = call.ParseArguments(json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`))
 			req.Logged = req.Arguments.Compact()
@@ -155,7 +156,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 				c.change(&req)
 			}
 			const more = 7
-			for range refusalsOfChat + more {
+			for range lines.OfChat + more {
 				if p, q, err := b.Check(t.Context(), req, c.answer); p != nil || q != nil || !errors.Is(err, ErrDenied) {
 					t.Fatalf("Check() = %v, %v, %v, want a denial", p, q, err)
 				}
@@ -171,7 +172,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 					t.Fatalf("the log has %+v", e)
 				}
 			}
-			if lines != refusalsOfChat || counted != more || args == 0 || args > refusalsWithArgs {
+			if lines != lines.OfChat || counted != more || args == 0 || args > lines.WithArguments {
 				t.Errorf("%d lines with %d bytes of arguments, %d counted", lines, args, counted)
 			}
 			if last := b.log.last(); last.Reason != "more calls were refused: denied 7" {

@@ -48,7 +48,6 @@ type Server struct {
 	base     map[string]*baseTool // :: plain name → tool; never modified after New
 	given    *given.Giver
 	files    *toolfiles.Files
-	planner  *plan.Planner
 	tokens   *redact.Secrets
 	secrets  *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
 	road     *calls.Road     // which every call takes
@@ -95,7 +94,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opts: o, limits: limits, logger: o.Logger, planner: planner,
+		opts: o, limits: limits, logger: o.Logger,
 		base:    make(map[string]*baseTool),
 		files:   o.Tools,
 		tokens:  redact.New(o.Tokens...),
@@ -147,7 +146,9 @@ func New(o Options) (*Server, error) {
 		ToolsOf: func(p *packs.Pack) string { return s.toolsSentence(p, false) },
 	})
 
-	s.runs = runs.New(runs.Options{Road: s.road, Claims: &s.claims, Offer: s.offer, Logger: o.Logger, Quota: limits.Run.Workspace})
+	s.runs = runs.New(runs.Options{
+		Road: s.road, Claims: &s.claims, Offer: s.offer, Resolver: s.resolver, Given: s.given, Planner: planner, Logger: o.Logger, Quota: limits.Run.Workspace,
+	})
 
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {

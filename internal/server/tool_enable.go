@@ -10,7 +10,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -97,11 +96,11 @@ func (s *Server) prepareEnable(ctx context.Context, c *calls.Call) (*calls.Actio
 	if err != nil {
 		return nil, err
 	}
-	set, err := s.toolSet(pack)
+	set, err := s.resolver.Set(pack)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choose(set, named)
+	chosen, err := enabled.Choose(set, named)
 	if err != nil {
 		return nil, err
 	}
@@ -168,47 +167,6 @@ func appendTexts(to []byte, raw json.RawMessage) []byte {
 			to = append(append(to, text...), '\n')
 		}
 	}
-}
-
-// toolSet returns the tools of a pack, or an error that says why there are none.
-func (s *Server) toolSet(pack *packs.Pack) (*tools.Set, error) {
-	set, problems, err := s.files.Offered(pack)
-	if err != nil {
-		return nil, err
-	}
-	if set == nil && diag.HasErrors(problems) {
-		e := toolerr.New(toolerr.CodeInvalidTools,
-			"Tell the user, who can mend the file. Until then use the pack's documents, or capability_packs_exec_best_effort for one command.",
-			"the tools of pack %q cannot be read", pack.ID)
-		e.Problems = problems
-		return nil, e
-	}
-	if set == nil || len(set.Tools) == 0 {
-		return nil, toolerr.New(toolerr.CodeInvalidTools,
-			"Use its documents and files; capability_packs_exec_best_effort can run one command.",
-			"pack %q has no tools", pack.ID)
-	}
-	return set, nil
-}
-
-// choose returns the tools with the given names, or all.
-func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
-	if len(names) == 0 {
-		return set.Tools, nil
-	}
-	var chosen []*tools.Tool
-	for _, name := range names {
-		t := set.Lookup(name)
-		if t == nil {
-			e := toolerr.New(toolerr.CodeInvalidArguments, "Name tools as the pack declares them, or leave tools out for all.", "the pack has no tool %q", name)
-			e.Near = enabled.Near(name, set)
-			return nil, e
-		}
-		if !slices.Contains(chosen, t) {
-			chosen = append(chosen, t)
-		}
-	}
-	return chosen, nil
 }
 
 // prepareDisable takes a pack's tools away from the chat. Nobody is asked: it shows

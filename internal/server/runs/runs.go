@@ -1,5 +1,6 @@
-// Package runs runs the programs of calls that were allowed: one waits for its place,
-// makes sure that it still is what was allowed, and says what came of it.
+// Package runs prepares the calls that run a program, a pack's tool or a command, and runs
+// the programs of those that were allowed: one waits for its place, makes sure that it
+// still is what was allowed, and says what came of it.
 //
 // It starts nothing itself: a permit does, and only the gate makes permits. It does not
 // find out what a call would run; package plan does.
@@ -19,7 +20,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
 	"github.com/packs-mcp/packs-mcp/internal/server/claims"
+	"github.com/packs-mcp/packs-mcp/internal/server/enabled"
 	"github.com/packs-mcp/packs-mcp/internal/server/envelope"
+	"github.com/packs-mcp/packs-mcp/internal/server/given"
 	"github.com/packs-mcp/packs-mcp/internal/server/offer"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -27,11 +30,14 @@ import (
 
 // Options are what [Runs] are made of. All are required.
 type Options struct {
-	Road   *calls.Road
-	Claims *claims.Set
-	Offer  *offer.Offer
-	Logger *slog.Logger
-	Quota  int64 // bytes that the workspaces of a chat may hold
+	Road     *calls.Road
+	Claims   *claims.Set
+	Offer    *offer.Offer
+	Resolver *enabled.Resolver // of names of tools
+	Given    *given.Giver
+	Planner  *plan.Planner
+	Logger   *slog.Logger
+	Quota    int64 // bytes that the workspaces of a chat may hold
 }
 
 // Runs run programs. They are safe for concurrent use.
