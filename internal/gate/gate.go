@@ -277,7 +277,7 @@ func New(o Options) (*Gate, error) {
 		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		refusals: lines.NewRefusals(),
+		refusals: lines.NewRefusals(time.Minute),
 		queue:    questions, chats: grants.NewChats(people), common: o.SharedChats, wrong: make(map[string]int),
 	}, nil
 }

@@ -20,14 +20,14 @@ import (
 
 func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	b := newBench(t)
-	b.refusals.Every = time.Hour // what counts is written by Close
+	b.refusals = lines.NewRefusals(time.Hour) // what counts is lines by Close
 	refuse := func(person, chat, code string, times int) {
 		for range times {
 			b.Refused(Refusal{Caller: call.Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: call.ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
 		}
 	}
-	lines := func() (lines, counted map[string]int) {
-		lines, counted = make(map[string]int), make(map[string]int)
+	written := func() (written, counted map[string]int) {
+		written, counted = make(map[string]int), make(map[string]int)
 		for _, e := range b.log.all() {
 			if e.Event != audit.EventRefusal || e.Reason == "" {
 				t.Fatalf("the log has %+v", e)
@@ -36,19 +36,19 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 				counted[e.Caller] += e.Count
 				continue
 			}
-			lines[e.Caller+"/"+e.Chat]++
+			written[e.Caller+"/"+e.Chat]++
 			if e.ArgsDigest == "" || !e.Args.IsZero() || strings.ContainsRune(e.Reason, '\x1b') {
 				t.Fatalf("the log has %+v", e)
 			}
 		}
-		return lines, counted
+		return written, counted
 	}
 	refuse("ada", "chat-0", "not_found", lines.OfChat+5)
 	for i := range 20 { // each has few arguments, but together they are too many
 		refuse("ada", fmt.Sprintf("chat-%d", i+1), "path_denied", lines.OfChat/2)
 	}
 	refuse("bob", "chat-b", "not_found", 3)
-	got, counted := lines()
+	got, counted := written()
 	ada := 0
 	for who, n := range got {
 		if strings.HasPrefix(who, "ada/") {
@@ -64,7 +64,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	b.pass(lines.Period)
 	refuse("ada", "chat-0", "not_found", 7)
 	b.Close()
-	got, counted = lines()
+	got, counted = written()
 	if want := 5 + 20*lines.OfChat/2 - (lines.OfPerson - lines.OfChat) + 1; got["ada/chat-0"] != lines.OfChat+7 || counted["ada"] != want || counted["bob"] != 0 {
 		t.Errorf("lines %v, counted %v, want %d", got, counted, want)
 	}
@@ -78,10 +78,10 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	}
 }
 
-// Counts are written after a minute, even if no call follows.
+// Counts are lines after a minute, even if no call follows.
 func TestRefusalsAreCountedInTime(t *testing.T) {
 	b := newBench(t)
-	b.refusals.Every = time.Millisecond
+	b.refusals = lines.NewRefusals(time.Millisecond)
 	for range lines.OfChat + 1 {
 		b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	}
@@ -92,7 +92,7 @@ func TestRefusalsAreCountedInTime(t *testing.T) {
 	}
 }
 
-// A log that cannot be written does not affect refused calls.
+// A log that cannot be lines does not affect refused calls.
 func TestRefusalsWithoutALog(t *testing.T) {
 	b := newBench(t)
 	b.log.fail = func(audit.Entry) error { return errors.New("the disk is full") }
@@ -148,7 +148,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 				option = func(*Options) {}
 			}
 			b := newBench(t, option)
-			b.refusals.Every = time.Hour
+			b.refusals = lines.NewRefusals(time.Hour)
 			req := toolRun()
 			req.Arguments = call.ParseArguments(json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`))
 			req.Logged = req.Arguments.Compact()
@@ -162,18 +162,18 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 				}
 			}
 			b.Close()
-			lines, args, counted := 0, 0, 0
+			written, args, counted := 0, 0, 0
 			for _, e := range b.log.all() {
 				if args += len(e.Args.String()); e.Count > 0 {
 					counted += e.Count
 					continue
 				}
-				if lines++; e.Decision != "deny" || e.ArgsDigest == "" {
+				if written++; e.Decision != "deny" || e.ArgsDigest == "" {
 					t.Fatalf("the log has %+v", e)
 				}
 			}
-			if lines != lines.OfChat || counted != more || args == 0 || args > lines.WithArguments {
-				t.Errorf("%d lines with %d bytes of arguments, %d counted", lines, args, counted)
+			if written != lines.OfChat || counted != more || args == 0 || args > lines.WithArguments {
+				t.Errorf("%d lines with %d bytes of arguments, %d counted", written, args, counted)
 			}
 			if last := b.log.last(); last.Reason != "more calls were refused: denied 7" {
 				t.Errorf("the last line says %q", last.Reason)

@@ -19,9 +19,9 @@ import (
 // that are denied or that nobody had to allow, and anybody can make many of those.
 const MaxArguments = 64 << 10
 
-// Spare leaves long arguments out of an entry; their digest stays. The start of a
+// spare leaves long arguments out of an entry; their digest stays. The start of a
 // run keeps them, so that nobody can hide what ran by making it long.
-func Spare(e audit.Entry) audit.Entry {
+func spare(e audit.Entry) audit.Entry {
 	if e.Event == audit.EventRunStart {
 		return e
 	}
@@ -42,7 +42,7 @@ func Spare(e audit.Entry) audit.Entry {
 // too long, it writes it without any arguments or lists, so that no call can keep
 // itself out of the log.
 func Write(e audit.Entry, write func(audit.Entry) error) error {
-	e = Spare(e)
+	e = spare(e)
 	err := write(e)
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args = strictjson.Compact{} // the digest still identifies them
@@ -60,22 +60,22 @@ const (
 	OfChat        = 100 // lines of one chat
 	OfPerson      = 500 // lines of all chats of a person, in an hour
 	Period        = time.Hour
-	folded        = time.Minute // between two lines that count calls without a line
-	WithArguments = 256 << 10   // bytes of arguments in the lines of one person, in an hour
+	WithArguments = 256 << 10 // bytes of arguments in the lines of one person, in an hour
 )
 
-// Refusals bounds the lines about refused calls.
+// Refusals bound the lines about refused calls.
 type Refusals struct {
-	Every time.Duration // between two lines that count calls
+	every time.Duration // between two lines that count calls
 
 	mu     sync.Mutex
 	chats  map[string]int      // :: chat → its lines
 	people map[string]*refused // :: person → theirs
 }
 
-// NewRefusals returns refusals of which nothing is known yet.
-func NewRefusals() *Refusals {
-	return &Refusals{Every: folded, chats: make(map[string]int), people: make(map[string]*refused)}
+// NewRefusals returns Refusals of which none is known yet. Calls without a line are
+// counted in one line every so often.
+func NewRefusals(every time.Duration) *Refusals {
+	return &Refusals{every: every, chats: make(map[string]int), people: make(map[string]*refused)}
 }
 
 // refused is the record of one person's refused calls.
@@ -106,7 +106,7 @@ func (r *Refusals) Fold(e *audit.Entry, code string, now time.Time, count func(p
 	if r.chats[e.Chat] < OfChat && p.lines < OfPerson {
 		r.chats[e.Chat]++
 		p.lines++
-		*e = Spare(*e)
+		*e = spare(*e)
 		if p.args+len(e.Args.String()) > WithArguments {
 			e.Args = strictjson.Compact{}
 		}
@@ -118,7 +118,7 @@ func (r *Refusals) Fold(e *audit.Entry, code string, now time.Time, count func(p
 	}
 	p.more[code]++
 	if p.timer == nil {
-		p.timer = time.AfterFunc(r.Every, func() { count(person) })
+		p.timer = time.AfterFunc(r.every, func() { count(person) })
 	}
 	return true
 }
