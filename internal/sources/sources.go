@@ -55,6 +55,9 @@ type Past interface {
 	Fixed() bool
 	// Follows reports whether the state with a pin is in its history.
 	Follows(ctx context.Context, pin string) (bool, error)
+	// Precedes reports whether it is in the history of the state with a pin. Not every
+	// source still has that; then it is an error.
+	Precedes(ctx context.Context, pin string) (bool, error)
 }
 
 // A Bundled is a Snapshot that may have detached signatures.

@@ -102,8 +102,8 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// A full disk changes nothing, whether it is that of the packs or of temporary files, and the
-// same command works once there is space.
+// A full disk changes nothing, and the same command works once there is space. A full
+// disk of temporary files does not matter: what is fetched is kept in memory.
 func TestFullDisk(t *testing.T) {
 	file, err := program()
 	if err != nil {
@@ -150,8 +150,8 @@ func TestFullDisk(t *testing.T) {
 				w.ok("verify")
 				w.left("with room")
 				t.Logf("%s lacked room %d times", command[0], failed)
-				if failed == 0 {
-					t.Errorf("%q never lacked room", command)
+				if (failed == 0) != (at == "tmp") {
+					t.Errorf("%q lacked room %d times", command, failed)
 				}
 			}
 		})

@@ -59,7 +59,6 @@ type repository struct {
 	store  storer.EncodedObjectStorer
 	// trees caches folders: all packs of a repository share the upper ones.
 	trees map[plumbing.Hash][]treeEntry // :: hash → its entries
-	dir   *temp.Folder                  // holds the fetched data; nil for a repository on this machine
 	// connect opens another session with the repository.
 	connect func(context.Context) (transport.UploadPackSession, error)
 }
@@ -99,11 +98,7 @@ func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snap
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.At, err)
 	}
-	dir, err := temp.New("")
-	if err != nil {
-		return nil, err
-	}
-	repo := &repository{at: r.At, tagged: tagged, dir: dir, connect: connect}
+	repo := &repository{at: r.At, tagged: tagged, connect: connect}
 	if err := repo.fetch(ctx, session, adv, want); err != nil {
 		return nil, errors.Join(gitError(r, err), repo.Close())
 	}
@@ -177,16 +172,15 @@ func (r *repository) fetch(ctx context.Context, s transport.UploadPackSession, a
 			return err
 		}
 	}
-	store, _, err := receive(ctx, s, req, r.dir.Path)
-	if store != nil {
-		r.store = store
-	}
+	var err error
+	r.store, _, err = receive(ctx, s, req)
 	return err
 }
 
-// receive sends req to a repository and stores the answer in a folder. had lists the
-// commits that the repository has, out of those that we offered.
-func receive(ctx context.Context, s transport.UploadPackSession, req *packp.UploadPackRequest, dir string) (_ *filesystem.Storage, had []plumbing.Hash, err error) {
+// receive sends req to a repository, and keeps the answer: in memory or, if it is large,
+// in a [stored]. had lists the commits that the repository has, out of those that we
+// offered.
+func receive(ctx context.Context, s transport.UploadPackSession, req *packp.UploadPackRequest) (_ storer.EncodedObjectStorer, had []plumbing.Hash, err error) {
 	res, err := s.UploadPack(ctx, req)
 	if err != nil {
 		return nil, nil, err
@@ -199,23 +193,65 @@ func receive(ctx context.Context, s transport.UploadPackSession, req *packp.Uplo
 	case req.Capabilities.Supports(capability.Sideband64k):
 		in = sideband.NewDemuxer(sideband.Sideband64k, res)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, "fetched"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	in = web.Bounded(in)
+	head, err := io.ReadAll(io.LimitReader(in, maxKept+1))
 	if err != nil {
 		return nil, nil, err
 	}
-	defer file.Close()
-	if _, err := io.Copy(file, web.Bounded(in)); err != nil {
+	if len(head) <= maxKept {
+		objects, err := unpack(head)
+		if err != nil {
+			return nil, nil, err
+		}
+		if objects != nil {
+			return objects, res.ACKs, nil
+		}
+	}
+	store, err := keep(io.MultiReader(bytes.NewReader(head), in))
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkPack(file); err != nil {
-		return nil, nil, err
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, nil, err
+	return store, res.ACKs, nil
+}
+
+// A stored has the objects of a pack in a temporary folder, until Close.
+type stored struct {
+	*filesystem.Storage
+	dir *temp.Folder
+}
+
+func (s *stored) Close() error { return errors.Join(s.Storage.Close(), s.dir.Remove()) }
+
+// keep stores a pack in a folder.
+func keep(in io.Reader) (*stored, error) {
+	dir, err := temp.New("")
+	if err != nil {
+		return nil, err
 	}
 	// The pack stays open: otherwise each object opens it again.
-	store := filesystem.NewStorageWithOptions(osfs.New(dir), cache.NewObjectLRUDefault(), filesystem.Options{KeepDescriptors: true})
-	return store, res.ACKs, packfile.UpdateObjectStorage(store, file)
+	s := &stored{filesystem.NewStorageWithOptions(osfs.New(dir.Path), cache.NewObjectLRUDefault(), filesystem.Options{KeepDescriptors: true}), dir}
+	if err := s.fill(in); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *stored) fill(in io.Reader) error {
+	file, err := os.OpenFile(filepath.Join(s.dir.Path, "fetched"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := io.Copy(file, in); err != nil {
+		return err
+	}
+	if err := checkPack(file); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return packfile.UpdateObjectStorage(s, file)
 }
 
 // checkPack refuses a pack that unpacks to far more than its size suggests. It
@@ -360,12 +396,9 @@ func (r *repository) Fixed() bool { return r.tagged }
 
 func (r *repository) Close() error {
 	if c, ok := r.store.(io.Closer); ok {
-		_ = c.Close()
+		return c.Close()
 	}
-	if r.dir == nil {
-		return nil
-	}
-	return r.dir.Remove()
+	return nil
 }
 
 func (r *repository) Walk(ctx context.Context, under string, do func(stage.Entry, io.Reader) error) error {

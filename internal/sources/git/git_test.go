@@ -256,6 +256,10 @@ func TestFollows(t *testing.T) {
 			if err != nil || got != tt.want {
 				t.Errorf("%s: %s follows %s: %v, %v, want %v", at, tt.branch, tt.old, got, err, tt.want)
 			}
+			got, err = snap.(sources.Past).Precedes(t.Context(), "git:"+tt.old)
+			if want := tt.old == next; (err != nil) != (tt.old == strings.Repeat("1", 40)) || got != want {
+				t.Errorf("%s: %s precedes %s: %v, %v, want %v", at, tt.branch, tt.old, got, err, want)
+			}
 			if err := snap.Close(); err != nil {
 				t.Error(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/memory"
 )
 
 // The library reads commits, tags and trees, too, but brings in OpenPGP, whose tables
@@ -39,11 +40,15 @@ type treeEntry struct {
 
 // objectAt returns an object after checking that its bytes match its hash. The library
 // trusts file names and pack indexes, and a repository on this machine may have come
-// from anywhere, so a signed commit could otherwise lead to any content.
+// from anywhere, so a signed commit could otherwise lead to any content. In memory,
+// objects are under the hash of their bytes already; see unpack.
 func objectAt(store storer.EncodedObjectStorer, kind plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
 	o, err := store.EncodedObject(kind, h)
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := store.(*memory.Storage); ok {
+		return o, nil
 	}
 	in, err := o.Reader()
 	if err != nil {
