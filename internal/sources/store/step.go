@@ -26,6 +26,8 @@ type step struct {
 	Before *lock.Entry `json:"before,omitempty"` // the lock file's entry before; nil: none
 	Entry  *lock.Entry `json:"entry,omitempty"`  // the entry afterwards; nil: none
 	Staged string      `json:"staged,omitempty"` // the folder that is put in the pack's place
+
+	fresh bool // this process wrote the folder, and hashed each file as it did
 }
 
 const stepFile = inner + "/step.json"
@@ -56,25 +58,23 @@ func (t *Tx) run(steps []step) error {
 func (t *Tx) reserve(size, steps int) error {
 	const (
 		folders = 32 << 10
-		notes   = 12 << 10 // of each further step: two files and a folder
+		further = 12 << 10 // of each further step: two files and a folder
 	)
 	l, err := t.l.Marshal()
 	if err != nil {
 		return err
 	}
-	room := make([]byte, 2*size+folders+(steps-1)*notes)
-	if err := writeIn(t.root, inner+"/room", room); err != nil {
-		return errors.Join(err, removeIn(t.root, inner+"/room.new"))
+	room := int64(2*size + folders)
+	if err := hold(t.root, inner+"/room", room+int64(steps-1)*further); err != nil {
+		return err
 	}
 	dir, err := os.OpenRoot(filepath.Dir(t.s.LockFile))
 	if err != nil {
-		return err
+		return errors.Join(err, t.root.Remove(inner+"/room"))
 	}
 	defer dir.Close()
 	name := filepath.Base(t.s.LockFile) + ".room" // it may be on another disk
-	if err = writeIn(dir, name, append(l, room[:2*size+folders]...)); err != nil {
-		err = errors.Join(err, removeIn(dir, name+".new"))
-	}
+	err = hold(dir, name, room+int64(len(l)))
 	return errors.Join(err, removeIn(dir, name), t.root.Remove(inner+"/room"))
 }
 
@@ -166,14 +166,16 @@ func (t *Tx) finish(steps []step) error {
 			taken = append(taken, st)
 			continue
 		}
-		switch there, err := t.exchange(st); {
+		switch is, err := t.exchange(st); {
 		case err != nil:
 			return fmt.Errorf("giving %q its place: %w", st.ID, err)
-		case !there: // somebody removed the staged folder; the pack is unchanged
+		case is == gone: // somebody removed the staged folder; the pack is unchanged
 			continue
-		}
-		if err := t.keep(st); err != nil {
-			return fmt.Errorf("keeping the version before of %q: %w", st.ID, err)
+		case is == placedFree && st.fresh: // there is no version before
+		default:
+			if err := t.keep(st); err != nil {
+				return fmt.Errorf("keeping the version before of %q: %w", st.ID, err)
+			}
 		}
 		taken = append(taken, st)
 		packs[st.ID] = *st.Entry
@@ -210,6 +212,11 @@ func (t *Tx) finish(steps []step) error {
 // note records beside the packs that they were added, and waits until the notes and
 // the packs' places are durable.
 func (t *Tx) note(steps []step) error {
+	dir, err := t.root.OpenRoot(notes)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
 	each := func(waits bool) error {
 		for _, st := range steps {
 			if st.Entry == nil {
@@ -217,7 +224,7 @@ func (t *Tx) note(steps []step) error {
 			}
 			data, err := json.Marshal(placed{st.ID, *st.Entry})
 			if err == nil {
-				err = write(t.root, placedFile(st.ID), data, waits)
+				err = writeNote(dir, noteName(st.ID), data, waits)
 			}
 			if err != nil {
 				return fmt.Errorf("noting that %q was added: %w", st.ID, err)
@@ -233,7 +240,19 @@ func (t *Tx) note(steps []step) error {
 			return err
 		}
 	}
-	return each(true)
+	if err := each(true); err != nil {
+		return err
+	}
+	return syncIn(dir, ".")
+}
+
+// writeNote writes a note anew, in place: until the lock file is written, a process that
+// is killed leaves the step, and the next process writes the note again.
+func writeNote(dir *os.Root, name string, data []byte, waits bool) error {
+	if err := removeIn(dir, name); err != nil { // it may be a project's link
+		return err
+	}
+	return create(dir, name, data, waits)
 }
 
 func (t *Tx) done() error { return t.root.Remove(stepFile) }
@@ -256,31 +275,45 @@ func (t *Tx) takeAway(id string) error {
 // folders.
 const aside = ".old"
 
-// exchange swaps the staged folder with the one in the pack's place. It reports
-// whether the pack has its place.
-func (t *Tx) exchange(st step) (bool, error) {
-	switch is, err := t.holds(st.Staged, st.Entry); {
-	case err != nil:
-		return false, err
-	case !is: // it was already exchanged, or it is gone
-		return t.holds(st.ID, st.Entry)
+// An outcome is what became of a staged folder.
+type outcome int
+
+const (
+	gone       outcome = iota // it is not there, and the pack has not its bytes
+	inPlace                   // it has its place
+	placedFree                // the same, and the place was free
+)
+
+// exchange swaps the staged folder with the one in the pack's place.
+func (t *Tx) exchange(st step) (outcome, error) {
+	if !st.fresh {
+		is, err := t.holds(st.Staged, st.Entry)
+		if err != nil {
+			return gone, err
+		}
+		if !is { // it was already exchanged, or it is gone
+			if is, err = t.holds(st.ID, st.Entry); is {
+				return inPlace, err
+			}
+			return gone, err
+		}
 	}
 	if dir := path.Dir(st.ID); dir != "." {
 		if err := t.root.MkdirAll(dir, 0o700); err != nil {
-			return false, err
+			return gone, err
 		}
 	}
 	if _, err := t.root.Lstat(st.ID); errors.Is(err, fs.ErrNotExist) {
-		return true, t.root.Rename(st.Staged, st.ID)
+		return placedFree, t.root.Rename(st.Staged, st.ID)
 	}
 	err := swap(t.root, st.Staged, st.ID)
 	if !errors.Is(err, errors.ErrUnsupported) {
-		return true, err
+		return inPlace, err
 	}
 	if err := t.root.Rename(st.ID, st.Staged+aside); err != nil {
-		return false, err
+		return gone, err
 	}
-	return true, t.root.Rename(st.Staged, st.ID)
+	return inPlace, t.root.Rename(st.Staged, st.ID)
 }
 
 // holds reports whether a folder has the entry's bytes.

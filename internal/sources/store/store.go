@@ -191,21 +191,25 @@ type Arrival struct {
 // failure in the middle can leave just some of them in place; each of these is complete,
 // and the next process records them in the lock file.
 func (t *Tx) Install(all ...Arrival) error {
-	ids := slices.Collect(maps.Keys(t.l.Packs))
+	in, coming := occupants{}, map[string]bool{}
+	for id := range t.l.Packs {
+		in.add(id)
+	}
 	var steps []step
-	for i, a := range all {
-		if slices.ContainsFunc(all[:i], func(b Arrival) bool { return a.ID == b.ID }) {
+	for _, a := range all {
+		if coming[a.ID] {
 			return fmt.Errorf("%q would come in twice", a.ID)
 		}
-		if err := t.fits(a, ids); err != nil {
+		if err := t.fits(a, in); err != nil {
 			return err
 		}
-		ids = append(ids, a.ID)
+		in.add(a.ID)
+		coming[a.ID] = true
 		staged, err := filepath.Rel(t.s.Dir, a.Pack.Dir)
 		if err != nil {
 			return err
 		}
-		steps = append(steps, step{ID: a.ID, Entry: &a.Entry, Staged: filepath.ToSlash(staged)})
+		steps = append(steps, step{ID: a.ID, Entry: &a.Entry, Staged: filepath.ToSlash(staged), fresh: true})
 	}
 	if err := t.s.settle(all); err != nil {
 		return fmt.Errorf("nothing was changed: waiting for the disk: %w", err)
@@ -213,8 +217,32 @@ func (t *Tx) Install(all ...Arrival) error {
 	return t.run(steps)
 }
 
-// fits refuses a pack whose place conflicts with the packs with these ids.
-func (t *Tx) fits(a Arrival, ids []string) error {
+// occupants are packs by their places.
+type occupants map[string]string // :: id of a pack, or a folder above it → the id
+
+func (o occupants) add(id string) {
+	for dir := id; dir != "."; dir = path.Dir(dir) {
+		if o[dir] != dir { // a pack itself is what is there
+			o[dir] = id
+		}
+	}
+}
+
+// overlapping is [overlapping] for one id that is valid.
+func (o occupants) overlapping(id string) string {
+	for dir := path.Dir(id); dir != "."; dir = path.Dir(dir) {
+		if o[dir] == dir {
+			return dir
+		}
+	}
+	if other := o[id]; other != id {
+		return other
+	}
+	return ""
+}
+
+// fits refuses a pack whose place conflicts with those that are there.
+func (t *Tx) fits(a Arrival, in occupants) error {
 	id, e := a.ID, a.Entry
 	if !lock.ValidID(id) {
 		return fmt.Errorf("%q is not the id of a pack", id)
@@ -222,7 +250,7 @@ func (t *Tx) fits(a Arrival, ids []string) error {
 	if e.Digest != a.Pack.Tree.Digest() {
 		return errors.New("the entry is for other bytes")
 	}
-	if other := overlapping(slices.Values(ids), id); other != "" {
+	if other := in.overlapping(id); other != "" {
 		return fmt.Errorf("%q cannot be beside %q: one folder would be in the other", id, other)
 	}
 	for dir := path.Dir(id); dir != "."; dir = path.Dir(dir) {
@@ -234,16 +262,17 @@ func (t *Tx) fits(a Arrival, ids []string) error {
 			return fmt.Errorf("%q is not a folder, so %q cannot be in it", t.s.path(dir), id)
 		}
 	}
-	if _, ok := t.l.Packs[id]; !ok {
-		same, err := t.holds(id, &e)
-		if err != nil {
-			return err
-		}
-		if _, err := t.root.Lstat(id); err == nil && !same {
-			return fmt.Errorf("%q is there already, and was not added by packs-mcp", t.s.path(id))
-		}
+	if _, ok := t.l.Packs[id]; ok {
+		return nil
 	}
-	return nil
+	if _, err := t.root.Lstat(id); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	same, err := t.holds(id, &e)
+	if err == nil && !same {
+		err = fmt.Errorf("%q is there already, and was not added by packs-mcp", t.s.path(id))
+	}
+	return err
 }
 
 // overlapping returns an id whose folder contains, or is inside, that of id; empty if
@@ -347,8 +376,14 @@ type placed struct {
 // maxPlaced is the largest note that is read, in bytes.
 const maxPlaced = 1 << 20
 
-// placedFile returns the path of the note that the pack with an id was added.
-func placedFile(id string) string { return path.Join(inner, "placed", keyOf(id)+".json") }
+// notes is the folder with a note for each pack that was added.
+const notes = inner + "/placed"
+
+// noteName returns the name of a pack's note.
+func noteName(id string) string { return keyOf(id) + ".json" }
+
+// placedFile returns the path of a pack's note.
+func placedFile(id string) string { return path.Join(notes, noteName(id)) }
 
 // ErrNoBefore says that there is no previous version.
 var ErrNoBefore = errors.New("there is no version before this one")

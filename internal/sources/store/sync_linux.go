@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 
@@ -35,4 +36,14 @@ func syncAll(dir *os.File) (bool, error) {
 		return false, nil
 	}
 	return true, unix.Syncfs(int(dir.Fd()))
+}
+
+// allocate reserves room for a file on its disk. It returns false if the file system
+// cannot.
+func allocate(f *os.File, size int64) (bool, error) {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return false, nil
+	}
+	return true, err
 }

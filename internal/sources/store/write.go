@@ -44,16 +44,23 @@ func writeFile(path string, data []byte) error {
 
 // writeIn is writeFile below a folder.
 func writeIn(root *os.Root, name string, data []byte) error {
-	return write(root, name, data, true)
-}
-
-// write replaces a file atomically. If waits is false, the caller makes it durable.
-func write(root *os.Root, name string, data []byte, waits bool) error {
 	next := name + ".new"
 	if err := removeIn(root, next); err != nil {
 		return err
 	}
-	f, err := root.OpenFile(next, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err := create(root, next, data, true); err != nil {
+		return err
+	}
+	if err := root.Rename(next, name); err != nil {
+		return err
+	}
+	return syncIn(root, filepath.Dir(name))
+}
+
+// create makes a file that is not there. With waits, its bytes are durable; its name is
+// not.
+func create(root *os.Root, name string, data []byte, waits bool) error {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -66,16 +73,29 @@ func write(root *os.Root, name string, data []byte, waits bool) error {
 			return err
 		}
 	}
-	if err := f.Close(); err != nil {
+	return f.Close()
+}
+
+// hold makes a file of some size, for which the disk has room. If it has not, no file is
+// left.
+func hold(root *os.Root, name string, size int64) (err error) {
+	if err := removeIn(root, name); err != nil {
 		return err
 	}
-	if err := root.Rename(next, name); err != nil {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
 		return err
 	}
-	if !waits {
-		return nil
+	done, err := allocate(f, size)
+	if err == nil && !done {
+		if _, err = f.Write(make([]byte, size)); err == nil {
+			err = f.Sync()
+		}
 	}
-	return syncIn(root, filepath.Dir(name))
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, removeIn(root, name))
+	}
+	return err
 }
 
 // removeIn removes a file, if it exists.
