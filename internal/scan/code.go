@@ -23,7 +23,7 @@ func (f *file) code(lang string) {
 	}
 	block := "" // the mark that ends the open block of remarks or string
 	for i, raw := range f.lines {
-		s := strings.TrimSpace(normal(raw))
+		s := strings.TrimSpace(f.normal(raw))
 		if lang == "shell" {
 			s = unsplit(s)
 		}
@@ -97,11 +97,11 @@ func unsplit(s string) string {
 // plain makes each line a unit.
 func (f *file) plain(z zone) {
 	for i, raw := range f.lines {
-		s := strings.TrimSpace(normal(raw))
+		s := strings.TrimSpace(f.normal(raw))
 		if s == "" {
 			continue
 		}
-		f.units = append(f.units, unit{zone: z, text: s, lower: lowered(s), offsets: []int{0}, lines: []int{i + 1}})
+		f.units = append(f.units, unit{zone: z, text: s, offsets: []int{0}, lines: []int{i + 1}})
 	}
 }
 

@@ -126,7 +126,7 @@ func commands() []pattern {
 
 // run returns a pattern for a command. words are separated by bars.
 func run(rule string, inCode, inDoc Severity, words, expr string) pattern {
-	return pattern{rule: rule, code: inCode, doc: inDoc, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr)}
+	return pattern{rule: rule, code: inCode, doc: inDoc, words: strings.Split(words, "|"), expr: lazily(expr)}
 }
 
 func allPatterns() []pattern { return slices.Concat(prompts(), commands(), halves()) }
@@ -134,7 +134,7 @@ func allPatterns() []pattern { return slices.Concat(prompts(), commands(), halve
 // halves returns patterns that are an attack only together.
 func halves() []pattern {
 	half := func(is sign, words, expr string) pattern {
-		return pattern{sign: is, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr), only: []zone{code}}
+		return pattern{sign: is, words: strings.Split(words, "|"), expr: lazily(expr), only: []zone{code}}
 	}
 	return []pattern{
 		half(sendsData, `requests|httpx|session|urlopen|urllib|http.client|fetch(|axios|curl|nc |.connect(|create_connection|smtplib|invoke-|wget|.request(`,

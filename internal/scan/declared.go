@@ -110,7 +110,7 @@ func (s *scanner) refused(d diag.Diagnostic, below string) {
 // argv looks for attacks in the command that a tool runs.
 func (s *scanner) argv(t *tools.Tool, below, line string) {
 	text := normal(line)
-	u := &unit{zone: code, text: text, lower: lowered(text), offsets: []int{0}, lines: []int{t.Line}, tool: t.Name}
+	u := &unit{zone: code, text: text, offsets: []int{0}, lines: []int{t.Line}, tool: t.Name}
 	s.search.find(u, func(p *pattern, from, to int, severity Severity) {
 		if p.rule == "dynamic-exec" || p.rule == "as-root" || p.prompt || p.sign != noSign {
 			return // the rules about tools cover this
@@ -415,7 +415,7 @@ func (f *file) json(src []byte, z zone) bool {
 
 func (f *file) value(s string, line int, z zone) {
 	text := normal(strings.Join(strings.Fields(s), " "))
-	f.units = append(f.units, unit{zone: z, text: text, lower: lowered(text), offsets: []int{0}, lines: []int{line}})
+	f.units = append(f.units, unit{zone: z, text: text, offsets: []int{0}, lines: []int{line}})
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

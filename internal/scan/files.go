@@ -172,7 +172,10 @@ func (s *scanner) read(dir *packfs.Dir, full, name string) (changed bool, err er
 
 // content checks a file's content; src is its beginning.
 func (s *scanner) content(full, name string, src []byte, size int64, executable bool) {
-	sum := sha256.Sum256(src)
+	sum := func() []byte {
+		of := sha256.Sum256(src)
+		return of[:]
+	}
 	ext := strings.ToLower(path.Ext(name))
 	is := kindOf(src)
 	switch {
@@ -181,17 +184,17 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 		if !isProgramName(ext) {
 			rule = ruleMagic
 		}
-		s.about(full, rule, High, "a compiled program", sum[:])
+		s.about(full, rule, High, "a compiled program", sum())
 		return
 	case is == kindArchive:
-		s.archive(full, ext, src, sum[:])
+		s.archive(full, ext, src, sum())
 		return
 	case is == kindMedia:
 		if isTextName(ext) {
-			s.about(full, ruleMagic, High, "a picture, font or other media file", sum[:])
+			s.about(full, ruleMagic, High, "a picture, font or other media file", sum())
 		}
 		if ext == ".pdf" || bytes.HasPrefix(src, []byte("%PDF")) {
-			s.pdf(full, src, sum[:])
+			s.pdf(full, src, sum())
 		}
 		return
 	}
@@ -199,21 +202,21 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 	if !isText(text) {
 		if !isTextName(ext) && langOf(name, src) == "" {
 			if !strings.HasPrefix(full, ".git/") && !strings.Contains(full, "/.git/") {
-				s.about(full, ruleOpaque, Info, "", sum[:])
+				s.about(full, ruleOpaque, Info, "", sum())
 			}
 			return
 		}
 		text = bytes.ReplaceAll(text, []byte{0}, nil)
 	}
 	if isMediaName(ext) && !bytes.HasPrefix(src, []byte("version https://git-lfs")) && len(bytes.TrimSpace(src)) > 0 {
-		s.about(full, ruleMagic, High, "a text", sum[:])
+		s.about(full, ruleMagic, High, "a text", sum())
 	}
 	if size > int64(len(src)) {
 		severity := High
 		if ext != "" && isDataName(ext) {
 			severity = Medium
 		}
-		s.about(full, ruleIncomplete, severity, "the text is larger than 4 MiB, and only its beginning was looked at", sum[:])
+		s.about(full, ruleIncomplete, severity, "the text is larger than 4 MiB, and only its beginning was looked at", sum())
 	}
 	s.text(full, name, ext, bytes.TrimPrefix(text, []byte("\ufeff")), executable)
 }
@@ -391,8 +394,9 @@ func (s *scanner) markup(f *file, ext string) {
 		return
 	}
 	for i := range f.units {
-		if u := &f.units[i]; svgScript().MatchString(u.lower) {
-			s.report(f, hit{rule: ruleActive, line: u.lines[0], quote: svgScript().FindString(u.lower)})
+		u := &f.units[i]
+		if text := lowered(u.text); svgScript().MatchString(text) {
+			s.report(f, hit{rule: ruleActive, line: u.lines[0], quote: svgScript().FindString(text)})
 		}
 	}
 }
@@ -426,6 +430,10 @@ func isText(src []byte) bool {
 	}
 	odd := 0
 	for i := 0; i < len(head); {
+		if ' ' <= head[i] && head[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRune(head[i:])
 		if r == utf8.RuneError && n == 1 || r < ' ' && !unicode.IsSpace(r) && r != 0x1b && r != 0x08 {
 			odd++

@@ -37,6 +37,9 @@ const leastRun = 8
 
 // hidden looks for invisible characters, line by line.
 func (s *scanner) hidden(f *file) {
+	if f.isPlain && f.gap < min(maxBlank, maxMargin) {
+		return
+	}
 	blank := 0
 	for i, line := range f.lines {
 		if strings.TrimSpace(line) == "" {

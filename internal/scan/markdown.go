@@ -9,16 +9,17 @@ import (
 
 // markdown cuts a document into units: paragraphs, list items and cells of tables and block
 // quotes as prose, comments, and fenced blocks as quotations. first is the
-// number of lines before the body.
+// number of lines before the body. It leaves out paragraphs and lines of code in which
+// there is nothing to find.
 func (f *file) markdown(first int) {
-	m := &markdownReader{units: f.units}
+	m := &markdownReader{words: theMatcher(), units: f.units, noComment: f.isPlain && !strings.Contains(f.text, "<!--")}
 	before := len(f.units)
 	open := -1 // the line that began an unclosed fence
 	for i := first; i < len(f.lines); i++ {
 		if m.fence == "" {
 			open = i
 		}
-		m.line(normal(f.lines[i]), i+1)
+		m.line(f.normal(f.lines[i]), i+1)
 	}
 	if m.fence != "" {
 		// An unclosed fence would turn all the rest into a quotation, so one line could
@@ -26,7 +27,7 @@ func (f *file) markdown(first int) {
 		m.body, m.fence, m.block = joiner{}, "", nil
 		m.noFence = true
 		for i := open; i < len(f.lines); i++ {
-			m.line(normal(f.lines[i]), i+1)
+			m.line(f.normal(f.lines[i]), i+1)
 		}
 	}
 	m.endParagraph()
@@ -47,10 +48,11 @@ func (f *file) markdown(first int) {
 }
 
 type markdownReader struct {
+	words *matcher // of all patterns
 	units []unit
 
 	headings [7]bool // :: level of a current heading → it announces bad examples
-	intro    string  // the last line of prose, in lower case
+	intro    string  // the last line of prose
 	table    bool    // the heading of the table announces bad examples
 	inTable  bool
 
@@ -58,6 +60,7 @@ type markdownReader struct {
 	quote     bool   // the paragraph is a block quote
 	note      joiner // the comment that is open
 	inComment bool
+	noComment bool // none begins anywhere
 
 	noFence bool
 	fence   string // the fence that is open
@@ -92,7 +95,7 @@ func (m *markdownReader) line(s string, n int) {
 			return
 		}
 	}
-	for {
+	for !m.noComment {
 		before, after, ok := strings.Cut(s, "<!--")
 		if !ok || strings.Count(before, "`")%2 == 1 {
 			break
@@ -125,7 +128,7 @@ func (m *markdownReader) line(s string, n int) {
 			for i := level; i < len(m.headings); i++ {
 				m.headings[i] = false
 			}
-			m.headings[level] = announced(lowered(trimmed))
+			m.headings[level] = announced(trimmed)
 		}
 	case strings.HasPrefix(trimmed, ">"):
 		if !m.quote {
@@ -137,7 +140,7 @@ func (m *markdownReader) line(s string, n int) {
 	case strings.HasPrefix(trimmed, "|"):
 		m.endParagraph()
 		if !m.inTable {
-			m.inTable, m.table = true, announced(lowered(trimmed))
+			m.inTable, m.table = true, announced(trimmed)
 		}
 		for _, cell := range cells(trimmed) {
 			m.body.add(cell, n)
@@ -150,7 +153,7 @@ func (m *markdownReader) line(s string, n int) {
 		m.endParagraph()
 	}
 	m.body.add(trimmed, n)
-	m.intro = lowered(trimmed)
+	m.intro = trimmed
 	if strings.HasPrefix(trimmed, "#") {
 		m.endParagraph()
 	}
@@ -169,11 +172,21 @@ func (m *markdownReader) isAside() bool {
 func (m *markdownReader) endParagraph() {
 	if !m.body.empty() {
 		// Many documents put what matters most into a block quote.
-		u := m.body.take(prose)
-		u.bad = m.quote && (labels().MatchString(m.intro) || forbids().MatchString(strings.TrimRight(m.intro, ": ")))
-		m.put(u)
+		bad := m.quote && m.callsBad()
+		if bad || m.isAside() || m.body.has(m.words) {
+			u := m.body.take(prose)
+			u.bad = bad
+			m.put(u)
+		}
+		m.body.drop()
 	}
 	m.quote = false
+}
+
+// callsBad reports whether the last line of prose calls what follows bad.
+func (m *markdownReader) callsBad() bool {
+	intro := lowered(m.intro)
+	return labels().MatchString(intro) || forbids().MatchString(strings.TrimRight(intro, ": "))
 }
 
 func (m *markdownReader) put(u unit) {
@@ -183,7 +196,7 @@ func (m *markdownReader) put(u unit) {
 
 // endFence makes units of a fenced block: paragraphs of a text, logical lines of code.
 func (m *markdownReader) endFence() {
-	bad := labels().MatchString(m.intro) || forbids().MatchString(strings.TrimRight(m.intro, ": "))
+	bad := m.callsBad()
 	aside := m.isAside()
 	lines := m.block
 	m.fence, m.block, m.intro = "", nil, ""
@@ -194,9 +207,12 @@ func (m *markdownReader) endFence() {
 		if j.empty() {
 			return
 		}
-		u := j.take(quoted)
-		u.lang, u.bad, u.aside = m.lang, bad || above, aside
-		m.units = append(m.units, u)
+		if bad || above || aside || j.has(m.words) {
+			u := j.take(quoted)
+			u.lang, u.bad, u.aside = m.lang, bad || above, aside
+			m.units = append(m.units, u)
+		}
+		j.drop()
 	}
 	for _, l := range lines {
 		trimmed := strings.TrimSpace(l.text)
@@ -260,7 +276,14 @@ func cells(row string) []string {
 // fenceOf returns the fence at the beginning of a line and the text after it, or ""
 // if there is none.
 func fenceOf(line string) (fence, info string) {
-	rest := strings.TrimLeft(line, " \t>")
+	begin := 0
+	for begin < len(line) && (line[begin] == ' ' || line[begin] == '\t' || line[begin] == '>') {
+		begin++
+	}
+	rest := line[begin:]
+	if rest == "" || rest[0] != '`' && rest[0] != '~' {
+		return "", ""
+	}
 	for _, c := range []string{"`", "~"} {
 		if behind := strings.TrimLeft(rest, c); len(rest)-len(behind) >= 3 {
 			return rest[:len(rest)-len(behind)], strings.TrimSpace(behind)
@@ -280,22 +303,30 @@ func firstWord(s string) string {
 // mark, or up to nine digits and a dot or parenthesis, and then a space. It is called
 // for every line, and a regular expression took a third of a document's time.
 func isListItem(s string) bool {
-	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
-	switch {
-	case digits > 9 || digits >= len(s):
-		return false
-	case digits == 0 && !strings.ContainsRune("-*+", rune(s[0])), digits > 0 && s[digits] != '.' && s[digits] != ')':
+	digits := 0
+	for digits < len(s) && '0' <= s[digits] && s[digits] <= '9' {
+		digits++
+	}
+	if digits > 9 || len(s) <= digits+1 {
 		return false
 	}
-	return len(s) > digits+1 && strings.ContainsRune(" \t\n\f\r", rune(s[digits+1]))
+	switch c := s[digits]; {
+	case digits == 0 && c != '-' && c != '*' && c != '+', digits > 0 && c != '.' && c != ')':
+		return false
+	}
+	switch s[digits+1] {
+	case ' ', '\t', '\n', '\f', '\r':
+		return true
+	}
+	return false
 }
 
-// announced reports whether a heading, in lower case, announces bad examples or other
-// people's behaviour. It is called for every heading, few of which have one of the words
+// announced reports whether a heading announces bad examples or other people's
+// behaviour. It is called for every heading, few of which have one of the words
 // with which the expression begins.
 func announced(heading string) bool {
 	a := announces()
-	return a.words.has(heading) && a.expr.MatchString(heading)
+	return a.words.has(heading) && a.expr.MatchString(lowered(heading))
 }
 
 // announcement has the patterns for announced.

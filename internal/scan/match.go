@@ -16,11 +16,17 @@ type pattern struct {
 	// For a prompt: in prose, and in data.
 	code, doc Severity
 	words     []string
-	expr      *regexp.Regexp
+	expr      func() *regexp.Regexp // compiled when a text first has one of the words
 	// judge can change or drop a match; nil: it counts.
 	judge func(u *unit, from, to int, s Severity) (Severity, bool)
 	only  []zone // nil: everywhere
 	sign  sign   // not a finding by itself, but together with another in the same script
+}
+
+// lazily returns an expression that is compiled when it is first needed. Most texts need
+// few of them, and to compile all takes longer than to scan a pack.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 // A sign is half of an attack.
@@ -43,8 +49,8 @@ type signs [numSigns]int
 // none is no severity.
 const none = Info + 1
 
-// A matcher has all patterns and an Aho-Corasick automaton that finds their words, so
-// that a text is read once, however many words there are.
+// A matcher has all patterns and an Aho-Corasick automaton that finds their words in any
+// letter case, so that a text is read once, however many words there are.
 type matcher struct {
 	patterns []pattern
 	classes  [256]uint8 // :: byte → column of next; 0: the byte is in no word
@@ -67,6 +73,9 @@ func newMatcher(patterns []pattern) *matcher {
 				}
 			}
 		}
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		m.classes[c-'a'+'A'] = m.classes[c]
 	}
 	m.columns++
 	grow := func() int32 {
@@ -129,7 +138,9 @@ func (m *matcher) candidates(s string, marks []uint64) (found bool) {
 }
 
 // has reports whether a pattern has a word in s.
-func (m *matcher) has(s string) bool {
+func (m *matcher) has(s string) bool { return hasWord(m, s) }
+
+func hasWord[T string | []byte](m *matcher, s T) bool {
 	at := int32(0)
 	for i := range len(s) {
 		at = m.next[int(at)*m.columns+int(m.classes[s[i]])]
@@ -167,6 +178,10 @@ func newSearch() *search {
 
 // find calls each with every match that counts in a unit.
 func (s *search) find(u *unit, each func(p *pattern, from, to int, severity Severity)) {
+	if !s.has(u.text) { // as most have none
+		return
+	}
+	u.lower = lowered(u.text)
 	for begin := 0; ; begin += window - overlap {
 		end := min(begin+window, len(u.lower))
 		s.part(u, begin, end, each)
@@ -194,7 +209,7 @@ func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, Sev
 			s.over = true
 			return
 		}
-		for _, m := range p.expr.FindAllStringIndex(text, maxMatches) {
+		for _, m := range p.expr().FindAllStringIndex(text, maxMatches) {
 			from, to := begin+m[0], begin+m[1]
 			is := severity
 			if p.judge != nil {

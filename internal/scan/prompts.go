@@ -79,7 +79,7 @@ func prompts() []pattern {
 
 // said returns a pattern for a text aimed at a model. words are separated by bars.
 func said(rule string, base, inData Severity, words, expr string) pattern {
-	return pattern{rule: rule, prompt: true, code: base, doc: inData, words: strings.Split(words, "|"), expr: regexp.MustCompile(expr)}
+	return pattern{rule: rule, prompt: true, code: base, doc: inData, words: strings.Split(words, "|"), expr: lazily(expr)}
 }
 
 // at limits a pattern to some zones.

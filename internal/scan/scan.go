@@ -315,7 +315,7 @@ func (s *scanner) metadata(f *file, text []byte, isEntry bool) (lines int) {
 	doc, _ := frontmatter.Inspect(f.path, text, frontmatter.MaxSize)
 	if doc == nil || !isEntry {
 		for i := range min(lines, len(f.lines)) {
-			f.units = append(f.units, unit{zone: meta, text: normal(f.lines[i]), lower: lowered(normal(f.lines[i])), offsets: []int{0}, lines: []int{i + 1}})
+			f.units = append(f.units, unit{zone: meta, text: normal(f.lines[i]), offsets: []int{0}, lines: []int{i + 1}})
 		}
 		return lines
 	}

@@ -32,7 +32,7 @@ const (
 type unit struct {
 	zone  zone
 	text  string // as a model or a shell reads it; see normal
-	lower string // text with ASCII letters in lower case; the same offsets
+	lower string // text with ASCII letters in lower case, once it is searched; the same offsets
 
 	offsets, lines []int // where in text which line of the file begins
 
@@ -76,14 +76,24 @@ func (j *joiner) add(s string, line int) {
 
 func (j *joiner) empty() bool { return len(j.lines) == 0 }
 
+// has reports whether a pattern has a word in the unit.
+func (j *joiner) has(m *matcher) bool {
+	if len(j.lines) > 1 {
+		return hasWord(m, j.text)
+	}
+	return hasWord(m, j.first)
+}
+
+// drop starts the next unit.
+func (j *joiner) drop() { j.first, j.offsets, j.lines = "", j.offsets[:0], j.lines[:0] }
+
 // take returns the joined unit, and starts the next.
 func (j *joiner) take(z zone) unit {
 	u := unit{zone: z, text: j.first, offsets: j.keep(j.offsets), lines: j.keep(j.lines)}
 	if len(j.lines) > 1 {
 		u.text = string(j.text)
 	}
-	u.lower = lowered(u.text)
-	j.first, j.offsets, j.lines = "", j.offsets[:0], j.lines[:0]
+	j.drop()
 	return u
 }
 
@@ -100,20 +110,56 @@ func (j *joiner) keep(numbers []int) []int {
 // A file is a text that is being checked.
 type file struct {
 	path  string
+	text  string
 	lines []string   // original lines, without line ends
 	sums  [][32]byte // digests of lines, computed on demand
 	known []bool
 	units []unit
 	aside map[int]bool // :: line of a document below a heading that announces bad examples
+
+	// Most texts are plain and have no long gaps, which spares looking at each line.
+	isPlain bool // only printable ASCII, blanks and line feeds: normal changes nothing
+	gap     int  // the longest run of blanks and line feeds, if isPlain
 }
 
 func newFile(path string, text []byte) *file {
-	f := &file{path: path}
+	f := &file{path: path, text: string(text)}
 	f.lines = make([]string, 0, bytes.Count(text, []byte("\n"))+1)
-	for line := range strings.Lines(string(text)) {
-		f.lines = append(f.lines, strings.TrimRight(line, "\r\n"))
+	for line := range strings.Lines(f.text) {
+		end := len(line)
+		for end > 0 && (line[end-1] == '\n' || line[end-1] == '\r') {
+			end--
+		}
+		f.lines = append(f.lines, line[:end])
 	}
+	f.isPlain, f.gap = plain(f.text)
 	return f
+}
+
+// plain reports whether a text has only printable ASCII, blanks and line feeds, and how
+// many blanks and line feeds at most are in a row.
+func plain(text string) (ok bool, gap int) {
+	run := 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case ' ' < c && c < 0x7f:
+			run = 0
+		case c == ' ' || c == '\n':
+			run++
+			gap = max(gap, run)
+		default:
+			return false, 0
+		}
+	}
+	return true, gap
+}
+
+// normal is [normal] of a line of the file.
+func (f *file) normal(line string) string {
+	if f.isPlain {
+		return line
+	}
+	return normal(line)
 }
 
 // bytesOf returns the bytes to hash for a finding in these lines: the lines' digests,

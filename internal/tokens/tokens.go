@@ -101,16 +101,27 @@ type mark struct {
 	shape int // the shape's index
 }
 
-// marks returns the marks of all shapes, by first byte.
-var marks = sync.OnceValue(func() *[256][]mark {
-	var all [256][]mark
+// A table has the marks of all shapes.
+type table struct {
+	begins [1 << 16 / 64]uint64 // :: the first two bytes of a mark → a bit
+	by     [256][]mark          // :: the first byte → the marks
+}
+
+var marks = sync.OnceValue(func() *table {
+	t := &table{}
 	for i, s := range shapes() {
 		for _, text := range s.marks {
-			all[text[0]] = append(all[text[0]], mark{text, i})
+			two := int(text[0])<<8 | int(text[1])
+			t.begins[two/64] |= 1 << (two % 64)
+			t.by[text[0]] = append(t.by[text[0]], mark{text, i})
 		}
 	}
-	return &all
+	return t
 })
+
+// MayHave reports whether a text can have a token. If it cannot, [Hide] changes neither
+// the text nor any part of it.
+func MayHave(text string) bool { return marked(text) != 0 }
 
 // Hide returns text with [Mark] in place of each token. It also replaces the
 // beginning of a token that is followed by "…", where the text was cut. It reads
@@ -130,9 +141,13 @@ func Hide(text string) string {
 
 // marked returns the shapes of which the text has a mark, a bit for each.
 func marked(text string) (seen uint64) {
-	all := marks()
-	for i := range len(text) {
-		for _, m := range all[text[i]] {
+	t := marks()
+	for i := 0; i+1 < len(text); i++ {
+		two := int(text[i])<<8 | int(text[i+1])
+		if t.begins[two/64]&(1<<(two%64)) == 0 {
+			continue
+		}
+		for _, m := range t.by[text[i]] {
 			if strings.HasPrefix(text[i:], m.text) {
 				seen |= 1 << m.shape
 			}

@@ -88,7 +88,7 @@ func isShort(s string) bool {
 // unseen reports whether a character is invisible or reverses others. The two joiners
 // are allowed, since some scripts and emoji need them.
 func unseen(r rune) bool {
-	if r == '\u200c' || r == '\u200d' {
+	if r < utf8.RuneSelf || r == '\u200c' || r == '\u200d' {
 		return false
 	}
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
@@ -97,12 +97,24 @@ func unseen(r rune) bool {
 // visible returns a name as it is compared by file systems that ignore letter case
 // and invisible characters.
 func visible(s string) string {
+	if isASCII(s) { // nothing in it is invisible, and only letter case counts
+		return strings.ToLower(s)
+	}
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Cf, r) {
 			return -1
 		}
 		return r
 	}, fold(s))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func isGit(s string) bool { return s == ".git" || s == "git~1" }
