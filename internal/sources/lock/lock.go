@@ -37,26 +37,26 @@ type Lock struct {
 	others map[string]json.RawMessage // what another version of this program wrote
 }
 
-// An Entry is one pack.
+// An Entry is one pack. Its fields have the order that the file has: that of their names
+// there.
 type Entry struct {
-	Source        string     `json:"source"`              // as the person wrote it; an update looks there again
-	Resolved      string     `json:"resolved"`            // the same, resolved to a commit or digest
-	Pin           string     `json:"pin"`                 // the source's own name for these bytes: "git:" and a commit, "sha256:" of an archive or a manifest
-	Path          string     `json:"path,omitempty"`      // of the pack inside the source, with slashes
-	Version       string     `json:"version,omitempty"`   // from the pack or else its source, if it has an order; an update must not have a lower one
-	Digest        string     `json:"digest"`              // of the pack, as grants have it
 	ContentDigest string     `json:"contentDigest"`       // as ToolHive has it
-	Signature     *Signature `json:"signature,omitempty"` // who signed it
-	Unsigned      bool       `json:"unsigned,omitempty"`  // a person took it without a signature
-	Scan          *Scan      `json:"scan,omitempty"`      // what the scan found, and what a person accepted of it
-	Requires      []string   `json:"requires,omitempty"`  // sources of packs that it needs
+	CreatedAt     string     `json:"createdAt,omitempty"` // RFC 3339, from the source
+	Digest        string     `json:"digest"`              // of the pack, as grants have it
 	Explicit      bool       `json:"explicit,omitempty"`  // a person asked for it by name
-
-	// The source's metadata, and when it was signed. An update must not have an earlier
-	// UpdatedAt or SignedAt.
-	CreatedAt  string `json:"createdAt,omitempty"`  // RFC 3339
-	UpdatedAt  string `json:"updatedAt,omitempty"`  // RFC 3339
-	SignedAt   string `json:"signedAt,omitempty"`   // RFC 3339: when a log or an authority saw the signature
+	Path          string     `json:"path,omitempty"`      // of the pack inside the source, with slashes
+	Pin           string     `json:"pin"`                 // the source's own name for these bytes: "git:" and a commit, "sha256:" of an archive or a manifest
+	Requires      []string   `json:"requires,omitempty"`  // sources of packs that it needs
+	Resolved      string     `json:"resolved"`            // the source, resolved to a commit or digest
+	Scan          *Scan      `json:"scan,omitempty"`      // what the scan found, and what a person accepted of it
+	Signature     *Signature `json:"signature,omitempty"` // who signed it
+	// SignedAt is when a log or an authority saw the signature, in RFC 3339. An update
+	// must have no earlier SignedAt, UpdatedAt or Version.
+	SignedAt   string `json:"signedAt,omitempty"`
+	Source     string `json:"source"`               // as the person wrote it; an update looks there again
+	Unsigned   bool   `json:"unsigned,omitempty"`   // a person took it without a signature
+	UpdatedAt  string `json:"updatedAt,omitempty"`  // RFC 3339, from the source
+	Version    string `json:"version,omitempty"`    // from the pack or else its source, if it has an order
 	Visibility string `json:"visibility,omitempty"` // of a rulebook: who may see it
 
 	others map[string]json.RawMessage
@@ -296,18 +296,22 @@ func (l *Lock) Marshal() ([]byte, error) {
 	if all == nil {
 		all = map[string]json.RawMessage{}
 	}
-	entries := map[string]map[string]json.RawMessage{}
+	entries := map[string]any{}
 	for id, e := range l.Packs {
+		if len(e.others) == 0 {
+			entries[id] = &e
+			continue
+		}
 		known, err := members(e)
 		if err != nil {
 			return nil, err
 		}
-		entries[id] = known
 		for key, value := range e.others {
 			if _, ok := known[key]; !ok {
 				known[key] = value
 			}
 		}
+		entries[id] = known
 	}
 	var err error
 	if all["packs"], err = json.Marshal(entries); err != nil {

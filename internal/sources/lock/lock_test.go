@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,13 @@ func TestRoundTrip(t *testing.T) {
 	signed, err := again.Marshal()
 	if err != nil || strings.Contains(string(signed), "unsigned") || !strings.Contains(string(signed), "mood") {
 		t.Errorf("signed (%v):\n%s", err, signed)
+	}
+}
+
+// An entry without unknown members is written in the order of the others.
+func TestOrder(t *testing.T) {
+	if all := keys(); !slices.IsSorted(all) {
+		t.Errorf("the fields of an entry are in the order %q", all)
 	}
 }
 
