@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tailscale/hujson"
 )
@@ -37,10 +38,10 @@ func parseJSON(text []byte) (*hujson.Value, error) {
 }
 
 // where matches the beginning of the parser's errors.
-var where = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)
+var where = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^hujson: line (\d+), column (\d+): `) })
 
 func jsonError(err error) error {
-	m := where.FindStringSubmatch(err.Error())
+	m := where().FindStringSubmatch(err.Error())
 	if m == nil {
 		return err
 	}

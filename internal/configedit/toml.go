@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -119,14 +120,14 @@ func lineEnd(text []byte, offset int) int {
 	return len(text)
 }
 
-var valueBegins = regexp.MustCompile(`^[^=\n]*=[ \t]*`)
+var valueBegins = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^=\n]*=[ \t]*`) })
 
 // valueAt returns where the value of the key at offset is. The parser says where a
 // value begins only for some kinds, and where it ends for fewer, so the end is
 // found by trying: it is the first line on which the value is complete, without
 // its comment.
 func valueAt(text []byte, key int) (from, end int, ok bool) {
-	m := valueBegins.FindIndex(text[key:])
+	m := valueBegins().FindIndex(text[key:])
 	if m == nil {
 		return 0, 0, false
 	}
@@ -240,10 +241,10 @@ func tomlTableText(path []string, object Object) string {
 	return b.String() + below.String()
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 func tomlName(key string) string {
-	if bareKey.MatchString(key) {
+	if bareKey().MatchString(key) {
 		return key
 	}
 	return tomlString(key)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -35,11 +36,11 @@ func decodeYAML(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-var yamlWhere = regexp.MustCompile(`line (\d+): `)
+var yamlWhere = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`line (\d+): `) })
 
 func yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := yamlWhere.FindStringSubmatchIndex(text); m != nil {
+	if m := yamlWhere().FindStringSubmatchIndex(text); m != nil {
 		line := 0
 		for _, digit := range text[m[2]:m[3]] {
 			line = line*10 + int(digit-'0')
@@ -139,7 +140,7 @@ func addYAML(text []byte, path []string, item any) ([]byte, error) {
 		at = lastLine(list.Content[n-1])
 	} else {
 		head := lines[at-1]
-		lines[at-1] = emptyList.ReplaceAll(head, []byte("$1$2"))
+		lines[at-1] = emptyList().ReplaceAll(head, []byte("$1$2"))
 	}
 	if last := lines[at-1]; !bytes.HasSuffix(last, []byte("\n")) {
 		lines[at-1] = append(slices.Clone(last), nl...)
@@ -152,7 +153,7 @@ func addYAML(text []byte, path []string, item any) ([]byte, error) {
 }
 
 // emptyList is the line of a key whose list is empty.
-var emptyList = regexp.MustCompile(`^([^#\[]*:)\s*\[\s*\](\s*(?:#.*)?\r?\n?)$`)
+var emptyList = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^#\[]*:)\s*\[\s*\](\s*(?:#.*)?\r?\n?)$`) })
 
 // dropYAML removes an item of a list with its lines.
 func dropYAML(text []byte, path []string, index int) ([]byte, error) {
