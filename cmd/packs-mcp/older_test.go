@@ -58,6 +58,22 @@ func (d *person) refuses(before, now string, args ...string) {
 	d.does(0, nil, "verify")
 }
 
+// saysOlder fails unless outdated says how what the source of the only pack has is older;
+// "": it has another version, and nothing says that it is older.
+func (d *person) saysOlder(how string) {
+	d.t.Helper()
+	var got struct{ Outdated []struct{ ID, Older string } }
+	d.does(2, &got, "outdated", "--json")
+	if len(got.Outdated) != 1 || got.Outdated[0].Older != how {
+		d.t.Errorf("outdated --json says %+v, want older: %q", got.Outdated, how)
+		return
+	}
+	e := d.does(2, nil, "outdated")
+	if end := "  older: " + how + "\n"; strings.Contains(e.out, "older") != (how != "") || how != "" && !strings.HasSuffix(e.out, end) {
+		d.t.Errorf("outdated says %q, want older: %q", e.out, how)
+	}
+}
+
 // If a registry serves an old artifact again, it is refused.
 func TestRegistryServesOlder(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -82,8 +98,10 @@ func TestRegistryServesOlder(t *testing.T) {
 	two := publish("metadata:\n  version: \"1.10.0\"\n", "Two.")
 	add := []string{"add", to, "--yes", "--allow-unsigned"}
 	reader.does(0, nil, add...)
+	reader.does(0, nil, "outdated")
 
 	serve(one)
+	reader.saysOlder("version 1.9.0, here version 1.10.0")
 	for _, args := range [][]string{{"update", "--yes"}, {"update", "--yes", "--allow-signer-change", "--allow-source-change"}, {"update", "--preview"}, {"diff", "acme/triage"}, add} {
 		reader.refuses("version 1.10.0", "version 1.9.0", args...)
 	}
@@ -103,6 +121,7 @@ func TestRegistryServesOlder(t *testing.T) {
 	}
 	// After that, everything newer is accepted again.
 	serve(two)
+	reader.saysOlder("")
 	reader.does(0, nil, "update", "--yes")
 
 	// An undo is the person's own choice, and an update may follow it.
@@ -205,9 +224,11 @@ func TestSiteServesOlder(t *testing.T) {
 	now = two
 	reader.does(0, nil, "update", "--yes")
 	now = one
+	reader.saysOlder("version 1.9, here version 2.0")
 	reader.refuses("version 2.0", "version 1.9", "update", "--yes")
 	reader.refuses("version 2.0", "version 1.9", add...)
 	now = older
+	reader.saysOlder("no version, here version 2.0")
 	reader.refuses("version 2.0", "no version", "update", "--yes")
 	reader.does(0, nil, "update", "--yes", "--allow-older")
 	now = site("", "Four.")

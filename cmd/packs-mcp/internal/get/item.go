@@ -105,10 +105,20 @@ func (p *place) stageAll(ctx context.Context, snap sources.Snapshot, source stri
 	defer func() { err = errors.Join(err, batch.Close()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	var looking sync.WaitGroup
+	fetched := make(chan *item)
+	for range runtime.GOMAXPROCS(0) {
+		looking.Go(func() {
+			for it := range fetched {
+				it.failed = p.look(ctx, it)
+				it.ends = ends(it.id)
+			}
+		})
+	}
 	defer func() {
 		if err != nil {
 			cancel() // nobody needs the other results
 		}
+		close(fetched)
 		looking.Wait()
 		cancel()
 		for i := 0; i < len(items) && err == nil; i++ {
@@ -121,7 +131,6 @@ func (p *place) stageAll(ctx context.Context, snap sources.Snapshot, source stri
 			items = nil
 		}
 	}()
-	room := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for _, pack := range chosen {
 		it, err := p.fetch(ctx, batch, snap, source, pack, id(pack))
 		if err != nil {
@@ -131,12 +140,7 @@ func (p *place) stageAll(ctx context.Context, snap sources.Snapshot, source stri
 		if err := check(it); err != nil {
 			return items, err
 		}
-		room <- struct{}{}
-		looking.Go(func() {
-			it.failed = p.look(ctx, it)
-			it.ends = ends(it.id)
-			<-room
-		})
+		fetched <- it
 	}
 	return items, nil
 }
@@ -405,12 +409,14 @@ func (a *app) install(p *place, tx *store.Tx, h how, items ...*item) error {
 	if err := put(tx, items...); err != nil {
 		return err
 	}
+	var text strings.Builder
 	for i, it := range items {
-		fmt.Fprintf(a.Stderr, "%s is in %s\n", safetext.Line(it.id), safetext.Line(lines[i].Dir))
+		fmt.Fprintf(&text, "%s is in %s\n", safetext.Line(it.id), safetext.Line(lines[i].Dir))
 		if it.before == nil && !h.attach {
-			fmt.Fprintf(a.Stderr, "  models see it after: packs-mcp attach %s\n", safetext.Line(it.id))
+			fmt.Fprintf(&text, "  models see it after: packs-mcp attach %s\n", safetext.Line(it.id))
 		}
 	}
+	fmt.Fprint(a.Stderr, text.String())
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 
@@ -17,7 +18,8 @@ func signedBy(e lock.Entry) string { return safetext.Line(trust.Words(e.Signatur
 // show prints what would be added or changed, on standard error, since it is not the
 // command's output. With whole, it leaves nothing out.
 func (a *app) show(it *item, whole bool) {
-	w := a.Stderr
+	w := &bytes.Buffer{} // written at once: there may be hundreds of plans
+	defer func() { _, _ = w.WriteTo(a.Stderr) }()
 	state := "new"
 	switch {
 	case it.moved():
@@ -68,7 +70,7 @@ func (a *app) show(it *item, whole bool) {
 			fmt.Fprintf(w, "           %s %s\n", shown.Sign(f.Kind), safetext.Line(f.Path))
 		}
 	}
-	shown.Lines(a.Stderr, a.Screen(a.Stderr), it.change.Files, whole)
+	shown.Lines(w, a.Screen(a.Stderr), it.change.Files, whole)
 	shown.Tools(w, it.change.Tools, whole)
 	shown.Findings(w, it.found)
 	if it.before != nil && len(it.ends) > 0 {

@@ -50,10 +50,11 @@ func (a *app) chosen(ctx context.Context, s settings, named []string) (*place, [
 
 // A look compares what a source has now with the lock file's entry.
 type look struct {
-	ID   string `json:"id"`
-	Pin  string `json:"pin"`
-	Now  string `json:"now"`
-	snap sources.Snapshot
+	ID    string `json:"id"`
+	Pin   string `json:"pin"`
+	Now   string `json:"now"`
+	Older string `json:"older,omitempty"` // how what the source has now is older: "version 1.9.0, here version 1.10.0"
+	snap  sources.Snapshot
 }
 
 // each opens the sources of packs in their current version, each source once, and
@@ -105,9 +106,10 @@ func (a *app) outdatedCommand() *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
 		Use:   "outdated [ID...]",
-		Short: "Show which added packs have a newer version",
-		Long: `Show which added packs have a newer version where they came from. Nothing changes. The exit
-status is 2 when something is newer.`,
+		Short: "Show which added packs have another version now",
+		Long: `Show which added packs have another version where they came from. Where that one is older, the
+line says so, and update would refuse it. Nothing changes. The exit status is 2 when there is
+another version of a pack.`,
 		Example:           "  packs-mcp outdated",
 		ValidArgsFunction: a.completeIDs,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.outdated(cmd.Context(), args, s) },
@@ -122,32 +124,79 @@ func (a *app) outdated(ctx context.Context, named []string, s settings) error {
 	if err != nil {
 		return err
 	}
-	newer := []look{}
-	err = a.each(ctx, p, ids, func(l look) error {
+	others := []look{}
+	asked := map[string]string{} // :: two pins of a repository → how the second is older
+	err = a.each(ctx, p, ids, func(l look) (err error) {
 		if l.Now == "" { // a folder: its bytes tell
-			it, err := p.stage(ctx, l.snap, p.l.Packs[l.ID].Source, sources.Pack{Path: p.l.Packs[l.ID].Path}, l.ID)
+			it, err := p.restage(ctx, l)
 			if err != nil {
 				return err
 			}
-			defer it.close()
-			l.Now = it.entry.Pin
+			l.Now, l.Older = it.entry.Pin, it.olderThanHere()
+			if err := it.close(); err != nil {
+				return err
+			}
+		} else if l.Now != l.Pin {
+			l.Older = p.older(ctx, l, asked)
 		}
 		if l.Now != l.Pin {
-			newer = append(newer, l)
+			others = append(others, l)
 		}
 		return nil
 	})
 	if s.json {
-		err = errors.Join(cli.PrintJSON(a.Stdout, outdatedPacks{newer}), err)
+		err = errors.Join(cli.PrintJSON(a.Stdout, outdatedPacks{others}), err)
 	} else {
-		for _, l := range newer {
-			fmt.Fprintf(a.Stdout, "%s  %s → %s\n", safetext.Line(l.ID), short(l.Pin), short(l.Now))
+		for _, l := range others {
+			fmt.Fprintf(a.Stdout, "%s  %s → %s", safetext.Line(l.ID), short(l.Pin), short(l.Now))
+			if l.Older != "" {
+				fmt.Fprintf(a.Stdout, "  older: %s", safetext.Line(l.Older))
+			}
+			fmt.Fprintln(a.Stdout)
 		}
 	}
-	if err == nil && len(newer) > 0 {
+	if err == nil && len(others) > 0 {
 		return &cli.StatusError{Err: cli.ErrSaid, Status: statusDiffers}
 	}
 	return err
+}
+
+// restage stages what a source has now of a pack that was added.
+func (p *place) restage(ctx context.Context, l look) (*item, error) {
+	e := p.l.Packs[l.ID]
+	return p.stage(ctx, l.snap, e.Source, sources.Pack{Path: e.Path}, l.ID)
+}
+
+// older says how what a source has now is older than what was added. It returns "" if
+// it is not, or if that cannot be found out: update refuses what cannot be checked.
+func (p *place) older(ctx context.Context, l look, asked map[string]string) string {
+	past, ok := l.snap.(sources.Past)
+	if !ok {
+		it, err := p.restage(ctx, l)
+		if err != nil {
+			return ""
+		}
+		defer it.close()
+		return it.olderThanHere()
+	}
+	both := l.Pin + " " + l.Now
+	if _, ok := asked[both]; !ok {
+		asked[both] = ""
+		if is, err := past.Precedes(ctx, l.Pin); err == nil && is {
+			asked[both] = "the commit here follows it"
+		}
+	}
+	return asked[both]
+}
+
+// olderThanHere says how a pack is older than the version that it would replace; "" if
+// it is not.
+func (it *item) olderThanHere() string {
+	r := trust.Older(it.before, it.entry)
+	if r == nil {
+		return ""
+	}
+	return r.New + ", here " + r.Old
 }
 
 // short cuts a pin to a length that distinguishes two of them.
