@@ -205,6 +205,8 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 	// A deletion may be newer than all entries.
 	f(Change{Synced: true})
 	next := time.Now().Add(sweepEvery) // other changes do not delay it
+	over, end := context.WithCancel(ctx)
+	end() // it waits for nothing, and returns what is there
 	for {
 		if err := read(columns+`rev > $1 order by rev`, int64(seen)); err != nil {
 			return err
@@ -213,6 +215,12 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 		_, err := conn.WaitForNotification(waiting)
 		idle := waiting.Err() != nil
 		cancel()
+		// One look serves all notifications that have come.
+		for err == nil {
+			if _, none := conn.WaitForNotification(over); none != nil {
+				break
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
