@@ -227,8 +227,16 @@ func newFamily(job *Job, group *groups.Group, e ends) *family {
 	if job.Filter.NoScope {
 		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))
 	}
+	job.Filter.NoQueues = !canLimit(unix.RLIMIT_MSGQUEUE)
 	f.program.program(job)
 	return f
+}
+
+// canLimit reports whether the kernel lets a process limit a resource. That it has as a limit what it has
+// already, Linux never refuses.
+func canLimit(resource int) bool {
+	var own unix.Rlimit
+	return unix.Getrlimit(resource, &own) == nil && unix.Prlimit(0, resource, &own, nil) == nil
 }
 
 // pipes makes the pipe for orders to an init and the pipe for records.

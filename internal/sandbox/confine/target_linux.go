@@ -73,20 +73,45 @@ func (p *plan) unprivileged(own bool) {
 		secureBits  = noRoot | fixupLocked | keepLocked | noRaise
 	)
 	s := p.call("lock the secure bits", unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
+	missing := uintptr(0) // the errno of a kernel without secure bits and ambient capabilities, such as gVisor's
 	if !own {
 		s.ignore[0] = uintptr(unix.EPERM)
+		if bare() {
+			missing = uintptr(unix.EINVAL)
+		}
 	}
+	s.ignore[1] = missing
 	for c := range lastCap() + 1 {
 		s := p.call("drop a capability from the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if !own {
 			s.ignore[0] = uintptr(unix.EPERM)
 		}
 	}
-	p.call("clear the ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	p.call("clear the ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0).ignore[0] = missing
 	p.call("drop the capabilities", unix.SYS_CAPSET,
 		unsafe.Pointer(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), unsafe.Pointer(new([2]unix.CapUserData)))
 	p.call("set no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	p.call("hide from ptrace", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// bare reports whether this process has no capability in any set, and no_new_privs. Neither it nor a
+// program that it starts in the same user namespace can get one again, whatever their user is
+// (capabilities(7), "Transformation of capabilities during execve()"). Secure bits then make no
+// difference, and the ambient capabilities, which are a part of the permitted ones, are none.
+func bare() bool {
+	if n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || n != 1 {
+		return false
+	}
+	var have [2]unix.CapUserData
+	if unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &have[0]) != nil || have != [2]unix.CapUserData{} {
+		return false
+	}
+	for c := range lastCap() + 1 {
+		if n, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0); err != nil || n != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // lastCap is the highest capability that the kernel knows.
@@ -111,8 +136,7 @@ func (p *plan) program(j *Job) {
 		p.call("place a standard stream", unix.SYS_DUP3, fd, std, 0)
 	}
 	p.limits(j)
-	p.call(StepFolder, unix.SYS_OPENAT2, fdCWD, j.Dir,
-		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotFrom)
+	p.openFolder(j.Dir, hasOpenat2())
 	if j.layered(j.Dir) == nil { // a layered one was checked below the layer
 		p.expect("the working folder "+Replaced, slotFrom, j.DirID)
 	}
@@ -122,6 +146,31 @@ func (p *plan) program(j *Job) {
 	p.call("unblock signals", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, unsafe.Pointer(new([8]byte)), 0, 8)
 	p.seccomp(j.Filter)
 	p.start(j)
+}
+
+// openFolder opens the folder at an absolute path that no symbolic link is part of. Without openat2(2) it
+// opens one name after the other: what is at a name must be a folder itself.
+func (p *plan) openFolder(dir string, openat2 bool) {
+	const flags = unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY
+	if openat2 {
+		p.call(StepFolder, unix.SYS_OPENAT2, fdCWD, dir, p.how(flags), unix.SizeofOpenHow).out = uint8(slotFrom)
+		return
+	}
+	p.call(StepFolder, unix.SYS_OPENAT, fdCWD, "/", flags, 0).out = uint8(slotFrom)
+	for name := range strings.SplitSeq(dir, "/") {
+		if name != "" {
+			p.call(StepFolder, unix.SYS_OPENAT, slotFrom, name, flags|unix.O_NOFOLLOW, 0).out = uint8(slotFrom)
+		}
+	}
+}
+
+// hasOpenat2 reports whether the kernel has openat2(2), as Linux has from 5.6 on and gVisor's has not.
+func hasOpenat2() bool {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return err != unix.ENOSYS
 }
 
 // start executes the program if it and its interpreters are still the files that were
@@ -171,7 +220,9 @@ func (p *plan) limits(j *Job) {
 	// A limit of 0 does not stop a system program that collects cores (core_pattern
 	// with "|"). A limit of one byte does, and is too small for a file.
 	set("core files", unix.RLIMIT_CORE, 1, 1)
-	set("message queues", unix.RLIMIT_MSGQUEUE, 0, 0)
+	if !j.Filter.NoQueues {
+		set("message queues", unix.RLIMIT_MSGQUEUE, 0, 0)
+	}
 	l := j.Limits
 	processes := int64(0)
 	if l.Processes > 0 {

@@ -18,6 +18,7 @@ const (
 	Landlock   = "landlock"   // Landlock refuses what nothing else does
 	Loopback   = "loopback"   // it can connect to itself over a loopback interface
 	Container  = "container"  // it is in a container with nothing but a read-only root
+	OwnKernel  = "own-kernel" // the same, in one whose kernel is not the machine's, so that its settings may be changed
 	Layer      = "layer"      // it can change everything in the layered folder that is the next argument
 )
 
@@ -37,7 +38,7 @@ func Main(args []string) int {
 		return amiss("the process can gain privileges (no_new_privs %d, %v)", n, err)
 	}
 	for _, want := range []string{"Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
-		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != Namespaces && args[0] != Container {
+		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != Namespaces && args[0] != Container && args[0] != OwnKernel {
 			continue // an unprivileged process cannot drop what it cannot use
 		}
 		if !strings.Contains(string(status), want+"\n") {
@@ -70,6 +71,10 @@ func Main(args []string) int {
 				return amiss("changing the mode of /etc gives %v", err)
 			}
 		case Container:
+			if err := errors.Join(inContainer(), fixedSettings()); err != nil {
+				return amiss("%v", err)
+			}
+		case OwnKernel:
 			if err := inContainer(); err != nil {
 				return amiss("%v", err)
 			}
@@ -110,24 +115,29 @@ func inContainer() error {
 	if err := unix.Statfs("/", &root); err != nil || root.Flags&unix.ST_RDONLY == 0 {
 		return fmt.Errorf("the root folder is not read-only (%v)", err)
 	}
-	for _, dir := range []string{"/proc/sys", "/sys"} {
-		var at unix.Statfs_t
-		if err := unix.Statfs(dir, &at); err != nil || at.Flags&unix.ST_RDONLY == 0 {
-			return fmt.Errorf("%s is not read-only (%v)", dir, err)
-		}
-	}
-	links, err := os.ReadDir("/sys/class/net")
+	links, err := os.ReadFile("/proc/self/net/dev")
 	if err != nil {
 		return err
 	}
-	for _, l := range links {
-		if l.Name() != "lo" {
-			return fmt.Errorf("the container has the network interface %q", l.Name())
+	for line := range strings.Lines(string(links)) {
+		if name, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name != "lo" {
+			return fmt.Errorf("the container has the network interface %q", name)
 		}
 	}
 	if f, err := os.Open("/dev/mem"); err == nil {
 		_ = f.Close()
 		return errors.New("the container has /dev/mem")
+	}
+	return nil
+}
+
+// fixedSettings returns an error if the settings of the kernel can be changed.
+func fixedSettings() error {
+	for _, dir := range []string{"/proc/sys", "/sys"} {
+		var at unix.Statfs_t
+		if err := unix.Statfs(dir, &at); err != nil || at.Flags&unix.ST_RDONLY == 0 {
+			return fmt.Errorf("%s is not read-only (%v)", dir, err)
+		}
 	}
 	return nil
 }

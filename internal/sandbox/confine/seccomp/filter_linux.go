@@ -53,6 +53,8 @@ type Filter struct {
 	// open /dev/zero for writing.
 	NoListener bool
 	Piece      int64 // with NoListener: most bytes of a shared mapping without a file; 0: any number
+
+	NoQueues bool // the kernel has no limit on POSIX message queues, so none can be made
 }
 
 // newNamespaces are the flags of clone(2) and unshare(2) that make namespaces.
@@ -203,6 +205,9 @@ func (f Filter) Program() []unix.SockFilter {
 	}
 	if f.Alone || f.Counted {
 		f.inotify(&w)
+	}
+	if f.NoQueues {
+		w.refuse(unix.SYS_MQ_OPEN, retMFile) // as with a limit of 0
 	}
 	w.ret(retAllow)
 	return w.code

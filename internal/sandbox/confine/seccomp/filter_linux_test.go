@@ -67,6 +67,9 @@ func TestFilter(t *testing.T) {
 		{"no listener, alone: an inotify watch", Filter{NoListener: true, Alone: true}, unix.SYS_INOTIFY_ADD_WATCH, nil, "ENOSPC"},
 		{"inotify", Filter{}, unix.SYS_INOTIFY_INIT1, nil, allowed},
 
+		{"a POSIX message queue", Filter{}, unix.SYS_MQ_OPEN, nil, allowed},
+		{"no queues: a POSIX message queue", Filter{NoQueues: true}, unix.SYS_MQ_OPEN, nil, "EMFILE"},
+
 		{"a lease", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETLEASE, 1}, "EPERM"},
 		{"notices of a folder", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_NOTIFY, 1}, "EPERM"},
 		{"a lock", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETLK, 1}, allowed},
