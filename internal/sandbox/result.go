@@ -21,7 +21,7 @@ const (
 	CauseDiskFull       Cause = "disk_full"       // the disk of the audit log was about to be full
 	CauseCPULimit       Cause = "cpu_limit"       // more processor time than Limits.CPU
 	CauseFileSizeLimit  Cause = "file_size_limit" // wrote a file beyond Limits.FileSize
-	CauseMemoryLimit    Cause = "memory_limit"    // all processes together had more memory than Together.Memory
+	CauseMemoryLimit    Cause = "memory_limit"    // all processes together had more memory than Together.Memory, or than their container
 	CauseProcessLimit   Cause = "process_limit"   // more processes than Limits.Processes, where the system itself cannot refuse them
 )
 

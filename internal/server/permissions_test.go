@@ -227,7 +227,7 @@ func TestResultOfAConfinedRun(t *testing.T) {
 		{sandbox.Result{Cause: sandbox.CauseCPULimit, ExitCode: -1, Signal: "SIGXCPU"}, "timeout", "processor time", "limits.cpu"},
 		{sandbox.Result{Cause: sandbox.CauseFileSizeLimit, ExitCode: -1, Signal: "SIGXFSZ"}, "file_size_limit", "by SIGXFSZ", "limits.file_size"},
 		{sandbox.Result{Cause: sandbox.CauseProcessLimit, ExitCode: 1}, "process_limit", "more than 256 processes", "limits.processes"},
-		{sandbox.Result{Cause: sandbox.CauseMemoryLimit, ExitCode: -1, Signal: "SIGKILL"}, "memory_limit", "together had more memory", "limits.memory_together"},
+		{sandbox.Result{Cause: sandbox.CauseMemoryLimit, ExitCode: -1, Signal: "SIGKILL"}, "memory_limit", "together had more memory", "limits.memory_together in"},
 	} {
 		c.result.Level = sandbox.LevelPartial
 		c.result.Usage = sandbox.Usage{CPU: 1500 * time.Millisecond, MaxRSS: 1 << 20}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,38 @@ func TestContainer(t *testing.T) {
 		}
 		return
 	}
-	podman, err := engine.Start(t.Context(), t.TempDir(), "runc")
+	inContainer(t, variant{name: "full", level: sandbox.LevelFull, needs: "podman"}, "runc", inContainers())
+}
+
+// runscVar names a runsc, gVisor's runtime, by its path, and after that flags of its own:
+// "/usr/local/bin/runsc platform=systrap".
+const runscVar = "PACKS_TEST_RUNSC"
+
+// TestRunsc does the same in containers with a kernel of their own.
+func TestRunsc(t *testing.T) {
+	runsc := strings.Fields(os.Getenv(runscVar))
+	if len(runsc) == 0 {
+		lacks(t, "runsc", "no runsc is named by "+runscVar)
+	}
+	if code, done := engine.Statically("TestRunsc"); done {
+		if code != 0 {
+			t.Errorf("the tests in a static binary ended with status %d", code)
+		}
+		return
+	}
+	flags := []string{"--runtime-flag", "host-uds=open", "--runtime-flag", "network=none"}
+	for _, flag := range runsc[1:] {
+		flags = append(flags, "--runtime-flag", flag)
+	}
+	v := withoutLandlock
+	v.ownKernel = true
+	inContainer(t, v, runsc[0], inGVisor(), flags...)
+}
+
+// inContainer tries the rows in containers, and kills what strays there. v has no runner yet; other are
+// the outcomes of rows that differ from its: :: what a row does → outcomes.
+func inContainer(t *testing.T, v variant, runtime string, other map[string]string, flags ...string) {
+	podman, err := engine.Start(t.Context(), t.TempDir(), runtime, flags...)
 	if e, ok := errors.AsType[*engine.ErrLacks](err); ok {
 		lacks(t, "podman", e.Why)
 	}
@@ -42,17 +74,17 @@ func TestContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer podman.Close()
-	system := container.New(container.Options{Socket: podman.Socket, Image: podman.Image})
+	system := container.New(container.Options{Socket: podman.Socket, Image: podman.Image, Runtime: filepath.Base(runtime)})
 	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := variant{name: "full", level: sandbox.LevelFull, needs: "podman", runner: runner.New(runner.Options{System: system, Grace: grace, Changes: kept})}
+	v.runner = runner.New(runner.Options{System: system, Grace: grace, Changes: kept})
 	defer v.runner.Close()
-	if report := v.runner.Probe(t.Context()); report.Level != sandbox.LevelFull || !report.Loopback {
+	if report := v.runner.Probe(t.Context()); report.Level != v.level || !report.Loopback {
 		t.Fatalf("Probe = %+v", report)
 	}
-	t.Run("rows", func(t *testing.T) { containerRows(t, v, system) })
+	t.Run("rows", func(t *testing.T) { containerRows(t, v, system, other) })
 	t.Run("strays", func(t *testing.T) {
 		ways := []string{"timeout", "cancel", "output"}
 		for i, s := range strays {
@@ -88,9 +120,45 @@ func inContainers() map[string]string {
 	return all
 }
 
+// inGVisor are the rows with another outcome in gVisor, whose kernel is one for the container
+// alone and does not have everything that Linux has.
+func inGVisor() map[string]string {
+	all := inContainers()
+	maps.Copy(all, map[string]string{
+		"have more processes than the limit":                                        "EAGAIN|ENOMEM",
+		"have more memory than the limit":                                           "ok", // the same
+		"open the key by its number in the file system":                             "ENOTSUP",
+		"watch the key for changes":                                                 "EMFILE", // before it is looked for
+		"exchange the pack and the workspace":                                       "EINVAL|EBUSY",
+		"open a setting of the kernel to write":                                     "ENOENT",
+		"open the keyboard's way into the kernel":                                   "ok|EACCES", // nothing is behind it
+		"slow it down (scheduler)":                                                  "EINVAL|ESRCH",
+		"open a message queue that somebody made":                                   "EMFILE",
+		"make an i386 system call":                                                  "ENOSYS",
+		"have it from /dev/zero":                                                    "ok", // the memory of the container is what is bounded
+		"give the space of a part of a file back (fallocate, FALLOC_FL_PUNCH_HOLE)": "ENOTSUP",
+		"share memory with them again and again, less than the limit at a time":     "ok|ENOMEM",
+		"change a network interface":                                                "ENOTTY",
+		"list the user's keys (/proc/keys)":                                         "ENOENT",
+		"learn how the machine's memory is used (/proc/kpageflags)":                 "ENOENT",
+		"count who uses it (/proc/kpagecount)":                                      "ENOENT",
+		"read how the kernel uses its own (/proc/slabinfo)":                         "ENOENT",
+		"read where it is (/proc/vmallocinfo)":                                      "ENOENT",
+	})
+	return all
+}
+
+// wantIn returns the outcomes of a row in a container where some differ.
+func (v variant) wantIn(differ map[string]string, row attack.Row) []string {
+	if other, ok := differ[row.Does]; ok {
+		return strings.Split(other, "|")
+	}
+	return v.want(row)
+}
+
 // containerRows tries the rows one after the other. Rows with the same network and limits
 // share a container.
-func containerRows(t *testing.T, v variant, system *container.System) {
+func containerRows(t *testing.T, v variant, system *container.System, differ map[string]string) {
 	sh, err := system.Lookup(t.Context(), "sh", "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -144,13 +212,19 @@ func containerRows(t *testing.T, v variant, system *container.System) {
 			if err == nil && res.Cause == sandbox.CauseProcessLimit {
 				continue // counted before the kernel refused more
 			}
-			if r := replyOf(res, err); !slices.Contains(v.want(rows[0]), r.Outcome) {
-				t.Errorf("%s: %s %s, want %q", of.alone, r.Outcome, r.Detail, v.want(rows[0]))
+			if r := replyOf(res, err); !slices.Contains(v.wantIn(differ, rows[0]), r.Outcome) {
+				t.Errorf("%s: %s %s, want %q", of.alone, r.Outcome, r.Detail, v.wantIn(differ, rows[0]))
 			}
 			continue
 		}
 		cmd.Program, cmd.Args, cmd.Stdin = sh, []string{"-s"}, []byte(script.String())
 		res, err := v.runner.Run(context.WithoutCancel(t.Context()), policy, cmd)
+		if v.ownKernel && of.network == sandbox.NetworkHosts { // nor can the listener come out
+			if !errors.As(err, new(*sandbox.ConfineError)) {
+				t.Errorf("with hosts, Run = %+v, %v, want a *ConfineError", res, err)
+			}
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,10 +248,7 @@ func containerRows(t *testing.T, v variant, system *container.System) {
 			if slices.Contains(row.Probe, "leave") && r.Outcome == "ok" && !drill.LeftBehind(w.dir("ws/alive")) {
 				r.Outcome = "ended with the run"
 			}
-			want := v.want(row)
-			if other, ok := inContainers()[row.Does]; ok {
-				want = strings.Split(other, "|")
-			}
+			want := v.wantIn(differ, row)
 			if !slices.Contains(want, r.Outcome) {
 				t.Errorf("%s %s: probe %q = %s %s, want %q", row.Case, row.Does, row.Probe, r.Outcome, r.Detail, want)
 			}

@@ -84,6 +84,10 @@ type variant struct {
 	level  sandbox.Level
 	needs  string // its name in PACKS_MCP_REQUIRE
 	runner *runner.Runner
+
+	// ownKernel says that the container's kernel is not the machine's. Its filter can ask
+	// nobody, and a program can kill the first process.
+	ownKernel bool
 }
 
 // grace is the time between SIGTERM and SIGKILL in the tests' runs.

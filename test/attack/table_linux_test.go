@@ -22,7 +22,7 @@ func (v variant) want(row attack.Row) []string {
 	if os.Getuid() == 0 && row.Root != "" && v.name == "partial" {
 		w = row.Root
 	}
-	if os.Getenv(blockedVar) == "listener" && row.NoListener != "" && v.level != sandbox.LevelNone {
+	if (os.Getenv(blockedVar) == "listener" || v.ownKernel) && row.NoListener != "" && v.level != sandbox.LevelNone {
 		w = row.NoListener
 	}
 	return strings.Split(w, "|")

@@ -53,6 +53,7 @@ func newWorld(t *testing.T) *world {
 		tool("where", `{"program": "sh", "args": ["-c", "cat /etc/hostname; pwd; echo made >made; echo mine >CLAUDE.md"], "cwd": "project"}`, ""),
 		tool("script", `{"program": "./script.sh"}`, ""),
 		tool("git", `{"program": "git"}`, ""),
+		tool("hungry", `{"program": "dd", "args": ["if=/dev/zero", "of=/tmp/full", "bs=1048576", "count=256"]}`, ""),
 		tool("online", `{"program": "sh"}`, `, "policy": {"network": "full"}`),
 		tool("hosts", `{"program": "sh", "args": ["-c", "busybox wget -q -O- http://other.example.com/; exit 0"]}`, `, "policy": {"network": {"hosts": ["api.example.com:443", "api.example.com:80"]}}`),
 	}, ", ")+"]}")
@@ -74,7 +75,7 @@ func (w *world) write(t *testing.T, name, text string) {
 
 func (w *world) configure(t *testing.T, socket, image string) {
 	t.Helper()
-	w.write(t, "config.yaml", fmt.Sprintf("sandbox:\n  runner: container\n  container: {socket: %q, image: %q}\n", socket, image))
+	w.write(t, "config.yaml", fmt.Sprintf("sandbox:\n  runner: container\n  container: {socket: %q, image: %q}\nlimits:\n  memory: 64MiB\n", socket, image))
 }
 
 // run runs the program, and returns what it prints on both streams.
@@ -135,6 +136,12 @@ func TestContained(t *testing.T) {
 	out, code = w.run(t, "audit", "show", "--json")
 	expect(t, "the log", out, code, 0, `"runner":"container"`, w.podman.Image)
 
+	out, code = w.call(t, "hungry", "--yes", "--json")
+	expect(t, "too much memory", out, code, 1, "memory_limit", "without that limits.memory, in the configuration")
+	out, code = w.run(t, "audit", "show", "--json")
+	expect(t, "the log of too much memory", out, code, 0, `"cause":"memory_limit"`)
+	out, code = w.run(t, "sandbox", "explain")
+	expect(t, "why it was stopped", out, code, 0, "its processes together had too much memory", "limits: memory: ")
 	out, code = w.call(t, "git", "--yes")
 	expect(t, "a program that the image lacks", out, code, 1, "program_not_found")
 	out, code = w.call(t, "online", "--yes")

@@ -34,7 +34,8 @@ type ErrLacks struct{ Why string }
 
 func (e *ErrLacks) Error() string { return e.Why }
 
-// Start starts the engine in an existing folder. The caller calls Close.
+// Start starts the engine in an existing folder, with a runtime by its name or path, and flags
+// of Podman's for everything that it does. The caller calls Close.
 func Start(ctx context.Context, dir, runtime string, flags ...string) (*Engine, error) {
 	if os.Geteuid() != 0 {
 		return nil, &ErrLacks{"without root it needs subordinate ids"}
@@ -44,7 +45,7 @@ func Start(ctx context.Context, dir, runtime string, flags ...string) (*Engine, 
 			return nil, &ErrLacks{fmt.Sprintf("there is no %s on the PATH", name)}
 		}
 	}
-	e := &Engine{Socket: filepath.Join(dir, "s"), dir: dir, runtime: runtime}
+	e := &Engine{Socket: filepath.Join(dir, "s"), dir: dir, runtime: runtime, flags: flags}
 	image, err := e.image(ctx)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,6 @@ func Start(ctx context.Context, dir, runtime string, flags ...string) (*Engine, 
 	if e.Image, err = e.Import(ctx, "localhost/box", image); err != nil {
 		return nil, err
 	}
-	e.flags = flags
 	return e, e.Serve()
 }
 
@@ -60,7 +60,7 @@ func Start(ctx context.Context, dir, runtime string, flags ...string) (*Engine, 
 func (e *Engine) Serve() error {
 	_ = os.Remove(e.Socket)
 	var said bytes.Buffer
-	e.service = e.Podman(context.Background(), append(slices.Clone(e.flags), "system", "service", "--time", "0", "unix://"+e.Socket)...)
+	e.service = e.Podman(context.Background(), "system", "service", "--time", "0", "unix://"+e.Socket)
 	e.service.Stdout, e.service.Stderr = &said, &said
 	if err := e.service.Start(); err != nil {
 		return err
@@ -83,7 +83,9 @@ func (e *Engine) Podman(ctx context.Context, args ...string) *exec.Cmd {
 		"--root", filepath.Join(e.dir, "store"), "--runroot", filepath.Join(e.dir, "run"), "--storage-driver", "overlay",
 		"--runtime", e.runtime, "--cgroup-manager", "cgroupfs",
 	}
-	return exec.CommandContext(ctx, "podman", append(own, args...)...)
+	cmd := exec.CommandContext(ctx, "podman", slices.Concat(own, e.flags, args)...)
+	cmd.Dir = e.dir // where Podman's monitor notes that memory ran out
+	return cmd
 }
 
 // Import makes an image from a tar archive, and returns its id.

@@ -149,6 +149,10 @@ func carryOut(job *Job, stdio []int, group *groups.Group) *Report {
 			return failure("become the one to whom orphans fall", err)
 		}
 	}
+	var around *groups.Watch
+	if job.Contained {
+		around = groups.WatchContainer() // before the program starts
+	}
 	f := newFamily(job, group, ends{stdio: stdio, orders: orders[0], report: report[1], questions: questions[1]})
 	var maps []userMap
 	if f.ns && os.Getuid() == 0 {
@@ -188,7 +192,7 @@ func carryOut(job *Job, stdio []int, group *groups.Group) *Report {
 		_ = unix.Close(fd)
 	}
 	s := &supervisor{
-		family: f, job: job, pid: pid, orders: orders[1], reports: report[0], group: group,
+		family: f, job: job, pid: pid, orders: orders[1], reports: report[0], group: group, around: around,
 		broker: broker.New(questions[0], &memory.Shared{Limit: job.Limits.Data, Alive: func() (int, bool) { return memory.Alive(pid, job.Namespaces) }}),
 	}
 	return s.watch()

@@ -33,6 +33,10 @@ type Job struct {
 	// Group is the name of a control group to bound all processes with; empty: none. The
 	// job fails if there can be none and Limits need it, for Together or Processors.
 	Group string
+
+	// Contained says that the helper is the first process of a container, whose control group
+	// bounds the memory of the job.
+	Contained bool
 }
 
 // An ID identifies a folder. The zero value matches any.
@@ -130,7 +134,7 @@ type Report struct {
 	CPU     int64  // microseconds, user and system
 	MaxRSS  int64  // KiB
 	TooMany bool   // killed for having more processes than Limits.Processes
-	TooMuch bool   // killed for having more memory than Limits.Together
+	TooMuch bool   // killed for having more memory than Limits.Together, or than its container
 }
 
 // Steps of a report that concern the program and not its confinement.
@@ -285,6 +289,7 @@ func (c *codec) job(j *Job) {
 	c.int(&j.Limits.Files)
 	c.int(&j.Limits.FileSize)
 	c.string(&j.Group)
+	c.bool(&j.Contained)
 }
 
 func (c *codec) report(r *Report) {

@@ -24,6 +24,7 @@ type supervisor struct {
 	orders  int            // to the init
 	reports int            // from the children
 	group   *groups.Group  // counts processes; nil: the supervisor counts
+	around  *groups.Watch  // of the container's control group; nil: the job is in none
 	broker  *broker.Broker // answers what the filter asks
 
 	report  Report
@@ -43,7 +44,7 @@ func (s *supervisor) watch() *Report {
 	} else {
 		s.watchProgram()
 	}
-	s.report.TooMuch = s.report.TooMuch || s.group.OutOfMemory() // the kernel was faster
+	s.report.TooMuch = s.report.TooMuch || s.outOfMemory() // the kernel was faster
 	return &s.report
 }
 
@@ -160,11 +161,13 @@ func (s *supervisor) kill() {
 // checkMemory ends everything when the kernel has ended a process because all of them had
 // too much memory together. What would be left is a run with holes.
 func (s *supervisor) checkMemory() {
-	if !s.killing && s.group.OutOfMemory() {
+	if !s.killing && s.outOfMemory() {
 		s.report.TooMuch = true
 		s.kill()
 	}
 }
+
+func (s *supervisor) outOfMemory() bool { return s.group.OutOfMemory() || s.around.OutOfMemory() }
 
 func (s *supervisor) tooMany() {
 	s.report.TooMany = true

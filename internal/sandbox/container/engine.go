@@ -205,6 +205,7 @@ type hostConfig struct {
 	PidsLimit      int64
 	Memory         int64
 	MemorySwap     int64
+	NanoCpus       int64 `json:",omitempty"` //nolint:revive // as the API has it
 	ShmSize        int64
 	Ulimits        []ulimit
 	Mounts         []mount
@@ -256,6 +257,7 @@ type state struct {
 	State struct {
 		Status, Error string
 		ExitCode      int
+		OOMKilled     bool // the kernel killed a process of it, since all together had too much memory
 	}
 	HostConfig struct{ Runtime string }
 }

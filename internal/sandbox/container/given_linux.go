@@ -5,6 +5,7 @@ package container
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
 // An engine may drop what it cannot do, with a warning at best. So what was asked for is
@@ -21,6 +25,7 @@ import (
 // given is what a container must have, for the helper to compare.
 type given struct {
 	Mounts []givenMount // in the order of the spec
+	Kernel kernel       // of the server's machine
 
 	// Alone says that there is no Landlock, so that a program can write to everything that
 	// is mounted writable.
@@ -41,8 +46,36 @@ func givenOf(s *spec) *given {
 	return g
 }
 
-// check compares this container with g.
-func (g *given) check() error {
+// A kernel is how a kernel shows itself. A container with a runtime such as gVisor's has another one than
+// the machine: it is a program there, and what it shows as its own is not the machine's.
+type kernel struct {
+	Name string     // what uname(2) says, without what a container can have of its own
+	File confine.ID // of this program's file
+}
+
+// kernelAt returns what this process sees of its kernel. The file of this program is at a path.
+func kernelAt(path string) kernel {
+	var k kernel
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		k.Name = unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Version[:])
+	}
+	if info, err := os.Stat(path); err == nil {
+		k.File = supervised.IDOf(info)
+	}
+	return k
+}
+
+// differs reports whether other is certainly another kernel: it has another name, and numbers the
+// same file in another way. If in doubt, it is the same.
+func (k kernel) differs(other kernel) bool {
+	none := kernel{}
+	return k.Name != other.Name && k.File != other.File &&
+		k.Name != none.Name && other.Name != none.Name && k.File != none.File && other.File != none.File
+}
+
+// check compares this container with g. If it is foreign, its kernel is not the machine's.
+func (g *given) check(foreign bool) error {
 	if n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || n != 1 {
 		return errors.New("the engine did not give the container no_new_privs")
 	}
@@ -63,7 +96,7 @@ func (g *given) check() error {
 			return fmt.Errorf("the engine did not drop the container's capability %d from its bounding set", c)
 		}
 	}
-	links, err := os.ReadFile("/proc/self/net/dev")
+	links, err := readProc("/proc/self/net/dev")
 	if err != nil {
 		return err
 	}
@@ -72,26 +105,46 @@ func (g *given) check() error {
 			return fmt.Errorf("the engine gave the container the network interface %q", name)
 		}
 	}
-	text, err := os.ReadFile("/proc/self/mountinfo")
+	text, err := readProc("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
-	return g.compare(string(text))
+	return g.compare(string(text), foreign)
+}
+
+// readProc reads a file that the kernel made. An image could ask for a volume at /proc, with
+// files of its own that say anything.
+func readProc(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var at unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &at); err != nil {
+		return nil, fmt.Errorf("looking at %s: %w", name, err)
+	}
+	if at.Type != unix.PROC_SUPER_MAGIC {
+		return nil, fmt.Errorf("%s in the container is not the kernel's", name)
+	}
+	return io.ReadAll(f)
 }
 
 // isOwnMount reports whether a mount that nobody asked for is one that an engine makes in
 // each container, and that nothing needs to keep a program from: the kernel's own, file
 // systems in memory, which count as the container's, and some files of the engine's.
-func isOwnMount(at, kind string) bool {
+func isOwnMount(at, kind string, foreign bool) bool {
 	switch kind {
 	case "tmpfs", "devtmpfs", "devpts", "mqueue", "proc":
 		return true
+	case "dev": // gVisor's devices
+		return foreign
 	}
 	return slices.Contains([]string{"/dev/shm", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv"}, at)
 }
 
 // compare compares a table of mounts, as in /proc/self/mountinfo, with g.
-func (g *given) compare(table string) error {
+func (g *given) compare(table string, foreign bool) error {
 	mounts := make(map[string]bool)  // :: path → whether the mount on top of it can be written
 	kinds := make(map[string]string) // :: path → its file system
 	for line := range strings.Lines(table) {
@@ -122,9 +175,10 @@ func (g *given) compare(table string) error {
 	for at, writable := range mounts {
 		switch kind := kinds[at]; {
 		case !writable || known[at]:
+		case kind == "cgroup" && foreign: // of a kernel that only this container has
 		case strings.HasPrefix(kind, "cgroup") || kind == "sysfs":
 			return fmt.Errorf("the engine did not make %q read-only in the container", at)
-		case g.Alone && !isOwnMount(at, kind):
+		case g.Alone && !isOwnMount(at, kind, foreign):
 			return fmt.Errorf("the container has %q (%s), which can be written and was not asked for; take an image without volumes", at, kind)
 		}
 	}
@@ -147,17 +201,17 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// limitFiles are the names of limits: :: controller → of version 1 and version 2.
-var limitFiles = map[string][2]string{"memory": {"memory.limit_in_bytes", "memory.max"}, "pids": {"pids.max", "pids.max"}}
-
 // bounded returns an error if nothing shows that the container has the spec's bounds on
-// memory and processes. limits are those that were read, of which the first that has one
-// counts: :: controller → limit.
+// memory, processes and processors. limits are those that were read, of which the first that
+// has one counts: :: controller → limit.
 func bounded(s *spec, limits ...map[string]int64) error {
 	for _, of := range []struct {
 		controller, what string
-		asked            int64
-	}{{"memory", "memory", s.HostConfig.Memory}, {"pids", "processes", s.HostConfig.PidsLimit}} {
+		asked            int64 // 0: nothing
+	}{{"memory", "memory", s.HostConfig.Memory}, {"pids", "processes", s.HostConfig.PidsLimit}, {"cpu", "processors", s.HostConfig.NanoCpus}} {
+		if of.asked == 0 {
+			continue
+		}
 		have := int64(unknownLimit)
 		for _, l := range limits {
 			if n, ok := l[of.controller]; ok && have == unknownLimit {
@@ -166,7 +220,7 @@ func bounded(s *spec, limits ...map[string]int64) error {
 		}
 		switch {
 		case have == unknownLimit:
-			return fmt.Errorf("nothing shows that the engine bounded the container's %s; Podman without root's rights needs version 2 of control groups for that", of.what)
+			return fmt.Errorf("nothing shows that the engine bounded the container's %s; Podman without root's rights needs version 2 of control groups for that, with the controller %q delegated to its user", of.what, of.controller)
 		case have > of.asked:
 			return fmt.Errorf("the engine did not bound the container's %s to %d, as it was asked to", of.what, of.asked)
 		}
@@ -188,8 +242,8 @@ func limitsOf(pid int) map[string]int64 {
 
 func limitsAt(dirs func(controller string) []string) map[string]int64 {
 	all := make(map[string]int64)
-	for controller, names := range limitFiles {
-		if n := limitAt(dirs(controller), names[:]...); n != unknownLimit {
+	for _, controller := range []string{"memory", "pids", "cpu"} {
+		if n := limitAt(dirs(controller), controller); n != unknownLimit {
 			all[controller] = n
 		}
 	}
@@ -227,23 +281,55 @@ const unknownLimit = -1
 // noLimit stands for a limit that is not set.
 const noLimit = 1<<63 - 1
 
-// limitAt returns the lowest limit in the folders of control groups.
-func limitAt(dirs []string, names ...string) int64 {
+// limitAt returns the lowest limit of a controller in the folders of control groups.
+func limitAt(dirs []string, controller string) int64 {
 	lowest := int64(unknownLimit)
 	for _, dir := range dirs {
-		for _, name := range names {
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				continue
-			}
-			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-			if err != nil {
-				n = noLimit // "max"
-			}
-			if lowest == unknownLimit || n < lowest {
-				lowest = n
-			}
+		var at unix.Statfs_t
+		if unix.Statfs(dir, &at) != nil || at.Type != unix.CGROUP_SUPER_MAGIC && at.Type != unix.CGROUP2_SUPER_MAGIC {
+			continue // a folder of an image could say anything
+		}
+		if n := limitIn(dir, controller); n != unknownLimit && (lowest == unknownLimit || n < lowest) {
+			lowest = n
 		}
 	}
 	return lowest
+}
+
+// limitIn returns the limit of a controller in the folder of a control group of either version,
+// in the unit that a spec has.
+func limitIn(dir, controller string) int64 {
+	read := func(name string) []string {
+		text, _ := os.ReadFile(filepath.Join(dir, name))
+		return strings.Fields(string(text))
+	}
+	var limit []string // a number, or a share and the period of which it is one
+	switch controller {
+	case "memory":
+		limit = slices.Concat(read("memory.limit_in_bytes"), read("memory.max"))
+	case "pids":
+		limit = read("pids.max")
+	case "cpu":
+		if limit = read("cpu.max"); len(limit) == 0 {
+			limit = slices.Concat(read("cpu.cfs_quota_us"), read("cpu.cfs_period_us"))
+		}
+	}
+	if len(limit) == 0 {
+		return unknownLimit
+	}
+	n, err := strconv.ParseInt(limit[0], 10, 64)
+	if err != nil || n < 0 { // "max", or -1
+		return noLimit
+	}
+	if controller != "cpu" {
+		return n
+	}
+	if len(limit) < 2 {
+		return unknownLimit
+	}
+	period, err := strconv.ParseInt(limit[1], 10, 64)
+	if err != nil || period <= 0 || n > noLimit/oneProcessor {
+		return unknownLimit
+	}
+	return n * oneProcessor / period
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/runner"
 )
 
-// dropping returns the socket of an engine that makes of each container what alter makes of
-// it: the tests' engine behind a proxy.
-func dropping(t *testing.T, alter func(spec, host map[string]any)) string {
+// between returns the socket of a proxy before the tests' engine. It passes each request on as
+// rewrite changes it, and each answer as modify does.
+func between(t *testing.T, rewrite func(*httputil.ProxyRequest), modify func(*http.Response) error) string {
 	t.Helper()
 	needsPodman(t)
 	socket := filepath.Join(t.TempDir(), "s")
@@ -36,27 +36,43 @@ func dropping(t *testing.T, alter func(spec, host map[string]any)) string {
 		Transport: dial,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", "engine"
-			if !strings.HasSuffix(r.In.URL.Path, "/containers/create") {
-				return
-			}
-			var spec map[string]any
-			text, err := io.ReadAll(r.In.Body)
-			if err == nil {
-				err = json.Unmarshal(text, &spec)
-			}
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			alter(spec, spec["HostConfig"].(map[string]any))
-			text, _ = json.Marshal(spec)
-			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-			r.Out.Header.Set("Content-Length", strconv.Itoa(len(text)))
+			rewrite(r)
 		},
+		ModifyResponse: modify,
 	}}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return socket
+}
+
+// altered returns the JSON in a body as alter changes it.
+func altered(t *testing.T, body io.Reader, alter func(map[string]any)) []byte {
+	t.Helper()
+	var all map[string]any
+	if err := json.NewDecoder(body).Decode(&all); err != nil {
+		t.Error(err)
+		return nil
+	}
+	alter(all)
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Error(err)
+	}
+	return text
+}
+
+// dropping returns the socket of an engine that makes of each container what alter makes of
+// it.
+func dropping(t *testing.T, alter func(spec, host map[string]any)) string {
+	t.Helper()
+	return between(t, func(r *httputil.ProxyRequest) {
+		if !strings.HasSuffix(r.In.URL.Path, "/containers/create") {
+			return
+		}
+		text := altered(t, r.In.Body, func(spec map[string]any) { alter(spec, spec["HostConfig"].(map[string]any)) })
+		r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		r.Out.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	}, nil)
 }
 
 // What an engine drops is seen from inside of the container, and nothing of a pack runs in

@@ -51,6 +51,7 @@ type answer struct {
 	Checked  []checked
 	Landlock int              // the ABI of the container's kernel; 0: it has none
 	Limits   map[string]int64 // see insideLimits
+	Foreign  bool             // the container has a kernel of its own; see kernel
 
 	// One of these is set if there is no such program.
 	NotFound      *program.NotFoundError      `json:",omitempty"`
@@ -113,11 +114,15 @@ func inside() int {
 	if err := readLine(readSocket, &q); err != nil {
 		return 4
 	}
-	a := answer{Landlock: supervised.LandlockABI(), Limits: insideLimits()}
+	a := answer{Landlock: supervised.LandlockABI()}
 	if q.Given == nil {
 		a.set(errors.New("the server does not say what the container must have"))
 	} else {
-		a.set(q.Given.check())
+		a.Foreign = q.Given.Kernel.differs(kernelAt(helperPath))
+		a.set(q.Given.check(a.Foreign))
+	}
+	if !a.Foreign { // its own control groups bound nothing on this machine
+		a.Limits = insideLimits()
 	}
 	if q.Verify == nil {
 		if a.err() == nil {
@@ -201,6 +206,7 @@ func say(a *answer) bool {
 // run in it; failures of the request itself are in the answer.
 func (b *box) ask(c *spec, q request) (*answer, error) {
 	a := &answer{}
+	q.Given.Kernel = b.kernel
 	_ = b.conn.SetDeadline(time.Now().Add(callTime))
 	err := writeLine(b.conn, q)
 	if err == nil {

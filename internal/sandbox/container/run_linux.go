@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine/groups"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/temp"
 )
@@ -88,6 +89,19 @@ func newSpec(p *pinned, runtime string, limits sandbox.Limits) *spec {
 	h.Ulimits = []ulimit{{"nofile", files, files}, {"nproc", mostTasks, mostTasks}}
 	return s
 }
+
+// together gives all processes of the container together the bounds of t.
+func (s *spec) together(t sandbox.Together) {
+	h := &s.HostConfig
+	if t.Memory > 0 {
+		h.Memory = t.Memory + helperMemory
+		h.MemorySwap = h.Memory
+	}
+	h.NanoCpus = int64(t.Processors) * oneProcessor
+}
+
+// oneProcessor is what the API calls all of a processor's time.
+const oneProcessor = 1_000_000_000
 
 // terms returns a digest of the settings that every run asks of the engine, besides the
 // run's Policy. Answers are bound to it.
@@ -167,10 +181,12 @@ type box struct {
 	pinned *pinned
 	id     string
 	folder *temp.Folder
+	kernel kernel // of this machine, by the file that the container has as helperPath
 	conn   *net.UnixConn
 	pid    int              // of the helper, as this process sees it; 0: not visible
 	pidfd  int              // of the same; -1: there is none
 	limits map[string]int64 // :: controller → bound of the same, as this process sees it
+	memory *groups.Watch    // of the same; nil: not visible
 	once   sync.Once
 }
 
@@ -190,6 +206,7 @@ func (s *System) launch(ctx context.Context, p *pinned, c *spec) (_ *box, err er
 			b.discard()
 		}
 	}()
+	b.kernel = kernelAt(exe)
 	dir, err := filepath.EvalSymlinks(folder.Path)
 	if err != nil {
 		return nil, err
@@ -292,7 +309,8 @@ func (b *box) identify() error {
 		return fmt.Errorf("the container's first process ended at once: %w", err)
 	}
 	b.pid, b.pidfd = int(cred.Pid), fd
-	b.limits = limitsOf(b.pid) // it waits for a request, so it is alive
+	// It waits for a request, so it is alive.
+	b.limits, b.memory = limitsOf(b.pid), groups.WatchFolders(groupsOf(b.pid, "memory")...)
 	return nil
 }
 
@@ -307,6 +325,20 @@ func (b *box) gone(d time.Duration) bool {
 			return err == nil && n > 0
 		}
 	}
+}
+
+// outOfMemory ends the container, and reports whether the engine says that memory ran out
+// in it. If the engine is away, nobody knows. Not every engine notices it with version 1 of
+// control groups; see running.full.
+func (b *box) outOfMemory() bool {
+	b.kill()
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	if b.system.engine.wait(ctx, b.pinned.about, b.id) != nil {
+		return false
+	}
+	s, err := b.system.engine.inspect(ctx, b.pinned.about, b.id)
+	return err == nil && s.State.OOMKilled
 }
 
 // kill ends the container at once.

@@ -28,8 +28,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/supervised"
 )
 
-// errNoLandlock is why a container is not one with Landlock.
-var errNoLandlock = errors.New("the container's kernel has not the Landlock of this machine's")
+// Why a container is not one with Landlock.
+var (
+	errNoLandlock = errors.New("the container's kernel has not the Landlock of this machine's")
+	errOwnKernel  = errors.New("the container has a kernel of its own, without Landlock")
+)
+
+// errOtherKernel is why nothing starts in a container that is not like the one that was tried.
+var errOtherKernel = errors.New("the container has another kernel than the one that was tried; restart packs-mcp")
 
 // Candidates are a container with Landlock in it and, where it has none, as in a kernel of
 // its own (gVisor), one without.
@@ -60,6 +66,7 @@ type confiner struct {
 	system   *System
 	landlock int       // the ABI of the kernel in the container; 0: not used
 	better   *confiner // that was tried before this one; nil: none
+	foreign  bool      // the container has a kernel of its own; set by Try, and only without Landlock
 
 	tried      error // what came of Try
 	noListener error // why the filter cannot ask the helper; nil: it can. Set by Try.
@@ -111,11 +118,8 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := l.Policy.Limits
-	if l.Policy.Together.Memory > 0 {
-		limits.Memory = l.Policy.Together.Memory
-	}
-	s := newSpec(p, c.system.o.Runtime, limits)
+	s := newSpec(p, c.system.o.Runtime, l.Policy.Limits)
+	s.together(l.Policy.Together)
 	if err := show(s, l); err != nil {
 		return nil, err
 	}
@@ -128,12 +132,10 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 	if l.Listener != nil {
 		q.Listen = level.ListenPort
 	}
-	files, err := c.verify(b, s, q)
-	if err != nil {
+	if err := c.verify(b, s, q, job, l.Command); err != nil {
 		b.discard()
 		return nil, err
 	}
-	job.Files = files
 	message := job.Message()
 	if message == nil {
 		b.discard()
@@ -152,7 +154,9 @@ func (c *confiner) Start(l *level.Launch) (level.Process, error) {
 	}
 	r := &running{confiner: c, box: b, socket: socket, launch: l, done: make(chan struct{})}
 	go func() {
-		r.report, _ = socket.Answer() // on any error, nobody knows how the run ended
+		if r.report, _ = socket.Answer(); r.report == nil { // nobody knows how the run ended
+			r.full = b.memory.OutOfMemory() // at once: the engine removes the group
+		}
 		close(r.done)
 	}()
 	return r, nil
@@ -175,24 +179,38 @@ func (b *box) socket() (*supervised.Socket, error) {
 }
 
 // verify has the helper look whether the container is as it was asked for, and the program,
-// as the container has it, the one that was approved. It returns what the helper compares
+// as the container has it, the one that was approved. The job gets what the helper compares
 // once more when it starts it.
-func (c *confiner) verify(b *box, s *spec, q request) ([]confine.File, error) {
+func (c *confiner) verify(b *box, s *spec, q request, job *confine.Job, cmd *sandbox.Command) error {
 	a, err := b.ask(s, q)
-	if err == nil && c.landlock > 0 && a.Landlock != c.landlock {
+	switch {
+	case err != nil:
+	case c.landlock > 0 && a.Foreign:
+		err = errOwnKernel
+	case c.landlock > 0 && a.Landlock != c.landlock:
 		err = errNoLandlock
+	case a.Foreign != c.foreign:
+		err = errOtherKernel
 	}
 	if err != nil {
-		return nil, &sandbox.ConfineError{Level: c.level(), Step: "looking at the container", Err: err}
+		return &sandbox.ConfineError{Level: c.level(), Step: "looking at the container", Err: err}
 	}
 	if err := a.err(); err != nil {
-		return nil, err
+		return err
 	}
-	var files []confine.File
 	for _, f := range a.Checked {
-		files = append(files, confine.File{Path: f.Path, State: f.State, System: true})
+		job.Files = append(job.Files, confine.File{Path: f.Path, State: f.State, System: true})
 	}
-	return files, nil
+	if !a.Foreign || job.DirID == (confine.ID{}) {
+		return nil
+	}
+	// The container's kernel numbers files in its own way, so the folder is compared here, as it
+	// was before the engine mounted it.
+	if info, err := os.Lstat(cmd.Dir); err != nil || !os.SameFile(info, cmd.DirID) {
+		return &sandbox.CommandError{Folder: true, Problem: "the working folder " + confine.Replaced}
+	}
+	job.DirID = confine.ID{}
+	return nil
 }
 
 // show gives the container the run's folders.
@@ -234,7 +252,7 @@ func show(s *spec, l *level.Launch) error {
 // job builds the job for the helper. It is confined by the container already.
 func (c *confiner) job(l *level.Launch) (*confine.Job, error) {
 	dir := l.Command.Dir
-	j := &confine.Job{Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env, Dir: dir, Filter: c.filter(l)}
+	j := &confine.Job{Path: l.Argv[0], Args: l.Argv[1:], Env: l.Env, Dir: dir, Filter: c.filter(l), Contained: true}
 	if !l.Images.Covers(dir) {
 		j.DirID = supervised.IDOf(l.Command.DirID)
 	}
@@ -328,6 +346,7 @@ type running struct {
 	done   chan struct{}   // closed by the goroutine that reads the answer
 	late   *time.Timer     // kills a helper that does not obey
 	report *confine.Report // when done is closed; nil: the helper said nothing
+	full   bool            // when done is closed: the control group shows that memory ran out
 }
 
 func (r *running) Ended() <-chan struct{} { return r.done }
@@ -368,8 +387,12 @@ func (r *running) Reap() level.Ending {
 	}
 	if r.report == nil {
 		// The helper was killed, and its container with it.
+		e := level.Ending{Code: -1, Signal: "SIGKILL", Lost: true}
+		if r.full || r.box.outOfMemory() {
+			e.Cause = sandbox.CauseMemoryLimit
+		}
 		r.box.discard()
-		return level.Ending{Code: -1, Signal: "SIGKILL", Lost: true}
+		return e
 	}
 	// Nothing of the run is left in it. The engine takes its time.
 	r.confiner.removing.Go(r.box.discard)
@@ -386,16 +409,17 @@ const tryTime = 20 * time.Second
 // did not. If the filter cannot ask the helper here, c uses one that asks nothing from
 // then on.
 func (c *confiner) Try(ctx context.Context) (err error) {
-	if c.better != nil && !errors.Is(c.better.tried, errNoLandlock) {
+	if c.better != nil && !errors.Is(c.better.tried, errNoLandlock) && !errors.Is(c.better.tried, errOwnKernel) {
 		return c.better.tried // it is the same without Landlock
 	}
-	checks := []string{probe.Container}
+	c.foreign = c.better != nil && errors.Is(c.better.tried, errOwnKernel)
+	checks := []string{c.check()}
 	if c.landlock > 0 {
 		checks = append(checks, probe.Landlock)
 	}
 	defer func() { c.tried = err }()
 	for {
-		err := c.try(ctx, sandbox.NetworkNone, nil, checks)
+		err := c.try(ctx, sandbox.Policy{}, nil, checks)
 		ce, ok := errors.AsType[*sandbox.ConfineError](err)
 		switch {
 		case !ok:
@@ -408,6 +432,14 @@ func (c *confiner) Try(ctx context.Context) (err error) {
 	}
 }
 
+// check is what a confined process checks about its container.
+func (c *confiner) check() string {
+	if c.foreign {
+		return probe.OwnKernel
+	}
+	return probe.Container
+}
+
 // Find finds out whether a network of a container's own works, and its listener.
 func (c *confiner) Find(ctx context.Context) level.Findings {
 	f := level.Findings{Overlay: noOverlay}
@@ -416,11 +448,14 @@ func (c *confiner) Find(ctx context.Context) level.Findings {
 		came = true
 		_ = l.Close()
 	}
-	err := c.try(ctx, sandbox.NetworkHosts, listener, []string{probe.Loopback})
+	err := c.try(ctx, sandbox.Policy{Network: sandbox.NetworkHosts}, listener, []string{probe.Loopback})
 	if f.Loopback = err == nil && came; !f.Loopback {
-		f.Loopback = c.try(ctx, sandbox.NetworkLoopback, nil, []string{probe.Loopback}) == nil
+		f.Loopback = c.try(ctx, sandbox.Policy{Network: sandbox.NetworkLoopback}, nil, []string{probe.Loopback}) == nil
 		c.noHosts = cmp.Or(err, errors.New("no listener came out of the container"))
 		f.Gaps = append(f.Gaps, fmt.Sprintf("no run reaches hosts by name (%v)", c.noHosts))
+	}
+	if c.foreign {
+		f.Gaps = append(f.Gaps, "the container has a kernel of its own: limits.memory is for all processes together and not for each, and a program can end its helper, and its own run with it")
 	}
 	if c.noListener != nil {
 		f.Gaps = append(f.Gaps, fmt.Sprintf("the seccomp filter can ask nobody (%v): the size of each mapping of shared memory is bounded, and not that of all together", c.noListener))
@@ -428,23 +463,25 @@ func (c *confiner) Find(ctx context.Context) level.Findings {
 	return f
 }
 
-// Bound returns an error for a bound on processors. That on memory is the container's own.
-func (c *confiner) Bound(_ context.Context, t sandbox.Together) error {
-	if t.Processors > 0 {
-		return errors.New("a container has no bound on processors")
+// Bound finds out whether the engine gives a container the bounds of t.
+func (c *confiner) Bound(ctx context.Context, t sandbox.Together) error {
+	err := c.try(ctx, sandbox.Policy{Together: t}, nil, []string{c.check()})
+	if ce, ok := errors.AsType[*sandbox.ConfineError](err); ok {
+		return ce.Err
 	}
-	return nil
+	return err
 }
 
 // try runs this program's own checks. The listener is as in level.Launch.
-func (c *confiner) try(ctx context.Context, network sandbox.Network, listener func(*os.File), checks []string) error {
+func (c *confiner) try(ctx context.Context, policy sandbox.Policy, listener func(*os.File), checks []string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	policy.Limits = sandbox.DefaultLimits()
 	p, err := c.Start(&level.Launch{
-		Policy:  sandbox.Policy{Network: network, Limits: sandbox.DefaultLimits()},
+		Policy:  policy,
 		Command: &sandbox.Command{Dir: "/"},
 		Argv:    append([]string{helperPath, confine.CheckArg}, checks...),
 		Env:     []string{"TMPDIR=/tmp", "GORACE=atexit_sleep_ms=0"}, Tmp: "/tmp", Stdout: w, Stderr: w, Listener: listener,

@@ -259,7 +259,11 @@ func (r *Run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *tooler
 		return toolerr.New(toolerr.CodeProcessLimit, "Tell the user; the limit is limits.processes in the configuration.",
 			"the program started more than %d processes and was stopped%s", limits.Processes, bySignal(res))
 	case sandbox.CauseMemoryLimit:
-		return toolerr.New(toolerr.CodeMemoryLimit, "Ask for less at once, or tell the user; the limit is limits.memory_together in the configuration.",
+		limit := "limits.memory_together"
+		if !res.Place.Local() {
+			limit += ", or without that limits.memory," // of the whole container
+		}
+		return toolerr.New(toolerr.CodeMemoryLimit, "Ask for less at once, or tell the user; the limit is "+limit+" in the configuration.",
 			"the program's processes together had more memory than they may and were stopped%s", bySignal(res))
 	case sandbox.CauseWorkspaceLimit:
 		return toolerr.New(toolerr.CodeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)

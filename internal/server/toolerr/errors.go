@@ -52,7 +52,7 @@ const (
 	CodeWorkspaceLimit     = "workspace_limit"     // the program wrote more than it may, or the disk of the audit log was about to be full
 	CodeCacheLimit         = "cache_limit"         // the tool's cache held more than it may; the next run begins with an empty one
 	CodeFileSizeLimit      = "file_size_limit"     // the program wrote a file larger than limits.file_size
-	CodeMemoryLimit        = "memory_limit"        // all processes of the program together had more memory than limits.memory_together
+	CodeMemoryLimit        = "memory_limit"        // all processes of the program together had more memory than limits.memory_together, or in a container without that, than limits.memory
 	CodeProcessLimit       = "process_limit"       // the program started more processes than limits.processes
 	CodeFolderBusy         = "folder_busy"         // another run had the folder for longer than sandbox.timeout_max; nothing was started
 	CodeStoreUnavailable   = "store_unavailable"   // the store that replicas share cannot be reached; nothing was decided

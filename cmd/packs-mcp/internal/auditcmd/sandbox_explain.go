@@ -219,6 +219,8 @@ func (x *explainer) ended() (refusal, bool) {
 		return x.limit("stopped: it used too much processor time", "cpu", "processor time", seconds(l.CPUMS), seconds(2*l.CPUMS))
 	case cause == sandbox.CauseFileSizeLimit, x.end.Signal == "SIGXFSZ":
 		return x.limit("stopped: it wrote a file that is too large", "file_size", "a file", bytesText(l.FileSize), bytesText(2*l.FileSize))
+	case cause == sandbox.CauseMemoryLimit && l.Together == 0: // in a container
+		return x.limit("stopped: its processes together had too much memory", "memory", "memory of a container without limits.memory_together", bytesText(l.Memory), bytesText(2*l.Memory))
 	case cause == sandbox.CauseMemoryLimit:
 		return x.limit("stopped: its processes together had too much memory", "memory_together", "memory of all processes of a run", bytesText(l.Together), bytesText(2*l.Together))
 	case cause == sandbox.CauseProcessLimit:

@@ -264,20 +264,55 @@ func (g *Group) OutOfMemory() bool {
 	if g == nil {
 		return false
 	}
-	dir := g.folder("memory")
+	return kills(g.folder("memory")) > 0
+}
+
+// kills returns how many members of the group with this folder the kernel has killed because
+// all together had too much memory; 0 if the folder does not show it.
+func kills(dir string) int64 {
 	for _, file := range []string{"memory.events", "memory.oom_control"} {
 		text, err := os.ReadFile(path.Join(dir, file))
 		if err != nil {
 			continue
 		}
 		for line := range bytes.Lines(text) {
-			if n, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("oom_kill ")); ok && string(n) != "0" {
-				return true
+			if n, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("oom_kill ")); ok {
+				count, _ := strconv.ParseInt(string(n), 10, 64)
+				return count
 			}
 		}
 	}
-	return false
+	return 0
 }
+
+// A Watch notices when memory runs out in a group that others made.
+type Watch struct {
+	dirs   []string
+	before int64 // kills when it began
+}
+
+// WatchContainer returns a Watch of the control group of the container that this process is in.
+// Outside of a container, or where the container shows no control group, it notices nothing.
+func WatchContainer() *Watch { return WatchFolders(root, path.Join(root, "memory")) }
+
+// WatchFolders returns a Watch of the groups with these folders. Folders that are no group's
+// notice nothing.
+func WatchFolders(dirs ...string) *Watch {
+	w := &Watch{dirs: dirs}
+	w.before = w.kills()
+	return w
+}
+
+func (w *Watch) kills() (n int64) {
+	for _, dir := range w.dirs {
+		n += kills(dir)
+	}
+	return n
+}
+
+// OutOfMemory reports whether the kernel has killed a member since w began because all
+// together had too much memory. A nil Watch notices nothing.
+func (w *Watch) OutOfMemory() bool { return w != nil && w.kills() > w.before }
 
 // NewMember returns how a child gets into the group: clone3(2) makes it there, with a
 // descriptor, or it writes "0" to files.

@@ -141,5 +141,16 @@ func TestSettingsOfVersion2(t *testing.T) {
 		if got := g.OutOfMemory(); got != want {
 			t.Errorf("with %q, OutOfMemory = %v", text, got)
 		}
+		// A container's group that was out of memory before is watched from then on.
+		w := WatchFolders(path.Join(dir, "none"), dir)
+		if w.OutOfMemory() {
+			t.Errorf("with %q, a new Watch reports what was before it", text)
+		}
+		if err := os.WriteFile(path.Join(dir, "memory.events"), []byte("oom_kill 4\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !w.OutOfMemory() {
+			t.Errorf("with one more than %q, a Watch reports nothing", text)
+		}
 	}
 }
