@@ -72,9 +72,6 @@ func TestReplicas(t *testing.T) {
 			share := n / l.lasted.Seconds() / ((before + after) / 2)
 			t.Logf("the bare engine: %.0f a second before, %.0f after; the servers: %.2f of that", before, after, share)
 			t.Logf("for each call, %.1f writes of entries and %.1f of the log; %v of the servers' processors", float64(entries)/n, float64(blocks)/n, processors/time.Duration(n))
-			if chats > 0 && share < 0.4 {
-				t.Errorf("the servers do %.2f of what the bare engine does, want 0.4", share)
-			}
 		})
 		t.Run("runs", func(t *testing.T) {
 			l := newLoad(t, runs, 8)
