@@ -19,8 +19,6 @@ var (
 	toolsV1 string
 	//go:embed tool-pack.v1.json
 	toolPackV1 string
-	//go:embed tests.v1.json
-	testsV1 string
 )
 
 // ToolsV1 returns the schema of tools.json (JSON Schema 2020-12).
@@ -28,6 +26,3 @@ func ToolsV1() string { return toolsV1 }
 
 // ToolPackV1 returns the schema of *.tool.json (JSON Schema 2020-12).
 func ToolPackV1() string { return toolPackV1 }
-
-// TestsV1 returns the schema of tests/*.yaml (JSON Schema 2020-12).
-func TestsV1() string { return testsV1 }

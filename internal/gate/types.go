@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"encoding/json"
-
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -47,9 +45,6 @@ const (
 	OriginMachine = call.OriginMachine
 	OriginClient  = call.OriginClient
 )
-
-// ParseArguments reads the arguments of a call; see [call.ParseArguments].
-func ParseArguments(raw json.RawMessage) *call.Arguments { return call.ParseArguments(raw) }
 
 // NewArguments returns arguments that were already read; see [call.NewArguments].
 func NewArguments(tree *strictjson.Node) *call.Arguments { return call.NewArguments(tree) }

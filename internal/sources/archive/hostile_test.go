@@ -256,8 +256,12 @@ func TestHostileArchives(t *testing.T) {
 		if len(data) < 1<<20 { // twice through a bomb takes long
 			_, _ = sources.Survey(context.Background(), snap, "") // leaves nothing, whatever it says
 		}
-		staged, err := s.Stage(stage.Limits{}, func(st *stage.Stage) error { return sources.Fill(context.Background(), snap, under, st) })
+		b, err := s.NewBatch()
 		if err != nil {
+			return err
+		}
+		staged, err := b.Stage(stage.Limits{}, func(st *stage.Stage) error { return sources.Fill(context.Background(), snap, under, st) })
+		if err := errors.Join(err, b.Close()); err != nil {
 			return err
 		}
 		return staged.Close()

@@ -30,17 +30,6 @@ const (
 	maxRules     = 10_000
 )
 
-// List fetches the metadata of all rulebooks that the API shows to this user: without
-// a key, the public ones.
-func List(ctx context.Context, w *web.Access) ([]sources.Skill, error) {
-	listed, _, err := list(ctx, w)
-	var all []sources.Skill
-	for _, r := range listed {
-		all = append(all, r.Skill())
-	}
-	return all, err
-}
-
 // Load fetches one rulebook with its content.
 func Load(ctx context.Context, w *web.Access, uri string) (sources.Skill, error) {
 	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)

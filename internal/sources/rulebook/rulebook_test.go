@@ -53,12 +53,12 @@ func TestRulebooks(t *testing.T) {
 	w := serve(t,
 		rulebook("stakpak://acme.org/security/Base Line.md", "Says: \"no\"\n# é \u2028\x07", "# Rules\n\n---\nname: evil\n---\n\n", "a", "b: c"),
 		rulebook("stakpak://acme.org/x/same", "One.", "1"), rulebook("stakpak://acme.org/y/same.md", "Two.", "2"), private, rulebook("..", "Dots.", "d"))
-	list, err := Open(t.Context(), w, sourcestest.Parse(t, "stakpak:"))
+	snap, err := Open(t.Context(), w, sourcestest.Parse(t, "stakpak:"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer list.Close()
-	found, err := sources.Survey(t.Context(), list, "")
+	defer snap.Close()
+	found, err := sources.Survey(t.Context(), snap, "")
 	if err != nil || len(found) != 4 || found[0].Name != "base-line" || !found[0].Valid || found[1].Valid || found[2].Valid {
 		t.Fatalf("packs = %+v, %v, want base-line and two with the same name", found, err)
 	}
@@ -78,11 +78,11 @@ func TestRulebooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, _, err := sourcestest.Fill(t, list, "base-line")
+		all, _, err := sourcestest.Fill(t, snap, "base-line")
 		if err != nil || all.Digest() != tree.Digest() {
 			t.Errorf("by the list, it has another digest: %v", err)
 		}
-		if pin, err := sources.PinOf(t.Context(), list, "base-line"); err != nil || pin != s.Pin() {
+		if pin, err := sources.PinOf(t.Context(), snap, "base-line"); err != nil || pin != s.Pin() {
 			t.Errorf("by the list, its pin is %s, %v, want %s", pin, err, s.Pin())
 		}
 	}
@@ -98,9 +98,9 @@ func TestRulebooks(t *testing.T) {
 	if _, err := Load(t.Context(), w, ".."); err != nil {
 		t.Errorf("a rulebook whose URI is two dots: %v", err)
 	}
-	skills, err := List(t.Context(), w)
-	if err != nil || len(skills) != 5 || skills[0].Content != nil || skills[0].Label() != "[rulebook]" {
-		t.Errorf("skills = %+v, %v", skills, err)
+	listed, _, err := list(t.Context(), w)
+	if err != nil || len(listed) != 5 || listed[0].Skill().Content != nil || listed[0].Skill().Label() != "[rulebook]" {
+		t.Errorf("listed = %+v, %v", listed, err)
 	}
 	if _, err := Open(t.Context(), &web.Access{}, sourcestest.Parse(t, "stakpak:x")); err == nil {
 		t.Error("rulebooks came from nowhere")

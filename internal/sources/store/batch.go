@@ -98,16 +98,6 @@ func (b *Batch) Stage(limits stage.Limits, fill func(*stage.Stage) error) (_ *St
 	return out, err
 }
 
-// Stage is [Batch.Stage] for a single pack.
-func (s *Store) Stage(limits stage.Limits, fill func(*stage.Stage) error) (*Staged, error) {
-	b, err := s.NewBatch()
-	if err != nil {
-		return nil, err
-	}
-	out, err := b.Stage(limits, fill)
-	return out, errors.Join(err, b.Close())
-}
-
 // Files returns the pack's files, as if its folder had been read.
 func (s *Staged) Files() *packfs.Tree {
 	var files []packfs.TreeFile

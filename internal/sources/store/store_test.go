@@ -24,7 +24,11 @@ func open(t *testing.T) *Store {
 
 // add stages a pack of these files.
 func add(s *Store, files map[string]string) (*Staged, lock.Entry, error) {
-	p, err := s.Stage(stage.Limits{}, func(st *stage.Stage) error {
+	b, err := s.NewBatch()
+	if err != nil {
+		return nil, lock.Entry{}, err
+	}
+	p, err := b.Stage(stage.Limits{}, func(st *stage.Stage) error {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			if err := st.Add(stage.Entry{Path: name, Exec: strings.HasSuffix(name, ".sh")}, strings.NewReader(files[name])); err != nil {
 				return err
@@ -32,7 +36,7 @@ func add(s *Store, files map[string]string) (*Staged, lock.Entry, error) {
 		}
 		return nil
 	})
-	if err != nil {
+	if err := errors.Join(err, b.Close()); err != nil {
 		return nil, lock.Entry{}, err
 	}
 	return p, lock.Entry{

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // startBudgets returns the design's budgets for a number of packs.
@@ -159,7 +159,7 @@ func (b *bench) startOnce(how command, s *subject, query *times) (err error) {
 func (g *greeting) size() (int, error) {
 	n := 0
 	add := func(v any) error {
-		raw, err := encode(v)
+		raw, err := strictjson.Encode(v)
 		n += len(raw)
 		return err
 	}
@@ -254,13 +254,4 @@ func (m memory) parts() string {
 		return none
 	}
 	return mib(m.anonymous) + " + " + mib(m.file)
-}
-
-// encode returns JSON as a server writes it, without HTML escapes.
-func encode(v any) ([]byte, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }

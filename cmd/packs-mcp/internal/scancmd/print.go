@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	toolformats "github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sarif"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
@@ -28,7 +29,7 @@ func (a *app) print(format string, r result) error {
 
 // place returns the path of a finding as the user would name it.
 func place(r scan.Report, f scan.Finding) string {
-	if filepath.Base(r.Path) == f.Path && strings.HasSuffix(f.Path, ".tool.json") {
+	if filepath.Base(r.Path) == f.Path && toolformats.Of(f.Path) == toolformats.ToolPack {
 		return r.Path // it is a single tool
 	}
 	return filepath.Join(r.Path, filepath.FromSlash(f.Path))

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/configedit"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // show prints what would change. It shows only the values of a file that change:
@@ -126,13 +126,11 @@ func shown(value any) string {
 		}
 		value = redact.Value(slices.Clone(v), redact.SensitiveName)
 	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(value) != nil {
+	text, err := strictjson.Encode(value)
+	if err != nil {
 		return "…"
 	}
-	return cut(safetext.Line(strings.TrimSpace(b.String())))
+	return cut(safetext.Line(string(text)))
 }
 
 // cut shortens a text to a line or two.
