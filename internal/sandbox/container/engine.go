@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,16 +155,14 @@ func (e *engine) about(ctx context.Context) (about, error) {
 // rootless reports whether the engine runs with only its user's rights. The root of a
 // container is that user then.
 func (e *engine) rootless(ctx context.Context, a about) (bool, error) {
-	var info struct{ SecurityOptions []string }
+	var info struct {
+		SecurityOptions []string // Docker's
+		Rootless        bool     // Podman's
+	}
 	if err := e.call(ctx, http.MethodGet, a.api+"/info", nil, &info); err != nil {
 		return false, err
 	}
-	for _, o := range info.SecurityOptions {
-		if strings.HasPrefix(o, "name=rootless") {
-			return true, nil
-		}
-	}
-	return false, nil
+	return info.Rootless || slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return strings.HasPrefix(o, "name=rootless") }), nil
 }
 
 // An image is the engine's description of an image.

@@ -218,11 +218,12 @@ func bounded(s *spec, limits ...map[string]int64) error {
 				have = n
 			}
 		}
+		hint := fmt.Sprintf("a rootless engine needs version 2 of control groups for that, with the controller %q delegated to its user", of.controller)
 		switch {
 		case have == unknownLimit:
-			return fmt.Errorf("nothing shows that the engine bounded the container's %s; Podman without root's rights needs version 2 of control groups for that, with the controller %q delegated to its user", of.what, of.controller)
+			return fmt.Errorf("nothing shows that the engine bounded the container's %s; %s", of.what, hint)
 		case have > of.asked:
-			return fmt.Errorf("the engine did not bound the container's %s to %d, as it was asked to", of.what, of.asked)
+			return fmt.Errorf("the engine did not bound the container's %s to %d, as it was asked to; %s", of.what, of.asked, hint)
 		}
 	}
 	return nil
