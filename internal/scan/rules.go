@@ -15,7 +15,7 @@ const Version = "2026.11"
 type Rule struct {
 	ID       string   `json:"id"`
 	Class    string   `json:"class"`
-	Severity Severity `json:"severity"` // at its highest; a document that only speaks of it gets a lower one, or none
+	Severity Severity `json:"severity"` // the highest; a document that only mentions it gets a lower one, or none
 	Why      string   `json:"why"`      // one sentence
 	Fix      string   `json:"fix"`
 }
@@ -30,7 +30,7 @@ const (
 	classScan     = "The scan itself"
 )
 
-// The rules that code names; the others are named by their patterns.
+// The rules that the code refers to; patterns name the others.
 const (
 	ruleHiddenMessage   = "hidden-message"
 	ruleHiddenOrder     = "hidden-order"

@@ -1,14 +1,13 @@
-// Package scan looks at a folder with packs and says what a person should know before
-// they use it: texts aimed at a model, hidden text, commands that attack, what the
-// packs' tools declare, and files that cannot be read.
+// Package scan examines a folder with packs and reports what a person should know before
+// using them: texts aimed at a model, hidden text, commands that attack, what the packs'
+// tools declare, and files that cannot be read.
 //
-// It reads and judges. It runs nothing, fetches nothing, asks nobody and stops nothing:
-// the caller decides what a finding means, with a [Policy] or without. It follows
-// no links, and its time and memory are bounded; what a bound leaves out is a finding.
-// It knows wordings and shapes, so a clean result is no proof that a pack is harmless:
-// a text in another language than English, a new trick, or a program that computes what
-// it does are not found. The calls of packs need approval, and are confined, for that
-// reason.
+// It reads and judges. It runs nothing, fetches nothing, asks nobody and stops nothing: the
+// caller decides what a finding means, with a [Policy] or without. It follows no links, and
+// its time and memory are bounded; anything that a bound leaves out is a finding. It knows
+// phrases and patterns, so a clean result does not prove that a pack is harmless: it misses
+// text in languages other than English, new tricks, and programs that compute what they do.
+// That is why calls of packs need approval and are confined.
 package scan
 
 import (
@@ -26,29 +25,29 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Bounds of one folder. They are far above what packs have: those that can be added have
-// at most 1,000 files and 100 MiB.
+// Bounds on one folder. They are far above the size of packs: one that can be added has at
+// most 1,000 files and 100 MiB.
 const (
 	maxEntries = 50_000    // names below the folder
 	maxDepth   = 64        // levels; no deeper tree has a digest
-	maxBytes   = 256 << 20 // of files that are read
+	maxBytes   = 256 << 20 // of all files that are read
 	maxText    = 4 << 20   // bytes of one text
-	headSize   = 8 << 10   // what is read of a file to see what it is
+	headSize   = 8 << 10   // bytes that determine the type of a file
 )
 
-// A Report is what was found in one folder.
+// A Report is the result of scanning one folder.
 type Report struct {
 	Path  string   // of the folder, or of the file of a single tool, as it was named
 	Packs []string // the names of the packs in it; never empty
-	Files int      // how many files were looked at
-	// Findings, the worst first. The hash of each is of the rule, the path in the folder
-	// and the bytes of the lines, the file or the declaration that it is about: it stays
-	// the same until one of these changes, wherever the folder is.
+	Files int      // how many files were examined
+	// Findings are sorted, worst first. The hash of each covers the rule, the path in the
+	// folder, and the bytes of the lines, the file or the declaration that it is about. It
+	// stays the same until one of these changes, wherever the folder is.
 	Findings []Finding
 }
 
-// Worst returns the highest severity of a finding that nobody accepted; ok is false when
-// there is none.
+// Worst returns the highest severity of a finding that nobody accepted; ok is false if there
+// is none.
 func (r Report) Worst() (s Severity, ok bool) {
 	for _, f := range r.Findings {
 		if f.Accepted == "" && (!ok || f.Severity < s) {
@@ -61,9 +60,9 @@ func (r Report) Worst() (s Severity, ok bool) {
 // ErrNoPack means that there is nothing to scan: a folder without packs is not clean.
 var ErrNoPack = errors.New("no pack here")
 
-// Folder scans all packs in and below a folder, or the *.tool.json at path. A pack
-// inside of another is part of that one's report, since it is part of its digest. The
-// error wraps [ErrNoPack] when there is none.
+// Folder scans all packs in and below a folder, or the *.tool.json at path. A pack inside
+// another is part of the other's report, since it is part of its digest. If there is no
+// pack, the error wraps [ErrNoPack].
 func Folder(ctx context.Context, path string) ([]Report, error) {
 	catalog, err := Find(ctx, path)
 	if err != nil {
@@ -104,8 +103,8 @@ func AllIn(ctx context.Context, catalog *packs.Catalog, files *packfs.Memory) ([
 	return reports(ctx, catalog, files.At, files.At)
 }
 
-// reports scans the packs of a folder that was named path, and to whose actual place no
-// link leads.
+// reports scans the packs of a folder. path is its name in the reports, and actual its path
+// without links.
 func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) ([]Report, error) {
 	all := catalog.All()
 	if len(all) == 0 {
@@ -118,7 +117,7 @@ func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) (
 	slices.SortFunc(all, func(a, b *packs.Pack) int { return strings.Compare(a.Dir, b.Dir) })
 	var reports []Report
 	for len(all) > 0 {
-		n := 1 // this pack, and those inside of it
+		n := 1 // this pack, and those inside it
 		for n < len(all) && !all[0].Loose && strings.HasPrefix(all[n].Dir, all[0].Dir+string(filepath.Separator)) {
 			n++
 		}
@@ -139,7 +138,7 @@ func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) (
 	return reports, nil
 }
 
-// Of scans a pack of a catalog, with the packs that are inside of it.
+// Of scans a pack of a catalog, including the packs inside it.
 func Of(ctx context.Context, catalog *packs.Catalog, p *packs.Pack) (Report, error) {
 	all := []*packs.Pack{p}
 	for _, other := range catalog.All() {
@@ -150,11 +149,11 @@ func Of(ctx context.Context, catalog *packs.Catalog, p *packs.Pack) (Report, err
 	return Packs(ctx, all)
 }
 
-// Nothing is the summary of no findings.
+// Nothing is the summary if there are no findings.
 const Nothing = "nothing found"
 
-// Summary says how many findings nobody accepted, by severity: "1 critical, 2 high". What
-// a pack asks for is no reason to worry, and is left out.
+// Summary counts the findings that nobody accepted, by severity: "1 critical, 2 high". It
+// omits infos, which only say what a pack asks for.
 func Summary(found []Finding) string {
 	counts := make([]int, len(Severities()))
 	for _, f := range found {
@@ -174,8 +173,8 @@ func Summary(found []Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-// Accept marks the findings with some hashes as ones that a person accepted, and returns
-// their hashes, sorted.
+// Accept marks the findings with some hashes as accepted by a person, and returns their
+// hashes, sorted.
 func Accept(found []Finding, hashes []string) []string {
 	var accepted []string
 	for i := range found {
@@ -188,7 +187,7 @@ func Accept(found []Finding, hashes []string) []string {
 	return slices.Compact(accepted)
 }
 
-// problems are findings about what the search for packs left out.
+// problems returns findings about what the search for packs left out.
 func problems(catalog *packs.Catalog) []Finding {
 	c := newCollector()
 	for _, d := range catalog.Problems() {
@@ -202,8 +201,8 @@ func problems(catalog *packs.Catalog) []Finding {
 
 func (r *Report) add(more []Finding) { r.Findings = append(r.Findings, more...) }
 
-// Packs scans the folder of the first of some packs, in which the others are. The error
-// is that the folder cannot be opened, or that ctx ended.
+// Packs scans the folder of the first of some packs, which contains the others. It returns an
+// error if the folder cannot be opened, or if ctx ends.
 func Packs(ctx context.Context, all []*packs.Pack) (Report, error) {
 	dir, err := all[0].OpenDir()
 	if err != nil {
@@ -243,9 +242,9 @@ func Packs(ctx context.Context, all []*packs.Pack) (Report, error) {
 	return r, nil
 }
 
-// A scanner looks at one folder. It is for one call.
+// A scanner scans one folder, once.
 type scanner struct {
-	ctx context.Context // of the one call that made this
+	ctx context.Context // of the call that made this
 	*collector
 	root      *packfs.Dir
 	search    *search
@@ -253,16 +252,16 @@ type scanner struct {
 	toolFiles map[string]bool // :: path of a file that declares tools
 
 	names int   // entries so far
-	files int   // files that were looked at
-	bytes int64 // of them
+	files int   // files that were examined
+	bytes int64 // of those files
 
-	free []unit // room for those of the next file
+	free []unit // reused for the next file
 }
 
 // report adds a finding about lines of a file.
 func (s *scanner) report(f *file, h hit) {
 	h.path = f.path
-	if h.severity == Critical { // the zero value: that of the rule
+	if h.severity == Critical { // the zero value stands for the rule's
 		h.severity = ruleOf(h.rule).Severity
 	}
 	if f.aside[h.line] && (h.rule == ruleEncodedCommand || h.rule == ruleLookalike || h.rule == ruleHiddenChars) {
@@ -277,7 +276,7 @@ func (s *scanner) report(f *file, h hit) {
 	s.add(h)
 }
 
-// about adds a finding about a file as a whole.
+// about adds a finding about a whole file.
 func (s *scanner) about(path, rule string, severity Severity, quote string, matched []byte) {
 	s.add(hit{rule: rule, severity: severity, path: path, quote: quote, matched: matched})
 }
@@ -286,7 +285,7 @@ func (s *scanner) incomplete(path, why string) {
 	s.about(path, ruleIncomplete, ruleOf(ruleIncomplete).Severity, why, nil)
 }
 
-// declared looks at what a pack declares; below is its folder with a slash, or empty.
+// declared examines a pack's declarations; below is its folder with a slash, or empty.
 func (s *scanner) declared(p *packs.Pack, below string) {
 	set, wrong, err := toolfiles.New(tools.Limits{}, "").Load(p)
 	if err != nil {
@@ -304,8 +303,7 @@ func (s *scanner) declared(p *packs.Pack, below string) {
 	}
 }
 
-// metadata looks at the frontmatter of an entry document, and returns how many lines it
-// has.
+// metadata examines the frontmatter of an entry document, and returns how many lines it has.
 func (s *scanner) metadata(f *file, text []byte, isEntry bool) (lines int) {
 	block, state := frontmatter.Find(text)
 	if state != frontmatter.Closed {
