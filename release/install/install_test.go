@@ -1,5 +1,5 @@
-// Package install tests install.sh with a server on this machine, as it is used: piped
-// into a shell, and with releases that are good and bad.
+// Package install tests install.sh with a local server, as people use it: piped into a
+// shell, with good and bad releases.
 package install
 
 import (
@@ -50,13 +50,13 @@ func archive(t *testing.T, says string, names ...string) []byte {
 
 const name = "packs-mcp_1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 
-// brokenOff begins a file whose connection ends before all of it was sent.
+// brokenOff marks a file whose connection breaks before all of it is sent.
 const brokenOff = "broken off: "
 
 func sumOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// install runs install.sh against a release, with the programs of the given folder before
-// those of the system. :: path below /releases → content
+// install runs install.sh against a release, a map of path below /releases → content. The
+// programs in the given folder take precedence over those of the system.
 func install(t *testing.T, release map[string]string, programs map[string]string, env ...string) (home, out string, err error) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -95,7 +95,7 @@ func install(t *testing.T, release map[string]string, programs map[string]string
 	return home, string(text), err
 }
 
-// good is a release as it should be.
+// good returns a valid release.
 func good(t *testing.T) map[string]string {
 	content := archive(t, "packs-mcp v1.2.3")
 	sums := sumOf(content) + "  " + name + "\n" + strings.Repeat("0", 64) + "  packs-mcp_1.2.3_plan9_mips.tar.gz\n"
@@ -125,7 +125,7 @@ func TestGoodRelease(t *testing.T) {
 	}
 }
 
-// A folder of one's own, with an older version in it.
+// Installs into a private folder that contains an older version.
 func TestReplaces(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "packs-mcp"), []byte("old"), 0o755); err != nil {
@@ -221,14 +221,14 @@ func TestBadReleases(t *testing.T) {
 	}
 }
 
-// exchange puts another archive into a release, with its checksum.
+// exchange replaces an archive of a release, with its checksum.
 func exchange(t *testing.T, release map[string]string, says string, programs ...string) {
 	content := archive(t, says, programs...)
 	release["latest/download/"+name] = string(content)
 	release["latest/download/checksums.txt"] = sumOf(content) + "  " + name + "\n"
 }
 
-// tools returns a folder with those programs of the system alone.
+// tools returns a folder with only these programs of the system.
 func tools(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -244,7 +244,8 @@ func tools(t *testing.T, names ...string) string {
 	return dir
 }
 
-// What the script needs and a system lacks is named, and nothing is installed.
+// If the system lacks a program that the script needs, the script names it and installs
+// nothing.
 func TestMissingTools(t *testing.T) {
 	all := []string{"sh", "uname", "tar", "gzip", "mktemp", "grep", "sha256sum", "curl", "cp", "mv", "rm", "mkdir", "chmod"}
 	for missing, says := range map[string]string{
@@ -269,7 +270,7 @@ func TestMissingTools(t *testing.T) {
 	}
 }
 
-// wget does what curl does.
+// wget works like curl.
 func TestWget(t *testing.T) {
 	if _, err := exec.LookPath("wget"); err != nil {
 		t.Skip("wget: not on this system")
@@ -287,8 +288,8 @@ func TestWget(t *testing.T) {
 	}
 }
 
-// What is at the programs' places already: a link is replaced, and not what it leads to;
-// a folder is left alone. Nothing else of the folder changes.
+// What exists at the programs' paths: a link is replaced, but not its target; a folder is left
+// alone. Nothing else in the folder changes.
 func TestWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(t.TempDir(), "other")
@@ -346,7 +347,7 @@ func TestPathHints(t *testing.T) {
 	}
 }
 
-// Where there is cosign, it is asked about this repository's release workflow.
+// If cosign is installed, it checks for this repository's release workflow.
 func TestSignature(t *testing.T) {
 	home, out, err := install(t, good(t), map[string]string{"cosign": `printf '%s\n' "$@" >"$HOME/asked"`})
 	if err != nil {
@@ -363,7 +364,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// A script that was cut off on its way does nothing.
+// A truncated script does nothing.
 func TestCutScript(t *testing.T) {
 	script, err := os.ReadFile("../../install.sh")
 	if err != nil {
