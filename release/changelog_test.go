@@ -32,7 +32,7 @@ func TestChangelog(t *testing.T) {
 			clear(seen)
 		case strings.HasPrefix(line, "### "):
 			if !kind.MatchString(line) || seen[line] {
-				t.Errorf("%q below %q is not a kind of change, or is there twice", line, last)
+				t.Errorf("%q below %q is not a kind of change, or occurs twice", line, last)
 			}
 			seen[line] = true
 		}

@@ -62,7 +62,7 @@ func commandsText() string {
 		if s, ok := a.ShapeOf(c); ok {
 			each := "an object"
 			if s.Lines {
-				each = "an object a line"
+				each = "one object per line"
 			}
 			fmt.Fprintf(&b, "\nWith `--json`, %s:\n\n```text\n%s\n```\n", each, shapeText(s.Type))
 			for _, w := range s.With {

@@ -231,7 +231,7 @@ func (d *Desk) decideChanges(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch {
 	case in.Do == "apply" && in.Token == "":
-		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "what is applied here has to be looked at first")
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "look at the changes before you apply them here")
 		return
 	case in.Do == "apply":
 		result, err = d.o.Changes.Apply(ctx, in.Set, in.Token, paths)

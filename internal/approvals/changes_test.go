@@ -65,7 +65,7 @@ func TestChanges(t *testing.T) {
 	}
 
 	s.got = nil
-	post("/changes/decide", `{"set":"s1","do":"apply"}`, 400, "looked at first")
+	post("/changes/decide", `{"set":"s1","do":"apply"}`, 400, "look at the changes")
 	post("/changes/decide", `{"set":"s1","do":"undo","keys":["`+key+`"]}`, 400, "a whole set")
 	post("/changes/decide", `{"set":"s1","do":"allow"}`, 400, "a whole set")
 	post("/changes/decide", `{"set":"s1","do":"discard","keys":["%"]}`, 400, "no such file")

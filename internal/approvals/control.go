@@ -89,6 +89,6 @@ func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 		return true
 	}
 	w.Header().Set("Allow", method)
-	control.Fail(w, http.StatusMethodNotAllowed, control.ProblemInvalid, "the method has to be "+method)
+	control.Fail(w, http.StatusMethodNotAllowed, control.ProblemInvalid, "the method must be "+method)
 	return false
 }

@@ -202,7 +202,7 @@ func (s *Store) looks(root *os.Root, key string) (there bool, err error) {
 		}
 		problem := ""
 		if err != nil {
-			problem = "cannot be looked at: " + private.Cause(err)
+			problem = "cannot be examined: " + private.Cause(err)
 		} else if problem = private.FolderProblem(info); problem == "" && name == key && private.OpenToOthers(info) {
 			problem = "is open to other users"
 		}

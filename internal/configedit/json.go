@@ -57,7 +57,7 @@ func decodeJSON(text []byte) (map[string]any, error) {
 	}
 	if name, at := twice(*root); name != "" {
 		line, column := position(text, at)
-		return nil, &SyntaxError{line, column, fmt.Sprintf("the key %q is there twice", name)}
+		return nil, &SyntaxError{line, column, fmt.Sprintf("the key %q occurs twice", name)}
 	}
 	root.Standardize()
 	var tree map[string]any

@@ -280,9 +280,9 @@ func TestIncomplete(t *testing.T) {
 		"no tool definition":               {toolRun, func(r *call.Request) { r.Run.Definition = "" }, "incomplete"},
 		"arguments not JSON":               {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":`)) }, "ends in the middle"},
 		"two values":                       {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{} {}`)) }, "more after the JSON value"},
-		"a key twice":                      {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"a":2}`)) }, `key "a" is there twice`},
-		"a key twice, spelled differently": {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `key "a" is there twice`},
-		"a key twice, deep":                {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"x":[{"a":1,"b":{},"a":2}]}`)) }, `key "a" is there twice`},
+		"a key twice":                      {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"a":2}`)) }, `key "a" occurs twice`},
+		"a key twice, spelled differently": {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `key "a" occurs twice`},
+		"a key twice, deep":                {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"x":[{"a":1,"b":{},"a":2}]}`)) }, `key "a" occurs twice`},
 		"deep nesting":                     {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(strings.Repeat("[", 100_000))) }, "nested more than"},
 	} {
 		t.Run(name, func(t *testing.T) {

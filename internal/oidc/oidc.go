@@ -104,7 +104,7 @@ func New(o Options) (*Verifier, error) {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the issuer %q is not a URL such as https://login.example.com", o.Issuer)
 	case !Trusted(u):
-		return nil, fmt.Errorf("the issuer %q has to be asked over https: its answers decide who is who", o.Issuer)
+		return nil, fmt.Errorf("the issuer %q must be contacted over https, since its answers decide who is who", o.Issuer)
 	case o.Audience == "":
 		return nil, errors.New("an audience is required: what the provider's tokens for this server are for")
 	}
@@ -261,7 +261,7 @@ type onlyTrusted struct{ next http.RoundTripper }
 
 func (t onlyTrusted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !Trusted(r.URL) {
-		return nil, fmt.Errorf("%s is not asked: the identity provider is asked over https only", r.URL.Host)
+		return nil, fmt.Errorf("%s is not contacted: the identity provider is contacted over https only", r.URL.Host)
 	}
 	return t.next.RoundTrip(r)
 }

@@ -124,7 +124,7 @@ func (p *Planner) grantPath(m *permissions, pack *packs.Pack, path string, write
 		info, err = os.Lstat(resolved)
 	}
 	if err != nil {
-		why := "cannot be looked at"
+		why := "cannot be examined"
 		if errors.Is(err, fs.ErrNotExist) {
 			why = "is not there"
 		}

@@ -155,7 +155,7 @@ func TestGrantedFolders(t *testing.T) {
 	}
 	want := []string{
 		"nothing is not there", "root leads to your whole home folder", "up leads to your whole home folder", "dangling is not there",
-		"me leads to your whole home folder", "loop cannot be looked at", "fifo is not there",
+		"me leads to your whole home folder", "loop cannot be examined", "fifo is not there",
 		"dotfiles/gitconfig is not a folder", "own is what packs-mcp itself goes by", "own/state is what packs-mcp itself goes by",
 		"log is what packs-mcp itself goes by",
 	}

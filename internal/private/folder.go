@@ -55,17 +55,17 @@ func (f *Folder) Open() (*os.Root, error) {
 		at, err = os.Lstat(f.Path)
 	}
 	if err != nil {
-		return nil, f.refuse("cannot be looked at: " + Cause(err))
+		return nil, f.refuse("cannot be examined: " + Cause(err))
 	}
 	if problem := FolderProblem(at); problem != "" {
 		return nil, f.refuse(problem)
 	}
 	if OpenToOthers(at) {
-		return nil, f.refuse("is open to other users; with chmod 700 it is not")
+		return nil, f.refuse("is open to other users; close it with chmod 700")
 	}
 	path, err := filepath.EvalSymlinks(f.Path)
 	if err != nil {
-		return nil, f.refuse("cannot be looked at: " + Cause(err))
+		return nil, f.refuse("cannot be examined: " + Cause(err))
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {

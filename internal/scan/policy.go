@@ -82,7 +82,7 @@ func (r *policyReader) mapping(n *yaml.Node, what string, each func(k, v *yaml.N
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if line, twice := lines[k.Value]; twice || k.Kind != yaml.ScalarNode {
-			r.problem(k, "%q is there twice, or is no word; the first is in line %d", k.Value, line)
+			r.problem(k, "%q occurs twice, or is no word; the first is in line %d", k.Value, line)
 			continue
 		}
 		lines[k.Value] = k.Line
@@ -206,9 +206,9 @@ func (r *policyReader) accept(n *yaml.Node) {
 	}
 }
 
-// Apply changes reports as the policy says: rules that are off are removed, severities
-// set, and findings that were accepted marked. It returns the acceptances that no finding
-// needed: what they were for is gone, or changed.
+// Apply changes reports as the policy says: it removes rules that are off, sets severities,
+// and marks accepted findings. It returns the acceptances that no finding needed: their
+// subject is gone or has changed.
 func (p *Policy) Apply(reports []Report) (unused []Acceptance) {
 	used := make(map[string]bool)
 	reasons := make(map[string]string)

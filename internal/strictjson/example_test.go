@@ -22,5 +22,5 @@ func Example() {
 	// Output:
 	// /tools/1/name, which is a string, is "b" at byte 35
 	// {"name":"b","size":1.0}
-	// json-duplicate-key at byte 9: key "a" is there twice; keep one of them
+	// json-duplicate-key at byte 9: key "a" occurs twice; keep one of them
 }

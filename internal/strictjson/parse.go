@@ -163,7 +163,7 @@ func (r *reader) object(n *Node, depth int) *Error {
 			return e
 		}
 		if n.Get(key) != nil {
-			return &Error{CodeDuplicateKey, start, fmt.Sprintf("key %q is there twice", key), "keep one of them"}
+			return &Error{CodeDuplicateKey, start, fmt.Sprintf("key %q occurs twice", key), "keep one of them"}
 		}
 		value, e := r.value(depth + 1)
 		if e != nil {
@@ -223,7 +223,7 @@ func (r *reader) syntax(p int, err error) *Error {
 		}
 		return &Error{CodeSyntax, behind, "a comma is missing " + where, "put a comma there"}
 	case strings.Contains(problem, "after object key"):
-		return &Error{CodeSyntax, behind, fmt.Sprintf("a colon is missing behind the key on line %d", line), "put a colon between the key and its value"}
+		return &Error{CodeSyntax, behind, fmt.Sprintf("a colon is missing after the key on line %d", line), "put a colon between the key and its value"}
 	case strings.Contains(problem, "beginning of object key"), r.isBareKey(p):
 		return &Error{CodeSyntax, p, "a key must be in double quotes", "put the key in double quotes"}
 	case strings.Contains(problem, "in string literal"):

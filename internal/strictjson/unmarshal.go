@@ -14,7 +14,7 @@ func Unmarshal(data []byte, v any) error {
 		return fmt.Errorf("at byte %d: %s", err.Offset, err.Problem)
 	}
 	if key := twice(n); key != "" {
-		return fmt.Errorf("%q is in it twice", key)
+		return fmt.Errorf("key %q occurs twice", key)
 	}
 	return json.Unmarshal(data, v)
 }

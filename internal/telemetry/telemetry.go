@@ -165,5 +165,5 @@ type lost struct {
 func (l *lost) say(err error) {
 	level := slog.LevelDebug
 	l.once.Do(func() { level = slog.LevelWarn })
-	l.logger.Log(context.Background(), level, string(l.of)+" are lost; this is said once", "err", strings.TrimPrefix(err.Error(), "traces export: "))
+	l.logger.Log(context.Background(), level, string(l.of)+" are lost; logged only once", "err", strings.TrimPrefix(err.Error(), "traces export: "))
 }

@@ -88,7 +88,7 @@ func TestDoctorAttackUnconfined(t *testing.T) {
 		t.Errorf("status %d, want 1", status)
 	}
 	for _, want := range []string{
-		"\n  partial  not to be had here: ", "\n  full     not to be had here: ", "\nlevel     none: nothing confines it",
+		"\n  partial  not available here: ", "\n  full     not available here: ", "\nlevel     none: nothing confines it",
 		"\n  open      done                         read a key in the home folder\n",
 		"\n  refused   refused: not there           find a key of the server's",
 		"\nNo level confines programs here.",

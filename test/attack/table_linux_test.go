@@ -125,7 +125,7 @@ func TestTableIsComplete(t *testing.T) {
 		for _, row := range section.Rows {
 			cases[row.Case] = true
 			if seen[row.Does] {
-				t.Errorf("%s: %q is there twice", section.Title, row.Does)
+				t.Errorf("%s: %q occurs twice", section.Title, row.Does)
 			}
 			seen[row.Does] = true
 			if row.Want.Full == "" || row.Want.Landlock == "" || row.Want.Namespaces == "" || row.Want.None == "" != row.Unsafe {

@@ -34,7 +34,7 @@ func StatusOf(p queue.CodeProblem) int {
 // reports false, it has already answered.
 func ReadJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 	if !IsType(r, "application/json") {
-		Fail(w, http.StatusUnsupportedMediaType, ProblemInvalid, "the body has to be application/json")
+		Fail(w, http.StatusUnsupportedMediaType, ProblemInvalid, "the body must be application/json")
 		return false
 	}
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxRequest))

@@ -41,7 +41,7 @@ func (w *watch) run(ctx context.Context) {
 		}
 		err := w.round(ctx, false)
 		if err != nil && ctx.Err() == nil && !w.failed {
-			w.o.Logger.Error("the audit log gets no checkpoint; this is said once", "err", err)
+			w.o.Logger.Error("the audit log gets no checkpoint; logged only once", "err", err)
 		}
 		if err == nil && w.failed {
 			w.o.Logger.Info("the audit log gets checkpoints again")

@@ -168,7 +168,7 @@ func (r *Reader) Mapping(n *yaml.Node, prefix string, each func(k, v *yaml.Node,
 			continue
 		}
 		if line, twice := lines[name]; twice {
-			r.Problem(At(k), path, fmt.Sprintf("is there twice; the first is in line %d", line))
+			r.Problem(At(k), path, fmt.Sprintf("occurs twice; the first is in line %d", line))
 			continue
 		}
 		lines[name] = k.Line

@@ -45,7 +45,7 @@ func TestArguments(t *testing.T) {
 		`null`:                        {Canonical: "null"},
 		`{}`:                          {Canonical: "{}", Object: true, Members: []call.Member{}},
 		`{"b":{"d":1,"c":2},"a":"<"}`: {Canonical: `{"a":"<","b":{"c":2,"d":1}}`, Object: true, Members: []call.Member{{Name: "a", Value: `"<"`}, {Name: "b", Value: `{"c":2,"d":1}`}}},
-		`{"a":1,"a":2}`:               {Canonical: `{"a":1,"a":2}`, Problem: `the arguments cannot be read at byte 7: key "a" is there twice`},
+		`{"a":1,"a":2}`:               {Canonical: `{"a":1,"a":2}`, Problem: `the arguments cannot be read at byte 7: key "a" occurs twice`},
 		`{"a":`:                       {Canonical: `{"a":`, Problem: "the arguments cannot be read at byte 5: the JSON ends in the middle"},
 		`{} {}`:                       {Canonical: `{} {}`, Problem: "the arguments cannot be read at byte 3: there is more after the JSON value"},
 		`["\ud800"]`:                  {Canonical: `["\ud800"]`, Problem: "the arguments cannot be read at byte 1: a \\u escape is half of a surrogate pair"},

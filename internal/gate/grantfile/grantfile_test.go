@@ -334,7 +334,7 @@ func TestRefused(t *testing.T) {
 		// These have a valid seal.
 		{"unknown member", 0, sealed(`{"version":1,"allow":"all","seal":"`), "unknown field"},
 		{"unknown member of a grant", 0, sealed(head + `{"id":"a","digest":"d","kind":"run","allow":"all"}` + foot), "unknown field"},
-		{"ids twice", 0, sealed(head + `{"id":"a","digest":"d","kind":"run"},{"id":"a","digest":"e","kind":"run"}` + foot), `the id "a" is there twice`},
+		{"ids twice", 0, sealed(head + `{"id":"a","digest":"d","kind":"run"},{"id":"a","digest":"e","kind":"run"}` + foot), `the id "a" occurs twice`},
 		{"no id", 0, sealed(head + `{"digest":"d","kind":"run"}` + foot), "has no id"},
 		{"no digest", 0, sealed(head + `{"id":"a","kind":"run"}` + foot), "has no digest"},
 		{"no kind", 0, sealed(head + `{"id":"a","digest":"d"}` + foot), "has no kind"},

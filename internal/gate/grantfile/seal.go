@@ -94,7 +94,7 @@ func invalid(given []grants.Grant) string {
 		case g.ID == "":
 			return fmt.Sprintf("grant %d has no id", i+1)
 		case ids[g.ID]:
-			return fmt.Sprintf("the id %q is there twice", g.ID)
+			return fmt.Sprintf("the id %q occurs twice", g.ID)
 		case g.Digest == "":
 			return fmt.Sprintf("the grant %q has no digest", g.ID)
 		case g.Kind == "":

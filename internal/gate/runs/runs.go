@@ -148,7 +148,7 @@ func (c *Claims) end(key string, mine claim, rev uint64) {
 	err := c.turn(context.Background(), key, mine, rev)
 	c.forget(key)
 	if err != nil {
-		c.o.Logger.Warn("the other replicas could not be told that a run ended; it is tried again", "run", mine.Cut.Run, "err", err)
+		c.o.Logger.Warn("could not tell the other replicas that a run ended; will try again", "run", mine.Cut.Run, "err", err)
 	}
 }
 

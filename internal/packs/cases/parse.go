@@ -67,7 +67,7 @@ func Parse(file string, src []byte) ([]Case, []diag.Diagnostic) {
 				c.Name = fmt.Sprintf("%s, case %d", c.Tool, i+1)
 			}
 			if names[c.Name] {
-				r.report(CodeValue, item, fmt.Sprintf("the name %q is there twice", clip(c.Name)), "give each case a name of its own")
+				r.report(CodeValue, item, fmt.Sprintf("the name %q occurs twice", clip(c.Name)), "give each case a name of its own")
 			}
 			names[c.Name] = true
 			if len(r.problems) == before {
@@ -80,7 +80,7 @@ func Parse(file string, src []byte) ([]Case, []diag.Diagnostic) {
 	}}, "cases")
 	if len(r.problems) > maxProblems {
 		r.problems = append(r.problems[:maxProblems], diag.Diagnostic{
-			Code: CodeValue, Severity: diag.Error, File: file, Message: "more problems of this file are not shown", Hint: "mend these first",
+			Code: CodeValue, Severity: diag.Error, File: file, Message: "more problems of this file are not shown", Hint: "fix these first",
 		})
 	}
 	if len(cases) == 0 && len(r.problems) == 0 {
@@ -157,7 +157,7 @@ func (r *reader) mapping(n *yaml.Node, what string, keys map[string]func(*yaml.N
 			}
 			r.report(CodeKeyUnknown, k, fmt.Sprintf("%s has no key %q", what, clip(k.Value)), hint)
 		case seen[k.Value]:
-			r.report(CodeValue, k, fmt.Sprintf("the key %q is there twice", clip(k.Value)), "remove one of them")
+			r.report(CodeValue, k, fmt.Sprintf("the key %q occurs twice", clip(k.Value)), "remove one of them")
 		default:
 			seen[k.Value] = true
 			read(v)
@@ -215,7 +215,7 @@ func (r *reader) oneCase(n *yaml.Node) Case {
 			for i := 0; i+1 < len(n.Content); i += 2 {
 				key := n.Content[i]
 				if _, twice := c.Context[key.Value]; twice {
-					r.report(CodeValue, key, fmt.Sprintf("the key %q is there twice", clip(key.Value)), "remove one of them")
+					r.report(CodeValue, key, fmt.Sprintf("the key %q occurs twice", clip(key.Value)), "remove one of them")
 				}
 				r.text("a value of context", func(s string) { c.Context[key.Value] = s })(n.Content[i+1])
 			}
@@ -282,7 +282,7 @@ func (r *reader) files(n *yaml.Node) []Files {
 			continue
 		}
 		if slices.ContainsFunc(all, func(f Files) bool { return f.Path == name }) {
-			r.report(CodeValue, k, fmt.Sprintf("the path %q is there twice", clip(k.Value)), "remove one of them")
+			r.report(CodeValue, k, fmt.Sprintf("the path %q occurs twice", clip(k.Value)), "remove one of them")
 			continue
 		}
 		f := Files{Path: name}
@@ -309,7 +309,7 @@ func jsonOf(n *yaml.Node, depth int) (value any, at *yaml.Node, problem string) 
 				return nil, k, "a key is not a text"
 			}
 			if _, twice := all[k.Value]; twice {
-				return nil, k, fmt.Sprintf("the key %q is there twice", clip(k.Value))
+				return nil, k, fmt.Sprintf("the key %q occurs twice", clip(k.Value))
 			}
 			v, at, problem := jsonOf(n.Content[i+1], depth+1)
 			if problem != "" {

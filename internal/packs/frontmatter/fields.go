@@ -91,7 +91,7 @@ func (p *parser) fields(doc *Document) {
 			at, message = 1, fmt.Sprintf("the frontmatter has no %s", key)
 		}
 		if _, value, ok := strings.Cut(p.line(at), ":"); ok && strings.HasPrefix(strings.TrimSpace(value), "#") {
-			message, hint = fmt.Sprintf("what follows %s: begins with #, and so is a comment to YAML", key), "put the value in quotes"
+			message, hint = fmt.Sprintf("what follows %s: begins with #, so it is a comment in YAML", key), "put the value in quotes"
 		}
 		p.report(diag.Error, code, at, 1, message, hint)
 	}
@@ -113,12 +113,12 @@ func (p *parser) required(k, v *yaml.Node, notText string) string {
 	case v.Style&yaml.TaggedStyle != 0:
 		p.report(diag.Warning, notText, v.Line, v.Column, fmt.Sprintf("%s begins with !, and so with a tag to YAML, %s, which is not read as a part of it", k.Value, clip(v.Tag)), "put the value in quotes")
 	case v.Tag != "!!str":
-		p.report(diag.Warning, notText, v.Line, v.Column, fmt.Sprintf("%s is not a text to YAML, and is read as %q", k.Value, clip(v.Value)), "put the value in quotes")
+		p.report(diag.Warning, notText, v.Line, v.Column, fmt.Sprintf("%s is not text in YAML, and is read as %q", k.Value, clip(v.Value)), "put the value in quotes")
 	}
 	if v.Style == 0 {
 		if line := p.line(v.Line); v.Column <= len(line) {
 			if at := strings.Index(line[v.Column-1:], " #"); at >= 0 {
-				p.report(diag.Warning, CodeComment, v.Line, v.Column+at+1, fmt.Sprintf("a # behind a space begins a comment, so %s ends before %q", k.Value, clip(line[v.Column+at:])), "put the value in quotes")
+				p.report(diag.Warning, CodeComment, v.Line, v.Column+at+1, fmt.Sprintf("a # after a space begins a comment, so %s ends before %q", k.Value, clip(line[v.Column+at:])), "put the value in quotes")
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (p *parser) list(k, v *yaml.Node) []string {
 	case !ok:
 		p.wrongType(k, v, "a list of texts", "it is ignored")
 	case v.Kind == yaml.ScalarNode && len(items) > 0:
-		p.wrongType(k, v, "a list of texts", "it is read as one, parted by commas")
+		p.wrongType(k, v, "a list of texts", "it is read as one, split at commas")
 		items = strings.Split(items[0], ",")
 	}
 	var texts []string

@@ -148,7 +148,7 @@ func InspectWithin(file string, src []byte, limit, steps int) (doc *Document, pr
 		if p.steps == MaxSteps {
 			p.report(diag.Error, CodeTooComplex, 1, 1, "the frontmatter takes too long to read: it has too many values, or too many mistakes", "move all but a few keys into the document's body, or into a file of its own")
 		} else {
-			p.report(diag.Error, CodeUnread, 1, 1, "the frontmatter was not read yet: those of the other packs took too long", "it is read when the packs are looked at again; put packs that are slow to read into a folder of packs of their own")
+			p.report(diag.Error, CodeUnread, 1, 1, "the frontmatter was not read yet, since other packs took too long", "it is read at the next scan; put packs that are slow to read into a folder of packs of their own")
 		}
 		doc = nil
 	}
@@ -181,7 +181,7 @@ func (p *parser) inspect(src []byte, limit int) *Document {
 
 	if rest, ok := afterMarker(src[block.End:]); ok {
 		p.report(diag.Warning, CodeRecovered, 2+bytes.Count(src[block.Start:block.End], newline), 1,
-			fmt.Sprintf("the line --- that ends the frontmatter has %q behind it, which is read as the first line of the body", clip(string(bytes.TrimSpace(rest)))), "put it on a line of its own")
+			fmt.Sprintf("the line --- that ends the frontmatter has %qafter it, which is read as the first line of the body", clip(string(bytes.TrimSpace(rest)))), "put it on a line of its own")
 	}
 	doc := p.mapping(src[block.Start:block.End])
 	if doc == nil {
@@ -202,7 +202,7 @@ func missingMessage(src []byte) (message, hint string) {
 	case len(src) == 0:
 		return "the file is empty", begin
 	case isFence(first) && bytes.HasPrefix(bytes.TrimSpace(rest), marker):
-		return fmt.Sprintf("the frontmatter is inside of a code fence: the file begins with %q", clip(string(first))), "remove the line before the first ---, and the one that closes the fence"
+		return fmt.Sprintf("the frontmatter is inside a code fence: the file begins with %q", clip(string(first))), "remove the line before the first ---, and the one that closes the fence"
 	case isFence(first) && beginsWithKey(rest):
 		return fmt.Sprintf("the file begins with a code fence, %q, where the line --- should be", clip(string(first))), "write --- in place of both lines of the fence"
 	case bytes.HasPrefix(text, marker) && !bytes.HasPrefix(bytes.TrimPrefix(src, bom), marker):
@@ -215,7 +215,7 @@ func missingMessage(src []byte) (message, hint string) {
 		return fmt.Sprintf("the line that opens the frontmatter begins with %q", first[:1]), "make the first line ---, and nothing else"
 	}
 	if line := laterBlock(src); line > 0 {
-		return fmt.Sprintf("the frontmatter begins only on line %d, behind %q", line, clip(string(bytes.TrimSpace(first)))), "move it to the beginning of the file"
+		return fmt.Sprintf("the frontmatter begins only on line %d, after %q", line, clip(string(bytes.TrimSpace(first)))), "move it to the beginning of the file"
 	}
 	return "the file has no frontmatter: its first line is not ---", begin
 }

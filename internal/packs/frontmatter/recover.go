@@ -112,7 +112,7 @@ func dropFences(lines []line) ([]line, []repair) {
 	if isFence([]byte(lines[last].text)) {
 		end = last
 	}
-	return lines[first+1 : end], []repair{{lines[first].no, fmt.Sprintf("the frontmatter is inside of a code fence, and the line %q is left out", clip(lines[first].text)), "remove the lines of the fence"}}
+	return lines[first+1 : end], []repair{{lines[first].no, fmt.Sprintf("the frontmatter is inside a code fence, and the line %q is left out", clip(lines[first].text)), "remove the lines of the fence"}}
 }
 
 func (p *parser) recovered(done []repair) {

@@ -255,7 +255,7 @@ func (s *subject) warn(t text, code string, offset int, message, hint string) {
 	if count >= maxTextWarnings {
 		more := diag.Diagnostic{
 			Code: tools.CodeMore, Severity: diag.Info, File: t.file,
-			Message: "more problems of the texts in this file are not shown", Hint: "mend these first",
+			Message: "more problems of the texts in this file are not shown", Hint: "fix these first",
 		}
 		if !slices.Contains(s.problems, more) {
 			s.problems = append(s.problems, more)

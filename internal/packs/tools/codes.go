@@ -65,7 +65,7 @@ const (
 	CodeParametersMissing = "parameters-missing"  // warning: no Parameters section
 	CodeParametersNotRead = "parameters-not-read" // warning: parameters that are in no table, or a column that is not read
 	CodeParametersTable   = "parameters-table"    // a table of parameters that cannot be used
-	CodeParameterName     = "parameter-name"      // not a name that a placeholder can have, or one that is there twice
+	CodeParameterName     = "parameter-name"      // not a name that a placeholder can have, or one that occurs twice
 	CodeParameterType     = "parameter-type"      // not a type; a warning if it is clear which one is meant
 	CodeParameterRequired = "parameter-required"  // warning: neither yes nor no
 	CodeDefaultNotRead    = "default-not-read"    // info: a default in words

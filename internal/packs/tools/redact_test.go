@@ -37,7 +37,7 @@ func TestRedactNested(t *testing.T) {
 		`{"script": "curl -H \"Authorization: Bearer abc def\" https://example.o"}`: `{"script":"curl -H \"Authorization: [redacted]\" https://example.o"}`,
 		`["--token", "abc"]`:                                                        `["--token","[redacted]"]`,
 		`"token=abc"`:                                                               `"token=[redacted]"`,
-		`{"password":"a","password":"b"}`:                                           `key "password" is there twice`,
+		`{"password":"a","password":"b"}`:                                           `key "password" occurs twice`,
 	} {
 		if got := redacted(tool, in); got != want {
 			t.Errorf("Redact(%s)\n= %s\nwant %s", in, got, want)

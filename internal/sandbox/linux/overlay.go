@@ -36,7 +36,7 @@ func (s *confiner) Overlays(dir string, was sandbox.Look) (now sandbox.Look, why
 	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return sandbox.Look{}, "it cannot be looked at: " + err.Error()
+		return sandbox.Look{}, "it cannot be examined: " + err.Error()
 	}
 	now = sandbox.Look{Dev: uint64(st.Dev), Ino: st.Ino, Changed: st.Ctim.Nano(), Mounts: changes}
 	if now == was {

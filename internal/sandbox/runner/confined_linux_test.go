@@ -65,7 +65,7 @@ func TestRunWithoutItsSupervisor(t *testing.T) {
 	r := New(Options{Skip: []sandbox.Level{sandbox.LevelFull}, TempDir: t.TempDir()})
 	defer r.Close()
 	if r.Probe(t.Context()).Level != sandbox.LevelPartial {
-		t.Skip("level partial is not to be had here")
+		t.Skip("level partial is not available here")
 	}
 	ws := behave(t, "").Dir
 	c := shell(t, ws, "sleep 300 & echo $PPID $! >pids.new; mv pids.new pids; wait")

@@ -231,7 +231,7 @@ func TestLayerReadOnly(t *testing.T) {
 			r := New(o)
 			defer r.Close()
 			if r.Probe(t.Context()).Level != level {
-				t.Skip("this level is not to be had here")
+				t.Skip("this level is not available here")
 			}
 			dir := plantTree(t, map[string]string{"file": "old"})
 			p, c := inProject(t, dir, `echo "$GIT_OPTIONAL_LOCKS"; echo new >file || echo refused`)

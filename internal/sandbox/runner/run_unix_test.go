@@ -225,7 +225,7 @@ func TestRunEnvironment(t *testing.T) { // EN-01
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		if _, dup := got[name]; dup {
-			t.Errorf("%s is there twice", name)
+			t.Errorf("%s occurs twice", name)
 		}
 		got[name] = value
 	}

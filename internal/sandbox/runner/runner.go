@@ -119,7 +119,7 @@ func (r *Runner) sweep() {
 	}
 	for _, parent := range parents {
 		if err := temp.Sweep(parent); err != nil {
-			r.o.Logger.Warn("what an earlier server left is not all removed", "err", err)
+			r.o.Logger.Warn("could not remove everything that an earlier server left", "err", err)
 		}
 	}
 	r.o.System.Sweep()

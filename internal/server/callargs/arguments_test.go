@@ -37,9 +37,9 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]string{
-		`{"text": "a", "text": "b"}`:             `at byte 14: key "text" is there twice`,
-		`{"text": "a", "\u0074ext": "b"}`:        `at byte 14: key "text" is there twice`,
-		`{"inner": {"a": {"b": 1, "b": 1}}}`:     `at byte 25: key "b" is there twice`,
+		`{"text": "a", "text": "b"}`:             `at byte 14: key "text" occurs twice`,
+		`{"text": "a", "\u0074ext": "b"}`:        `at byte 14: key "text" occurs twice`,
+		`{"inner": {"a": {"b": 1, "b": 1}}}`:     `at byte 25: key "b" occurs twice`,
 		`{"inner": {"a": "\ud800"}}`:             `at byte 16: a \u escape is half of a surrogate pair`,
 		"{\"text\": \"\xff\"}":                   `at byte 10: text is not UTF-8`,
 		"\ufeff{}":                               `at byte 0: `,
@@ -48,7 +48,7 @@ func TestDecode(t *testing.T) {
 		`{"text": "a"`:                           `the JSON ends in the middle`,
 		`{"offset": 1e999999}`:                   `at byte 11: number is too large or too long`,
 		`{"inner": ` + strings.Repeat("[", 1000): `nested more than 100 levels deep`,
-		`{"inner": ` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `, "inner": 1}`: `key "inner" is there twice`,
+		`{"inner": ` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `, "inner": 1}`: `key "inner" occurs twice`,
 		`[]`:                               `the arguments must be an object`,
 		`"x"`:                              `the arguments must be an object`,
 		`{"TEXT": "a"}`:                    `there is no argument "TEXT"`,

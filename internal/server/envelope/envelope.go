@@ -266,7 +266,7 @@ func (r *Run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *tooler
 		return toolerr.New(toolerr.CodeMemoryLimit, "Ask for less at once, or tell the user; the limit is "+limit+" in the configuration.",
 			"the program's processes together had more memory than they may and were stopped%s", bySignal(res))
 	case sandbox.CauseWorkspaceLimit:
-		return toolerr.New(toolerr.CodeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
+		return toolerr.New(toolerr.CodeWorkspaceLimit, "Tell the user; files in the workspace must be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
 	case sandbox.CauseCacheLimit:
 		return toolerr.New(toolerr.CodeCacheLimit, "Call again: the cache begins empty. If it is said again, tell the user; the limit is limits.cache in the configuration.",
 			"the tool's cache was filled with more than it may hold while a run goes on, %d bytes or %d files, and the program was stopped", 2*limits.Cache, 2*limits.CacheNames)

@@ -209,7 +209,7 @@ func (s *Set) CheckQuota(w *Workspace, limit int64) error {
 			return nil
 		})
 		if err != nil || held >= limit {
-			return toolerr.New(toolerr.CodeWorkspaceLimit, "Leave workspace out, or tell the user; files in the workspaces have to be removed.",
+			return toolerr.New(toolerr.CodeWorkspaceLimit, "Leave workspace out, or tell the user; files in the workspaces must be removed.",
 				"the workspaces of this chat hold %d bytes or more together", limit)
 		}
 	}

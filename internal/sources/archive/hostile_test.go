@@ -84,7 +84,7 @@ func names() map[string]string {
 		"SKILL.MD":                            "take its name",
 		"ſkill.md":                            "take its name",
 		"SKILL.m\u200dd":                      "take its name",
-		"SKILL.md":                            "it is there twice",
+		"SKILL.md":                            "it occurs twice",
 		"SKILL.md/x":                          "above it, is not a folder",
 		"skill.md/x":                          "take its name",
 	}
@@ -105,7 +105,7 @@ func hostileTars() map[string]hostile {
 	}
 	add("NFC and NFD", "e\u0301", "take its name", tarRaw{name: "\u00e9"}, tarRaw{name: "e\u0301"})
 	add("a twin of a folder", "DIR/b", "take its name", tarRaw{name: "dir/a"}, tarRaw{name: "DIR/b"})
-	add("a folder, then a file", "dir", "there twice", tarRaw{name: "dir/", kind: '5', mode: 0o755}, tarRaw{name: "dir"})
+	add("a folder, then a file", "dir", "occurs twice", tarRaw{name: "dir/", kind: '5', mode: 0o755}, tarRaw{name: "dir"})
 	add("a file that ends as a folder", "dir/", "empty name", tarRaw{name: "dir/"})
 	add("a file that is the folder", ".", "leads elsewhere", tarRaw{name: "."})
 	add("a file without a name", "", "no name", tarRaw{name: "./"})
@@ -117,7 +117,7 @@ func hostileTars() map[string]hostile {
 	add("a link to a link", "b", "leads to nothing", tarRaw{name: "a", kind: '2', link: "SKILL.md"}, tarRaw{name: "b", kind: '2', link: "a"})
 	add("over a link", "c", "over another link", tarRaw{name: "d/x"}, tarRaw{name: "l", kind: '2', link: "d"}, tarRaw{name: "c", kind: '2', link: "l/../d/x"})
 	add("a file through a link", "link/x", "is not a folder", tarRaw{name: "d/y"}, tarRaw{name: "link", kind: '2', link: "d"}, tarRaw{name: "link/x", body: "x"})
-	add("a link that replaces a file", "SKILL.md", "there twice", tarRaw{name: "SKILL.md", kind: '2', link: "/etc/passwd"})
+	add("a link that replaces a file", "SKILL.md", "occurs twice", tarRaw{name: "SKILL.md", kind: '2', link: "/etc/passwd"})
 	add("a long link target", "link", "target has", tarRaw{name: "x", kind: 'K', body: strings.Repeat("a/../", 300) + "SKILL.md\x00"}, tarRaw{name: "link", kind: '2'})
 	for kind, what := range map[byte]string{'1': "hard link", '3': "a device", '4': "a device", '6': "a pipe", '7': "neither", 'V': "neither", 'M': "neither", 'D': "neither", 'Z': "neither"} {
 		add("an entry of kind "+string(kind), "odd", what, tarRaw{name: "odd", kind: kind, link: "SKILL.md"})

@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 		`{"version":"1"}`:            `no "version"`,
 		`{"version":1,"packs":null}`: "not an object",
 		entry("a", "null"):           "where it comes from",
-		`{"version":1,"version":1}`:  "there twice",
+		`{"version":1,"version":1}`:  "occurs twice",
 		`{"version":1,"packs":[]}`:   "not an object",
 		`{"version":1`:               "at byte",
 		entry("../a", good):          "not the id",

@@ -249,7 +249,7 @@ func TestHostileRegistry(t *testing.T) {
 		"Docker's manifest": {want: "neither a manifest nor an index", change: func(_ *testRegistry, m, _ map[string]any) {
 			m["mediaType"] = "application/vnd.docker.distribution.manifest.v2+json"
 		}},
-		"layers twice":    {want: "in it twice", change: func(_ *testRegistry, m, layer map[string]any) { m["Layers"] = []any{layer} }},
+		"layers twice":    {want: "occurs twice", change: func(_ *testRegistry, m, layer map[string]any) { m["Layers"] = []any{layer} }},
 		"an empty index":  {want: "empty index", change: func(_ *testRegistry, m, _ map[string]any) { m["mediaType"] = "application/vnd.oci.image.index.v1+json" }},
 		"a missing layer": {want: "nothing at", change: func(g *testRegistry, _, layer map[string]any) { delete(g.blobs, layer["digest"].(string)) }},
 		"a layer that is no tar": {want: "unpacking", change: func(g *testRegistry, _, layer map[string]any) {

@@ -216,7 +216,7 @@ func readIndex(w *web.Access, at *url.URL, data []byte) ([]*sources.Offer, error
 			err = fmt.Errorf("%q is no name of a skill", s.Name)
 			o.Path = ""
 		case seen[s.Name] != nil:
-			err = fmt.Errorf("%q is there twice", s.Name)
+			err = fmt.Errorf("%q occurs twice", s.Name)
 			seen[s.Name].Valid, seen[s.Name].Problems = false, []string{err.Error()}
 			o.Path = ""
 		case in.Schema == "" && s.URL == "":

@@ -133,7 +133,7 @@ func (s *Stage) take(name string, kind Kind) error {
 	key := visible(name)
 	if other, ok := s.names[key]; ok {
 		if other == name {
-			return errors.New("it is there twice")
+			return errors.New("it occurs twice")
 		}
 		return fmt.Errorf("many systems take its name for that of %q", other)
 	}

@@ -14,7 +14,7 @@ import (
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "audit",
-		Short:   "Look at what was asked, decided and run",
+		Short:   "Show what was asked, decided and run",
 		Example: "  packs-mcp audit show\n  packs-mcp audit verify",
 		Args:    cli.Misuse(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -23,8 +23,8 @@ func (a *app) auditCommand() *cobra.Command {
 	var export string
 	show := &cobra.Command{
 		Use:   "show",
-		Short: "Print the audit log, a line an event",
-		Long: `Print the audit log, a line an event, from its oldest file on. Times are local. A run that
+		Short: "Print the audit log, one line per event",
+		Long: `Print the audit log, one line per event, from its oldest file on. Times are local. A run that
 began and has no end is marked.`,
 		Example: "  packs-mcp audit show --last 20\n" +
 			"  packs-mcp audit show --pack git-helper --since 2h\n" +

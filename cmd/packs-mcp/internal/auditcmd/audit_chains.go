@@ -81,8 +81,8 @@ func (a *app) pruneCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune DIR --before WHEN",
-		Short: "Remove from the store what is old, and in an export that verifies",
-		Long: `Remove from the store what is older than WHEN, and in the export DIR, if that verifies. The
+		Short: "Remove old entries from the store that are in a verified export",
+		Long: `Remove entries from the store that are older than WHEN and in the export DIR, if that verifies. The
 heads of all chains stay in a checkpoint, which says up to which entry each chain may be
 missing: what is left still verifies, and nothing else can be missing unnoticed. Keep DIR as
 long as you must be able to show what was removed.`,
@@ -94,7 +94,7 @@ long as you must be able to show what was removed.`,
 			return a.auditPrune(cmd.Context(), args[0], before, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&before, "before", "", "what is older than `WHEN`: a time ago (90d, 12w), a date, or a date and time")
+	cmd.Flags().StringVar(&before, "before", "", "remove entries older than `WHEN`: a time ago (90d, 12w), a date, or a date and time")
 	_ = cmd.RegisterFlagCompletionFunc("before", cobra.FixedCompletions([]string{"30d", "90d", "365d"}, cobra.ShellCompDirectiveNoFileComp))
 	a.ConfigFlag(cmd)
 	cli.JSONFlag[pruned](a.Env, cmd, &asJSON)

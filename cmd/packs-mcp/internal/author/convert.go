@@ -56,9 +56,9 @@ in one line a kind; with --strict nothing is written then. Scripts are not copie
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the `FORMAT`: markdown, tool-pack or tools-json; tool-pack when FILE is a SKILL.md")
 	cmd.Flags().StringVar(&output, "output", "", "the `DIR` to write into")
-	cmd.Flags().BoolVar(&force, "force", false, "write over files that are there")
-	cmd.Flags().BoolVar(&strict, "strict", false, "write nothing when something would get lost")
-	cmd.Flags().BoolVar(&split, "split", false, "write several packs where one SKILL.md cannot say the policies of all tools")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite existing files")
+	cmd.Flags().BoolVar(&strict, "strict", false, "write nothing if something would be lost")
+	cmd.Flags().BoolVar(&split, "split", false, "write several packs if one SKILL.md cannot express the policies of all tools")
 	cli.JSONFlag[converted](a.Env, cmd, &asJSON)
 	var formats []string
 	for _, f := range convert.Formats() {
@@ -77,7 +77,7 @@ type converted struct {
 
 func (a *app) convert(file string, to convert.Format, output string, o convert.Options, force, strict, asJSON bool) (err error) {
 	if convert.FormatOf(file) == "" {
-		return &cli.UsageError{Err: fmt.Errorf("%q is in no format that is known", file), Hint: "name a SKILL.md, a tools.json or a NAME.tool.json"}
+		return &cli.UsageError{Err: fmt.Errorf("%q is in no known format", file), Hint: "name a SKILL.md, a tools.json or a NAME.tool.json"}
 	}
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {
@@ -125,7 +125,7 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 	case files == nil:
 		return cli.ErrSaid
 	case strict && lost > 0:
-		return cli.WithHint(fmt.Errorf("nothing is written: %s cannot say %s", to, diag.Count(lost, "thing")), "leave --strict out to write the rest")
+		return cli.WithHint(fmt.Errorf("nothing was written: %s cannot express %s", to, diag.Count(lost, "thing")), "leave --strict out to write the rest")
 	}
 	out.Files, err = writeAll(output, files, force)
 	for _, path := range out.Files {

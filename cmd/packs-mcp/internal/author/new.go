@@ -38,7 +38,7 @@ func (a *app) newCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Write a pack that is valid and runs, to begin with",
+		Short: "Create a valid pack that runs, to start from",
 		Long: `Write the folder NAME with an entry document, a script, a tool that runs it and a test. No pack is
 valid under every specification, since Agent Skills has no version and SKILL.md v1.0 demands
 one, so the tool's format is a choice:

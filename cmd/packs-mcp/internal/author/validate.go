@@ -40,7 +40,7 @@ func (a *app) validateCommand() *cobra.Command {
 	var security bool
 	cmd := &cobra.Command{
 		Use:   "validate PATH...",
-		Short: "Say everything that is wrong with packs",
+		Short: "Report everything that is wrong with packs",
 		Long: `Check packs: a folder that is or holds packs, a SKILL.md, a tools.json, a *.tool.json, or a
 pattern for such paths. Every problem has a code, a place that editors can jump to, and a
 hint; docs/reference/diagnostics.md explains the codes. What this program would not serve is an error.
@@ -75,7 +75,7 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 			}
 			switch {
 			case how.json && how.sarif:
-				return &cli.UsageError{Err: errors.New("--json and --sarif are both there"), Hint: "leave one of them out"}
+				return &cli.UsageError{Err: errors.New("--json and --sarif exclude each other"), Hint: "leave one of them out"}
 			case fix.dryRun && !fix.on:
 				return &cli.UsageError{Err: errors.New("--dry-run is for --fix"), Hint: "without --fix nothing is changed"}
 			}
@@ -83,9 +83,9 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 			return a.validate(cmd.Context(), args, opts, fix, security, how)
 		},
 	}
-	cmd.Flags().StringVar(&profile, "profile", "", "hold packs to one specification: agent-skills, skill-md, tool-pack, capability-pack or skillkit")
-	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "count warnings as errors, and keys that nobody knows too")
-	cmd.Flags().BoolVar(&fix.on, "fix", false, "mend what is mechanical: missing names, scripts that are not executable, their line ends")
+	cmd.Flags().StringVar(&profile, "profile", "", "check packs against one specification: agent-skills, skill-md, tool-pack, capability-pack or skillkit")
+	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "count warnings and unknown keys as errors")
+	cmd.Flags().BoolVar(&fix.on, "fix", false, "fix mechanical problems: missing names, scripts that are not executable, their line ends")
 	cmd.Flags().BoolVar(&fix.dryRun, "dry-run", false, "with --fix, show what it would do, and change nothing")
 	cli.JSONFlag[validatedPacks](a.Env, cmd, &how.json)
 	cmd.Flags().BoolVar(&how.sarif, "sarif", false, "print SARIF 2.1.0, for code scanning")

@@ -157,7 +157,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 			}
 		}
 		if out.Differs {
-			row("differs", "it has other bytes than packs.lock.json says; compare: packs-mcp verify")
+			row("differs", "its bytes differ from those in packs.lock.json; compare: packs-mcp verify")
 		}
 	}
 	switch {

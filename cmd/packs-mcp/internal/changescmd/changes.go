@@ -80,7 +80,7 @@ with --shown, and what "show" printed for it: then it replaces exactly what you 
 		},
 	}
 	undo := &cobra.Command{
-		Use: "undo ID", Short: "Take applied changes back, where nothing changed since", Example: "  packs-mcp changes undo 20260110-1504",
+		Use: "undo ID", Short: "Undo applied changes, where nothing has changed since", Example: "  packs-mcp changes undo 20260110-1504",
 		Args: cli.Needs(1, 1, "the id of a change set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.decideChanges(cmd.Context(), asJSON, eventChangesUndo, args[0], nil, func(s *changes.Store, id string) (*changes.Set, error) {
@@ -226,7 +226,7 @@ func (a *app) printSet(set *changes.Set) {
 	}
 	switch held := set.Count(changes.Held); {
 	case set.Expired:
-		fmt.Fprintln(out, "    expired: what waited is gone")
+		fmt.Fprintln(out, "    expired: the waiting changes are gone")
 	case held > 0:
 		fmt.Fprintf(out, "    %s for you until %s\n", cli.Counted(held, "change waits", "changes wait"), set.Expires.Local().Format(time.DateTime))
 	}
@@ -240,10 +240,10 @@ func (a *app) printSet(set *changes.Set) {
 		fmt.Fprintln(out)
 	}
 	if len(set.MadeRoom) > 0 {
-		fmt.Fprintf(out, "    made room: %s cannot be undone any more\n", strings.Join(set.MadeRoom, ", "))
+		fmt.Fprintf(out, "    to free space: %s cannot be undone any more\n", strings.Join(set.MadeRoom, ", "))
 	}
 	if set.UndoLost != "" && !set.Expired {
-		fmt.Fprintf(out, "    cannot be undone wholly: %s\n", safetext.Line(set.UndoLost))
+		fmt.Fprintf(out, "    cannot be undone completely: %s\n", safetext.Line(set.UndoLost))
 	}
 }
 
@@ -265,7 +265,7 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string, asJSON
 	case v.Text() == "" && len(paths) > 0:
 		return setHint(fmt.Errorf("%w %s waits for you at %s", changes.ErrNothing, set.ID, quotedPaths(paths)), set)
 	case v.Text() == "":
-		fmt.Fprintln(a.Screen(a.Stderr), "Nothing of it waits for you.")
+		fmt.Fprintln(a.Screen(a.Stderr), "None of its changes wait for you.")
 		return nil
 	}
 	_, err = fmt.Fprint(a.Stdout, styledDiff(a.Screen(a.Stdout), v.Text()))
@@ -362,13 +362,13 @@ func left(event audit.Event, set, done *changes.Set) error {
 	case n == 0 || event == eventChangesDiscard: // done is then the set itself
 		return nil
 	case event == eventChangesUndo && done.Count(changes.Held) > 0:
-		return cli.WithHint(fmt.Errorf("%s not taken back", cli.Counted(n, "change was", "changes were")),
+		return cli.WithHint(fmt.Errorf("%s not undone", cli.Counted(n, "change was", "changes were")),
 			"you changed what is there since; packs-mcp changes show %s compares it with what was there before", done.ID)
 	case event == eventChangesUndo:
-		return cli.WithHint(fmt.Errorf("%s not taken back", cli.Counted(n, "change was", "changes were")), "the reason is behind each of them")
+		return cli.WithHint(fmt.Errorf("%s not undone", cli.Counted(n, "change was", "changes were")), "the reason follows each of them")
 	}
 	return cli.WithHint(fmt.Errorf("%s not applied, and waits still", cli.Counted(n, "change was", "changes were")),
-		"the reason is behind each of them; to replace what you changed yourself, look at it: packs-mcp changes show %s", set.ID)
+		"the reason follows each of them; to replace what you changed yourself, look at it: packs-mcp changes show %s", set.ID)
 }
 
 // channelCommand is the log's channel for decisions made with the command.

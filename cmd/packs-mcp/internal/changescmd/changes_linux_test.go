@@ -187,8 +187,8 @@ func TestChangesErrors(t *testing.T) {
 	// The user changed a file meanwhile.
 	plantFiles(t, project, map[string]string{"AGENTS.md": "mine, later\n", "made": "mine, later\n"})
 	fails("1 change was not applied, and waits still",
-		"the reason is behind each of them; to replace what you changed yourself, look at it: packs-mcp changes show "+id, "apply", id)
-	fails("1 change was not taken back", "the reason is behind each of them", "undo", id)
+		"the reason follows each of them; to replace what you changed yourself, look at it: packs-mcp changes show "+id, "apply", id)
+	fails("1 change was not undone", "the reason follows each of them", "undo", id)
 
 	// The folder was replaced, and then removed.
 	if err := os.Rename(project, project+"-moved"); err != nil {

@@ -90,7 +90,7 @@ type Flags struct {
 
 // PlainFlag adds the flag for screen readers.
 func (env *Env) PlainFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&env.Flags.Plain, "plain", false, "for screen readers: a sentence a line, no colours, nothing drawn or written over")
+	cmd.Flags().BoolVar(&env.Flags.Plain, "plain", false, "for screen readers: one sentence per line, no colours, nothing drawn or overwritten")
 }
 
 // ConfigFlag adds the flag that names the configuration.

@@ -110,7 +110,7 @@ func JSONFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
 
 // JSONLinesFlag is JSONFlag for a command that prints one T on each line.
 func JSONLinesFlag[T any](env *Env, cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "json", false, "print JSON, an object a line")
+	cmd.Flags().BoolVar(to, "json", false, "print JSON, one object per line")
 	env.shape(cmd, Shape{Type: reflect.TypeFor[T](), Lines: true})
 }
 

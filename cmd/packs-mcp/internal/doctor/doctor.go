@@ -150,7 +150,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var asJSON, attack bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what works here, and what keeps packs from running",
+		Short: "Check what works here, and what keeps packs from running",
 		Long: `Look at everything that a call needs: the sandbox, by running something under each level
 until one works; who can be asked; the configuration; the folders of packs; the audit log;
 and the clients that are set up on this machine. Nothing is changed. The exit status is 0
@@ -175,7 +175,7 @@ status is 1 when something that must be refused was not.`,
 	a.PackFlags(cmd)
 	cli.JSONFlag[checkup](a.Env, cmd, &asJSON)
 	cli.AlsoJSON[attacked](a.Env, cmd, "--attack")
-	cmd.Flags().BoolVar(&attack, "attack", false, "try what a hostile program would, at each level, and print what came of it")
+	cmd.Flags().BoolVar(&attack, "attack", false, "try what a hostile program would, at each level, and print the outcomes")
 	return cmd
 }
 
@@ -312,7 +312,7 @@ func (c *checkup) examineSandbox(ctx context.Context, o runner.Options, cfg *con
 		c.examineContainers(ctx, o, &cfg.Sandbox.Container, image)
 	}
 	if report.Together != "" {
-		c.warn("the limits memory_together and processors do not hold here: "+report.Together, "runs go on with the limits of each process; every question says so")
+		c.warn("the limits memory_together and processors are not enforced here: "+report.Together, "runs go on with the limits of each process; every question says so")
 	}
 	required, err := sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {

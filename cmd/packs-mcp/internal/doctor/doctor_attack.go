@@ -112,7 +112,7 @@ func printAttack(w io.Writer, a *attacked) error {
 	p.section("attack", "a program tries what a hostile one would, on a key, sockets and a process made for it; "+
 		"\"open\" is what a level does not promise to refuse")
 	for _, l := range a.Lacking {
-		p.item(l.Level.String(), 9, "not to be had here: %s", l.Problem)
+		p.item(l.Level.String(), 9, "not available here: %s", l.Problem)
 	}
 	for _, l := range a.Levels {
 		// What works unconfined is only of interest if nothing confines here.
@@ -122,7 +122,7 @@ func printAttack(w io.Writer, a *attacked) error {
 		fmt.Fprintln(p.w)
 		means := strings.Join(l.Means, ", ")
 		if l.Level == sandbox.LevelNone {
-			means = "nothing confines it, which shows what the tries do"
+			means = "nothing confines it, which shows what the attempts do"
 		}
 		p.section("level", "%s: %s", l.Level, means)
 		part := ""
@@ -176,7 +176,7 @@ func verdict(l *attackedLevel) string {
 	text := fmt.Sprintf("At level %s, everything that must be refused was refused (%s).", l.Level, diag.Count(l.Refused, "attempt"))
 	switch {
 	case l.Bad > 0:
-		text = fmt.Sprintf("At level %s, %s ended as it must not. Do not run packs here that you do not trust, and report it.", l.Level, diag.Count(l.Bad, "attempt"))
+		text = fmt.Sprintf("At level %s, %s had an outcome that must not happen. Do not run packs here that you do not trust, and report it.", l.Level, diag.Count(l.Bad, "attempt"))
 	case l.Refused == 0:
 		text = fmt.Sprintf("At level %s, nothing could be tried that must be refused.", l.Level)
 	}

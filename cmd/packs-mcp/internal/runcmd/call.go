@@ -97,7 +97,7 @@ func (a *app) completeCall(ctx context.Context, args []string) (all []string, _ 
 
 func (a *app) call(ctx context.Context, pack, name string, f callFlags) (err error) {
 	if f.args != "" && len(f.arg) > 0 {
-		return &cli.UsageError{Err: errors.New("--args and --arg are both there"), Hint: "--args has all arguments; leave one of them out"}
+		return &cli.UsageError{Err: errors.New("--args and --arg exclude each other"), Hint: "--args has all arguments; leave one of them out"}
 	}
 	c := direct.Call{Context: make(map[string]string)}
 	for _, text := range f.context {

@@ -64,7 +64,7 @@ func argumentsOf(tool *tools.Tool, given []string) (json.RawMessage, error) {
 		kinds := s.kinds(param, 0)
 		if !slices.Contains(kinds, "array") {
 			if _, twice := args[name]; twice {
-				return nil, &cli.UsageError{Err: fmt.Errorf("--arg %s is there twice", safetext.Quote(name)), Hint: "only a list can be given in several --arg"}
+				return nil, &cli.UsageError{Err: fmt.Errorf("--arg %s occurs twice", safetext.Quote(name)), Hint: "only a list can be given in several --arg"}
 			}
 			if args[name], err = typed(name, value, kinds); err != nil {
 				return nil, err

@@ -69,7 +69,7 @@ func TestArgumentsOf(t *testing.T) {
 		{[]string{"slash=true"}, `{"slash":true}`},
 		{[]string{"loop=1"}, `{"loop":1}`},
 		{[]string{"away=x"}, `{"away":"x"}`},
-		{[]string{"count=1", "count=2"}, `is there twice`},
+		{[]string{"count=1", "count=2"}, `occurs twice`},
 		{[]string{"conut=1"}, `has no argument "conut"`},
 		{[]string{"count"}, `has no value`},
 		{[]string{"=1"}, `has no value`},

@@ -86,7 +86,7 @@ func (s *Service) Unwatch(logger *slog.Logger) {
 func (k *keeper) idle(ctx context.Context) (more bool) {
 	changed, more, err := k.library.ReadOn(ctx)
 	if err != nil && ctx.Err() == nil {
-		k.logger.Warn("documents that were not read yet could not be read; it is tried again", "err", err)
+		k.logger.Warn("could not read the remaining documents; will try again", "err", err)
 	}
 	if changed {
 		k.changed(ctx)

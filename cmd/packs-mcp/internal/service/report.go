@@ -80,7 +80,7 @@ func notAttached(id string, all []*packs.Pack) (t trouble, ok bool) {
 	if meant := near.Names(id, ids, 3); len(meant) > 0 {
 		hint = "near to it are " + strings.Join(meant, ", ")
 	}
-	return trouble{id, "--attach names a pack that is not there", hint}, true
+	return trouble{id, "--attach names an unknown pack", hint}, true
 }
 
 func firstError(problems []diag.Diagnostic) diag.Diagnostic {

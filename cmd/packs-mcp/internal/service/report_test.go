@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 		name, text string
 		want       []string // words in the lines
 	}{
-		{"at the start", good, []string{"root-missing", "--attach names a pack that is not there"}},
+		{"at the start", good, []string{"root-missing", "--attach names an unknown pack"}},
 		{"nothing new", good, nil},
 		{"a pack became invalid", bad, []string{"the pack is attached and not valid: SKILL.md:1:1: description-missing"}},
 		{"it still is", bad, nil},

@@ -267,10 +267,10 @@ func (s *Service) ReportSandbox(ctx context.Context, cfg *config.Config, logger 
 	box := s.Gate.Sandbox(ctx)
 	sweepWorkspaces(ctx, cfg, logger)
 	if err := s.copies.Sweep(ctx); err != nil {
-		logger.Warn("what is left of private copies is not all removed", "err", err)
+		logger.Warn("could not remove all leftovers of private copies", "err", err)
 	}
 	if err := s.caches.Sweep(ctx); err != nil {
-		logger.Warn("old caches of tools are not all removed", "err", err)
+		logger.Warn("could not remove all old caches of tools", "err", err)
 	}
 	var means, gaps []string
 	for _, t := range box.Trials {

@@ -46,6 +46,6 @@ func sweepWorkspaces(ctx context.Context, cfg *config.Config, logger *slog.Logge
 		logger.Info("removed an old workspace", "dir", r.Dir, "bytes", r.Bytes, "unchanged", fmt.Sprintf("%d days", days), "because", why)
 	}
 	if err != nil && ctx.Err() == nil {
-		logger.Warn("old workspaces are not all removed", "err", err)
+		logger.Warn("could not remove all old workspaces", "err", err)
 	}
 }

@@ -88,7 +88,7 @@ For the last two, and wherever a file cannot be changed safely, the entry to pas
 	f.StringVar(&s.name, "name", defaultName, "the server's `NAME` in the client")
 	f.BoolVar(&s.allow, "allow", false, "let Claude Code call the tools of every server of this NAME without asking itself")
 	f.BoolVar(&s.replace, "replace", false, "overwrite an entry of this NAME, whatever it starts")
-	f.BoolVarP(&s.yes, "yes", "y", false, "write without asking; --allow remains to be said")
+	f.BoolVarP(&s.yes, "yes", "y", false, "write without asking; does not imply --allow")
 	f.BoolVar(&s.dryRun, "dry-run", false, "show what would change, and change nothing")
 	f.BoolVar(&s.undo, "undo", false, "bring back what was there before")
 	cli.JSONFlag[connected](a.Env, cmd, &s.json)

@@ -89,7 +89,7 @@ func (m *document) fromTable(t *table) []*parameter {
 				m.Report(diag.Warning, tools.CodeParametersNotRead, n, fmt.Sprintf("column %+q is not read", phrase.Clip(n.Text)), "the columns are Name, Type, Required, Description and Default")
 			}
 		case twice:
-			m.Report(diag.Error, tools.CodeParametersTable, n, fmt.Sprintf("column %+q is there twice", phrase.Clip(n.Text)), "keep one")
+			m.Report(diag.Error, tools.CodeParametersTable, n, fmt.Sprintf("column %+q occurs twice", phrase.Clip(n.Text)), "keep one")
 			return nil
 		default:
 			index[title] = i
@@ -149,7 +149,7 @@ func (m *document) row(get func(column string) *strictjson.Node, before []*param
 		m.Report(diag.Error, tools.CodeParameterName, p.at, fmt.Sprintf("parameter %+q is not made of 1 to 64 letters, digits, _ and -", phrase.Clip(p.name)), "rename it, here and in the command")
 		return nil
 	case slices.ContainsFunc(before, func(other *parameter) bool { return other.name == p.name }):
-		m.Report(diag.Error, tools.CodeParameterName, p.at, fmt.Sprintf("parameter %q is there twice", p.name), "keep one of them")
+		m.Report(diag.Error, tools.CodeParameterName, p.at, fmt.Sprintf("parameter %q occurs twice", p.name), "keep one of them")
 		return nil
 	}
 	ok := false

@@ -40,7 +40,7 @@ func (m *document) presets(params []*parameter, args []template.Arg) {
 		inCommand, has := fallbacks[p.name]
 		switch {
 		case !ok:
-			m.Report(diag.Info, tools.CodeDefaultNotRead, where, fmt.Sprintf("%+q is not a default that %s %s can have, so it is words", phrase.Clip(said), article(p.kind), p.kind),
+			m.Report(diag.Info, tools.CodeDefaultNotRead, where, fmt.Sprintf("%+q is not a default that %s %s can have, so it counts as text", phrase.Clip(said), article(p.kind), p.kind),
 				"write the value itself if it is meant to be the default")
 		case has && renderJSON(value) != inCommand:
 			severity := diag.Warning

@@ -203,7 +203,7 @@ func (w *Work) replace(d *tree.Dir, name string, o *record.Op) error {
 			return err
 		}
 		if m, err = w.staged(o.Slot); err != nil || m == nil {
-			return errors.Join(errors.New("what was there before cannot be looked at"), err)
+			return errors.Join(errors.New("what was there before cannot be examined"), err)
 		}
 	} else if w.moved(o) {
 		return w.replaceInSteps(d, name, o)
@@ -257,7 +257,7 @@ func (w *Work) replaceInSteps(d *tree.Dir, name string, o *record.Op) error {
 	}
 	old, err := w.staged(aside(o))
 	if err != nil || old == nil {
-		return errors.Join(errors.New("what was there before cannot be looked at"), err)
+		return errors.Join(errors.New("what was there before cannot be examined"), err)
 	}
 	m, err := w.staged(o.Slot)
 	if err != nil || m == nil {
@@ -297,7 +297,7 @@ func (w *Work) remove(d *tree.Dir, name string, o *record.Op) error {
 			return tree.IgnoreMissing(err)
 		}
 		if m, err = w.staged(o.Slot); err != nil || m == nil {
-			return errors.Join(errors.New("what was removed cannot be looked at"), err)
+			return errors.Join(errors.New("what was removed cannot be examined"), err)
 		}
 	}
 	if m.Moved(o.Was) {

@@ -101,7 +101,7 @@ func (s *Own) byAgent(message []byte, public ssh.PublicKey) error {
 func (s *Own) bySigstore(ctx context.Context, digest string, text []byte, password string) error {
 	program, err := launch.Beside(trust.Program)
 	if errors.Is(err, launch.ErrNotBeside) {
-		err = fmt.Errorf("this is no SSH key, and for others %s has to be installed beside packs-mcp", trust.Program)
+		err = fmt.Errorf("this is no SSH key, and for others %s must be installed beside packs-mcp", trust.Program)
 	}
 	if err != nil {
 		return err

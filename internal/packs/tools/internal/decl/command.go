@@ -125,7 +125,7 @@ func (p *Parser) joined(n *strictjson.Node, t *tools.Tool) template.Arg {
 	p.Known(a, n, t)
 	for _, piece := range a.Pieces {
 		if piece.Form == template.Spread || piece.Form == template.Option {
-			p.Report(diag.Error, tools.CodePlaceholderInvalid, n, fmt.Sprintf("%s makes several arguments, and here is room for one only", piece), fmt.Sprintf("write {{%s}}", piece.Name))
+			p.Report(diag.Error, tools.CodePlaceholderInvalid, n, fmt.Sprintf("%s makes several arguments, and only one is possible here", piece), fmt.Sprintf("write {{%s}}", piece.Name))
 		}
 	}
 	return a

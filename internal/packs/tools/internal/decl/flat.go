@@ -97,7 +97,7 @@ func (p *Parser) flat(t *tools.Tool, params *strictjson.Node, severity diag.Seve
 func (p *Parser) literal(t *tools.Tool, m strictjson.Member, severity diag.Severity) {
 	value := m.Value.Get("default")
 	if value == nil || value.Kind == strictjson.Null {
-		p.Report(severity, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value that is not there", phrase.Clip(m.Key)), `write it as "default"`)
+		p.Report(severity, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q needs a fixed value, and has none", phrase.Clip(m.Key)), `write it as "default"`)
 		value = &strictjson.Node{Kind: strictjson.Null}
 	}
 	// Also after an error, so that placeholders for it do not cause another one.

@@ -100,7 +100,7 @@ func (p *Parser) Finish(set *tools.Set) (*tools.Set, []diag.Diagnostic) {
 	if p.dropped > 0 {
 		p.Found = append(p.Found, diag.Diagnostic{
 			Code: tools.CodeMore, Severity: diag.Info, File: p.File,
-			Message: fmt.Sprintf("%d more problems are not shown", p.dropped), Hint: "mend these first",
+			Message: fmt.Sprintf("%d more problems are not shown", p.dropped), Hint: "fix these first",
 		})
 	}
 	return set, p.Found

@@ -86,7 +86,7 @@ func (p *Parser) unknownKeys(n, command *strictjson.Node) {
 		p.unknown(v, shape.Properties["policy"].Ref.Properties["network"])
 	}
 	if a := n.Get("annotations"); a != nil {
-		p.Report(diag.Warning, tools.CodeAnnotationsIgnored, a, "annotations are not read: a pack does not say of itself that it is safe",
+		p.Report(diag.Warning, tools.CodeAnnotationsIgnored, a, "annotations are ignored: a pack cannot vouch for its own safety",
 			`remove them; "policy": {"read_only": true} tells what the tool means to do`)
 	}
 }

@@ -30,7 +30,7 @@ func (p *Parser) sources(t *tools.Tool, src []byte, n *strictjson.Node) {
 		declared := t.Input != nil && t.Input.Param(m.Key) != nil
 		switch {
 		case from == tools.SourceLiteral && value == nil:
-			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value that is not there", phrase.Clip(m.Key)), `write "value"`)
+			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q needs a fixed value, and has none", phrase.Clip(m.Key)), `write "value"`)
 		case from == tools.SourceLiteral && declared:
 			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value, and is a property of the input schema", phrase.Clip(m.Key)), "remove the property: the model must not give a value")
 		case from != tools.SourceLiteral && !declared:
