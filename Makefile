@@ -18,8 +18,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck v1.6.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2 v2.14.1
 ACTIONLINT  := actionlint github.com/rhysd/actionlint/cmd/actionlint v1.7.10
 
-# The checks use the build settings of "make build", so that the standard library is
-# compiled once and not five times.
+# The checks use the build settings of "make build", so that nothing is compiled twice.
 AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
@@ -164,7 +163,7 @@ pictures:
 	PACKS_MCP_REQUIRE=browser go test -count=1 -run '^TestLooks$$' ./test/browser -update
 
 unprivileged:
-	@scripts/unprivileged.sh
+	@$(AS_BUILT) scripts/unprivileged.sh
 
 # The README's first command, in an empty home.
 fresh:
@@ -172,7 +171,7 @@ fresh:
 
 # The Windows build under Wine. The first time, it downloads 107 MB from Debian.
 wine:
-	@scripts/wine.sh
+	@$(AS_BUILT) scripts/wine.sh
 
 docker:
 	scripts/docker.sh $(VERSION)
@@ -200,7 +199,7 @@ snapshot-check:
 
 # install.sh against a server on this machine, with good files and bad ones.
 install-script:
-	go test -count=1 ./release/install
+	$(AS_BUILT) go test -count=1 ./release/install
 
 # The workflows of GitHub, which run only there.
 workflows:
@@ -233,7 +232,7 @@ cross:
 	@$(AS_BUILT) scripts/cross.sh
 
 fuzz:
-	@scripts/fuzz.sh $(FUZZTIME) $(FUZZPARTS)
+	@$(AS_BUILT) scripts/fuzz.sh $(FUZZTIME) $(FUZZPARTS)
 
 e2e: build
 	@scripts/e2e.sh bin/packs-mcp
@@ -253,7 +252,7 @@ inspector: build
 
 # Shows the approval card on the MCP Inspector's page, and answers there in Chromium.
 cards: build
-	@scripts/cards.sh bin/packs-mcp
+	@$(AS_BUILT) scripts/cards.sh bin/packs-mcp
 
 # Runs the official conformance suite over HTTP.
 conformance: build
