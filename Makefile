@@ -56,17 +56,17 @@ test:
 	wait $$beside || failed=1; \
 	exit $$failed
 
-# Most of this uses the processor; the rest waits for processes, and runs beside it.
-# Fuzzing comes last, alone.
-COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint vuln cross json-passes snapshot-check
-WAITS    := docker fresh wine e2e cards conformance image
+# Most of these use the processor; the others wait for processes, and run beside them. Long
+# ones come first, so that both lanes end together. Fuzzing comes last, alone.
+COMPUTES := fmt tidy shell workflows install-script vet staticcheck lint cross snapshot-check vuln json-passes
+WAITS    := docker fresh wine e2e cards conformance image unprivileged
 
 check:
-	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
+	scripts/steps.sh build then "$(COMPUTES) $(WAITS)" "$(WAITS) $(COMPUTES)" then fuzz
 
 # "make test" and "make check" together. The tests run alone.
 ci:
-	scripts/steps.sh build then test then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
+	scripts/steps.sh build then test then "$(COMPUTES) $(WAITS)" "$(WAITS) $(COMPUTES)" then fuzz
 
 bench:
 	@mkdir -p .cache && go build -o .cache/bench-table ./test/bench/table && .cache/bench-table $(ARGS)

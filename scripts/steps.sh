@@ -3,9 +3,9 @@
 #
 # Makes the targets of each lane one after another, and the lanes side by side; what follows
 # "then" begins once everything before it has ended. A lane is one argument: targets
-# separated by blanks. If a target fails, the others are still made. A target's output is
-# shown in one piece when it ends. At the end, it lists the time of each target, and those
-# that failed.
+# separated by blanks. A target of several lanes is made by the one that comes to it first.
+# If a target fails, the others are still made. A target's output is shown in one piece when
+# it ends. At the end, it lists the time of each target, and those that failed.
 set -u
 
 make=${MAKE:-make}
@@ -17,6 +17,7 @@ if [ "${1:-}" = lane ]; then
 	child=''
 	trap 'kill $child 2>/dev/null; exit 143' TERM
 	for target; do
+		mkdir "$dir/$target.begun" 2>/dev/null || continue
 		from=$(date +%s)
 		"$make" --no-print-directory "$target" >"$dir/$target.out" 2>&1 </dev/null &
 		child=$!
@@ -36,7 +37,7 @@ if [ "${1:-}" = lane ]; then
 fi
 
 dir=$(mktemp -d)
-begin=$(date +%s) wanted=0 lanes=''
+begin=$(date +%s) targets='' lanes=''
 trap 'rm -rf "$dir"' EXIT
 # Background processes of a shell do not get Ctrl-C.
 trap 'kill $lanes 2>/dev/null; wait; exit 130' INT TERM
@@ -46,10 +47,9 @@ for lane; do
 		lanes=''
 		continue
 	fi
+	targets="$targets $lane"
 	# shellcheck disable=SC2086 # one word for each target
-	set -- $lane
-	wanted=$((wanted + $#))
-	"$0" lane "$dir" "$@" &
+	"$0" lane "$dir" $lane &
 	lanes="$lanes $!"
 done
 wait
@@ -62,6 +62,8 @@ if [ -n "$failed" ]; then
 	exit 1
 fi
 # A lane that was killed has not reported how its targets ended.
+# shellcheck disable=SC2086 # one word for each target
+wanted=$(printf '%s\n' $targets | sort -u | wc -l)
 if [ "$(wc -l <"$dir/summary")" -ne "$wanted" ]; then
 	echo "failed: $wanted targets were to be made, and not all have ended" >&2
 	exit 1
