@@ -76,13 +76,10 @@ func Join(dir, handle string) (*Use, error) {
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(dir+locksSuffix, 0o700)); err != nil {
 		return nil, fmt.Errorf("opening a workspace: %w", err)
 	}
-	u := &Use{dir: filepath.Join(dir, handle), lock: lockOf(dir, handle), joined: true}
-	locked, err := u.lock.TryRLock()
-	if err == nil && !locked {
-		err = errors.New("it is being removed; try again")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("opening the workspace %q: %w", u.dir, errors.Join(err, u.lock.Close()))
+	u := &Use{dir: filepath.Join(dir, handle), joined: true}
+	var err error
+	if u.lock, err = share(dir, handle); err != nil {
+		return nil, fmt.Errorf("opening the workspace %q: %w", u.dir, err)
 	}
 	if err = os.Mkdir(u.dir, 0o700); errors.Is(err, fs.ErrExist) {
 		var info fs.FileInfo
@@ -94,6 +91,31 @@ func Join(dir, handle string) (*Use, error) {
 		return nil, errors.Join(fmt.Errorf("opening the workspace %q: %w", u.dir, err), u.lock.Unlock())
 	}
 	return u, nil
+}
+
+// joinTime is how long Join waits for a server that sweeps. That server holds the locks of
+// all workspaces that nobody uses.
+const joinTime = 10 * time.Second
+
+// share takes the lock of a workspace together with other servers.
+func share(dir, handle string) (*flock.Flock, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
+	defer cancel()
+	for {
+		lock := lockOf(dir, handle)
+		if _, err := lock.TryRLockContext(ctx, 5*time.Millisecond); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = errors.New("another server has its lock, and may be removing it; try again")
+			}
+			return nil, errors.Join(err, lock.Close())
+		}
+		if standing(lock) {
+			return lock, nil
+		}
+		if err := lock.Close(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // Dir returns the folder.
@@ -111,12 +133,26 @@ func (u *Use) Leave() error {
 
 func (u *Use) unlock() error { return unlock(u.lock) }
 
-// unlock removes a lock. If another server tries to take it at that moment, the file may
-// stay; a later sweep removes it.
+// unlock removes a lock. Its file goes first where the system allows that, so that a server
+// that waits for the lock sees that it is of no use any more; see standing.
 func unlock(lock *flock.Flock) error {
+	gone := os.Remove(lock.Path()) == nil
 	err := lock.Unlock()
-	_ = os.Remove(lock.Path())
+	if !gone {
+		_ = os.Remove(lock.Path()) // fails if another server has opened it; a later sweep removes it
+	}
 	return err
+}
+
+// standing reports whether a lock that is held is the one that others find. Its file may
+// have been removed while it was waited for.
+func standing(lock *flock.Flock) bool {
+	have, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(lock.Path())
+	return err == nil && os.SameFile(have, there)
 }
 
 // Limits bound the workspaces that nobody uses.
@@ -251,7 +287,7 @@ func unused(ctx context.Context, root *os.Root, dir string) (all []found, err er
 func taken(dir, handle string) (*flock.Flock, error) {
 	lock := lockOf(dir, handle)
 	locked, err := lock.TryLock()
-	if err == nil && locked {
+	if err == nil && locked && standing(lock) {
 		return lock, nil
 	}
 	if err = errors.Join(err, lock.Close()); err != nil {

@@ -234,3 +234,45 @@ func TestJoin(t *testing.T) {
 		t.Error("a link is opened as a workspace")
 	}
 }
+
+// A server that starts looks at all workspaces that nobody uses, and holds their locks
+// meanwhile. A chat that begins at another server waits for it, and then has a lock that the
+// next sweep sees.
+func TestJoinWaits(t *testing.T) {
+	dir, handle := filepath.Join(t.TempDir(), "workspaces"), strings.Repeat("ab", 16)
+	first, err := Join(dir, handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		lock, err := taken(dir, handle)
+		if err != nil || lock == nil {
+			t.Fatalf("taken() = %v, %v", lock, err)
+		}
+		joined := make(chan *Use)
+		go func() {
+			u, err := Join(dir, handle)
+			if err != nil {
+				t.Errorf("Join() while a server sweeps: %v", err)
+			}
+			joined <- u
+		}()
+		runtime.Gosched()
+		if err := unlock(lock); err != nil {
+			t.Fatal(err)
+		}
+		u := <-joined
+		if u == nil {
+			return
+		}
+		if removed, err := Sweep(t.Context(), dir, Limits{}); err != nil || len(removed) > 0 {
+			t.Errorf("Sweep() = %v, %v; want nothing removed of what is in use", removed, err)
+		}
+		if err := u.Leave(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
