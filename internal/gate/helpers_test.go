@@ -26,6 +26,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
+// The bounds of what goes into the log; see package lines.
+const (
+	linesOfChat      = 100 // about calls on which nobody decided
+	linesOfPerson    = 500 // the same, in all chats, in linesPeriod
+	linesPeriod      = time.Hour
+	linesArguments   = 256 << 10 // bytes of arguments in these lines
+	longestArguments = 64 << 10  // bytes of arguments in one line
+)
+
 // reachesHosts lets a run reach two hosts.
 func reachesHosts(r *call.Request) {
 	r.Run.Policy.Network = sandbox.NetworkHosts

@@ -10,7 +10,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
-	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -319,11 +318,11 @@ func TestCardExpires(t *testing.T) {
 func TestCardsFillNoLog(t *testing.T) {
 	req := cardCall(toolRun())
 	b := newBench(t, inChat)
-	for range lines.OfChat + 50 {
+	for range linesOfChat + 50 {
 		b.leftOnCard(req)
 	}
-	if n := len(b.log.all()); n != lines.OfChat {
-		t.Errorf("%d lines for calls that returned at once, want %d", n, lines.OfChat)
+	if n := len(b.log.all()); n != linesOfChat {
+		t.Errorf("%d lines for calls that returned at once, want %d", n, linesOfChat)
 	}
 	b.Close()
 	if e := b.log.last(); e.Count != 50 || !strings.Contains(e.Reason, "approval_pending 50") {

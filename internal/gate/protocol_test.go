@@ -14,7 +14,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
-	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -81,7 +80,7 @@ func TestForgedState(t *testing.T) {
 		}
 	}
 	b.Close() // writes the line that counts those beyond the bound
-	if all, counted := b.log.all(), b.log.last().Count; len(all)-1 != lines.OfChat || len(all)-1+counted != len(forged) {
+	if all, counted := b.log.all(), b.log.last().Count; len(all)-1 != linesOfChat || len(all)-1+counted != len(forged) {
 		t.Errorf("%d lines in the log, of which the last counts %d, for %d forged states", len(all), counted, len(forged))
 	}
 	// The real state is still valid after all that.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
-	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -539,7 +538,7 @@ func TestTooLongForTheLog(t *testing.T) {
 // TestLongArguments: a call that nobody has to allow writes a line of bounded length,
 // whatever its arguments are. What was started is logged in full, once.
 func TestLongArguments(t *testing.T) {
-	long := []byte(`{"who":"` + strings.Repeat("A", lines.MaxArguments) + `"}`)
+	long := []byte(`{"who":"` + strings.Repeat("A", longestArguments) + `"}`)
 	args := func(r *call.Request) {
 		r.Arguments = call.ParseArguments(long)
 		r.Logged = r.Arguments.Compact()
@@ -558,7 +557,7 @@ func TestLongArguments(t *testing.T) {
 		"listed":            {with(listCall(), args), false},
 		"listed, in full":   {with(listCall(), args), true},
 		"nobody to ask":     {with(toolRun(), func(r *call.Request) { args(r); r.Caller.CanAsk = false }), false},
-		"a name twice":      {with(toolRun(), func(r *call.Request) { r.Arguments = call.ParseArguments(twice(lines.MaxArguments)) }), true},
+		"a name twice":      {with(toolRun(), func(r *call.Request) { r.Arguments = call.ParseArguments(twice(longestArguments)) }), true},
 		"of the wrong kind": {with(toolRun(), func(r *call.Request) { args(r); r.Kind = "x" }), false},
 	} {
 		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
@@ -576,7 +575,7 @@ func TestLongArguments(t *testing.T) {
 	}
 
 	b := newBench(t, ruled(rules.Rule{Effect: rules.Allow, Tool: "triage/greet", Where: "c:1"}))
-	argv := []string{strings.Repeat("A", lines.MaxArguments)}
+	argv := []string{strings.Repeat("A", longestArguments)}
 	permit, _, err := b.Check(t.Context(), with(toolRun(), func(r *call.Request) { args(r); r.Run.Logged = argv }), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -602,10 +601,10 @@ func TestLongArguments(t *testing.T) {
 
 	// What can be shown is logged.
 	b = newBench(t)
-	req := with(toolRun(), func(r *call.Request) { r.Logged = strictjson.Write(strings.Repeat("A", lines.MaxArguments-2)) })
+	req := with(toolRun(), func(r *call.Request) { r.Logged = strictjson.Write(strings.Repeat("A", longestArguments-2)) })
 	b.approve(req, queue.Once)
-	if e := b.log.last(); len(e.Args.String()) != lines.MaxArguments {
-		t.Errorf("the log has %d bytes of arguments, want %d", len(e.Args.String()), lines.MaxArguments)
+	if e := b.log.last(); len(e.Args.String()) != longestArguments {
+		t.Errorf("the log has %d bytes of arguments, want %d", len(e.Args.String()), longestArguments)
 	}
 }
 

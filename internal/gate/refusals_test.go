@@ -20,7 +20,7 @@ import (
 
 func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	b := newBench(t)
-	b.refusals = lines.NewRefusals(time.Hour) // what counts is lines by Close
+	b.refusals = lines.NewRefusals(time.Hour) // Close writes the lines with counts
 	refuse := func(person, chat, code string, times int) {
 		for range times {
 			b.Refused(Refusal{Caller: call.Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: call.ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
@@ -43,9 +43,9 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 		}
 		return written, counted
 	}
-	refuse("ada", "chat-0", "not_found", lines.OfChat+5)
+	refuse("ada", "chat-0", "not_found", linesOfChat+5)
 	for i := range 20 { // each has few arguments, but together they are too many
-		refuse("ada", fmt.Sprintf("chat-%d", i+1), "path_denied", lines.OfChat/2)
+		refuse("ada", fmt.Sprintf("chat-%d", i+1), "path_denied", linesOfChat/2)
 	}
 	refuse("bob", "chat-b", "not_found", 3)
 	got, counted := written()
@@ -55,17 +55,17 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 			ada += n
 		}
 	}
-	if got["ada/chat-0"] != lines.OfChat || ada != lines.OfPerson || got["bob/chat-b"] != 3 || len(counted) != 0 {
+	if got["ada/chat-0"] != linesOfChat || ada != linesOfPerson || got["bob/chat-b"] != 3 || len(counted) != 0 {
 		t.Errorf("lines %v, of ada %d, counted %v", got, ada, counted)
 	}
 	// An ended chat only frees its own bound; the person's is freed by the hour.
 	b.EndChat("chat-0")
 	refuse("ada", "chat-0", "not_found", 1)
-	b.pass(lines.Period)
+	b.pass(linesPeriod)
 	refuse("ada", "chat-0", "not_found", 7)
 	b.Close()
 	got, counted = written()
-	if want := 5 + 20*lines.OfChat/2 - (lines.OfPerson - lines.OfChat) + 1; got["ada/chat-0"] != lines.OfChat+7 || counted["ada"] != want || counted["bob"] != 0 {
+	if want := 5 + 20*linesOfChat/2 - (linesOfPerson - linesOfChat) + 1; got["ada/chat-0"] != linesOfChat+7 || counted["ada"] != want || counted["bob"] != 0 {
 		t.Errorf("lines %v, counted %v, want %d", got, counted, want)
 	}
 	last := b.log.last()
@@ -73,16 +73,16 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 		t.Errorf("the last line says %q", last.Reason)
 	}
 	b.Close()
-	if b.log.last().Seq != last.Seq || len(b.log.all()) != lines.OfPerson+3+7+1 {
+	if b.log.last().Seq != last.Seq || len(b.log.all()) != linesOfPerson+3+7+1 {
 		t.Error("Close wrote a line about nothing")
 	}
 }
 
-// Counts are lines after a minute, even if no call follows.
+// Counts are written after a while, even if no call follows.
 func TestRefusalsAreCountedInTime(t *testing.T) {
 	b := newBench(t)
 	b.refusals = lines.NewRefusals(time.Millisecond)
-	for range lines.OfChat + 1 {
+	for range linesOfChat + 1 {
 		b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	}
 	for begin := time.Now(); b.log.last().Count == 0; time.Sleep(time.Millisecond) {
@@ -92,7 +92,7 @@ func TestRefusalsAreCountedInTime(t *testing.T) {
 	}
 }
 
-// A log that cannot be lines does not affect refused calls.
+// A log that cannot be written does not affect refused calls.
 func TestRefusalsWithoutALog(t *testing.T) {
 	b := newBench(t)
 	b.log.fail = func(audit.Entry) error { return errors.New("the disk is full") }
@@ -156,7 +156,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 				c.change(&req)
 			}
 			const more = 7
-			for range lines.OfChat + more {
+			for range linesOfChat + more {
 				if p, q, err := b.Check(t.Context(), req, c.answer); p != nil || q != nil || !errors.Is(err, ErrDenied) {
 					t.Fatalf("Check() = %v, %v, %v, want a denial", p, q, err)
 				}
@@ -172,7 +172,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 					t.Fatalf("the log has %+v", e)
 				}
 			}
-			if written != lines.OfChat || counted != more || args == 0 || args > lines.WithArguments {
+			if written != linesOfChat || counted != more || args == 0 || args > linesArguments {
 				t.Errorf("%d lines with %d bytes of arguments, %d counted", written, args, counted)
 			}
 			if last := b.log.last(); last.Reason != "more calls were refused: denied 7" {

@@ -176,7 +176,7 @@ func (r *Reader) Mapping(n *yaml.Node, prefix string, each func(k, v *yaml.Node,
 	}
 }
 
-// KindOf is what, but names the kind of a scalar too.
+// KindOf is [What], but also names the kind of a scalar.
 func KindOf(n *yaml.Node) string {
 	v := Value(n)
 	if v.Kind == yaml.ScalarNode {
@@ -206,7 +206,7 @@ func (r *Reader) Items(v *yaml.Node, path string) []*yaml.Node {
 	return n.Content
 }
 
-// Text returns v's Text, or reports a problem if v is not Text.
+// Text returns the text of v, or reports a problem if v is no text.
 func (r *Reader) Text(v *yaml.Node, path string) (string, bool) {
 	n := Value(v)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != TagString {

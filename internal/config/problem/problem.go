@@ -1,6 +1,6 @@
-// Package problem is what is wrong with a configuration, and where: in a line of the file,
-// a variable or a flag. It has the words that all messages share. It finds nothing wrong
-// itself.
+// Package problem describes what is wrong with a configuration, and where: in a line of the
+// file, in a variable or in a flag. It has the words that all messages share. It checks
+// nothing.
 package problem
 
 import (

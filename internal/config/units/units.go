@@ -37,7 +37,7 @@ func ParseSize(s string) (int64, bool) {
 	return ParseDigits(s)
 }
 
-// SizeText returns the shortest text that parseSize reads as n.
+// SizeText returns the shortest text that [ParseSize] reads as n.
 func SizeText(n int64) string {
 	for _, u := range units() {
 		if n >= u.bytes && n%u.bytes == 0 && u.bytes > 1 {

@@ -1,6 +1,6 @@
-// Package lines keeps callers from filling the audit log: it bounds how long a line about a
-// call is, and how many lines a person gets about calls that nobody decided. It decides
-// about no call, and writes no line itself.
+// Package lines keeps callers from filling the audit log. It bounds how long the line about
+// a call is, and how many lines there are about calls of one person on which nobody decided.
+// It makes no decision, and does not know the log.
 package lines
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// MaxArguments bounds the arguments of a call, and those of its program, in a log
+// maxArguments bounds the arguments of a call, and those of its program, in a log
 // line, in bytes. Few questions are that long. Longer arguments come with calls
 // that are denied or that nobody had to allow, and anybody can make many of those.
-const MaxArguments = 64 << 10
+const maxArguments = 64 << 10
 
 // spare leaves long arguments out of an entry; their digest stays. The start of a
 // run keeps them, so that nobody can hide what ran by making it long.
@@ -25,14 +25,14 @@ func spare(e audit.Entry) audit.Entry {
 	if e.Event == audit.EventRunStart {
 		return e
 	}
-	if len(e.Args.String()) > MaxArguments {
+	if len(e.Args.String()) > maxArguments {
 		e.Args = strictjson.Compact{}
 	}
 	argv := 0
 	for _, a := range e.Argv {
 		argv += len(a) + len(`"",`)
 	}
-	if argv > MaxArguments {
+	if argv > maxArguments {
 		e.Argv = nil
 	}
 	return e
@@ -57,10 +57,10 @@ func Write(e audit.Entry, write func(audit.Entry) error) error {
 // The bounds of the lines about refusals. They are counted for each person, so that
 // one caller cannot use up another's.
 const (
-	OfChat        = 100 // lines of one chat
-	OfPerson      = 500 // lines of all chats of a person, in an hour
-	Period        = time.Hour
-	WithArguments = 256 << 10 // bytes of arguments in the lines of one person, in an hour
+	ofChat        = 100 // lines of one chat
+	ofPerson      = 500 // lines of all chats of a person, in an hour
+	period        = time.Hour
+	withArguments = 256 << 10 // bytes of arguments in the lines of one person, in an hour
 )
 
 // Refusals bound the lines about refused calls.
@@ -72,8 +72,8 @@ type Refusals struct {
 	people map[string]*refused // :: person → theirs
 }
 
-// NewRefusals returns Refusals of which none is known yet. Calls without a line are
-// counted in one line every so often.
+// NewRefusals returns Refusals without any yet. Every is the time between two lines that
+// count the calls of a person without a line.
 func NewRefusals(every time.Duration) *Refusals {
 	return &Refusals{every: every, chats: make(map[string]int), people: make(map[string]*refused)}
 }
@@ -100,14 +100,14 @@ func (r *Refusals) Fold(e *audit.Entry, code string, now time.Time, count func(p
 		p = &refused{hour: now}
 		r.people[person] = p
 	}
-	if now.Sub(p.hour) >= Period || now.Before(p.hour) {
+	if now.Sub(p.hour) >= period || now.Before(p.hour) {
 		p.hour, p.lines, p.args = now, 0, 0
 	}
-	if r.chats[e.Chat] < OfChat && p.lines < OfPerson {
+	if r.chats[e.Chat] < ofChat && p.lines < ofPerson {
 		r.chats[e.Chat]++
 		p.lines++
 		*e = spare(*e)
-		if p.args+len(e.Args.String()) > WithArguments {
+		if p.args+len(e.Args.String()) > withArguments {
 			e.Args = strictjson.Compact{}
 		}
 		p.args += len(e.Args.String())
@@ -145,7 +145,7 @@ func (r *Refusals) Forget(chat string) {
 	delete(r.chats, chat)
 }
 
-// Everybody returns the persons of whom calls were refused, sorted.
+// Everybody returns the people whose calls were refused, sorted.
 func (r *Refusals) Everybody() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

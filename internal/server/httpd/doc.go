@@ -1,5 +1,5 @@
 // Package httpd serves the clients of a [Host] over HTTP: Streamable HTTP of both
-// protocol versions, and the older HTTP+SSE. [busy.New] makes a [Server], which is an
+// protocol versions, and the older HTTP+SSE. [New] makes a [Server], which is an
 // [net/http.Handler]; [Server.Serve] serves it on a listener.
 //
 // It refuses a request from a foreign page, or without a token, before reading any

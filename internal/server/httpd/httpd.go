@@ -76,7 +76,7 @@ type Enter func(guard.Person) (r *http.Request, who guard.Person, leave func())
 
 // A Server serves clients over HTTP: MCP's Streamable HTTP at /mcp, the older
 // HTTP+SSE at /sse and /message, /healthz, /readyz, and, with an issuer, the metadata of
-// RFC 9728. Create one with [busy.New]; it is an [http.Handler].
+// RFC 9728. Create one with [New]; it is an [http.Handler].
 //
 // It does not use the library's own transports, which do not bound bodies, let
 // one caller cancel another's call, accept made-up session ids, and lose

@@ -1,9 +1,9 @@
-// Package runs prepares the calls that run a program, a pack's tool or a command, and runs
-// the programs of those that were allowed: one waits for its place, makes sure that it
-// still is what was allowed, and says what came of it.
+// Package runs prepares calls that run a pack's tool or a command, and runs those that were
+// allowed: each waits for its place, checks that it still is what was allowed, and reports
+// its outcome.
 //
-// It starts nothing itself: a permit does, and only the gate makes permits. It does not
-// find out what a call would run; package plan does.
+// It starts no program itself: a permit does, and only the gate makes permits. Package plan
+// finds out what a call would run.
 package runs
 
 import (

@@ -67,7 +67,7 @@ func (a *app) show(it *item, whole bool) {
 				fmt.Fprintf(w, "           and %d more; packs-mcp diff shows all\n", len(it.change.Files)-shown.Most)
 				break
 			}
-			fmt.Fprintf(w, "           %s %s\n", shown.Sign(f.Kind), safetext.Line(f.Path))
+			fmt.Fprintf(w, "           %s %s\n", shown.Mark(f.Kind), safetext.Line(f.Path))
 		}
 	}
 	shown.Lines(w, a.Screen(a.Stderr), it.change.Files, whole)

@@ -1,5 +1,6 @@
-// Package busy says whether a server takes another request: how many it works on, of whom,
-// whether it is ending, and whether it can do its work. It answers no request itself.
+// Package busy decides whether a server takes another request. It counts those under way, for
+// each person and group, and knows whether the server is ending and can do its work. It
+// answers no request.
 package busy
 
 import (
@@ -9,11 +10,11 @@ import (
 	"sync"
 )
 
-// EndingWords is what clients are told who come while the server drains.
+// EndingWords tell a client whose request comes while the server drains.
 const EndingWords = "the server is ending and takes no new calls; call again, and another one answers"
 
-// Requests counts the requests that are being worked on. Once it is closed, no request
-// begins, nor when there are as many as there may be: who is there keeps their place.
+// Requests counts the requests under way. No more begin when there are as many as there may
+// be, or once it is closed; those under way go on.
 type Requests struct {
 	most, each int            // of all, and of one person; set before the first
 	group      map[string]int // :: group → how many of its people together; never modified
@@ -26,8 +27,8 @@ type Requests struct {
 	none   chan struct{} // closed when nothing is left; nil: nobody waits
 }
 
-// New returns Requests that allow at most most at the same time, each of them of one
-// person, and as many of the people of a group together as group says.
+// New returns Requests that allow most requests at the same time, each of them for one
+// person, and group[g] for the people of a group g together.
 func New(most, each int, group map[string]int) *Requests {
 	return &Requests{most: most, each: each, group: maps.Clone(group), of: make(map[any]int), in: make(map[string]int)}
 }
@@ -90,6 +91,7 @@ func (b *Requests) Close() (left int, none <-chan struct{}) {
 	return b.n, c
 }
 
+// IsClosed reports whether Close was called.
 func (b *Requests) IsClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package reply writes the answers of HTTP requests that need no stream: refusals, which
-// close the connection, and JSON; a [Writer] sets no deadline after its request. Who is refused only for now (503, 429) is told when to
-// try again.
+// close the connection, and JSON. A client that is refused only for now (503, 429) is told
+// when to try again. A [Writer] sets no deadline after its request.
 package reply
 
 import (

@@ -1,7 +1,6 @@
-// Package team is this user as a member of a team whose server is elsewhere: the commands
-// that log in to it and out of it, the logins that are kept, and the flags that name the
-// server. It shows and answers no calls; package approve does that, with the [Server] that it
-// gets here.
+// Package team lets a user log in to a team's server on another machine: the commands login
+// and logout, the file that keeps the logins, and the flags that name a server. It shows and
+// answers no calls; package approve does that, through [Server].
 package team
 
 import (

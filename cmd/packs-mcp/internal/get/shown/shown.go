@@ -1,5 +1,5 @@
-// Package shown prints what a person is shown of a pack before it is added, changed or
-// published: lines of its files, its tools, and what the scan found. It asks nothing.
+// Package shown prints what a person sees of a pack before it is added, changed or published:
+// changed lines of its files, its tools, and what the scan found. It asks nothing.
 package shown
 
 import (
@@ -88,14 +88,15 @@ func Tools(w io.Writer, all []change.Tool, whole bool) {
 			fmt.Fprintf(w, "           and %d more tools; --json has all\n", len(all)-Most)
 			break
 		}
-		fmt.Fprintf(w, "  tool     %s %s\n", Sign(t.Kind), safetext.Line(t.Name))
+		fmt.Fprintf(w, "  tool     %s %s\n", Mark(t.Kind), safetext.Line(t.Name))
 		for _, fact := range t.Facts {
 			fmt.Fprintf(w, "             %s\n", cli.OneLine(fact, 400))
 		}
 	}
 }
 
-func Sign(k change.Kind) string {
+// Mark returns "+", "-" or "~" for a kind of change.
+func Mark(k change.Kind) string {
 	switch k {
 	case change.Added:
 		return "+"

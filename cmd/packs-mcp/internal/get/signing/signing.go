@@ -1,6 +1,6 @@
-// Package signing says who signed a pack, holds that against whom a person demands, and
-// signs what a person publishes. The second program judges Sigstore bundles, and signs
-// with keys that are no SSH keys. Whether a pack is taken is up to the caller.
+// Package signing finds out who signed a pack, compares that with the signer whom the flags
+// demand, and signs what a person publishes. It leaves Sigstore bundles, and keys other than
+// SSH keys, to packs-mcp-sigstore. It neither adds a pack nor refuses one; its caller does.
 package signing
 
 import (
