@@ -52,13 +52,10 @@ func Make(dir, handle string) (*Use, error) {
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(dir+locksSuffix, 0o700)); err != nil {
 		return nil, fmt.Errorf("making a workspace: %w", err)
 	}
-	u := &Use{dir: filepath.Join(dir, handle), lock: lockOf(dir, handle)}
-	locked, err := u.lock.TryLock()
-	if err == nil && !locked {
-		err = errors.New("it is in use")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("making the workspace %q: %w", u.dir, errors.Join(err, u.lock.Close()))
+	u := &Use{dir: filepath.Join(dir, handle)}
+	var err error
+	if u.lock, err = acquire(dir, handle, (*flock.Flock).TryLockContext); err != nil {
+		return nil, fmt.Errorf("making the workspace %q: %w", u.dir, err)
 	}
 	if err := os.Mkdir(u.dir, 0o700); err != nil {
 		return nil, errors.Join(fmt.Errorf("making a workspace: %w", err), u.unlock())
@@ -78,7 +75,7 @@ func Join(dir, handle string) (*Use, error) {
 	}
 	u := &Use{dir: filepath.Join(dir, handle), joined: true}
 	var err error
-	if u.lock, err = share(dir, handle); err != nil {
+	if u.lock, err = acquire(dir, handle, (*flock.Flock).TryRLockContext); err != nil {
 		return nil, fmt.Errorf("opening the workspace %q: %w", u.dir, err)
 	}
 	if err = os.Mkdir(u.dir, 0o700); errors.Is(err, fs.ErrExist) {
@@ -93,19 +90,19 @@ func Join(dir, handle string) (*Use, error) {
 	return u, nil
 }
 
-// joinTime is how long Join waits for a server that sweeps. That server holds the locks of
-// all workspaces that nobody uses.
-const joinTime = 10 * time.Second
+// sweepTime is how long a server waits for another one that measures or removes the same
+// workspace.
+const sweepTime = 10 * time.Second
 
-// share takes the lock of a workspace together with other servers.
-func share(dir, handle string) (*flock.Flock, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
+// acquire takes the lock of a workspace with try, a method of the lock.
+func acquire(dir, handle string, try func(*flock.Flock, context.Context, time.Duration) (bool, error)) (*flock.Flock, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
 	defer cancel()
 	for {
 		lock := lockOf(dir, handle)
-		if _, err := lock.TryRLockContext(ctx, 5*time.Millisecond); err != nil {
+		if _, err := try(lock, ctx, 5*time.Millisecond); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) {
-				err = errors.New("another server has its lock, and may be removing it; try again")
+				err = errors.New("another server uses it, or is removing it; try again")
 			}
 			return nil, errors.Join(err, lock.Close())
 		}
@@ -136,9 +133,9 @@ func (u *Use) unlock() error { return unlock(u.lock) }
 // unlock removes a lock. Its file goes first where the system allows that, so that a server
 // that waits for the lock sees that it is of no use any more; see standing.
 func unlock(lock *flock.Flock) error {
-	gone := os.Remove(lock.Path()) == nil
+	held := os.Remove(lock.Path())
 	err := lock.Unlock()
-	if !gone {
+	if held != nil && !errors.Is(held, fs.ErrNotExist) { // an open file cannot be removed here
 		_ = os.Remove(lock.Path()) // fails if another server has opened it; a later sweep removes it
 	}
 	return err
@@ -175,11 +172,10 @@ type Removed struct {
 	Room  bool      // removed to free space, though it was not old
 }
 
-// found is a workspace that nobody uses. Its lock is held.
+// found is a workspace that nobody used when it was measured.
 type found struct {
 	Removed
 	handle string
-	lock   *flock.Flock
 }
 
 // Sweep removes from dir the workspaces that nobody uses: those last changed longer ago
@@ -207,11 +203,6 @@ func Sweep(ctx context.Context, dir string, l Limits) (removed []Removed, err er
 	}
 	defer func() { err = errors.Join(err, sweeping.Unlock()) }()
 	all, err := unused(ctx, root, dir)
-	defer func() {
-		for _, f := range all {
-			err = errors.Join(err, unlock(f.lock))
-		}
-	}()
 	if err != nil {
 		return nil, err
 	}
@@ -229,8 +220,11 @@ func Sweep(ctx context.Context, dir string, l Limits) (removed []Removed, err er
 			}
 			f.Room = true
 		}
-		if err := remove(root, f.handle); err != nil {
+		switch gone, err := f.remove(root, dir); {
+		case err != nil:
 			problems = append(problems, fmt.Errorf("removing the workspace %q: %w", f.Dir, err))
+			continue
+		case !gone:
 			continue
 		}
 		bytes -= f.Bytes
@@ -239,8 +233,21 @@ func Sweep(ctx context.Context, dir string, l Limits) (removed []Removed, err er
 	return removed, errors.Join(problems...)
 }
 
-// unused returns the workspaces that no server uses, and holds their locks. It removes
-// locks without a workspace, which killed servers leave.
+// remove removes the workspace, unless a server uses it or it was changed since it was
+// measured.
+func (f *found) remove(root *os.Root, dir string) (gone bool, err error) {
+	lock, err := taken(dir, f.handle)
+	if lock == nil {
+		return false, err
+	}
+	if used, _ := measure(root, f.handle); used.Equal(f.Used) {
+		gone, err = true, remove(root, f.handle)
+	}
+	return gone, errors.Join(err, unlock(lock))
+}
+
+// unused returns the workspaces that no server uses now. It removes locks without a
+// workspace, which killed servers leave.
 func unused(ctx context.Context, root *os.Root, dir string) (all []found, err error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -262,7 +269,10 @@ func unused(ctx context.Context, root *os.Root, dir string) (all []found, err er
 			continue
 		}
 		used, bytes := measure(root, handle)
-		all = append(all, found{Removed{Dir: filepath.Join(dir, handle), Bytes: bytes, Used: used}, handle, lock})
+		all = append(all, found{Removed{Dir: filepath.Join(dir, handle), Bytes: bytes, Used: used}, handle})
+		if err := unlock(lock); err != nil {
+			return all, err
+		}
 	}
 	locks, err := os.ReadDir(dir + locksSuffix)
 	if err != nil {

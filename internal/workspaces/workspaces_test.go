@@ -3,6 +3,7 @@ package workspaces
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -169,14 +170,15 @@ func TestMakeAndLeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Make(dir, handle(1)); err == nil {
-		t.Error("a workspace can be made twice")
-	}
 	if err := u.Leave(); err != nil {
 		t.Fatal(err)
 	}
 	if got := left(t, dir); len(got) > 0 {
 		t.Errorf("an empty workspace leaves %q", got)
+	}
+	aged(t, dir, 2, 10, time.Hour)
+	if _, err := Make(dir, handle(2)); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Make() of a workspace that is there: %v", err)
 	}
 	if removed, err := Sweep(t.Context(), filepath.Join(dir, "none"), Limits{}); err != nil || removed != nil {
 		t.Errorf("Sweep() of nothing = %v, %v", removed, err)
@@ -235,44 +237,44 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A server that starts looks at all workspaces that nobody uses, and holds their locks
-// meanwhile. A chat that begins at another server waits for it, and then has a lock that the
-// next sweep sees.
-func TestJoinWaits(t *testing.T) {
-	dir, handle := filepath.Join(t.TempDir(), "workspaces"), strings.Repeat("ab", 16)
-	first, err := Join(dir, handle)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Leave(); err != nil {
-		t.Fatal(err)
-	}
-	for range 20 {
-		lock, err := taken(dir, handle)
-		if err != nil || lock == nil {
-			t.Fatalf("taken() = %v, %v", lock, err)
-		}
-		joined := make(chan *Use)
-		go func() {
-			u, err := Join(dir, handle)
-			if err != nil {
-				t.Errorf("Join() while a server sweeps: %v", err)
+// A server that starts measures the workspaces that nobody uses, and holds the lock of each
+// meanwhile. A chat that begins at another server waits for that, and then has a lock that
+// the next sweep sees.
+func TestWaitsForASweep(t *testing.T) {
+	for name, begin := range map[string]func(dir, handle string) (*Use, error){"Make": Make, "Join": Join} {
+		t.Run(name, func(t *testing.T) {
+			dir, handle := filepath.Join(t.TempDir(), "workspaces"), strings.Repeat("ab", 16)
+			if err := os.MkdirAll(dir+locksSuffix, 0o700); err != nil {
+				t.Fatal(err)
 			}
-			joined <- u
-		}()
-		runtime.Gosched()
-		if err := unlock(lock); err != nil {
-			t.Fatal(err)
-		}
-		u := <-joined
-		if u == nil {
-			return
-		}
-		if removed, err := Sweep(t.Context(), dir, Limits{}); err != nil || len(removed) > 0 {
-			t.Errorf("Sweep() = %v, %v; want nothing removed of what is in use", removed, err)
-		}
-		if err := u.Leave(); err != nil {
-			t.Fatal(err)
-		}
+			for range 20 {
+				lock, err := taken(dir, handle)
+				if err != nil || lock == nil {
+					t.Fatalf("taken() = %v, %v", lock, err)
+				}
+				begun := make(chan *Use)
+				go func() {
+					u, err := begin(dir, handle)
+					if err != nil {
+						t.Errorf("while a server sweeps: %v", err)
+					}
+					begun <- u
+				}()
+				runtime.Gosched()
+				if err := unlock(lock); err != nil {
+					t.Fatal(err)
+				}
+				u := <-begun
+				if u == nil {
+					return
+				}
+				if removed, err := Sweep(t.Context(), dir, Limits{}); err != nil || len(removed) > 0 {
+					t.Errorf("Sweep() = %v, %v; want nothing removed of what is in use", removed, err)
+				}
+				if err := errors.Join(u.Leave(), os.RemoveAll(u.Dir())); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
