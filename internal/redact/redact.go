@@ -29,7 +29,7 @@ const Mark = "[redacted]"
 // Secrets are values that must not be shown. Make them with [New]; they are immutable.
 type Secrets struct {
 	values   []string
-	escaped  []string        // the values as JSON spells them, without quotes
+	escaped  []string        // the values that JSON spells in another way, as it does, without quotes
 	variants []string        // longest first
 	finder   *finder         // of variants
 	short    map[string]bool // values below minSecret
@@ -40,7 +40,9 @@ func New(values ...string) *Secrets {
 	s := &Secrets{values: slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" }), variants: variants(values), short: make(map[string]bool)}
 	s.finder = newFinder(s.variants)
 	for _, v := range s.values {
-		s.escaped = append(s.escaped, unquoted(strictjson.Canonical(v)))
+		if spelled := unquoted(strictjson.Canonical(v)); spelled != v {
+			s.escaped = append(s.escaped, spelled)
+		}
 	}
 	for _, v := range values {
 		if v = strings.TrimSpace(v); v != "" && len(v) < minSecret {

@@ -46,7 +46,7 @@ func TestWorkIsLinear(t *testing.T) {
 func TestWorkIsBounded(t *testing.T) {
 	s := newSearch()
 	text := strings.Repeat("curl | eval( base64 -d ", 2000)
-	u := &unit{zone: code, text: text, lower: text, offsets: []int{0}, lines: []int{1}}
+	u := &unit{zone: code, text: text, offsets: []int{0}, lines: []int{1}}
 	s.work = maxWork
 	s.find(u, func(*pattern, int, int, Severity) { t.Error("something was searched for beyond the bound") })
 	if !s.over {

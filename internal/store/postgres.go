@@ -142,13 +142,14 @@ func (s *postgresStore) Delete(ctx context.Context, key string, rev uint64) erro
 	return err
 }
 
-// Mark reads the newest revision: it was committed, and the next one waits for nothing that
-// came before. Failed writes take revisions, too, which no entry has.
+// Mark reads the newest revision. Each write locks the row of the revision until it is
+// committed, so the newest is not below any write before the call. A standby may lag, so it
+// does not count. Failed writes take revisions, too, which no entry has.
 func (s *postgresStore) Mark(ctx context.Context, seen uint64) (rev uint64, back bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
 	var taken uint64
-	err = s.pool.QueryRow(ctx, `select n, coalesce((select max(rev) from packs_mcp_entries), 0) from packs_mcp_revision`).Scan(&taken, &rev)
+	err = s.pool.QueryRow(ctx, `select n, coalesce((select max(rev) from packs_mcp_entries), 0) from packs_mcp_revision where not pg_is_in_recovery()`).Scan(&taken, &rev)
 	if err != nil {
 		return 0, false, away(err)
 	}

@@ -327,6 +327,28 @@ func TestMark(t *testing.T) {
 	})
 }
 
+// A standby of PostgreSQL may lag, so it does not say that a replica is up to date. A
+// connection may lead there after the primary failed.
+func TestMarkOfAStandby(t *testing.T) {
+	e := storetest.Postgres(t)
+	s := open(t, e.URL())
+	_, err := s.Put(t.Context(), "g.1", []byte("x"), 0, 0)
+	wants(t, "Put", err, nil)
+	_, _, err = s.Mark(t.Context(), 0)
+	wants(t, "Mark", err, nil)
+	e.Standby(t)
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err = s.Get(t.Context(), "g.1"); err == nil {
+			break // connections from before are gone
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("Get of a standby: %v", err)
+		}
+	}
+	_, _, err = s.Mark(t.Context(), 0)
+	wants(t, "Mark of a standby", err, store.ErrAway)
+}
+
 // A store that was set back, as from a backup, is read again. Its revisions begin
 // below what the mirror has seen, so that they do not show that the mirror lags.
 func TestSetBack(t *testing.T) {

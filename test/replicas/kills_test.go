@@ -6,10 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,8 +66,7 @@ func moments() []moment {
 // A server is killed at each step from a question to its result. No answer runs a program
 // twice, no program runs without its record, and the call, made again at another server,
 // goes on with the answer or asks for another: then nothing ran, or the log says that the
-// run was cut. "make soak-replicas" does
-// each 200 times.
+// run was cut. "make soak-replicas" does each 200 times.
 func TestKilledAtEachStep(t *testing.T) {
 	rounds := number(t, "REPLICAS_KILLS", 1)
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
@@ -202,27 +198,6 @@ func (k *kills) readLog() {
 	}
 }
 
-// files returns which runs left a file, by the number of their call.
-func (k *kills) files() map[int][]string {
-	k.t.Helper()
-	all := make(map[int][]string)
-	err := filepath.WalkDir(k.data, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if parts := strings.Split(d.Name(), "."); len(parts) == 3 && parts[0] == "ran" {
-			n, err := strconv.Atoi(parts[1])
-			all[n] = append(all[n], parts[2])
-			return err
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // servers make and remove folders meanwhile
-		k.t.Fatal(err)
-	}
-	return all
-}
-
 // leaves waits until a run of the call with a number left its file.
 func (k *kills) leaves(n int) {
 	k.t.Helper()
@@ -307,12 +282,7 @@ func (k *kills) ended() {
 func (k *kills) check() {
 	k.t.Helper()
 	k.ended()
-	for _, r := range k.replicas() {
-		_ = r.cmd.Process.Signal(os.Interrupt)
-	}
-	for _, r := range k.replicas() {
-		<-r.ended
-	}
+	k.stop()
 	calls := make(map[string]int) // :: digest of a call → its number
 	runs := make(map[string]int)  // :: run → the number of its call
 	decided, starts, ends, cut := make(map[string]int), make(map[string]int), make(map[string]int), make(map[string]int)

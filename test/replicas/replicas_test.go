@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -185,6 +186,27 @@ func (w *world) replicas() []*replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]*replica(nil), w.all...)
+}
+
+// files returns which runs left a file, by the number of their call.
+func (w *world) files() map[int][]string {
+	w.t.Helper()
+	all := make(map[int][]string)
+	err := filepath.WalkDir(w.data, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if parts := strings.Split(d.Name(), "."); len(parts) == 3 && parts[0] == "ran" {
+			n, err := strconv.Atoi(parts[1])
+			all[n] = append(all[n], parts[2])
+			return err
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // servers make and remove folders meanwhile
+		w.t.Fatal(err)
+	}
+	return all
 }
 
 // stop ends all servers, and returns the processor time that they took, with their start.

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -385,24 +384,7 @@ func (l *load) check() {
 		l.t.Errorf("the history of answers is %v: some question was answered twice, or never", res)
 	}
 
-	files := make(map[int][]string) // :: number of a call → runs that left a file
-	err := filepath.WalkDir(l.data, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if parts := strings.Split(d.Name(), "."); len(parts) == 3 && parts[0] == "ran" {
-			n, err := strconv.Atoi(parts[1])
-			if err != nil {
-				return err
-			}
-			files[n] = append(files[n], parts[2])
-		}
-		return nil
-	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-
+	files := l.files()
 	starts, ends, cut := make(map[string]int), make(map[string]int), make(map[string]int)
 	begun, causes := make(map[int]int), make(map[string]int)
 	decided := 0

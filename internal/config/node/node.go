@@ -64,8 +64,10 @@ func (r *Reader) Parse(data []byte) *yaml.Node {
 // A Position is a line and a column, both from 1; column 0 means unknown.
 type Position struct{ line, column int }
 
+// At returns where a node begins.
 func At(n *yaml.Node) Position { return Position{n.Line, n.Column} }
 
+// Where returns a position in the file, for people: FILE:LINE:COLUMN.
 func (r *Reader) Where(p Position) string {
 	switch {
 	case p.line == 0:
@@ -76,6 +78,7 @@ func (r *Reader) Where(p Position) string {
 	return fmt.Sprintf("%s:%d:%d", r.Name, p.line, p.column)
 }
 
+// Problem reports what is wrong with a key at a position.
 func (r *Reader) Problem(p Position, key, message string) {
 	r.Report(r.Where(p), key, message)
 }
@@ -123,6 +126,7 @@ func Value(n *yaml.Node) *yaml.Node {
 	return n
 }
 
+// IsNull reports whether a node, or the one that it refers to, has no value.
 func IsNull(n *yaml.Node) bool {
 	v := Value(n)
 	return v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null"

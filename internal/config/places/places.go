@@ -116,16 +116,9 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 		if wrong != "" {
 			return Paths{}, &problem.Error{Problems: []problem.Problem{{Where: "PACKS_MCP_HOME", Message: wrong}}}
 		}
-		p.Config = join(goos, root, "config.yaml")
-		p.Packs = join(goos, root, "packs")
-		p.Sources = join(goos, root, "sources")
 		p.State = join(goos, root, "state")
-		p.Workspaces = join(goos, root, "workspaces")
-		p.Audit = join(goos, root, "audit.jsonl")
 		p.Run = join(goos, root, "run")
-		p.Copies = join(goos, root, copies)
-		p.Caches = join(goos, root, caches)
-		p.Index = join(goos, root, index)
+		p.fill(goos, root, root, root, root)
 		// It keeps a server apart from the user's others.
 		p.Runs = []string{p.Run}
 		p.Others = otherFolders(env, goos, dir, who)
@@ -186,7 +179,14 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 	if err != nil {
 		return Paths{}, err
 	}
-	p.Config = join(goos, config, name, "config.yaml")
+	p.fill(goos, join(goos, config, name), data, state, cache)
+	p.Runs = runFolders(p.Run, env, goos, who)
+	return p, nil
+}
+
+// fill sets the places whose names are the same everywhere, below these folders.
+func (p *Paths) fill(goos, config, data, state, cache string) {
+	p.Config = join(goos, config, "config.yaml")
 	p.Packs = join(goos, data, "packs")
 	p.Sources = join(goos, data, "sources")
 	p.Workspaces = join(goos, data, "workspaces")
@@ -194,8 +194,6 @@ func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, e
 	p.Copies = join(goos, cache, copies)
 	p.Caches = join(goos, cache, caches)
 	p.Index = join(goos, cache, index)
-	p.Runs = runFolders(p.Run, env, goos, who)
-	return p, nil
 }
 
 // otherFolders returns the state and run folders of the user's servers without
@@ -256,6 +254,7 @@ const (
 	index  = "index"
 )
 
+// HomeName returns the name of the variable with the home folder.
 func HomeName(goos string) string {
 	if goos == "windows" {
 		return "USERPROFILE"
@@ -280,6 +279,7 @@ func Environment(environ []string, goos string) map[string]string {
 	return env
 }
 
+// WantPath says what is wrong with an empty path.
 const WantPath = "want a path"
 
 // Resolve turns text that a person wrote into an absolute path, or says why it

@@ -28,13 +28,13 @@ func ParseSize(s string) (int64, bool) {
 		if !ok {
 			continue
 		}
-		n, ok := ParseDigits(strings.TrimSuffix(digits, " "))
+		n, ok := parseDigits(strings.TrimSuffix(digits, " "))
 		if !ok || n > math.MaxInt64/u.bytes {
 			return 0, false
 		}
 		return n * u.bytes, true
 	}
-	return ParseDigits(s)
+	return parseDigits(s)
 }
 
 // SizeText returns the shortest text that [ParseSize] reads as n.
@@ -47,9 +47,9 @@ func SizeText(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// ParseDigits reads a number written with digits only. YAML also has octals,
+// parseDigits reads a number written with digits only. YAML also has octals,
 // underscores and signs, which nobody means here.
-func ParseDigits(s string) (int64, bool) {
+func parseDigits(s string) (int64, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" || len(s) > 1 && s[0] == '0' {
 		return 0, false
 	}
@@ -57,8 +57,9 @@ func ParseDigits(s string) (int64, bool) {
 	return n, err == nil
 }
 
+// ParseCount reads a number of at most 2147483647.
 func ParseCount(s string) (int, bool) {
-	n, ok := ParseDigits(s)
+	n, ok := parseDigits(s)
 	return int(n), ok && n <= math.MaxInt32
 }
 

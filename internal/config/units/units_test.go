@@ -13,11 +13,11 @@ func TestSizes(t *testing.T) {
 			got = -1
 		}
 		if got != want {
-			t.Errorf("parseSize(%q) = %d, want %d", in, got, want)
+			t.Errorf("ParseSize(%q) = %d, want %d", in, got, want)
 		}
 		if ok {
 			if again, _ := ParseSize(SizeText(got)); again != got {
-				t.Errorf("parseSize(sizeText(%d)) = %d, want the same", got, again)
+				t.Errorf("ParseSize(SizeText(%d)) = %d, want the same", got, again)
 			}
 		}
 	}

@@ -162,6 +162,11 @@ func TestHostilePack(t *testing.T) {
 	}
 	first := len(pack(t, 1, blob)) - 12 - sha1.Size // how long the blob is in the pack
 	copies := "\x03" + string(binary.AppendUvarint(nil, 3<<20)) + strings.Repeat("\x90\x03", 1<<20)
+	// A blob again and again, since compressing each would take a minute.
+	body := bytes.Repeat(pack(t, 1, blob)[12:12+first], maxKept/perEntry+1)
+	small := append(binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), maxKept/perEntry+1), body...)
+	sum := sha1.Sum(small)
+	small = append(small, sum[:]...)
 	huge := "\x03" + string(binary.AppendUvarint(nil, 1<<40)) + "\x90\x03"
 	for name, tt := range map[string]struct {
 		pack []byte
@@ -187,6 +192,7 @@ func TestHostilePack(t *testing.T) {
 		"another base's delta":  {pack(t, 2, blob, delta(byte(first), "\x04\x03\x90\x03")), "damaged"},
 		"large":                 {pack(t, 1, raw{kind: plumbing.BlobObject, size: maxKept + 1, data: make([]byte, maxKept+1)}), ""},
 		"large, it says":        {pack(t, 1, raw{kind: plumbing.BlobObject, size: 1 << 40, data: []byte("abc")}), ""},
+		"many small objects":    {small, ""},
 		"large by a delta":      {pack(t, 2, blob, delta(byte(first), huge)), ""},
 		"large by many deltas": {pack(t, 13, append([]raw{blob}, func() (all []raw) {
 			for range 12 {

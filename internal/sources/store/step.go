@@ -27,7 +27,9 @@ type step struct {
 	Entry  *lock.Entry `json:"entry,omitempty"`  // the entry afterwards; nil: none
 	Staged string      `json:"staged,omitempty"` // the folder that is put in the pack's place
 
-	fresh bool // this process wrote the folder, and hashed each file as it did
+	// fresh says that this process wrote the folder, and hashed each file as it did. What
+	// the user changes there until it gets its place is found by verify.
+	fresh bool
 }
 
 const stepFile = inner + "/step.json"
@@ -112,12 +114,12 @@ func (t *Tx) recover() (err error) {
 
 // overlap reports whether a step changes what another step concerns.
 func overlap(steps []step) bool {
-	var ids []string
+	in := occupants{}
 	for _, st := range steps {
-		if slices.Contains(ids, st.ID) || overlapping(slices.Values(ids), st.ID) != "" {
+		if in[st.ID] != "" || in.overlapping(st.ID) != "" {
 			return true
 		}
-		ids = append(ids, st.ID)
+		in.add(st.ID)
 	}
 	return false
 }

@@ -17,8 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -228,7 +226,8 @@ func (o occupants) add(id string) {
 	}
 }
 
-// overlapping is [overlapping] for one id that is valid.
+// overlapping returns a pack whose folder contains, or is inside, that of a valid id; empty
+// if there is none.
 func (o occupants) overlapping(id string) string {
 	for dir := path.Dir(id); dir != "."; dir = path.Dir(dir) {
 		if o[dir] == dir {
@@ -275,17 +274,6 @@ func (t *Tx) fits(a Arrival, in occupants) error {
 	return err
 }
 
-// overlapping returns an id whose folder contains, or is inside, that of id; empty if
-// there is none.
-func overlapping(others iter.Seq[string], id string) string {
-	for other := range others {
-		if strings.HasPrefix(other, id+"/") || strings.HasPrefix(id, other+"/") {
-			return other
-		}
-	}
-	return ""
-}
-
 // Remove removes a pack and its previous version.
 func (t *Tx) Remove(id string) error {
 	if _, ok := t.l.Packs[id]; !ok {
@@ -314,9 +302,13 @@ func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
 	}
 	defer root.Close()
 	t := &Tx{s: s, root: root, l: l}
-	names, err := fs.Glob(root.FS(), path.Join(inner, "placed", "*.json"))
+	names, err := fs.Glob(root.FS(), notes+"/*.json")
 	if err != nil {
 		return nil, err
+	}
+	in := occupants{}
+	for id := range l.Packs {
+		in.add(id)
 	}
 	var all []Stray
 	for _, name := range names {
@@ -332,7 +324,7 @@ func (s *Store) Strays(l *lock.Lock) ([]Stray, error) {
 		if json.Unmarshal(data, &p) != nil || !lock.ValidID(p.ID) || placedFile(p.ID) != name {
 			continue
 		}
-		if _, ok := l.Packs[p.ID]; ok || overlapping(maps.Keys(l.Packs), p.ID) != "" {
+		if _, ok := l.Packs[p.ID]; ok || in.overlapping(p.ID) != "" {
 			continue
 		}
 		if info, err := root.Lstat(p.ID); err != nil || !info.IsDir() {

@@ -41,7 +41,10 @@ func syncAll(dir *os.File) (bool, error) {
 // allocate reserves room for a file on its disk. It returns false if the file system
 // cannot.
 func allocate(f *os.File, size int64) (bool, error) {
-	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+	err := error(unix.EINTR) // some file systems give up when a signal comes
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Fallocate(int(f.Fd()), 0, 0, size)
+	}
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return false, nil
 	}

@@ -32,7 +32,9 @@ type Engine struct {
 	url   func(addr string) string
 	start func()
 	stop  func()
-	empty func(t testing.TB)
+	// standby is nil for an engine that has none.
+	standby func(t testing.TB)
+	empty   func(t testing.TB)
 }
 
 // Each runs a test with each engine.
@@ -69,11 +71,9 @@ func (e *Engine) Restart() {
 	e.start()
 }
 
-// Stop stops the engine until Start.
-func (e *Engine) Stop() { e.stop() }
-
-// Start starts the engine again.
-func (e *Engine) Start() { e.start() }
+// Standby makes PostgreSQL a standby, as of a primary that is away, until the test ends: it
+// answers reads with what it has, and takes no writes.
+func (e *Engine) Standby(t testing.TB) { e.standby(t) }
 
 // Empty removes all of the engine's data, as if somebody set up the store anew while it
 // is in use.
@@ -180,6 +180,21 @@ func Postgres(t testing.TB) *Engine {
 	e := &Engine{Name: "postgres", addr: addr, url: func(addr string) string { return "postgres://packs@" + addr + "/" + name }}
 	e.start = func() { c.start(t) }
 	e.stop = func() { c.run(t, "pg_ctl", "stop", "--pgdata", c.data(), "--wait", "--mode", "immediate") }
+	e.standby = func(t testing.TB) {
+		mark := filepath.Join(c.data(), "standby.signal")
+		e.stop()
+		if err := os.WriteFile(mark, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			e.stop()
+			if err := os.Remove(mark); err != nil {
+				t.Error(err)
+			}
+			e.start()
+		})
+		e.start()
+	}
 	e.empty = func(t testing.TB) {
 		conn, err := pgx.Connect(t.Context(), e.URL())
 		if err != nil {

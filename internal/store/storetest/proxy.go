@@ -106,6 +106,9 @@ func (p *Proxy) set(s state) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = s
+	if s == passing {
+		p.hold = hold{}
+	}
 	close(p.turn)
 	p.turn = make(chan struct{})
 	if s == cut {

@@ -37,6 +37,9 @@ func WithHint(err error, format string, args ...any) error {
 	return &HintedError{err: err, Hint: fmt.Sprintf(format, args...)}
 }
 
+// StatusRefused is the exit status of a command that a policy refused.
+const StatusRefused = 4
+
 // A StatusError is an error with an exit status of its own.
 type StatusError struct {
 	Err    error

@@ -295,13 +295,13 @@ func (a *app) listFound(found []sources.Pack, asJSON bool) error {
 // refusal gives an error status 4 if a policy refused, and not some other failure.
 func refusal(err error) error {
 	if isRefusal(err) {
-		return &cli.StatusError{Err: err, Status: statusRefused}
+		return &cli.StatusError{Err: err, Status: cli.StatusRefused}
 	}
 	return err
 }
 
 func isRefusal(err error) bool {
-	if e, ok := errors.AsType[*cli.StatusError](err); ok && e.Status == statusRefused {
+	if e, ok := errors.AsType[*cli.StatusError](err); ok && e.Status == cli.StatusRefused {
 		return true
 	}
 	return errors.As(err, new(*sources.PinError)) || errors.As(err, new(*trust.Refusal)) || errors.As(err, new(*signing.UncheckedError))

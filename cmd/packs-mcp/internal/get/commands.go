@@ -28,11 +28,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/web"
 )
 
-// Exit statuses of these commands, in addition to 0, 1 and 2 for misuse.
+// Exit statuses of these commands, in addition to 0, 1, 2 for misuse and [cli.StatusRefused].
 const (
-	statusDiffers = 2                     // a newer version exists, or something differs from the lock file
-	statusPartly  = 3                     // some of it failed
-	statusRefused = signing.StatusRefused // a policy refused it
+	statusDiffers = 2 // another version exists, or something differs from the lock file
+	statusPartly  = 3 // some of it failed
 )
 
 // An app is one run of the program; its methods are the commands.

@@ -311,7 +311,7 @@ func attacks(id string, found []scan.Finding) error {
 		return nil
 	}
 	err := fmt.Errorf("nothing was changed: the scan of %s found what looks like an attack", safetext.Line(id))
-	return cli.WithHint(&cli.StatusError{Err: err, Status: statusRefused}, "look at it; if it is harmless, accept it by its hash, with --accept")
+	return cli.WithHint(&cli.StatusError{Err: err, Status: cli.StatusRefused}, "look at it; if it is harmless, accept it by its hash, with --accept")
 }
 
 func orEmpty(found []scan.Finding) []scan.Finding {
@@ -339,13 +339,13 @@ func (a *app) agrees(ctx context.Context, todo []*item, h how) (bool, error) {
 	}
 	terminal := cli.IsTerminal(a.Stdin)
 	if unsigned > 0 && !h.unsigned && (h.yes || !terminal) {
-		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: " + nobody), Status: statusRefused}, "add --allow-unsigned to take it all the same; that is recorded")
+		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: " + nobody), Status: cli.StatusRefused}, "add --allow-unsigned to take it all the same; that is recorded")
 	}
 	if h.yes {
 		return true, nil
 	}
 	if !terminal {
-		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
+		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: cli.StatusRefused}, "add --yes to do it")
 	}
 	question := toDo(todo, h.verb) + "?"
 	if unsigned > 0 && !h.unsigned {

@@ -185,7 +185,7 @@ func (a *app) mayDo(ctx context.Context, yes bool, question string) (bool, error
 		return true, nil
 	}
 	if !cli.IsTerminal(a.Stdin) {
-		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
+		return false, cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: cli.StatusRefused}, "add --yes to do it")
 	}
 	return a.ask(ctx, question)
 }

@@ -216,7 +216,7 @@ func (a *app) sync(ctx context.Context, named []string, s syncSettings) error {
 	case err == nil && differ:
 		return &cli.StatusError{Err: cli.ErrSaid, Status: statusDiffers}
 	case isRefusal(err):
-		return &cli.StatusError{Err: err, Status: statusRefused}
+		return &cli.StatusError{Err: err, Status: cli.StatusRefused}
 	case err != nil && len(failed) < len(states):
 		return &cli.StatusError{Err: err, Status: statusPartly}
 	}

@@ -96,7 +96,7 @@ func (a *app) each(ctx context.Context, p *place, ids []string, do func(look) er
 	case len(ids) == 1:
 		return refusal(failed[0])
 	case isRefusal(err):
-		return &cli.StatusError{Err: err, Status: statusRefused}
+		return &cli.StatusError{Err: err, Status: cli.StatusRefused}
 	default:
 		return &cli.StatusError{Err: err, Status: statusPartly}
 	}
@@ -357,7 +357,7 @@ func (a *app) undo(ctx context.Context, named []string, s settings) error {
 	}
 	if !s.yes {
 		if !cli.IsTerminal(a.Stdin) {
-			return cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: statusRefused}, "add --yes to do it")
+			return cli.WithHint(&cli.StatusError{Err: errors.New("nothing was changed: there is no terminal to ask on"), Status: cli.StatusRefused}, "add --yes to do it")
 		}
 		if yes, err := a.ask(ctx, fmt.Sprintf("Restore the version of %s from before?", safetext.Line(strings.Join(ids, ", ")))); !yes {
 			return err

@@ -30,10 +30,6 @@ func Commands(e *cli.Env) []*cobra.Command {
 	return []*cobra.Command{a.scanCommand()}
 }
 
-// statusRefused is the exit status if a policy refuses what was found. The commands
-// that add packs have the same.
-const statusRefused = 4
-
 func formats() []string { return []string{"text", "json", "sarif", "markdown"} }
 
 // failWords returns the severities that --fail-on accepts. It leaves out the lowest:
@@ -129,7 +125,7 @@ func (a *app) scan(ctx context.Context, args []string, format, failOn, policyFil
 		return err
 	}
 	if r.fails > 0 {
-		return &cli.StatusError{Err: cli.ErrSaid, Status: statusRefused}
+		return &cli.StatusError{Err: cli.ErrSaid, Status: cli.StatusRefused}
 	}
 	return nil
 }

@@ -237,7 +237,6 @@ type callback struct {
 	ctx     context.Context // of the command
 	host    string          // what Host must be: a name that leads here is somebody else's
 	done    chan arrival    // has room for the one outcome
-
 }
 
 type arrival struct {

@@ -22,9 +22,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
 )
 
-// StatusRefused is the exit status of a command that a policy refused.
-const StatusRefused = 4
-
 // checkTime is how long checking all signatures of a pack may take. Each takes some
 // milliseconds.
 const checkTime = time.Minute
@@ -102,7 +99,7 @@ func (d Demand) Check(id string, s *lock.Signature, unchecked string) error {
 	if unchecked != "" {
 		by = "somebody who was not checked: " + cli.OneLine(unchecked, 400)
 	}
-	err := error(&cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(id), by, safetext.Line(want)), Status: StatusRefused})
+	err := error(&cli.StatusError{Err: fmt.Errorf("%s is signed by %s, and not by %s", safetext.Line(id), by, safetext.Line(want)), Status: cli.StatusRefused})
 	if s != nil && s.Identity == d.signer && d.issuer == "" {
 		err = cli.WithHint(err, "name with --issuer who identified this signer")
 	}
@@ -254,7 +251,7 @@ func (d Demand) choose(good []Signed, before *lock.Entry) (Signed, error) {
 		all = append(all, safetext.Line(words(s)))
 	}
 	err := fmt.Errorf("several have signed it:\n  %s", strings.Join(slices.Compact(all), "\n  "))
-	return Signed{}, cli.WithHint(&cli.StatusError{Err: err, Status: StatusRefused}, "say with --signer and --issuer, or with --key, whom you trust")
+	return Signed{}, cli.WithHint(&cli.StatusError{Err: err, Status: cli.StatusRefused}, "say with --signer and --issuer, or with --key, whom you trust")
 }
 
 // A checker asks the program that verifies bundles.
