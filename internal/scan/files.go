@@ -21,7 +21,7 @@ import (
 // empty.
 func (s *scanner) folder(dir *packfs.Dir, at string, depth int) {
 	if depth > maxDepth {
-		s.incomplete(at, "folders lie too deep")
+		s.incomplete(at, "folders are nested too deeply")
 		return
 	}
 	entries, truncated, err := dir.Names(maxEntries - s.names)
@@ -136,7 +136,7 @@ func (s *scanner) file(dir *packfs.Dir, full, name string) {
 		case !changed:
 			return
 		case try == 1:
-			s.incomplete(full, "the file changes while it is read")
+			s.incomplete(full, "the file changed while it was read")
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (s *scanner) read(dir *packfs.Dir, full, name string) (changed bool, err er
 	}
 	want := min(before.Size(), maxText)
 	if s.bytes+want > maxBytes {
-		s.incomplete(full, "the files are too large together")
+		s.incomplete(full, "the files are too large in total")
 		return false, nil
 	}
 	src, info, err := dir.ReadHeadInfo(name, int(want), nil)
@@ -216,7 +216,7 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 		if ext != "" && isDataName(ext) {
 			severity = Medium
 		}
-		s.about(full, ruleIncomplete, severity, "the text is larger than 4 MiB, and only its beginning was looked at", sum())
+		s.about(full, ruleIncomplete, severity, "the text is larger than 4 MiB, so only its beginning was scanned", sum())
 	}
 	s.text(full, name, ext, bytes.TrimPrefix(text, []byte("\ufeff")), executable)
 }

@@ -236,7 +236,7 @@ func Packs(ctx context.Context, all []*packs.Pack) (Report, error) {
 		return Report{}, err
 	}
 	if s.search.over {
-		s.incomplete(".", "the texts take more steps than are allowed")
+		s.incomplete(".", "scanning the texts takes too many steps")
 	}
 	r.Files, r.Findings = s.files, s.findings()
 	return r, nil

@@ -27,7 +27,7 @@ const (
 	CodeTextBidi       = "text-bidi"        // warning: characters that change the order in which others are shown
 	CodeTextOverride   = "text-override"    // warning: a text that wants to replace the model's instructions
 	CodeTextSecrecy    = "text-secrecy"     // warning: a text that wants something kept from the user
-	CodeTextOtherTool  = "text-other-tool"  // warning: a description or schema that speaks of another server's tool
+	CodeTextOtherTool  = "text-other-tool"  // warning: a description or schema that mentions another server's tool
 	CodeTextCredential = "text-credentials" // warning: a description or schema that speaks of files with keys in them
 	CodeProgramLetters = "program-letters"  // warning: a program with letters outside ASCII in its name
 

@@ -455,7 +455,7 @@ var mentions = sync.OnceValue(func() []rule {
 		{code: CodeTextOverride, pattern: regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|assistant|secret)\s*>|<\|im_(start|end)\|>|\[/?INST\]`),
 			says: "is marked up like an instruction to the model", hint: "describe the pack in plain sentences"},
 		{code: CodeTextOtherTool, pattern: regexp.MustCompile(`\bmcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__[A-Za-z0-9_*-]+`),
-			says: "mentions another server's tool", hint: "speak of this pack's own tools only"},
+			says: "mentions another server's tool", hint: "mention only this pack's own tools"},
 		{code: CodeTextCredential, pattern: regexp.MustCompile(`(?i)(~|\$HOME|\$\{HOME\}|/home/\w+|/root|/Users/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker|config/gh|git-credentials)\b|\bid_(rsa|ed25519|ecdsa)\b|\.aws/credentials\b|/etc/shadow\b`),
 			says: "speaks of a file with keys in it", hint: "let the tool take what it needs as an argument that the user sees"},
 	}
