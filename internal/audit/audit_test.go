@@ -418,6 +418,39 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestAppendAll appends several entries at once: over several files, behind a line that was
+// cut off, and with one that is refused.
+func TestAppendAll(t *testing.T) {
+	path := newLog(t, 1)
+	write(t, path, append(read(t, path), `{"seq":2`...))
+	opts := testOptions(t)
+	opts.MaxSize = 1000
+	l, other := openLog(t, path, opts), openLog(t, path, opts)
+	all := make([]Entry, 10)
+	for i := range all {
+		all[i].Event = EventSource
+	}
+	for range 2 {
+		if err := l.AppendAll(all); err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, other, EventRunEnd)
+	}
+	all[5].Event = ""
+	if err := l.AppendAll(all); err == nil {
+		t.Error("AppendAll() with an entry that has no event = nil, want an error")
+	}
+	r := verified(t, path)
+	if !r.OK || r.Entries != 1+1+2*11 || len(r.Files) < 4 {
+		t.Fatalf("Verify() = %+v, want 24 entries in several files", r)
+	}
+	for _, name := range r.Files[1:] { // the first has the damage and what followed in one write
+		if fi, err := os.Stat(name); err != nil || fi.Size() > opts.MaxSize {
+			t.Errorf("Stat(%q) = %v, %v, want at most %d bytes", name, fi, err, opts.MaxSize)
+		}
+	}
+}
+
 // A process that stops between the rename and the first line of the new file
 // leaves a log that can continue.
 func TestRotationInterrupted(t *testing.T) {

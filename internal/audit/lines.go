@@ -11,6 +11,9 @@ type Writer interface {
 	Append(Entry) error
 	// AppendLazy returns when the entry is written. It cannot be lost a second later.
 	AppendLazy(Entry) error
+	// AppendAll is AppendLazy for several entries. If it returns an error, some of them
+	// may be written.
+	AppendAll([]Entry) error
 	// Failures returns how often an entry that was written lazily may have been lost.
 	Failures() int
 	// Ready returns why no entry could be written now.

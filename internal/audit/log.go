@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,7 +117,7 @@ func Open(path string, opts Options) (*Log, error) {
 // the entry may or may not be in the log, and the caller must not do what the
 // entry records. It waits at most 5 seconds for other writers.
 func (l *Log) Append(e Entry) error {
-	w, err := l.append(&e, false)
+	w, err := l.append([]Entry{e}, false)
 	if err != nil {
 		return fmt.Errorf("writing audit log %q: %w", l.path, err)
 	}
@@ -129,8 +130,12 @@ func (l *Log) Append(e Entry) error {
 
 // AppendLazy writes e at once and syncs it to the disk within a second. If the
 // sync fails, the next append returns the error.
-func (l *Log) AppendLazy(e Entry) error {
-	if _, err := l.append(&e, true); err != nil {
+func (l *Log) AppendLazy(e Entry) error { return l.AppendAll([]Entry{e}) }
+
+// AppendAll is [Log.AppendLazy] for several entries, which get consecutive lines. If it
+// returns an error, only the first of them may be in the log.
+func (l *Log) AppendAll(entries []Entry) error {
+	if _, err := l.append(slices.Clone(entries), true); err != nil {
 		return fmt.Errorf("writing audit log %q: %w", l.path, err)
 	}
 	return nil
@@ -208,15 +213,18 @@ func (l *Log) acquire() (release func(), err error) {
 	}, nil
 }
 
-// append writes e and returns what the caller has to sync.
-func (l *Log) append(e *Entry, lazy bool) (written, error) {
-	switch e.Event {
-	case "":
-		return written{}, errors.New("the entry has no event")
-	case EventRecovered:
-		return written{}, fmt.Errorf("event %q is reserved for the log itself", e.Event)
+// append writes entries, which it completes, and returns what the caller has to sync.
+func (l *Log) append(entries []Entry, lazy bool) (written, error) {
+	for i := range entries {
+		switch e := &entries[i]; e.Event {
+		case "":
+			return written{}, errors.New("the entry has no event")
+		case EventRecovered:
+			return written{}, fmt.Errorf("event %q is reserved for the log itself", e.Event)
+		default:
+			*e = withoutTokens(*e)
+		}
 	}
-	*e = withoutTokens(*e)
 	release, err := l.acquire()
 	if err != nil {
 		return written{}, err
@@ -232,7 +240,7 @@ func (l *Log) append(e *Entry, lazy bool) (written, error) {
 	l.mu.Lock()
 	failures := l.failures // read before writing: a sync may fail meanwhile
 	l.mu.Unlock()
-	if err := l.write(e); err != nil {
+	if err := l.write(entries); err != nil {
 		l.size = -1
 		return written{}, err
 	}
@@ -313,49 +321,63 @@ func (l *Log) reopen() error {
 	return nil
 }
 
-// write appends e, preceded by any recovery that is due, in one write.
-func (l *Log) write(e *Entry) error {
-	e.Recovered = nil
+// write appends entries, preceded by any recovery that is due.
+func (l *Log) write(entries []Entry) error {
+	if l.pos.recovery != nil {
+		entries = append([]Entry{{Event: EventRecovered, Recovered: l.pos.recovery}}, entries...)
+	}
 	now := l.opts.Now().UTC()
-	if e.Time.IsZero() {
-		e.Time = now
-	}
-	e.Time = e.Time.UTC()
-	if e.Server == "" {
-		e.Server = l.opts.Server
-	}
 	at := link{seq: l.pos.seq, hash: l.pos.last.hash}
 	var buf []byte
 	if !l.pos.newline {
 		buf = append(buf, '\n')
 	}
-	entries := []*Entry{e}
-	if l.pos.recovery != nil {
-		r := &Entry{Time: now, Event: EventRecovered, Server: l.opts.Server, Recovered: l.pos.recovery}
-		entries = []*Entry{r, e}
-	}
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
+		if e.Event != EventRecovered {
+			e.Recovered = nil
+		}
+		if e.Time.IsZero() {
+			e.Time = now
+		}
+		e.Time = e.Time.UTC()
+		if e.Server == "" {
+			e.Server = l.opts.Server
+		}
 		e.Seq, e.Prev = at.seq+1, at.hash
 		line, err := encode(e)
 		if err != nil {
 			return err
 		}
+		// A recovery must stay in the same file as the damage it describes, and before
+		// another entry.
+		if l.opts.MaxSize > 0 && l.size+int64(len(buf)) > 0 && l.size+int64(len(buf)+len(line)) > l.opts.MaxSize && l.pos.newline && l.pos.recovery == nil {
+			if err := l.flush(buf, at); err != nil {
+				return err
+			}
+			if err := l.rotate(); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
 		buf = append(buf, line...)
 		at = link{seq: e.Seq, hash: e.Hash, prev: e.Prev}
 	}
-	// A recovery must stay in the same file as the damage it describes.
-	if l.opts.MaxSize > 0 && l.size > 0 && l.size+int64(len(buf)) > l.opts.MaxSize && l.pos.newline && l.pos.recovery == nil {
-		if err := l.rotate(); err != nil {
-			return err
-		}
+	return l.flush(buf, at)
+}
+
+// flush appends lines, the last of which is at, in one write.
+func (l *Log) flush(lines []byte, at link) error {
+	if len(lines) == 0 {
+		return nil
 	}
-	if _, err := l.ops.write(l.file, buf); err != nil {
+	if _, err := l.ops.write(l.file, lines); err != nil {
 		return err
 	}
 	if err := l.head.write(at); err != nil {
 		return err
 	}
-	l.size += int64(len(buf))
+	l.size += int64(len(lines))
 	l.pos = position{size: l.size, last: at, seq: at.seq, newline: true}
 	return nil
 }

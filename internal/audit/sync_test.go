@@ -109,7 +109,7 @@ func TestAFailedSyncIsForgottenByNobody(t *testing.T) {
 				if err := l.AppendLazy(e); err != nil {
 					t.Fatal(err)
 				}
-				w, err := l.append(&e, false) // an append that arrives too late for that sync
+				w, err := l.append([]Entry{e}, false) // an append that arrives too late for that sync
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -124,30 +124,43 @@ func (l *Log) newName() string {
 // Append returns when the store has the entry. An error matches [audit.ErrUnavailable],
 // [audit.ErrTooLong] or [audit.ErrClosed]; the entry may be in the log even so, and the
 // caller must not do what it records.
-func (l *Log) Append(e audit.Entry) error {
-	if e.Time.IsZero() {
-		e.Time = l.o.Now()
+func (l *Log) Append(e audit.Entry) error { return l.AppendAll([]audit.Entry{e}) }
+
+// AppendLazy is Append: what is only in the memory of a server is lost with it.
+func (l *Log) AppendLazy(e audit.Entry) error { return l.Append(e) }
+
+// AppendAll is Append for several entries. If it returns an error, some of them may be in
+// the log.
+func (l *Log) AppendAll(entries []audit.Entry) error {
+	all := make([]*waiting, 0, len(entries))
+	for _, e := range entries {
+		if e.Time.IsZero() {
+			e.Time = l.o.Now()
+		}
+		if e.Server == "" {
+			e.Server = l.o.Server
+		}
+		all = append(all, &waiting{e, make(chan error, 1)})
 	}
-	if e.Server == "" {
-		e.Server = l.o.Server
-	}
-	w := &waiting{e, make(chan error, 1)}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return audit.ErrClosed
 	}
-	l.queue = append(l.queue, w)
+	l.queue = append(l.queue, all...)
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return <-w.done
+	var failed error
+	for _, w := range all {
+		if err := <-w.done; err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
 }
-
-// AppendLazy is Append: what is only in the memory of a server is lost with it.
-func (l *Log) AppendLazy(e audit.Entry) error { return l.Append(e) }
 
 // Failures is 0: each append waits for the store.
 func (l *Log) Failures() int { return 0 }

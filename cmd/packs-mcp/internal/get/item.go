@@ -446,12 +446,7 @@ func (a *app) record(cfg *config.Config, lines ...audit.Entry) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range lines {
-		if err = log.AppendLazy(e); err != nil {
-			break
-		}
-	}
-	return errors.Join(err, log.Close()) // Close syncs them all
+	return errors.Join(log.AppendAll(lines), log.Close()) // Close syncs them
 }
 
 // put installs packs, all or none, and keeps the proofs of their signatures.
