@@ -59,8 +59,10 @@ func (r Reference) Owner() string {
 	return slug(parts[len(parts)-2])
 }
 
+// slug returns the letters and digits of s in lower case, with a hyphen between the words.
 func slug(s string) string {
-	return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(s), "-"), "-")
+	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return (r < 'a' || 'z' < r) && (r < '0' || '9' < r) })
+	return strings.Join(words, "-")
 }
 
 // The patterns are compiled on demand: most starts of the program parse no address.
