@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 )
 
 // modeGlobal is the default mode. A pack that lists it is offered in every mode, as
@@ -246,7 +247,7 @@ func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
 		}
 	}
 	switch {
-	case len(matches) == 0 || lower == workspaceID:
+	case len(matches) == 0 || lower == packname.Workspace:
 		return nil, &NotFoundError{id, near.Names(lower, ids, nearIDs)}
 	case len(matches) > 1:
 		e := &AmbiguousError{ID: id}

@@ -82,20 +82,6 @@ func TestOpenDirOfNothing(t *testing.T) {
 	}
 }
 
-func TestSegment(t *testing.T) {
-	for name, want := range map[string]string{
-		"acme": "acme", "Acme_2.0-x": "acme_2.0-x", "größe": "größe", "gro\u0308\u00dfe": "größe", "日本語": "日本語", "٣": "٣",
-		"Z\u0321\u0348\u0312\u033f\u0353a\u0347\u0308\u0301l": "zal", // stacked marks
-		"a b": "a-b", "a+b": "a-b", "a:b": "a-b", "a\\b": "a-b", "a\u202eb": "a-b", "a\u200bb": "a-b", "a\nb": "a-b",
-		"\u3164": "pack", "a\u115fb": "a-b", // invisible letters
-		"\U0001f600": "pack", "\xff\xfe": "pack", "": "",
-	} {
-		if got := segment(name); got != want {
-			t.Errorf("segment(%q) = %q, want %q", name, got, want)
-		}
-	}
-}
-
 // Folders whose names give the same segment still get different ids, and no id holds
 // a combining mark.
 func TestSegmentsUnique(t *testing.T) {

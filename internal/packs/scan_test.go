@@ -249,24 +249,6 @@ func TestIdentityOrder(t *testing.T) {
 	}
 }
 
-func TestSlug(t *testing.T) {
-	tests := map[string]string{
-		"a": "a", "A b": "a-b", "--a--b--": "a-b", "": "", "日本": "", "ÀÉî": "aei", "x_y.z": "x-y-z", "ﬁle①": "file1",
-		strings.Repeat("a", 70): strings.Repeat("a", 64), strings.Repeat("ab ", 40): strings.Repeat("ab-", 21) + "a",
-	}
-	for in, want := range tests {
-		got := slug(in)
-		if got != want || got != "" && !ValidName(got) {
-			t.Errorf("slug(%q) = %q, want %q", in, got, want)
-		}
-	}
-	for _, bad := range []string{"", "-a", "a-", "a--b", "A", "a_b", "ä", strings.Repeat("a", 65)} {
-		if ValidName(bad) {
-			t.Errorf("ValidName(%q) = true, want false", bad)
-		}
-	}
-}
-
 func TestRoots(t *testing.T) {
 	base := writeTree(t, "-- one/a/SKILL.md --\nPACK a\n-- one/bad/SKILL.md --\n---\nname: b\n---\n-- two/a/SKILL.md --\nPACK a\n-- two/b/SKILL.md --\nPACK b\n-- two/out -> ../one --\n-- file --\n")
 	at := func(name string) string { return filepath.Join(base, name) }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
@@ -234,7 +235,7 @@ func packsIn(ctx context.Context, root packs.Root, under string) ([]Pack, error)
 			}
 		}
 		if rel == "." && p.Frontmatter.Name() == "" { // this folder's name means nothing
-			out.Name = packs.NameFor(path.Base(under))
+			out.Name = packname.Nearest(path.Base(under))
 		}
 		all = append(all, out)
 	}

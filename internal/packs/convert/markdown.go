@@ -9,8 +9,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -61,7 +61,7 @@ func (w *writer) packName(list []*tools.Tool) string {
 		if len(name) > 60 {
 			name = strings.TrimRight(name[:60], "-")
 		}
-		if packs.ValidName(name) {
+		if packname.IsValid(name) {
 			return name
 		}
 	}

@@ -4,16 +4,16 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 )
 
 // AddName returns an entry document with name added to its frontmatter. ok is false
 // if there is a name already, if the place for it is unclear, or if the result would
 // still lack it; then write nothing.
 func AddName(src []byte, name string) (out []byte, ok bool) {
-	if !packs.ValidName(name) || charset.Of(src) != charset.UTF8 {
+	if !packname.IsValid(name) || charset.Of(src) != charset.UTF8 {
 		return nil, false
 	}
 	before, _ := frontmatter.Inspect("", src, frontmatter.MaxSize)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -21,7 +21,7 @@ func (s *subject) skillMD() {
 
 	_, name := s.key("name")
 	if s.doc.Name != "" {
-		if !packs.ValidName(s.doc.Name) { // §1.2
+		if !packname.IsValid(s.doc.Name) { // §1.2
 			s.report(diag.Error, CodeNameFormat, name, fmt.Sprintf("the name %q is not made of lower-case letters, digits and single hyphens inside, 1 to 64", clip(s.doc.Name)), "rename the skill and its folder")
 		}
 		s.directory(diag.Error, s.doc.Name) // §2.2 "Must match directory name"

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/stage"
@@ -172,7 +172,7 @@ func packOf(s sources.Skill) (sources.Snapshot, error) {
 func nameOf(s sources.Skill) string {
 	base := path.Base(strings.TrimRight(s.URI, "/"))
 	for _, text := range []string{strings.TrimSuffix(base, path.Ext(base)), s.ID} {
-		if name := packs.NameFor(text); name != "" {
+		if name := packname.Nearest(text); name != "" {
 			return name
 		}
 	}

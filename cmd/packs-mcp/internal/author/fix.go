@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/lint"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -65,7 +65,7 @@ func (a *app) fix(report lint.Report, how fixing) (changed bool) {
 
 // addName writes the folder's name into a document that lacks a name.
 func addName(f *place, dryRun bool) (done string, err error) {
-	name := packs.NameFor(filepath.Base(filepath.Dir(filepath.Join(f.folder, f.name))))
+	name := packname.Nearest(filepath.Base(filepath.Dir(filepath.Join(f.folder, f.name))))
 	err = f.rewrite(dryRun, func(src []byte) ([]byte, error) {
 		text, ok := lint.AddName(src, name)
 		if !ok {

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/convert"
 	"github.com/packs-mcp/packs-mcp/internal/packs/lint"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/schemas"
 )
@@ -75,7 +75,7 @@ type newPack struct {
 }
 
 func (a *app) new(ctx context.Context, name, dir, description string, format convert.Format, asJSON bool) error {
-	if !packs.ValidName(name) {
+	if !packname.IsValid(name) {
 		return &cli.UsageError{Err: fmt.Errorf("%q is not a name for a pack", name), Hint: "use lower-case letters, digits and single hyphens, at most 64, as in release-notes"}
 	}
 	description = strings.Join(strings.Fields(description), " ")
