@@ -18,13 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
 )
 
-const (
-	// headLen is how much of an entry document is read at first; few have a
-	// longer block.
-	headLen = 4 << 10
-	// markerSlack is room for the marker lines around a block of the largest size.
-	markerSlack = 1 << 10
-)
+// headLen is how much of an entry document is read at first; few have a longer block.
+const headLen = 4 << 10
 
 // pack reports whether the directory is a pack, and if so adds it to what was found.
 // If its document vanished meanwhile, it notes that in the visit, and adds the pack
@@ -226,7 +221,7 @@ func (s *scanner) read(v *visit, name string) memo.Record {
 		head, info, err := dir.ReadHeadInfo(name, headLen, s.head)
 		if err == nil && info.Size() > int64(len(head)) {
 			if _, state := frontmatter.Find(charset.Text(head)); state == frontmatter.Unclosed {
-				head, info, err = dir.ReadHeadInfo(name, s.origin.limits.Frontmatter+markerSlack, nil)
+				head, info, err = dir.ReadHeadInfo(name, s.origin.limits.Frontmatter+frontmatter.MarkerSlack, nil)
 			}
 		}
 		if err != nil {

@@ -1,24 +1,19 @@
 package packs
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/loose"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolpack"
 )
 
 func isToolPack(e memo.Entry) bool {
@@ -92,10 +87,10 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 				Message: "the file cannot be read: " + packfs.Cause(err), Hint: "make it a plain file that you may read",
 			}}}, nil
 		}
-		t, problems := ParseLoose(p.Entry, src, tools.Limits{})
+		t, problems := loose.Parse(p.Entry, src, tools.Limits{})
 		d := memo.Record{Problems: problems}
 		if t != nil {
-			d.Doc = looseDocument(t).Summary(s.texts.bytes)
+			d.Doc = loose.Document(t).Summary(s.texts.bytes)
 		}
 		return d, info
 	})
@@ -126,87 +121,4 @@ func (p *Pack) source() ([]byte, os.FileInfo, error) {
 	}
 	src, err := dir.ReadAll(p.Entry, p.limits.ToolsFile)
 	return src, info, err
-}
-
-// looseDocument returns a loose tool's substitute for frontmatter.
-func looseDocument(t *tools.Tool) *frontmatter.Document {
-	return &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
-}
-
-// ParseLoose compiles a tool without a pack folder. It is nil if one of the diagnostics
-// is an error.
-func ParseLoose(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Diagnostic) {
-	set, problems := toolpack.Parse(file, src, limits)
-	if set == nil || len(set.Tools) == 0 {
-		return nil, problems
-	}
-	t := set.Tools[0]
-	if c := t.Command; c != nil && (strings.HasPrefix(c.Program, "./") || c.Cwd == tools.CwdPackRoot) {
-		return nil, append(problems, diag.Diagnostic{
-			Code: CodeLooseFolder, Severity: diag.Error, File: file, Line: t.Line,
-			Message: "the tool runs in, or from, the folder of its pack, and a file in a folder of tools has none of its own",
-			Hint:    "make a folder with this file, what it needs, and a SKILL.md; or name a program of the user's",
-		})
-	}
-	return t, problems
-}
-
-// document returns the generated document of a loose tool, in at most max bytes.
-func document(t *tools.Tool, max int) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n## Parameters\n\n`%s`\n", t.Name, t.Description, t.Signature())
-	schema := new(bytes.Buffer)
-	if err := json.Indent(schema, t.InputSchema, "", "  "); err == nil {
-		fmt.Fprintf(&b, "\n```json\n%s\n```\n", schema)
-	}
-	b.WriteString("\n## Command\n\n")
-	if t.Command == nil {
-		fmt.Fprintf(&b, "None: %s.\n", t.DeclaredOnly)
-	} else {
-		fmt.Fprintf(&b, "The program and its arguments, one a line:\n\n    %s\n", inline(t.Command.Program))
-		for _, a := range t.Command.Args {
-			fmt.Fprintf(&b, "    %s\n", inline(a.String()))
-		}
-	}
-	if b.Len() <= max {
-		return b.Bytes()
-	}
-	cut := b.Bytes()[:max]
-	for len(cut) > 0 {
-		if r, n := utf8.DecodeLastRune(cut); r != utf8.RuneError || n != 1 {
-			break
-		}
-		cut = cut[:len(cut)-1]
-	}
-	return cut
-}
-
-// inline returns text on one line.
-func inline(text string) string {
-	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text)
-}
-
-// looseBody is Body for a loose tool: the whole document, cut to length.
-func (p *Pack) looseBody(offset, length int64) (*packfs.Page, error) {
-	dir, err := p.OpenDir()
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	src, err := dir.ReadAll(p.Entry, p.limits.ToolsFile)
-	if err != nil {
-		return nil, err
-	}
-	t, _ := ParseLoose(p.Entry, src, tools.Limits{})
-	if t == nil { // it is no longer the tool that was found
-		return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.ToolsFile})
-	}
-	page := &packfs.Page{Path: p.Entry, UTF8: true, MIME: "text/markdown"}
-	text := document(t, int(length))
-	page.Size = int64(len(text))
-	if offset < 0 || offset > page.Size {
-		return nil, &packfs.PathError{Path: p.Entry, Reason: packfs.ErrOffset}
-	}
-	page.Offset, page.Data = offset, text[offset:]
-	return page, nil
 }

@@ -92,27 +92,6 @@ func TestLoosePack(t *testing.T) {
 	if set == nil || len(set.Tools) != 1 || set.Tools[0].Name != "sum_up" || set.Tools[0].File != "sum.tool.json" || set.Tools[0].Line != 1 || len(problems) > 0 || !f.HasTools(p) {
 		t.Errorf("Load = %v, %v, want the tool", set, problems)
 	}
-	page, err := p.Body(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "# sum_up\n\nSums a page up.\n\n## Parameters\n\n`sum_up(url: string)`\n\n```json\n"
-	if text := string(page.Data); !strings.HasPrefix(text, want) || !strings.Contains(text, `"The page"`) || !strings.HasSuffix(text, "\n    cat\n    --\n    {{url}}\\n\n") {
-		t.Errorf("Body =\n%s\nwant it to begin with\n%s", text, want)
-	}
-	if page.Path != "sum.tool.json" || page.Truncated || page.NextOffset != 0 || !page.UTF8 || page.MIME != "text/markdown" || page.Size != int64(len(page.Data)) {
-		t.Errorf("Body = %+v", page)
-	}
-	if cut, err := p.Body(0, 10); err != nil || string(cut.Data) != "# sum_up\n\n" || cut.Truncated {
-		t.Errorf("Body(0, 10) = %v, %v", cut, err)
-	}
-	if rest, err := p.Body(page.Size-2, 0); err != nil || string(rest.Data) != "n\n" {
-		t.Errorf("Body(end) = %v, %v", rest, err)
-	}
-	if _, err := p.Body(page.Size+1, 0); err == nil {
-		t.Error("Body(past the end) = nil, want an error")
-	}
-
 	// Its folder shows only the file, and nothing beside it.
 	d, err := p.OpenDir()
 	if err != nil {
@@ -144,16 +123,6 @@ func TestLoosePack(t *testing.T) {
 	if now, err := d.Digest(t.Context(), nil); err != nil || now.Digest == before.Digest {
 		t.Errorf("Digest = %v, %v, want another", now, err)
 	}
-	// It is no longer a tool, so the body is the file itself.
-	if page, err := p.Body(0, 0); err != nil || string(page.Data) != "{}" {
-		t.Errorf("Body = %v, %v, want the file", page, err)
-	}
-	if err := os.Remove(p.Dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Body(0, 0); err == nil {
-		t.Error("Body = nil, want an error for a file that is gone")
-	}
 }
 
 // An attachment is for one file: another tool in the same folder that later gets the
@@ -169,18 +138,6 @@ func TestLooseAttached(t *testing.T) {
 	set.Attach("sum-up", attach.Entry{Dir: filepath.Join(dir, "new.tool.json")})
 	if p := scan(t, Options{Roots: []Root{{Dir: dir}}, Attached: set}).All()[0]; !p.Attached {
 		t.Errorf("Scan = %+v, want the pack attached", p)
-	}
-}
-
-// A long document is cut between characters.
-func TestLooseBodyLong(t *testing.T) {
-	dir := writeTree(t, "-- a.tool.json --\n"+strings.Replace(jsonTool("a"), `"d"`, `"`+strings.Repeat("é", BodyPage)+`"`, 1)+"\n")
-	p := scan(t, Options{Roots: []Root{{Dir: dir}}}).All()[0]
-	for length := range int64(9) {
-		page, err := p.Body(0, 20+length)
-		if err != nil || !strings.HasPrefix(string(page.Data), "# a\n\né") || int64(len(page.Data)) > 20+length || strings.ToValidUTF8(string(page.Data), "?") != string(page.Data) {
-			t.Errorf("Body(0, %d) = %v, %v", 20+length, page, err)
-		}
 	}
 }
 

@@ -55,9 +55,6 @@ func TestOpenDirReplaced(t *testing.T) {
 			if _, err := p.OpenDir(); !errors.Is(err, packfs.ErrReplaced) {
 				t.Errorf("OpenDir = %v, want %v", err, packfs.ErrReplaced)
 			}
-			if page, err := p.Body(0, 0); !errors.Is(err, packfs.ErrReplaced) {
-				t.Errorf("Body = %v, %v, want %v", page, err, packfs.ErrReplaced)
-			}
 			if _, _, err := NewToolFiles("").Load(p); !errors.Is(err, packfs.ErrReplaced) {
 				t.Errorf("Load = %v, want %v", err, packfs.ErrReplaced)
 			}

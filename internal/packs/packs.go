@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
-	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
@@ -43,7 +42,6 @@ const (
 	CodeAttachedOther    = "attached-elsewhere" // warning: the id is attached for another directory, so this pack is not
 	CodeAttachUnknown    = "attach-unknown"     // warning: a root lists an id to attach that it does not hold
 	CodeDescriptionShort = "description-long"   // info: the model sees only the beginning
-	CodeLooseFolder      = "loose-tool-folder"  // error: a file in a folder of tools wants a folder of its own
 	CodeFileDenied       = "file-denied"        // warning: a file, or a folder, is left out of what is served
 	CodeNotDigested      = "not-digested"       // error: the pack's files have no digest
 	CodeToolsUnreadable  = "tools-unreadable"   // error: a file that declares tools cannot be read
@@ -249,65 +247,4 @@ func (p *Pack) Folder() string {
 		return filepath.Dir(p.Dir)
 	}
 	return p.Dir
-}
-
-// BodyPage is the default length of a page of a body.
-const BodyPage = 32 << 10 // 32 KiB
-
-// BodyOffset returns where the body begins in the entry document as it is now. It reads
-// the document from tree if tree kept it, otherwise from dir, the pack's folder. It
-// fails if the document is too large to be opened.
-func (p *Pack) BodyOffset(dir *packfs.Dir, tree *packfs.Tree) (int64, error) {
-	// The file may have changed since the scan.
-	head, size, err := p.head(dir, tree)
-	if err != nil {
-		return 0, err
-	}
-	if limit := p.limits.EntryDoc; size > limit {
-		return 0, &packfs.PathError{Path: p.Entry, Reason: &packfs.TooLargeError{Size: size, Limit: limit}}
-	}
-	set := charset.Of(head)
-	text := set.Decode(head)
-	block, state := frontmatter.Find(text)
-	if state != frontmatter.Closed {
-		return 0, nil
-	}
-	return int64(set.Size(text[:block.Body])), nil
-}
-
-// head returns at least the part of the entry document that may hold frontmatter, and
-// the size of the whole document.
-func (p *Pack) head(dir *packfs.Dir, tree *packfs.Tree) (head []byte, size int64, err error) {
-	if all, ok := tree.Kept(p.Entry); ok {
-		return all, int64(len(all)), nil
-	}
-	return dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
-}
-
-// Body returns a page of the entry document without its frontmatter. offset counts in
-// the file, as the page's NextOffset does, so that a reader can continue with either
-// Body or the file itself. 0, like every offset before the body, means the start of the
-// body. length 0 means BodyPage.
-//
-// For a loose tool, the body is generated from the declaration.
-func (p *Pack) Body(offset, length int64) (*packfs.Page, error) {
-	if length == 0 {
-		length = BodyPage
-	}
-	if p.Loose {
-		return p.looseBody(offset, length)
-	}
-	dir, err := p.OpenDir()
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	begins, err := p.BodyOffset(dir, &packfs.Tree{})
-	if err != nil {
-		return nil, err
-	}
-	if offset >= 0 {
-		offset = max(offset, begins)
-	}
-	return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.EntryDoc})
 }

@@ -343,46 +343,6 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func TestBody(t *testing.T) {
-	long := strings.Repeat("0123456789abcde\n", 4096) // 64 KiB
-	dir := writeTree(t, "-- a/SKILL.md --\n---\nname: a\ndescription: b\n---\n"+long)
-	p, err := scan(t, Options{Roots: []Root{{Dir: dir}}}).Lookup("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	offset := int64(0)
-	for pages := 1; ; pages++ {
-		page, err := p.Body(offset, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page.Data) > BodyPage || !page.UTF8 || page.MIME != "text/markdown" {
-			t.Fatalf("Body(%d) = %d bytes, %v, %s", offset, len(page.Data), page.UTF8, page.MIME)
-		}
-		got.Write(page.Data)
-		if offset = page.NextOffset; offset == 0 {
-			if pages != 2 {
-				t.Errorf("%d pages, want 2", pages)
-			}
-			break
-		}
-	}
-	if got.String() != long {
-		t.Errorf("the pages are not the body")
-	}
-	// The file changed since the scan.
-	if err := os.WriteFile(filepath.Join(p.Dir, "SKILL.md"), []byte("---\nname: a\ndescription: much longer than before\n---\nnew"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if page, err := p.Body(0, 0); err != nil || string(page.Data) != "new" {
-		t.Errorf("Body = %v, %v, want the new body", page, err)
-	}
-	if _, err := p.Body(-1, 0); err == nil {
-		t.Error("Body(-1) = nil, want an error")
-	}
-}
-
 func TestLimits(t *testing.T) {
 	head := "---\nname: a\ndescription: " + strings.Repeat("é", 30) + "\nx: " + strings.Repeat("y", 6000) + "\n---\n"
 	dir := writeTree(t, "-- a/SKILL.md --\n"+head+"-- a/tools.json --\n[]\n")

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/entrydoc"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -219,7 +220,7 @@ func (s *Server) listed(c *calls.Call, p *packs.Pack) listedPack {
 	}
 	from := s.offer.Origin(p)
 	l.From, l.CreatedAt, l.UpdatedAt = from.Label, from.CreatedAt, from.UpdatedAt
-	m := p.Metadata()
+	m := entrydoc.MetadataOf(p)
 	line := func(text string) string { return safetext.Shorten(safetext.Line(text), maxListLine) }
 	l.Version, l.License, l.Compatible, l.AllowedTools = line(m.Version), line(m.License), line(m.Compatibility), line(m.AllowedTools)
 	tags := p.Tags()

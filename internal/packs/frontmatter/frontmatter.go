@@ -19,6 +19,9 @@ import (
 // MaxSize is the default limit for the size of a block.
 const MaxSize = 64 << 10 // 64 KiB
 
+// MarkerSlack is room for the marker lines around a block of the largest size, in bytes.
+const MarkerSlack = 1 << 10
+
 // Codes of the diagnostics of this package. They are stable.
 const (
 	CodeMissing            = "frontmatter-missing"     // error: the file does not begin with a line "---"

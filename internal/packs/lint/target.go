@@ -11,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/loose"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
@@ -125,7 +126,7 @@ func (c *Checker) looseTool(p *packs.Pack, path string) Result {
 }
 
 // idCodes lists the codes about a pack's id among others.
-var idCodes = []string{packs.CodeIDReserved, packs.CodeIDCollision, packs.CodeLooseFolder} // never modified
+var idCodes = []string{packs.CodeIDReserved, packs.CodeIDCollision, loose.CodeFolder} // never modified
 
 // file checks one tool file that was named without a pack.
 func (c *Checker) file(path string) Result {

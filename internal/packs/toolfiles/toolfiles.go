@@ -22,6 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/loose"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
@@ -271,7 +272,7 @@ func (f *Files) parse(p *packs.Pack, s source) (*tools.Set, []diag.Diagnostic) {
 	case s.name == p.Entry && !p.Loose:
 		return f.parseMarkdown(p, s)
 	case p.Loose:
-		t, problems := packs.ParseLoose(s.name, s.data, f.limits)
+		t, problems := loose.Parse(s.name, s.data, f.limits)
 		if t == nil {
 			return nil, problems
 		}

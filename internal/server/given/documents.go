@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/entrydoc"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -13,9 +14,9 @@ import (
 // the bytes that were digested. An offset before the body means the body's beginning.
 func (g *Giver) BodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, offset, length int64) (*packfs.Page, error) {
 	if pack.Loose { // its document is made, not read
-		return pack.Body(offset, length)
+		return entrydoc.LooseBody(pack, offset, length)
 	}
-	begins, err := pack.BodyOffset(dir, tree)
+	begins, err := entrydoc.BodyOffset(pack, dir, tree)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/entrydoc"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
@@ -56,11 +57,11 @@ type foundDocument struct {
 	says   frontmatter.Summary
 }
 
-// is reports [packs.Pack.IsAsFound] for a tree that was just digested.
+// is reports [entrydoc.IsAsFound] for a tree that was just digested.
 func (a *asFound) is(p *packs.Pack, dir *packfs.Dir, tree *packfs.Tree) bool {
 	file, ok := tree.Resolve(p.Entry)
 	if !ok || p.Loose {
-		return p.IsAsFound(dir, tree)
+		return entrydoc.IsAsFound(p, dir, tree)
 	}
 	doc := foundDocument{file.Digest, p.Frontmatter}
 	a.mu.Lock()
@@ -69,7 +70,7 @@ func (a *asFound) is(p *packs.Pack, dir *packfs.Dir, tree *packfs.Tree) bool {
 	if known {
 		return true
 	}
-	if !p.IsAsFound(dir, tree) {
+	if !entrydoc.IsAsFound(p, dir, tree) {
 		return false
 	}
 	a.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/entrydoc"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -105,7 +106,7 @@ func Of(found *packs.Catalog, dir string, tree *packfs.Tree) (*Version, error) {
 }
 
 // Number returns the version that the pack's document says; "" for none.
-func (v *Version) Number() string { return v.pack.Metadata().Version }
+func (v *Version) Number() string { return entrydoc.MetadataOf(v.pack).Version }
 
 // Between returns what differs. old is nil for a pack that is new: everything is
 // added. It reads the files of both versions again, which must still be there.

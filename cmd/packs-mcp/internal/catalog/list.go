@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/entrydoc"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -344,9 +345,9 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 func describe(p *packs.Pack, dir *packfs.Dir, err error, files *toolfiles.Files, added *cli.Added, mode string) listedPack {
 	var set *tools.Set
 	var problems []diag.Diagnostic
-	var m packs.Metadata
+	var m entrydoc.Metadata
 	if err == nil {
-		m = p.MetadataFrom(dir)
+		m = entrydoc.MetadataIn(p, dir)
 		set, problems, err = files.LoadFrom(dir, p)
 	}
 	l := listedPack{

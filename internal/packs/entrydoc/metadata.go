@@ -1,8 +1,9 @@
-package packs
+package entrydoc
 
 import (
 	"cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
@@ -16,27 +17,27 @@ type Metadata struct {
 	AllowedTools  string
 }
 
-// Metadata reads the entry document as it is now. It is zero if the document cannot be
+// MetadataOf reads the entry document as it is now. It is zero if the document cannot be
 // read, or describes the pack differently than at the scan.
-func (p *Pack) Metadata() Metadata {
+func MetadataOf(p *packs.Pack) Metadata {
 	dir, err := p.OpenDir()
 	if err != nil {
 		return Metadata{}
 	}
 	defer dir.Close()
-	return p.MetadataFrom(dir)
+	return MetadataIn(p, dir)
 }
 
-// MetadataFrom is Metadata of a pack whose folder is open, by [Pack.OpenDir].
-func (p *Pack) MetadataFrom(dir *packfs.Dir) Metadata {
+// MetadataIn is MetadataOf for a pack whose folder is open, by [packs.Pack.OpenDir].
+func MetadataIn(p *packs.Pack, dir *packfs.Dir) Metadata {
 	if p.Frontmatter.IsZero() || p.Loose {
 		return Metadata{}
 	}
-	head, _, err := dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
+	head, _, err := dir.ReadHead(p.Entry, p.Limits().Frontmatter+frontmatter.MarkerSlack)
 	if err != nil {
 		return Metadata{}
 	}
-	doc, _ := frontmatter.Inspect(p.Entry, head, p.limits.Frontmatter)
+	doc, _ := frontmatter.Inspect(p.Entry, head, p.Limits().Frontmatter)
 	if doc == nil || doc.Summary(nil) != p.Frontmatter {
 		return Metadata{}
 	}

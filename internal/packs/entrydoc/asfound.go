@@ -1,7 +1,9 @@
-package packs
+package entrydoc
 
 import (
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/loose"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
@@ -12,17 +14,17 @@ import (
 // because the next scan is still to come, or because no event reported the change: a
 // file can have a hard link in another folder, and a folder can have another path.
 // Stamps are not trusted here; the document is read again.
-func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
-	src, err := p.digested(dir, tree)
+func IsAsFound(p *packs.Pack, dir *packfs.Dir, tree *packfs.Tree) bool {
+	src, err := digested(p, dir, tree)
 	if err != nil {
 		return false
 	}
 	var now frontmatter.Summary
 	if p.Loose {
-		if t, _ := ParseLoose(p.Entry, src, tools.Limits{}); t != nil {
-			now = looseDocument(t).Summary(nil)
+		if t, _ := loose.Parse(p.Entry, src, tools.Limits{}); t != nil {
+			now = loose.Document(t).Summary(nil)
 		}
-	} else if doc, _ := frontmatter.Inspect(p.Entry, src, p.limits.Frontmatter); doc != nil {
+	} else if doc, _ := frontmatter.Inspect(p.Entry, src, p.Limits().Frontmatter); doc != nil {
 		now = doc.Summary(nil)
 	}
 	return now == p.Frontmatter
@@ -30,13 +32,13 @@ func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
 
 // digested returns as much of the entry document as a scan reads, from the very bytes
 // that tree was digested from.
-func (p *Pack) digested(dir *packfs.Dir, tree *packfs.Tree) ([]byte, error) {
+func digested(p *packs.Pack, dir *packfs.Dir, tree *packfs.Tree) ([]byte, error) {
 	if all, ok := tree.Kept(p.Entry); ok {
 		return all, nil
 	}
-	length := p.limits.ToolsFile
+	length := p.Limits().ToolsFile
 	if !p.Loose {
-		length = int64(p.limits.Frontmatter + markerSlack)
+		length = int64(p.Limits().Frontmatter + frontmatter.MarkerSlack)
 	}
 	f, ok := tree.Resolve(p.Entry)
 	if !ok {
