@@ -11,14 +11,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // modeGlobal is the default mode. A pack that lists it is offered in every mode, as
 // is a pack that lists none.
 const modeGlobal = "Global"
 
-// nearIDs is how many ids an error suggests.
-const nearIDs = 3
+// nearIDs is how many ids an error suggests, and maxShownID how many characters of the
+// id that was asked for it repeats.
+const nearIDs, maxShownID = 3, 100
 
 // A Catalog is what a scan found. It is immutable and safe for concurrent use.
 type Catalog struct {
@@ -178,7 +180,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	text := fmt.Sprintf("no pack %q", clip(e.ID))
+	text := fmt.Sprintf("no pack %q", safetext.Shorten(e.ID, maxShownID))
 	if len(e.Near) > 0 {
 		text += fmt.Sprintf("; near to it are %q", e.Near)
 	}
@@ -195,17 +197,10 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q may be any of the packs %q", clip(e.ID), e.Matches)
+	return fmt.Sprintf("%q may be any of the packs %q", safetext.Shorten(e.ID, maxShownID), e.Matches)
 }
 
 func (e *AmbiguousError) Unwrap() error { return ErrNotFound }
-
-func clip(s string) string {
-	if r := []rune(s); len(r) > 100 {
-		return string(r[:100]) + "…"
-	}
-	return s
-}
 
 // Lookup returns the pack with this id among all packs that are not shadowed. It is
 // for people, who may see every id. Letter case does not matter. The last segment of

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
@@ -126,7 +127,7 @@ func (p *Pack) ToolFilesNow(dir *packfs.Dir) []string {
 	if p.Loose {
 		return p.ToolFiles
 	}
-	found, _, err := dir.NamesOf(maxEntries, matters)
+	found, _, err := dir.NamesOf(maxEntries, byname.Counts)
 	if err != nil {
 		return p.ToolFiles
 	}
@@ -152,7 +153,7 @@ func toolFilesHere(here memo.Entries) []string {
 		files = append(files, formats.ToolsJSONFile)
 	}
 	for e := range here.All() {
-		if isToolPack(e) && len(files) < maxToolFiles {
+		if !e.IsDir() && byname.IsToolPack(e.Name) && len(files) < maxToolFiles {
 			files = append(files, strings.Clone(e.Name)) // a clone, so as not to keep the whole list in memory
 		}
 	}
@@ -181,8 +182,8 @@ func (s *scanner) entryOf(here memo.Entries, at string) (entry string, others []
 	for e := range here.All() {
 		name := e.Name
 		switch {
-		case e.IsDir() || !isDocument(name):
-		case IsSkill(name):
+		case e.IsDir() || !byname.IsDocument(name):
+		case byname.IsSkill(name):
 			skills = append(skills, s.once(name))
 		case name == "README.md":
 			readme = s.once(name)
@@ -208,7 +209,7 @@ func (s *scanner) entryOf(here memo.Entries, at string) (entry string, others []
 // That is so for any document except SKILL.md and README.md that is deeper than the
 // root's own folders: a person put packs there, while further down there may be notes.
 func needsTools(at place, name string) bool {
-	return at.depth > 1 && !IsSkill(name) && name != "README.md"
+	return at.depth > 1 && !byname.IsSkill(name) && name != "README.md"
 }
 
 // read reads the frontmatter of a document. Next to an error, the record may still
@@ -238,7 +239,7 @@ func (s *scanner) read(v *visit, name string) memo.Record {
 		}
 		r := memo.Record{Problems: problems}
 		if doc != nil {
-			r.Doc = doc.Summary(s.texts.bytes)
+			r.Doc = doc.Summary(s.texts.Bytes)
 			if needsTools(v.place, name) {
 				all, err := dir.ReadAll(name, s.origin.limits.EntryDoc)
 				s.note(err)

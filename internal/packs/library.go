@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 )
@@ -38,30 +38,15 @@ type Library struct {
 	swept  bool       // guarded by saving
 
 	mu      sync.Mutex
-	stamp   stamp    // of the store's file, when catalog was made
-	catalog *Catalog // replaced whole, never modified
-	anyFile bool     // a pack may depend on a file of any name
+	version attach.Version // of the store's file, when catalog was made
+	catalog *Catalog       // replaced whole, never modified
+	anyFile bool           // a pack may depend on a file of any name
 
 	// between is the Catalog to return while a scan runs and the store's file has
-	// changed. It was made of the Catalog betweenOf and the file with betweenStamp.
+	// changed. It was made of the Catalog betweenOf and the file with betweenVersion.
 	// It is nil until somebody asks for it.
 	between, betweenOf *Catalog
-	betweenStamp       stamp
-}
-
-// stamp identifies the version of a file. When a file is replaced as a whole, as the
-// store's is, at least one of the fields changes.
-type stamp struct {
-	modified time.Time
-	size     int64
-	info     os.FileInfo // compared with os.SameFile
-}
-
-func (a stamp) equal(b stamp) bool {
-	if a.info == nil || b.info == nil {
-		return a.info == nil && b.info == nil
-	}
-	return a.modified.Equal(b.modified) && a.size == b.size && os.SameFile(a.info, b.info)
+	betweenVersion     attach.Version
 }
 
 // NewLibrary scans the roots of opts, with the help of opts.Index. It takes what a
@@ -157,7 +142,7 @@ func (l *Library) takeUnsaved(i int) *memo.Memo {
 // another goroutine.
 func (l *Library) Catalog(ctx context.Context) *Catalog {
 	l.mu.Lock()
-	current, fresh := l.catalog, l.look().equal(l.stamp)
+	current, fresh := l.catalog, l.store.Version().Equal(l.version)
 	l.mu.Unlock()
 	if fresh {
 		return current
@@ -180,18 +165,18 @@ func (l *Library) Catalog(ctx context.Context) *Catalog {
 func (l *Library) meanwhile() *Catalog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.look()
+	now := l.store.Version()
 	switch {
-	case now.equal(l.stamp):
+	case now.Equal(l.version):
 		return l.catalog
-	case l.between != nil && l.betweenOf == l.catalog && now.equal(l.betweenStamp):
+	case l.between != nil && l.betweenOf == l.catalog && now.Equal(l.betweenVersion):
 		return l.between
 	}
 	set, err := l.store.Load()
 	if err != nil {
 		set = attach.Set{} // the next scan reports why
 	}
-	l.between, l.betweenOf, l.betweenStamp = l.catalog.stored(set), l.catalog, now
+	l.between, l.betweenOf, l.betweenVersion = l.catalog.stored(set), l.catalog, now
 	return l.between
 }
 
@@ -199,7 +184,7 @@ func (l *Library) meanwhile() *Catalog {
 func (l *Library) isFresh() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.look().equal(l.stamp)
+	return l.store.Version().Equal(l.version)
 }
 
 // Rescan scans all roots again and reads what changed. It fails if ctx ended, or if
@@ -286,7 +271,7 @@ func (l *Library) Dirs() iter.Seq[string] {
 func (l *Library) Concerns(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.anyFile || isDocument(name) || isToolFile(name) || isManifest(name)
+	return l.anyFile || byname.IsDocument(name) || byname.IsToolFile(name) || byname.IsManifest(name)
 }
 
 // Roots returns the directories of the roots as they were given, including missing
@@ -315,8 +300,8 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 	l.mu.Lock()
 	opts.whole = l.catalog != nil // an incomplete first scan is better than none
 	l.mu.Unlock()
-	now := l.look() // before Load, so that a change in between is noticed next time
-	if now.equal(l.stamp) {
+	now := l.store.Version() // before Load, so that a change in between is noticed next time
+	if now.Equal(l.version) {
 		if c, memos, ok := l.rescanEdited(ctx, opts, touched); ok {
 			return l.replace(c, memos, now), nil
 		}
@@ -343,16 +328,16 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 	return l.replace(c, memos, now), nil
 }
 
-// replace installs the result of a scan. now is the stamp of the store's file that the
+// replace installs the result of a scan. now is the version of the store's file that the
 // scan used. It reports whether there is a new Catalog now. The caller holds scanning.
-func (l *Library) replace(c *Catalog, memos []*memo.Memo, now stamp) (changed bool) {
+func (l *Library) replace(c *Catalog, memos []*memo.Memo, now attach.Version) (changed bool) {
 	for i, m := range memos {
 		l.unsaved[i] = l.unsaved[i] || m != l.memos[i] && m.Reads > 0 && m.Fresh
 	}
 	l.memos = memos
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stamp = now
+	l.version = now
 	l.between, l.betweenOf = nil, nil
 	l.anyFile = slices.ContainsFunc(memos, func(m *memo.Memo) bool { return m.Always })
 	if l.catalog != nil && l.catalog.same(c) {
@@ -360,15 +345,4 @@ func (l *Library) replace(c *Catalog, memos []*memo.Memo, now stamp) (changed bo
 	}
 	l.catalog = c
 	return true
-}
-
-func (l *Library) look() stamp {
-	if l.store == nil {
-		return stamp{}
-	}
-	info, err := os.Lstat(l.store.Path())
-	if err != nil {
-		return stamp{}
-	}
-	return stamp{modified: info.ModTime(), size: info.Size(), info: info}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/loose"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
@@ -15,11 +16,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
-
-func isToolPack(e memo.Entry) bool {
-	name, isOne := formats.CutToolPack(e.Name)
-	return name != "" && isOne && !e.IsDir()
-}
 
 // holdsTools reports whether tool files in a directory outside of packs are packs
 // themselves. That is so in the root itself, in folders called tools, anywhere below
@@ -34,7 +30,7 @@ func (s *scanner) loose(v *visit) {
 		return
 	}
 	for e := range v.now.Entries.All() {
-		if !isToolPack(e) {
+		if e.IsDir() || !byname.IsToolPack(e.Name) {
 			continue
 		}
 		if s.dirs++; s.dirs > s.bounds.dirs { // each counts like a directory, which may be a pack
@@ -90,7 +86,7 @@ func (s *scanner) looseTool(e memo.Entry, v *visit) {
 		t, problems := loose.Parse(p.Entry, src, tools.Limits{})
 		d := memo.Record{Problems: problems}
 		if t != nil {
-			d.Doc = loose.Document(t).Summary(s.texts.bytes)
+			d.Doc = loose.Document(t).Summary(s.texts.Bytes)
 		}
 		return d, info
 	})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 )
 
 // Files for which Matters is false do not change what Scan finds.
@@ -29,10 +31,10 @@ func TestMatters(t *testing.T) {
 		}
 		inPack := slices.ContainsFunc(files, func(other string) bool {
 			dir := filepath.Dir(other)
-			return IsSkill(filepath.Base(other)) && strings.HasPrefix(filepath.Dir(name), dir+"/")
+			return byname.IsSkill(filepath.Base(other)) && strings.HasPrefix(filepath.Dir(name), dir+"/")
 		})
 		to := []string{all}
-		if Matters(name, inPack) {
+		if byname.Matters(name, inPack) {
 			to = append(to, some)
 		} else {
 			left++

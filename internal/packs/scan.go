@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/arena"
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
@@ -101,8 +103,8 @@ type scanner struct {
 	problems []diag.Diagnostic
 	out      memo.Writer       // writes the tree to remember
 	names    map[string]string // one copy of each name that many packs have
-	places   arena             // absolute paths of packs
-	texts    arena             // of documents
+	places   arena.Strings     // absolute paths of packs
+	texts    arena.Strings     // of documents
 	free     []Pack            // see newPack
 }
 
@@ -293,7 +295,7 @@ func (s *scanner) walk(v *visit) error {
 		switch {
 		case v.up == nil:
 			s.missing(err)
-		case strangeName(path.Base(p.at)):
+		case byname.IsStrange(path.Base(p.at)):
 			s.reportDir(p, CodeRootUnreadable, fmt.Sprintf("no path can have the name %q on every system, so nothing in this directory was looked at", path.Base(p.at)),
 				"rename it: no colon, no backslash, and on Windows no space or dot at the end")
 		case !errors.Is(err, packfs.ErrNotFound): // otherwise it was removed meanwhile
@@ -329,7 +331,7 @@ func (s *scanner) walk(v *visit) error {
 func (s *scanner) below(v *visit, p place) error {
 	isPlugin := haveManifest(v.now.Entries)
 	for e := range v.now.Entries.All() {
-		if !e.IsDir() && e.Mode&fs.ModeSymlink == 0 || skipped(e.Name) {
+		if !e.IsDir() && e.Mode&fs.ModeSymlink == 0 || byname.IsSkipped(e.Name) {
 			continue
 		}
 		full := v.path(e.Name)
@@ -346,7 +348,7 @@ func (s *scanner) below(v *visit, p place) error {
 				return nil
 			}
 		}
-		below.aside = p.aside || isPlugin && ofPlugin(e.Name)
+		below.aside = p.aside || isPlugin && byname.IsOfPlugin(e.Name)
 		if e.Mode&fs.ModeSymlink != 0 {
 			if s.mayFollow(p) {
 				s.links = append(s.links, below)
@@ -402,32 +404,3 @@ func (s *scanner) follow(top *visit, l place) error {
 	}
 	return nil
 }
-
-// strangeName reports whether the rules of packfs refuse every path that contains
-// this name.
-func strangeName(name string) bool {
-	_, err := packfs.Clean(name)
-	return err != nil
-}
-
-// ofPlugin reports whether a folder beside the manifest of a plugin holds something
-// other than packs. Its documents have frontmatter like those of packs. Letter case does
-// not matter, since some file systems ignore it.
-func ofPlugin(name string) bool {
-	switch strings.ToLower(name) {
-	case "agents", "commands", "output-styles", "hooks":
-		return true
-	}
-	return false
-}
-
-// isManifest reports whether a file or folder of that name says that it is in a
-// plugin of another program, such as .claude-plugin.
-func isManifest(name string) bool {
-	return name == "plugin.json" || strings.HasPrefix(name, ".") && strings.HasSuffix(name, "-plugin")
-}
-
-// IsSkipped reports whether scans skip directories of that name.
-func IsSkipped(name string) bool { return skipped(name) }
-
-func skipped(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }

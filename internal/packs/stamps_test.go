@@ -36,7 +36,7 @@ func TestDocumentThatChangesWhileItIsRead(t *testing.T) {
 				must(t, os.Rename(file+".new", file))
 			},
 		} {
-			s := &scanner{files: onDisk{}, stamps: memo.NewStamper(dir, time.Now().Add(later))}
+			s := &scanner{files: packfs.System{}, stamps: memo.NewStamper(dir, time.Now().Add(later))}
 			v := &visit{s: s, full: dir, now: memo.Node{Entries: memo.Entries("fSKILL.md/")}}
 			reads, text := 0, ""
 			got := v.read("SKILL.md", true, func(*packfs.Dir) (memo.Record, os.FileInfo) {

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/memo"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // A visit is one scan's look at one directory. It opens the directory only if
@@ -126,7 +123,7 @@ func (v *visit) look() error {
 	}
 	v.now.Which = packfs.WhichOf(info)
 	v.loud = v.loud || old != nil && !v.now.Which.Same(old.Which)
-	found, cut, err := dir.NamesOf(v.s.bounds.entries, matters)
+	found, cut, err := dir.NamesOf(v.s.bounds.entries, byname.Counts)
 	if err != nil {
 		return err
 	}
@@ -246,7 +243,7 @@ func listTools(dir *packfs.Dir, st memo.Stamper) (memo.Listing, error) {
 	if err != nil {
 		return memo.Listing{}, err
 	}
-	found, _, err := sub.NamesOf(maxEntries, func(name string, mode fs.FileMode) bool { return isToolPack(memo.Entry{Name: name, Mode: mode}) })
+	found, _, err := sub.NamesOf(maxEntries, func(name string, mode fs.FileMode) bool { return !mode.IsDir() && byname.IsToolPack(name) })
 	if err != nil {
 		return memo.Listing{}, err
 	}
@@ -271,7 +268,7 @@ func unreadable(name string, err error) diag.Diagnostic {
 // holdDirs reports whether one of the entries is a directory that could be looked at.
 func holdDirs(l memo.Entries) bool {
 	for e := range l.All() {
-		if e.IsDir() && !skipped(e.Name) {
+		if e.IsDir() && !byname.IsSkipped(e.Name) {
 			return true
 		}
 	}
@@ -281,38 +278,9 @@ func holdDirs(l memo.Entries) bool {
 // haveManifest reports whether one of the entries marks the directory as a plugin.
 func haveManifest(l memo.Entries) bool {
 	for e := range l.All() {
-		if isManifest(e.Name) {
+		if byname.IsManifest(e.Name) {
 			return true
 		}
 	}
 	return false
-}
-
-// matters reports whether an entry may be part of a pack, or lead to one.
-func matters(name string, mode fs.FileMode) bool {
-	if mode.IsDir() || mode&fs.ModeSymlink != 0 {
-		return !skipped(name) || isDocument(name) || isToolFile(name) || isManifest(name)
-	}
-	return isDocument(name) || isToolFile(name) || isManifest(name)
-}
-
-// Matters reports whether a file, whose path has slashes, can change what [Scan]
-// finds, unless the configuration names documents. Other files need not exist. inPack
-// says that a folder above the file's folder has a SKILL.md.
-func Matters(name string, inPack bool) bool {
-	dir, base := path.Split(name)
-	return isDocument(base) && (!inPack || IsSkill(base)) || isToolFile(base) || isManifest(base) || slices.ContainsFunc(strings.Split(dir, "/"), isManifest)
-}
-
-// IsSkill reports whether a document with this name makes its folder a pack, whatever
-// the document says.
-func IsSkill(name string) bool { return strings.EqualFold(name, "SKILL.md") }
-
-func isDocument(name string) bool {
-	i := strings.LastIndexByte(name, '.')
-	return i >= 0 && strings.EqualFold(name[i:], ".md")
-}
-
-func isToolFile(name string) bool {
-	return formats.Of(name) != ""
 }

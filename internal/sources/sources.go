@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packname"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
@@ -173,7 +174,7 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		return false
 	}
 	err := s.Walk(ctx, under, func(e stage.Entry, r io.Reader) error {
-		if e.Kind != stage.File || !packs.Matters(e.Path, inPack(path.Dir(e.Path))) {
+		if e.Kind != stage.File || !byname.Matters(e.Path, inPack(path.Dir(e.Path))) {
 			return nil
 		}
 		data, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
@@ -184,7 +185,7 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		if re, ok := errors.AsType[*stage.RefusedError](err); ok && !errors.Is(re, stage.ErrTooLarge) {
 			return nil
 		}
-		if err == nil && packs.IsSkill(path.Base(e.Path)) {
+		if err == nil && byname.IsSkill(path.Base(e.Path)) {
 			skills[path.Dir(e.Path)] = true
 		}
 		return err

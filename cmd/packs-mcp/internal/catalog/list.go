@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/byname"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/entrydoc"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -258,7 +259,7 @@ func whatIsIn(dir string) string {
 	}
 	var skipped []string
 	for _, e := range entries {
-		if packs.IsSkipped(e.Name()) && e.IsDir() {
+		if byname.IsSkipped(e.Name()) && e.IsDir() {
 			skipped = append(skipped, safetext.Line(e.Name()))
 		}
 	}
