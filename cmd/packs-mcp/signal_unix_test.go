@@ -91,8 +91,8 @@ func TestClientDoesNotRead(t *testing.T) {
 	}
 }
 
-// keepSignalling sends SIGINT until the process has ended, and puts the result
-// back into ended.
+// keepSignalling sends SIGTERM until the process has ended, and puts the result
+// back into ended. A shell may have started the test with SIGINT ignored.
 func keepSignalling(p *os.Process, ended chan error) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -110,7 +110,7 @@ func keepSignalling(p *os.Process, ended chan error) error {
 			ended <- err
 			return nil
 		case <-tick.C:
-			if err := p.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				return err
 			}
 		case <-timeout:
