@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolresult"
+	"github.com/packs-mcp/packs-mcp/internal/server/tracing"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -84,7 +85,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	}
 	result, err = toolresult.Success(out, c.Note, knowsLinks(ctx))
 	if err == nil && result.IsError {
-		spans.From(ctx).ToolFailed(codeOf(out))
+		spans.From(ctx).ToolFailed(tracing.CodeOf(out))
 	}
 	return onceFor(ctx, result), err
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
+	"github.com/packs-mcp/packs-mcp/internal/server/tracing"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -18,7 +18,7 @@ import (
 // that its client cancelled. If the session was made for this message, everything
 // that it still had to send has been sent by then.
 func (s *Server) Reply(ctx context.Context, m wire.Message) mcp.JSONRPCMessage {
-	ctx, ended := s.traced(ctx, m)
+	ctx, ended := tracing.Begin(ctx, s.opts.Spans, m)
 	reply := s.answer(ctx, m)
 	ended(reply)
 	return reply
@@ -39,7 +39,7 @@ func (s *Server) answer(ctx context.Context, m wire.Message) mcp.JSONRPCMessage 
 		return r
 	case mcp.JSONRPCError:
 		r.ID = mcp.NewRequestId(m.ID)
-		r.Error = plainError(m.Method, r.Error)
+		r.Error = toolerr.Plain(m.Method, r.Error)
 		return r
 	}
 	return reply
@@ -86,17 +86,6 @@ type wrongKey struct{}
 func instead(ctx context.Context, e *toolerr.RPCError) error {
 	if w, ok := ctx.Value(wrongKey{}).(*wrongRequest); ok {
 		w.err = e
-	}
-	return e
-}
-
-// plainError replaces the library's error for parameters that it could not decode:
-// its words describe its implementation, and its code is a different one.
-func plainError(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
-	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
-		if strings.Contains(e.Message, words) {
-			return mcp.NewJSONRPCErrorDetails(wire.CodeInvalidParams, toolerr.BadParams(method).Message, nil)
-		}
 	}
 	return e
 }

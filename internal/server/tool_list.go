@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
+	"github.com/packs-mcp/packs-mcp/internal/server/pages"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolname"
 )
@@ -105,12 +105,12 @@ func (s *Server) prepareList(_ context.Context, c *calls.Call) (*calls.Action, e
 		return nil, err
 	}
 	query := strings.TrimSpace(p.Query)
-	after, err := decodeCursor(p.Cursor)
-	if err == nil && query != "" && p.Cursor != "" {
-		err = toolerr.New(toolerr.CodeInvalidArguments, "Leave the cursor out, and name better words.", "a query has one page, so it has no cursor")
-	}
+	after, err := pages.After(toolname.List, p.Cursor)
 	if err != nil {
-		return nil, err
+		return nil, toolerr.New(toolerr.CodeInvalidArguments, "Leave the cursor out to begin again.", "the cursor is not one of this list")
+	}
+	if query != "" && p.Cursor != "" {
+		return nil, toolerr.New(toolerr.CodeInvalidArguments, "Leave the cursor out, and name better words.", "a query has one page, so it has no cursor")
 	}
 	return &calls.Action{
 		Request: gate.Request{Caller: c.Caller, Kind: gate.KindList, Method: c.Method.Name, Arguments: c.Args.Whole(), Logged: c.Logged(s.secrets)},
@@ -178,7 +178,7 @@ func (s *Server) list(c *calls.Call, after string) listResult {
 			continue
 		}
 		if len(out.Packs) == listPage {
-			out.NextCursor = encodeCursor(out.Packs[listPage-1].PackID)
+			out.NextCursor = pages.Cursor(toolname.List, out.Packs[listPage-1].PackID)
 			break
 		}
 		out.Packs = append(out.Packs, s.listed(c, p))
@@ -270,24 +270,6 @@ func lines(problems []diag.Diagnostic) []string {
 		all = append(all, safetext.Line(d.String()))
 	}
 	return all
-}
-
-// A cursor is the last id that was given, so that it stays right when packs come and
-// go. The byte before it marks it as a cursor.
-func encodeCursor(last string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte("\x00" + last))
-}
-
-func decodeCursor(cursor string) (after string, err error) {
-	if cursor == "" {
-		return "", nil
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	last, ok := strings.CutPrefix(string(raw), "\x00")
-	if err != nil || !ok {
-		return "", toolerr.New(toolerr.CodeInvalidArguments, "Leave the cursor out to begin again.", "the cursor is not one of this list")
-	}
-	return last, nil
 }
 
 func readOnly(title string) mcp.ToolAnnotation {

@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/server/tracing"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -564,7 +565,7 @@ func TestNoSpansCostNothing(t *testing.T) {
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() {
 		ctx := w.srv.opts.Spans.OverHTTP(ctx, header)
-		ctx, ended := w.srv.traced(ctx, m)
+		ctx, ended := tracing.Begin(ctx, w.srv.opts.Spans, m)
 		span := spans.From(ctx)
 		span.Tool("x")
 		span.Call("x")

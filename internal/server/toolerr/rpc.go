@@ -3,6 +3,7 @@ package toolerr
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -31,4 +32,15 @@ func Reply(id json.RawMessage, e *RPCError) mcp.JSONRPCError {
 // BadParams returns the error for parameters that do not have the protocol's types.
 func BadParams(method string) *RPCError {
 	return &RPCError{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}
+}
+
+// Plain replaces the library's error for parameters that it could not decode:
+// its words describe its implementation, and its code is a different one.
+func Plain(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
+	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
+		if strings.Contains(e.Message, words) {
+			return mcp.NewJSONRPCErrorDetails(wire.CodeInvalidParams, BadParams(method).Message, nil)
+		}
+	}
+	return e
 }

@@ -1,4 +1,8 @@
-package server
+// Package tracing begins and ends the span of each request, and says what may be known
+// of its answer: the protocol's version, and the code of an error.
+//
+// It collects and sends no spans; packages spans and telemetry do.
+package tracing
 
 import (
 	"cmp"
@@ -14,14 +18,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// traced begins the span of a request, if spans are collected; ended is called with
-// the answer. The requests of every transport pass through here.
+// Begin begins the span of a request, if spans are collected, that is if tracer is not
+// nil. ended must be called with the answer. The requests of every transport pass
+// through here.
 //
 // The library has a hook for tracers. We do not use it: it does not see what is
 // answered before the library, it makes two spans of a call, and it puts error texts,
 // which hold what the client wrote, into both.
-func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context, ended func(mcp.JSONRPCMessage)) {
-	if s.opts.Spans == nil || m.ID == nil {
+func Begin(ctx context.Context, tracer *spans.Tracer, m wire.Message) (_ context.Context, ended func(mcp.JSONRPCMessage)) {
+	if tracer == nil || m.ID == nil {
 		return ctx, untraced
 	}
 	var meta struct {
@@ -30,7 +35,7 @@ func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context,
 		Version     string `json:"io.modelcontextprotocol/protocolVersion"`
 	}
 	_ = json.Unmarshal(m.Params.Get("_meta"), &meta) // ignore what is malformed
-	ctx, span := s.opts.Spans.Begin(ctx, spans.Request{
+	ctx, span := tracer.Begin(ctx, spans.Request{
 		Method: m.Method, ID: string(m.ID), Session: m.Session.SessionID(),
 		TraceParent: meta.TraceParent, TraceState: meta.TraceState,
 	})
@@ -45,7 +50,7 @@ func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context,
 		case nil:
 			span.Unanswered()
 		case mcp.JSONRPCError:
-			span.Refused(strconv.Itoa(r.Error.Code), codeOf(r.Error.Data))
+			span.Refused(strconv.Itoa(r.Error.Code), CodeOf(r.Error.Data))
 		}
 		span.End()
 	}
@@ -53,9 +58,9 @@ func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context,
 
 func untraced(mcp.JSONRPCMessage) {}
 
-// codeOf returns our code of the error in a result or in the data of an error; empty
+// CodeOf returns our code of the error in a result or in the data of an error; empty
 // if there is none.
-func codeOf(v any) string {
+func CodeOf(v any) string {
 	switch v := v.(type) {
 	case *envelope.Envelope:
 		return v.Code()
