@@ -372,7 +372,11 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	// Hold the lock from here: a decision on another channel is now either
 	// complete, with what it kept, or too late.
 	unlock := c.oneByOne()
-	e, other, err := c.queue.Finish(c.nonce, queue.CodeAnswered, queue.Answered(d.Decision, c.answer.Channel, c.now()))
+	var claim queue.Claim
+	if d.Decision != queue.Deny {
+		claim = c.claim()
+	}
+	e, other, err := c.queue.Take(c.nonce, queue.Answered(d.Decision, c.answer.Channel, c.now()), claim)
 	if err != nil {
 		unlock()
 		return nil, nil, c.undecided(err)
@@ -387,7 +391,8 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		}
 		return nil, nil, denied
 	}
-	c.changed, c.asked = e.Changed, e.ID()
+	c.changed = e.Changed
+	c.took(e)
 	if other != nil && other.Decision != queue.Deny && d.Decision == queue.Deny {
 		c.takeBack(other)
 	}
@@ -519,7 +524,7 @@ func (c *check) permit(d queue.Decision, channel, reason string) (*Permit, error
 func (c *check) newPermit() *Permit {
 	p := &Permit{gate: c.Gate, box: c.box, call: c.call, failures: c.log.Failures()}
 	if p.call.Kind.Starts() {
-		p.run = newRunID()
+		p.run = cmp.Or(c.run, newRunID())
 		p.claim = cmp.Or(c.asked, p.run)
 	}
 	return p

@@ -115,10 +115,18 @@ type Recorder interface {
 
 // Claims has each run start once among the replicas of a server. It is [runs.Claims].
 type Claims interface {
-	// Claim claims a run, and reports false if that was done before. cut is the line that
-	// the log of another replica gets if this one ends before end is called. After an
-	// error nobody knows whether the run is claimed.
-	Claim(ctx context.Context, id string, cut audit.Entry) (end func(), claimed bool, err error)
+	// Entry returns the claim of a run, to be written in place of the question whose answer
+	// allows it. cut is the line that the log of another replica gets if this one ends
+	// before End is called.
+	Entry(question string, cut audit.Entry) ([]byte, error)
+	// Took says where that was written.
+	Took(run, key string, rev uint64)
+	// Claim claims a run before it starts, and reports false if that was done before, for
+	// the same question or decision, id. After an error nobody knows whether the run is
+	// claimed.
+	Claim(ctx context.Context, id string, cut audit.Entry) (claimed bool, err error)
+	// End ends the claim of a run, if there is one.
+	End(run string)
 }
 
 // Options configure a gate.
@@ -372,10 +380,15 @@ func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Pe
 		}
 		return nil, nil, weak
 	}
+	decide := c.first
 	if answer != nil {
-		return c.answered(stale)
+		decide = func() (*Permit, *Question, error) { return c.answered(stale) }
 	}
-	return c.first()
+	permit, question, err := decide()
+	if permit == nil && c.run != "" {
+		c.runs.End(c.run)
+	}
+	return permit, question, err
 }
 
 // tooWeak returns why the request cannot be confined as required, or nil if it can.
@@ -442,6 +455,7 @@ type check struct {
 	answer *Answer
 	nonce  string // of the answer's state, if that is authentic
 	asked  string // the id of the question that was answered; empty: there was none
+	run    string // the id that the run will have, if taking its answer may have claimed it
 	always bool   // a rule says to ask each time
 	// repeatable says that no person has decided anything about the call, so a
 	// client can cause such a denial as often as it likes. The lines about these
@@ -503,7 +517,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
-	left, answer, err := c.queue.Again(c.call, c.holder(), c.waits())
+	left, answer, err := c.queue.Again(c.call, c.holder(), c.waits(), c.claim())
 	if err != nil {
 		return nil, nil, c.undecided(err)
 	}
@@ -511,6 +525,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		c.changed = left.Changed
 	}
 	if answer != nil && c.stillKept(answer) {
+		c.took(left)
 		permit, err := c.applyLate(answer)
 		return permit, nil, err
 	}

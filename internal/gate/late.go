@@ -41,7 +41,6 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 		return nil, c.deny(reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
-	c.asked = r.Entry.ID()
 	reason := fmt.Sprintf("the person answered at %s, before the call was made again", queue.Clock(r.At))
 	if c.queue.Shared() {
 		return c.takeLate(r, reason)

@@ -170,6 +170,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if p.used.Swap(true) {
 		return nil, ErrSpent
 	}
+	defer p.Close()
 	g := p.gate
 	if now := g.sandboxAt(ctx, p.call.Run.Place); now.Level != p.box.Level {
 		c := &check{Gate: g, box: now, call: call.Freeze(p.call.Request, now.Level)}
@@ -195,11 +196,9 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		command.Env = append(command.Env, "PACKS_CACHE="+policy.Cache)
 	}
 
-	ended, err := p.claimed(ctx)
-	if err != nil {
+	if err := p.claimed(ctx); err != nil {
 		return nil, err
 	}
-	defer ended()
 	start := p.runEntry(audit.EventRunStart)
 	start.Argv = p.call.Run.Logged
 	p.reach(&start, &policy)
@@ -259,17 +258,48 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 // causeCut is the cause of the end of a run whose server ended first.
 const causeCut = "cut"
 
-// claimed claims the run, so that it starts once among all replicas. It returns a function
-// to call when the run's end is in the log.
-func (p *Permit) claimed(ctx context.Context) (ended func(), err error) {
-	if p.gate.runs == nil {
-		return func() {}, nil
+// Close says that the permit is not used any more. A run that did not start is then not
+// claimed any more, and its answer is spent. Call it when the work of the call is done.
+func (p *Permit) Close() {
+	if p.run != "" && p.gate.runs != nil {
+		p.gate.runs.End(p.run)
 	}
-	cut := p.runEntry(audit.EventRunEnd)
+}
+
+// claim returns what takes the place of the question whose answer is taken. It is nil if
+// the call is no run, or this server is alone.
+func (c *check) claim() queue.Claim {
+	if c.runs == nil || !c.call.Kind.Starts() || !c.queue.Shared() {
+		return nil
+	}
+	c.run = newRunID()
+	return func(question string) ([]byte, error) { return c.runs.Entry(question, c.cutLine(c.call, c.run)) }
+}
+
+// took notes the question whose answer the call took.
+func (c *check) took(e *queue.Entry) {
+	c.asked = e.ID()
+	if c.run != "" {
+		key, rev := c.queue.Place(e)
+		c.runs.Took(c.run, key, rev)
+	}
+}
+
+// cutLine returns the line about a run whose server ends before the run does.
+func (g *Gate) cutLine(of *call.Call, run string) audit.Entry {
+	cut := g.runEntry(of, run, audit.EventRunEnd)
 	cut.Cause = causeCut
 	cut.Error = "the server " + cut.Server + " ended, or was cut off, before the run did; it was not started again"
 	cut.Server = "" // of the replica that reports it
-	ended, claimed, err := p.gate.runs.Claim(ctx, p.claim, cut)
+	return cut
+}
+
+// claimed claims the run, so that it starts once among all replicas.
+func (p *Permit) claimed(ctx context.Context) error {
+	if p.gate.runs == nil {
+		return nil
+	}
+	claimed, err := p.gate.runs.Claim(ctx, p.claim, p.gate.cutLine(p.call, p.run))
 	switch {
 	case err != nil:
 		p.gate.logger.Error("a run could not be claimed; nothing was started", "run", p.run, "err", err)
@@ -277,11 +307,11 @@ func (p *Permit) claimed(ctx context.Context) (ended func(), err error) {
 		if e, ok := errors.AsType[*DeniedError](denied); ok {
 			e.Unavailable = true
 		}
-		return nil, denied
+		return denied
 	case !claimed:
-		return nil, p.Withhold("the answer was already used for a run", "Make the call again; the user will then be asked.")
+		return p.Withhold("the answer was already used for a run", "Make the call again; the user will then be asked.")
 	}
-	return ended, nil
+	return nil
 }
 
 // Cut records a run that another replica claimed and did not end. cut is the line.
@@ -461,9 +491,13 @@ func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
 
 // runEntry returns what the two lines about a run have in common.
 func (p *Permit) runEntry(event audit.Event) audit.Entry {
-	e := p.gate.entry(p.call, event)
-	run := p.call.Run
-	e.Run = p.run
+	return p.gate.runEntry(p.call, p.run, event)
+}
+
+func (g *Gate) runEntry(of *call.Call, id string, event audit.Event) audit.Entry {
+	e := g.entry(of, event)
+	run := of.Run
+	e.Run = id
 	e.Program = run.Command.Program.Path
 	e.ProgramDigest = run.Command.Program.Digest
 	e.Dir = run.Command.Dir

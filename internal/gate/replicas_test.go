@@ -416,7 +416,11 @@ func TestForgedQuestions(t *testing.T) {
 			if _, err := permit.Run(t.Context()); (err == nil) != (i == 0) {
 				t.Errorf("run %d: %v", i, err)
 			}
-			if _, err := raw.Put(t.Context(), key, answered.Value, 0, time.Minute); err != nil {
+			claim, err := raw.Get(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := raw.Put(t.Context(), key, answered.Value, claim.Rev, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if err := a.store.(synced).mirror.Sync(t.Context()); err != nil {
@@ -425,6 +429,66 @@ func TestForgedQuestions(t *testing.T) {
 		}
 		if a.runner.count() != 1 {
 			t.Errorf("%d runs of one answer", a.runner.count())
+		}
+	})
+}
+
+// One write of the store takes an answer and claims its run. A denial, and an answer that
+// starts nothing, leave no claim.
+func TestAnswerIsTakenWithItsClaim(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		a, b := replicaAt(t, e.URL(), sharedKey), replicaAt(t, e.URL(), sharedKey)
+		a.runs = &claimed{bench: a}
+		mirror := a.store.(synced).mirror
+		once, deny := queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}, queue.Verdict{Channel: queue.ChannelPage}
+		opens := with(silent(), func(r *call.Request) { *r = carried(); r.Caller.CanAsk = false })
+		for _, c := range []struct {
+			name    string
+			req     call.Request
+			verdict queue.Verdict
+			waits   bool // the call waits for the answer, and is not made again
+			claims  bool
+		}{
+			{"a call that waits", silent(), once, true, true},
+			{"a call that is made again", silent(), once, false, true},
+			{"a denial of a call that waits", silent(), deny, true, false},
+			{"a denial of a call that is made again", silent(), deny, false, false},
+			{"a document, of a call that waits", opens, once, true, false},
+			{"a document, of a call that is made again", opens, once, false, false},
+		} {
+			q, answer := &Question{}, (*Answer)(nil)
+			if c.waits {
+				q = a.ask(c.req)
+			} else {
+				q.Code = a.left(c.req)
+			}
+			b.shows(q.Code)
+			if _, err := b.Decide(q.Code, c.verdict); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if c.waits {
+				<-q.Decided
+				answer = a.Answered(q)
+			}
+			permit, _, err := a.Check(t.Context(), c.req, answer)
+			if (permit != nil) != (c.verdict.Decision == queue.Once) {
+				t.Fatalf("%s: %v, %v", c.name, permit, err)
+			}
+			left, err := mirror.Get(t.Context(), "q."+q.Code)
+			switch {
+			case c.claims && (err != nil || !strings.HasPrefix(string(left.Value), "claim of "+permit.RunID()+" for ")):
+				t.Errorf("%s: in the place of its question there is %q, %v", c.name, left.Value, err)
+			case !c.claims && !errors.Is(err, store.ErrNotFound):
+				t.Errorf("%s: in the place of its question there is %q, %v", c.name, left.Value, err)
+			}
+			for name, x := range map[string]*bench{"this replica": a, "the other": b} {
+				if err := x.store.(synced).mirror.Sync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if all := x.Gate.Pending(); len(all) > 0 {
+					t.Errorf("%s: %s still shows %+v", c.name, name, all)
+				}
+			}
 		}
 	})
 }

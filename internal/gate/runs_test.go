@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,24 +14,37 @@ import (
 
 // claimed is a store's claims of runs.
 type claimed struct {
-	bench *bench
-	ids   []string
-	cut   audit.Entry // of the last claim
-	ended int
-	err   error
+	bench   *bench
+	ids     []string
+	cut     audit.Entry     // of the last claim
+	started map[string]bool // :: run → its claim has not ended
+	ended   int
+	err     error
 }
 
-func (c *claimed) Claim(_ context.Context, id string, cut audit.Entry) (func(), bool, error) {
+func (c *claimed) Entry(question string, cut audit.Entry) ([]byte, error) {
+	return fmt.Appendf(nil, "claim of %s for %s", cut.Run, question), nil
+}
+
+func (c *claimed) Took(string, string, uint64) {}
+
+func (c *claimed) Claim(_ context.Context, id string, cut audit.Entry) (bool, error) {
 	if c.err != nil || slices.Contains(c.ids, id) {
-		return nil, false, c.err
+		return false, c.err
 	}
-	c.ids, c.cut = append(c.ids, id), cut
-	return func() {
-		c.ended++
-		if e := c.bench.log.last(); e.Event != audit.EventRunEnd {
-			c.bench.t.Errorf("the claim ends when the last line is %s", e.Event)
-		}
-	}, true, nil
+	c.ids, c.cut, c.started = append(c.ids, id), cut, map[string]bool{cut.Run: true}
+	return true, nil
+}
+
+func (c *claimed) End(run string) {
+	if !c.started[run] {
+		return
+	}
+	delete(c.started, run)
+	c.ended++
+	if e := c.bench.log.last(); e.Event != audit.EventRunEnd {
+		c.bench.t.Errorf("the claim ends when the last line is %s", e.Event)
+	}
 }
 
 // A run starts only if it was claimed, and its claim ends when the log has its end.

@@ -34,16 +34,17 @@ type moment struct {
 	name string
 	tool tool
 	// before prepares the server's end, when the question is in the store; nil: nothing.
-	before func(k *kills)
+	before func(k *kills, code string)
 	// until returns at the moment. It is called when the answer is in the store; nil means
 	// that the server is killed before the answer.
 	until func(k *kills, n int)
 	// kept says that the answer holds when the call is made again. Otherwise the person is
 	// asked again.
 	kept   bool
-	starts int // how many starts of runs the killed server logs
-	ran    int // how many files its programs leave
-	cut    int // how many runs another server reports as cut
+	silent bool // the killed server does not log that it took the answer
+	starts int  // how many starts of runs the killed server logs
+	ran    int  // how many files its programs leave
+	cut    int  // how many runs another server reports as cut
 }
 
 // moments are all of them, in the order in which they come.
@@ -52,13 +53,15 @@ func moments() []moment {
 	came := func(k *kills, _ int) { k.wait("the server to write to the log", k.came) }
 	return []moment{
 		{name: "the question is asked", tool: brief, kept: true},
-		{name: "the answer is stored", tool: brief, before: func(k *kills) { k.proxy.Stall() }, until: func(*kills, int) {}, kept: true},
-		{name: "the answer is taken", tool: brief, before: func(k *kills) { k.came = k.proxy.HoldRequest(decision) }, until: came},
-		{name: "the run is claimed", tool: brief, before: func(k *kills) { k.came = k.proxy.HoldRequest(start) }, until: came, cut: 1},
-		{name: "the start is logged", tool: brief, before: func(k *kills) { k.proxy.HoldReply(start) },
+		{name: "the answer is stored", tool: brief, before: func(k *kills, _ string) { k.proxy.Stall() }, until: func(*kills, int) {}, kept: true},
+		{name: "the answer is about to be taken", tool: brief, before: func(k *kills, code string) { k.came = k.proxy.HoldRequest(code) },
+			until: func(k *kills, _ int) { k.wait("the server to take the answer", k.came) }, kept: true},
+		{name: "the answer is taken", tool: brief, before: func(k *kills, _ string) { k.came = k.proxy.HoldRequest(decision) }, until: came, silent: true, cut: 1},
+		{name: "the answer is logged", tool: brief, before: func(k *kills, _ string) { k.came = k.proxy.HoldRequest(start) }, until: came, cut: 1},
+		{name: "the start is logged", tool: brief, before: func(k *kills, _ string) { k.proxy.HoldReply(start) },
 			until: func(k *kills, n int) { k.logs(audit.EventRunStart, n) }, starts: 1, cut: 1},
 		{name: "the program runs", tool: endless, until: func(k *kills, n int) { k.leaves(n) }, starts: 1, ran: 1, cut: 1},
-		{name: "the end is logged", tool: brief, before: func(k *kills) { k.proxy.HoldReply(end) },
+		{name: "the end is logged", tool: brief, before: func(k *kills, _ string) { k.proxy.HoldReply(end) },
 			until: func(k *kills, n int) { k.logs(audit.EventRunEnd, n) }, starts: 1, ran: 1, cut: 1},
 	}
 }
@@ -88,7 +91,7 @@ type kills struct {
 	came   <-chan struct{}  // closed when that server comes to where the proxy holds it
 	mirror *store.Mirror    // what is in the store now
 	asks   *store.Feed      // of its questions
-	claims *store.Feed      // of its runs
+	taken  *store.Feed      // of its questions, and of the claims in their places
 
 	asked  map[string]bool   // :: key of a question → next returned it
 	read   map[string]uint64 // :: chain → the position up to which it was read
@@ -107,7 +110,7 @@ func newKills(t *testing.T, e *storetest.Engine) *kills {
 	w := newWorld(t, e.URL(), 2, 1, "terminal")
 	m, _ := storetest.Replica(t, e.URL(), storeKey)
 	return &kills{
-		world: w, proxy: e.Proxy(t), mirror: m, asks: m.Feed("q."), claims: m.Feed("run."), asked: make(map[string]bool), read: make(map[string]uint64),
+		world: w, proxy: e.Proxy(t), mirror: m, asks: m.Feed("q."), taken: m.Feed("q."), asked: make(map[string]bool), read: make(map[string]uint64),
 	}
 }
 
@@ -126,7 +129,7 @@ func (k *kills) next() string {
 	k.t.Helper()
 	for {
 		for _, key := range k.asks.Take() {
-			if _, there := k.mirror.Entry(key); there && !k.asked[key] {
+			if e, there := k.mirror.Entry(key); there && !k.asked[key] && e.Value[0] == '{' { // no claim
 				k.asked[key] = true
 				return strings.TrimPrefix(key, "q.")
 			}
@@ -231,7 +234,7 @@ func (k *kills) round(m moment) {
 	first := call(victim)
 	code := k.next()
 	if m.before != nil {
-		m.before(k)
+		m.before(k, code)
 	}
 	if m.until != nil {
 		k.decide(k.all[0], code)
@@ -262,18 +265,11 @@ func (k *kills) round(m moment) {
 func (k *kills) ended() {
 	k.t.Helper()
 	for {
-		going := false
-		for _, e := range k.mirror.All("run.") {
-			var claim struct{ State string }
-			if err := json.Unmarshal(e.Value, &claim); err != nil {
-				k.t.Fatal(err)
-			}
-			going = going || claim.State == "running"
-		}
-		if !going {
+		// Each of them is in the place of the question whose answer allowed it.
+		if len(k.mirror.All("q.")) == 0 {
 			return
 		}
-		k.wait("the runs to be reported as cut", k.claims.Wake())
+		k.wait("the runs to be reported as cut", k.taken.Wake())
 	}
 }
 
@@ -321,8 +317,12 @@ func (k *kills) check() {
 			begun += starts[run]
 			reported += cut[run]
 			left := slices.Contains(files[n], run)
-			switch again := run == r.again; {
-			case decided[run] != 1 || starts[run] > 1 || cut[run] > 1 || ends[run] > 1:
+			again, answers := run == r.again, 1
+			if r.silent && !again {
+				answers = 0
+			}
+			switch {
+			case decided[run] != answers || starts[run] > 1 || cut[run] > 1 || ends[run] > 1:
 				k.t.Errorf("round %d, %s: the log has %d answers, %d starts, %d ends and %d ends as cut of %s", n, r.name, decided[run], starts[run], ends[run], cut[run], run)
 			case left && starts[run] == 0:
 				k.t.Errorf("round %d, %s: %s ran and is not in the log", n, r.name, run)

@@ -39,9 +39,9 @@ func Example() {
 		ruling.Settle("", nil) // no call waits, so it was recorded here
 	}
 
-	_, answer, _ := q.Again(c, queue.HeldByCall, time.Time{})
+	_, answer, _ := q.Again(c, queue.HeldByCall, time.Time{}, nil)
 	fmt.Println(answer.Decision, answer.Channel)
-	_, answer, _ = q.Again(c, queue.HeldByCall, time.Time{})
+	_, answer, _ = q.Again(c, queue.HeldByCall, time.Time{}, nil)
 	fmt.Println(answer)
 
 	// Output:

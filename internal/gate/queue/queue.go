@@ -290,10 +290,11 @@ func (q *Queue) Redeem(state string, c *call.Call) (nonce string, err error) {
 // other answer, and otherwise the question that has been open longest. Finding an
 // answer spends it. The caller takes over an open question, even if the earlier call
 // still waits: its client may have given it up without saying so. A question that a
-// client shows stays with the call for which it is shown. An error is [ErrUnavailable].
-func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, answer *Ruling, err error) {
+// client shows stays with the call for which it is shown. claim is nil if the call is no
+// run. An error is [ErrUnavailable], or claim's.
+func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time, claim Claim) (e *Entry, answer *Ruling, err error) {
 	if q.board != nil {
-		return q.againShared(asked)
+		return q.againShared(asked, claim)
 	}
 	defer q.lock()()
 	e = q.leftBehind(asked)
@@ -407,7 +408,7 @@ func (q *Queue) has(nonce string) bool {
 // [ErrUnavailable].
 func (q *Queue) Finish(nonce string, problem CodeProblem, detail string) (*Entry, *Ruling, error) {
 	if q.board != nil {
-		return q.finishShared(nonce, problem, detail)
+		return q.finishShared(nonce, problem, detail, nil)
 	}
 	defer q.lock()()
 	e := q.find(nonce)

@@ -56,7 +56,7 @@ func (b *bench) ask(c *call.Call, holder Holder) (*Ticket, *Ruling, error) {
 	if holder == HeldByCall {
 		waits = b.time.Add(time.Minute)
 	}
-	left, answer, err := b.Again(c, holder, waits)
+	left, answer, err := b.Again(c, holder, waits, nil)
 	switch {
 	case err != nil:
 		return nil, nil, err

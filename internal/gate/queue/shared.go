@@ -102,24 +102,22 @@ func (q *Queue) catchUp() {
 func (q *Queue) meet(code string) {
 	e := q.entries[code]
 	stored, there := q.board.mirror.Entry(questionPrefix + code)
-	switch {
-	case !there && e == nil:
+	if there && e != nil && stored.Rev <= e.rev {
 		return
-	case !there:
+	}
+	var r record
+	open := there && json.Unmarshal(stored.Value, &r) == nil && r.Shown.Code == code && r.ID != "" && r.Nonce != ""
+	switch {
+	case !open && e == nil:
+		return // a claim; or of another version, and its own replica shows it
+	case !open:
 		// Another replica took it, or its time is over.
 		q.forgetEntry(code)
 		e.take()
 		q.noteEnd(e, CodeWithdrawn, "it was taken by its call, or its time is over")
 		q.change()
 		return
-	case e != nil && stored.Rev <= e.rev:
-		return
-	}
-	var r record
-	if err := json.Unmarshal(stored.Value, &r); err != nil || r.Shown.Code != code || r.ID == "" || r.Nonce == "" {
-		return // of another version: it is not shown here, and its own replica has it
-	}
-	if e == nil {
+	case e == nil:
 		e = &Entry{Call: r.Call.Call(), Changed: r.Changed, id: r.ID, nonce: r.Nonce, decided: make(chan struct{}), taken: make(chan struct{})}
 		e.shown = r.Shown
 		e.size = e.measure()
@@ -173,17 +171,23 @@ func (q *Queue) write(ctx context.Context, r *record, rev uint64, lasts time.Dur
 		return 0, ErrTooLong
 	}
 	now, err := q.board.mirror.Put(ctx, questionPrefix+r.Shown.Code, value, rev, max(lasts, time.Second))
-	if err != nil && !errors.Is(err, store.ErrConflict) {
-		return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return now, written(err)
+}
+
+// written marks the error of a write that was perhaps carried out.
+func written(err error) error {
+	if err == nil || errors.Is(err, store.ErrConflict) {
+		return err
 	}
-	return now, err
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // A step is what a change makes of a question: the record as it will be, and for how long
-// it lasts, or nothing, which ends it.
+// it lasts; or, at its end, the claim that takes its place, or nothing.
 type step struct {
 	now   *record
 	lasts time.Duration
+	claim []byte
 }
 
 // errNone is returned by a plan that changes nothing.
@@ -220,13 +224,13 @@ func (q *Queue) alter(find func() *Entry, plan func(e *Entry) (step, error), don
 			return e, nil
 		case err != nil:
 			return e, err
-		case next.now == nil:
-			err = q.board.mirror.Delete(ctx, questionPrefix+code, rev)
-			if err != nil && !errors.Is(err, store.ErrConflict) {
-				return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-			}
-		default:
+		case next.now != nil:
 			rev, err = q.write(ctx, next.now, rev, next.lasts)
+		case next.claim != nil:
+			rev, err = q.board.mirror.Put(ctx, questionPrefix+code, next.claim, rev, 0)
+			err = written(err)
+		default:
+			err, rev = written(q.board.mirror.Delete(ctx, questionPrefix+code, rev)), 0
 		}
 		switch {
 		case errors.Is(err, store.ErrConflict):
@@ -241,6 +245,7 @@ func (q *Queue) alter(find func() *Entry, plan func(e *Entry) (step, error), don
 		unlock = q.lock()
 		if next.now == nil {
 			q.forgetEntry(code)
+			e.rev = rev
 		} else if e.rev < rev {
 			q.follows(e, next.now, rev)
 		}

@@ -58,7 +58,7 @@ func (q *Queue) renewShared(e *Entry, state string, of Entry, waits, expires tim
 		now.shown.Gone = false
 		now.carry()
 		now.mark(q.gone[e.Call.Caller.Chat])
-		return step{q.recordOf(&now), expires.Sub(q.now())}, nil
+		return step{now: q.recordOf(&now), lasts: expires.Sub(q.now())}, nil
 	}, func(e *Entry) { t = e.ticket(state) })
 	if err == nil && got == nil {
 		err = ErrEnded
@@ -98,8 +98,39 @@ func (q *Queue) redeemShared(state string, c *call.Call) (nonce string, err erro
 	return t.Nonce, nil
 }
 
+// A Claim returns what takes the place of a question in the store when the answer of a run
+// is taken, so that there is no moment at which the answer is gone and the run not claimed.
+// It gets the question's ID, and is called again if the question changed meanwhile.
+type Claim func(question string) ([]byte, error)
+
+// takes returns the step that takes the answer to a question: a denial, and the answer of
+// a call that claims nothing, leave nothing in its place.
+func (e *Entry) takes(claim Claim) (s step, err error) {
+	if claim != nil && (e.ruling == nil || e.ruling.Decision != Deny) {
+		s.claim, err = claim(e.id)
+	}
+	return s, err
+}
+
+// Place returns the key and the revision of the claim that took the place of a question;
+// the revision is 0 if none did.
+func (q *Queue) Place(e *Entry) (key string, rev uint64) {
+	defer q.lock()()
+	return questionPrefix + e.shown.Code, e.rev
+}
+
+// Take removes the question with this nonce from the queue, since its answer is used, and
+// returns it with the ruling that was made on it meanwhile. Each is nil if there is none.
+// claim is nil if the answer allows no run. An error is [ErrUnavailable], or claim's.
+func (q *Queue) Take(nonce, detail string, claim Claim) (*Entry, *Ruling, error) {
+	if q.board == nil {
+		return q.Finish(nonce, CodeAnswered, detail)
+	}
+	return q.finishShared(nonce, CodeAnswered, detail, claim)
+}
+
 // againShared is [Queue.Again]. The caller renews an open question.
-func (q *Queue) againShared(asked *call.Call) (e *Entry, answer *Ruling, err error) {
+func (q *Queue) againShared(asked *call.Call, claim Claim) (e *Entry, answer *Ruling, err error) {
 	unlock := q.lock()
 	e = q.leftBehind(asked)
 	unlock()
@@ -110,7 +141,7 @@ func (q *Queue) againShared(asked *call.Call) (e *Entry, answer *Ruling, err err
 		if answer = e.ruling; answer == nil {
 			return step{}, errNone
 		}
-		return step{}, nil
+		return e.takes(claim)
 	}, func(e *Entry) { q.noteEnd(e, CodeAnswered, answeredAndMade) })
 	if err != nil || e == nil {
 		return nil, nil, err // what was planned did not happen
@@ -134,7 +165,7 @@ func (q *Queue) leaveShared(nonce, note string) (e *Entry, shown Pending, answer
 		now.holder, now.nonce = HeldByNobody, rand.Text()
 		now.shown.Waits, now.shown.Note, now.shown.Gone, now.shown.Carried = time.Time{}, note, false, false
 		shown = now.shown
-		return step{q.recordOf(&now), now.shown.Expires.Sub(q.now())}, nil
+		return step{now: q.recordOf(&now), lasts: now.shown.Expires.Sub(q.now())}, nil
 	}, func(*Entry) {})
 	if err != nil || e == nil {
 		return nil, Pending{}, nil, err
@@ -142,14 +173,14 @@ func (q *Queue) leaveShared(nonce, note string) (e *Entry, shown Pending, answer
 	return e, shown, answer, nil
 }
 
-// finishShared is [Queue.Finish].
-func (q *Queue) finishShared(nonce string, problem CodeProblem, detail string) (e *Entry, answer *Ruling, err error) {
+// finishShared is [Queue.Finish] and [Queue.Take].
+func (q *Queue) finishShared(nonce string, problem CodeProblem, detail string, claim Claim) (e *Entry, answer *Ruling, err error) {
 	if nonce == "" {
 		return nil, nil, nil
 	}
 	e, err = q.alter(func() *Entry { return q.find(nonce) }, func(e *Entry) (step, error) {
 		answer = e.ruling
-		return step{}, nil
+		return e.takes(claim)
 	}, func(e *Entry) { q.noteEnd(e, problem, detail) })
 	if err != nil || e == nil {
 		return nil, nil, err
@@ -166,7 +197,7 @@ func (q *Queue) ruleShared(code string, v Verdict, lasts time.Duration) (r *Ruli
 		r = q.rules(e, v, lasts)
 		now := *e
 		now.ruling, now.shown = r, r.Shown
-		return step{q.recordOf(&now), lasts}, nil
+		return step{now: q.recordOf(&now), lasts: lasts}, nil
 	}, func(e *Entry) {
 		// The one that was made from the record does not know who records it.
 		if e.ruling != nil && e.ruling.At.Equal(r.At) {

@@ -58,12 +58,13 @@ func TestClaim(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 12 {
 				wg.Go(func() {
-					end, claimed, err := all[i%3].Claim(t.Context(), id, line("run"))
+					run := fmt.Sprint("run", round, i)
+					claimed, err := all[i%3].Claim(t.Context(), id, line(run))
 					if err != nil {
 						t.Errorf("Claim = %v", err)
 					}
 					if claimed {
-						ends <- end
+						ends <- func() { all[i%3].End(run) }
 					}
 				})
 			}
@@ -72,7 +73,7 @@ func TestClaim(t *testing.T) {
 				t.Fatalf("%d claims of one run succeeded, want 1", len(ends))
 			}
 			(<-ends)()
-			if _, claimed, err := all[round%3].Claim(t.Context(), id, line("run")); claimed || err != nil {
+			if claimed, err := all[round%3].Claim(t.Context(), id, line("run")); claimed || err != nil {
 				t.Errorf("a claim when the run has ended = %v, %v, want false", claimed, err)
 			}
 		}
@@ -90,12 +91,12 @@ func TestCut(t *testing.T) {
 		dead := replica(t, mirror(t, e.URL()), reported)
 		b, c := replica(t, mirror(t, e.URL()), reported), replica(t, mirror(t, e.URL()), reported)
 		for id, of := range map[string]*Claims{"died": dead, "ended": dead, "goes-on": b} {
-			end, claimed, err := of.Claim(t.Context(), id, line("run-"+id))
+			claimed, err := of.Claim(t.Context(), id, line("run-"+id))
 			if !claimed || err != nil {
 				t.Fatalf("Claim = %v, %v", claimed, err)
 			}
 			if id == "ended" {
-				end()
+				of.End("run-" + id)
 			}
 		}
 		dead.stop() // as after kill -9, it does not say that it ends
@@ -117,7 +118,7 @@ func TestCut(t *testing.T) {
 		for len(reported) > 0 {
 			t.Errorf("also reported: %+v", <-reported)
 		}
-		if _, claimed, err := c.Claim(t.Context(), "died", line("run-again")); claimed || err != nil {
+		if claimed, err := c.Claim(t.Context(), "died", line("run-again")); claimed || err != nil {
 			t.Errorf("a claim of the run that was cut = %v, %v, want false", claimed, err)
 		}
 	})
@@ -130,7 +131,7 @@ func TestClaimWithoutStore(t *testing.T) {
 		proxy := e.Proxy(t)
 		c := replica(t, mirror(t, proxy.URL()), reported)
 		proxy.Cut()
-		if _, claimed, err := c.Claim(t.Context(), "a", line("run-a")); claimed || !errors.Is(err, store.ErrAway) {
+		if claimed, err := c.Claim(t.Context(), "a", line("run-a")); claimed || !errors.Is(err, store.ErrAway) {
 			t.Errorf("Claim without the store = %v, %v", claimed, err)
 		}
 		proxy.Mend()
@@ -159,6 +160,101 @@ func TestClaimWithoutStore(t *testing.T) {
 		}
 		if len(reported) > 0 {
 			t.Errorf("a run is reported as cut: %+v", <-reported)
+		}
+	})
+}
+
+// take writes the claim of a run in the place of a question, as the replica does that takes
+// its answer, and returns its key and revision.
+func take(t *testing.T, c *Claims, question, run string) (key string, rev uint64) {
+	t.Helper()
+	key = takenPrefix + question
+	asked, err := c.mirror.Put(t.Context(), key, []byte(`{"id":"x"}`), 0, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := c.Entry("answer-"+question, line(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rev, err = c.mirror.Put(t.Context(), key, value, asked, 0); err != nil {
+		t.Fatal(err)
+	}
+	return key, rev
+}
+
+// The claim that took the place of a question ends with its run, and nothing starts for the
+// same answer again. Questions are no claims.
+func TestTaken(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		reported := make(chan audit.Entry, 100)
+		a, b := replica(t, mirror(t, e.URL()), reported), replica(t, mirror(t, e.URL()), reported)
+		if _, err := a.mirror.Put(t.Context(), takenPrefix+"OPEN", []byte(`{"id":"x","replica":"gone","state":"running"}`), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range []string{"starts", "does not start"} {
+			key, rev := take(t, a, "K7QM-2F9X", run)
+			a.Took(run, key, rev)
+			if run == "starts" {
+				if claimed, err := a.Claim(t.Context(), "answer-K7QM-2F9X", line(run)); !claimed || err != nil {
+					t.Fatalf("Claim = %v, %v", claimed, err)
+				}
+				if got, err := a.mirror.Get(t.Context(), key); err != nil || got.Rev != rev {
+					t.Errorf("while the run goes on, its claim is %s, %v", got.Value, err)
+				}
+			}
+			a.End(run)
+			if got, err := a.mirror.Get(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("when a run that %s has ended, its claim is %s, %v", run, got.Value, err)
+			}
+		}
+		// Somebody restores the question in the engine.
+		key, rev := take(t, b, "K7QM-2F9X", "again")
+		b.Took("again", key, rev)
+		if claimed, err := b.Claim(t.Context(), "answer-K7QM-2F9X", line("again")); claimed || err != nil {
+			t.Errorf("another run of the answer is claimed: %v, %v", claimed, err)
+		}
+		b.End("again")
+		for _, c := range []*Claims{a, b} {
+			c.Close()
+			c.stop = nil
+		}
+		if err := b.mirror.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := b.mirror.All(takenPrefix); len(left) != 1 {
+			t.Errorf("in the place of questions there are %d entries, want the open question", len(left))
+		}
+		if len(reported) > 0 {
+			t.Errorf("a run is reported as cut: %+v", <-reported)
+		}
+	})
+}
+
+// A run whose replica died just after it took the answer is reported as cut, once. If the
+// replica only lost touch, the run does not start any more.
+func TestTakenAndCut(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		reported := make(chan audit.Entry, 100)
+		dead := replica(t, mirror(t, e.URL()), reported)
+		replica(t, mirror(t, e.URL()), reported)
+		replica(t, mirror(t, e.URL()), reported)
+		key, rev := take(t, dead, "K7QM-2F9X", "run-taken")
+		dead.stop() // as after kill -9, it does not say that it ends
+		<-dead.stopped
+		if got := <-reported; got.Run != "run-taken" || got.Cause != "cut" {
+			t.Errorf("the report is %+v", got)
+		}
+		if got, err := dead.mirror.Get(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the claim of a run that was cut is %s, %v", got.Value, err)
+		}
+		dead.Took("run-taken", key, rev)
+		if claimed, err := dead.Claim(t.Context(), "answer-K7QM-2F9X", line("run-taken")); claimed || err != nil {
+			t.Errorf("a run that was reported as cut is claimed: %v, %v", claimed, err)
+		}
+		dead.End("run-taken")
+		if len(reported) > 0 {
+			t.Errorf("also reported: %+v", <-reported)
 		}
 	})
 }

@@ -83,6 +83,7 @@ func (r *Road) Decide(ctx context.Context, c *Call, answer *gate.Answer) (out an
 	if question != nil || err != nil {
 		return nil, question, err
 	}
+	defer permit.Close()
 	if out, err = act.Perform(ctx, permit); err == nil {
 		c.Note = c.Chat.SinceOpened(act.Request.Pack, c.Opens)
 	}
@@ -199,10 +200,14 @@ func (r *Road) fillIn(ctx context.Context, c *Call, permit *gate.Permit) (*Actio
 	}
 	act, err := r.PrepareNow(ctx, c)
 	if err != nil {
+		permit.Close()
 		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
 	}
-	permit, err = permit.Fill(act.Request)
-	return act, permit, err
+	filled, err := permit.Fill(act.Request)
+	if err != nil {
+		permit.Close()
+	}
+	return act, filled, err
 }
 
 // refuse records an answer to a call that cannot be made, because what was asked
