@@ -13,6 +13,7 @@ import (
 // there is nothing to find.
 func (f *file) markdown(first int) {
 	m := &markdownReader{words: theMatcher(), units: f.units, noComment: f.isPlain && !strings.Contains(f.text, "<!--")}
+	m.body.words = m.words
 	before := len(f.units)
 	open := -1 // the line that began an unclosed fence
 	for i := first; i < len(f.lines); i++ {
@@ -24,7 +25,7 @@ func (f *file) markdown(first int) {
 	if m.fence != "" {
 		// An unclosed fence would turn all the rest into a quotation, so one line could
 		// hide it.
-		m.body, m.fence, m.block = joiner{}, "", nil
+		m.body, m.fence, m.block = joiner{words: m.words}, "", nil
 		m.noFence = true
 		for i := open; i < len(f.lines); i++ {
 			m.line(f.normal(f.lines[i]), i+1)
@@ -173,7 +174,7 @@ func (m *markdownReader) endParagraph() {
 	if !m.body.empty() {
 		// Many documents put what matters most into a block quote.
 		bad := m.quote && m.callsBad()
-		if bad || m.isAside() || m.body.has(m.words) {
+		if bad || m.isAside() || m.body.has() {
 			u := m.body.take(prose)
 			u.bad = bad
 			m.put(u)
@@ -201,13 +202,13 @@ func (m *markdownReader) endFence() {
 	lines := m.block
 	m.fence, m.block, m.intro = "", nil, ""
 	isText := isTextLang(m.lang)
-	var j joiner
+	j := joiner{words: m.words}
 	above := false // a remark above calls the line bad
 	end := func() {
 		if j.empty() {
 			return
 		}
-		if bad || above || aside || j.has(m.words) {
+		if bad || above || aside || j.has() {
 			u := j.take(quoted)
 			u.lang, u.bad, u.aside = m.lang, bad || above, aside
 			m.units = append(m.units, u)

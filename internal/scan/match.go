@@ -55,8 +55,10 @@ type matcher struct {
 	patterns []pattern
 	classes  [256]uint8 // :: byte → column of next; 0: the byte is in no word
 	columns  int
-	next     []int32 // :: state × columns + column → state
-	found    [][]int // :: state → patterns with a word that ends here
+	// A state is a multiple of columns. A number below 0 is the complement of a state in
+	// which a word ends.
+	next  []int32 // :: state + column → the next state
+	found [][]int // :: state / columns → patterns with a word that ends there
 }
 
 // theMatcher is made by the first scan.
@@ -64,8 +66,10 @@ var theMatcher = sync.OnceValue(func() *matcher { return newMatcher(allPatterns(
 
 func newMatcher(patterns []pattern) *matcher {
 	m := &matcher{patterns: patterns}
+	states := 1 // at most
 	for _, p := range patterns {
 		for _, w := range p.words {
+			states += len(w)
 			for i := range len(w) {
 				if m.classes[w[i]] == 0 {
 					m.columns++
@@ -78,24 +82,24 @@ func newMatcher(patterns []pattern) *matcher {
 		m.classes[c-'a'+'A'] = m.classes[c]
 	}
 	m.columns++
+	m.next = make([]int32, 0, states*m.columns)
 	grow := func() int32 {
-		m.next = append(m.next, make([]int32, m.columns)...)
+		m.next = m.next[:len(m.next)+m.columns]
 		m.found = append(m.found, nil)
-		return int32(len(m.found) - 1)
+		return int32(len(m.next) - m.columns)
 	}
 	grow()
 	for i, p := range patterns {
 		for _, w := range p.words {
 			at := int32(0)
 			for k := range len(w) {
-				cell := int(at)*m.columns + int(m.classes[w[k]])
+				cell := int(at) + int(m.classes[w[k]])
 				if m.next[cell] == 0 {
-					made := grow()
-					m.next[cell] = made
+					m.next[cell] = grow()
 				}
 				at = m.next[cell]
 			}
-			m.found[at] = append(m.found[at], i)
+			m.found[int(at)/m.columns] = append(m.found[int(at)/m.columns], i)
 		}
 	}
 	fail := make([]int32, len(m.found))
@@ -106,18 +110,23 @@ func newMatcher(patterns []pattern) *matcher {
 		}
 	}
 	for len(queue) > 0 {
-		at := queue[0]
+		at := int(queue[0])
 		queue = queue[1:]
-		m.found[at] = append(m.found[at], m.found[fail[at]]...)
+		shorter := int(fail[at/m.columns]) // where the longest end of this text is that begins a word
+		m.found[at/m.columns] = append(m.found[at/m.columns], m.found[shorter/m.columns]...)
 		for c := range m.columns {
-			cell := int(at)*m.columns + c
-			other := m.next[int(fail[at])*m.columns+c]
-			if to := m.next[cell]; to != 0 {
-				fail[to] = other
+			other := m.next[shorter+c]
+			if to := m.next[at+c]; to != 0 {
+				fail[int(to)/m.columns] = other
 				queue = append(queue, to)
 			} else {
-				m.next[cell] = other
+				m.next[at+c] = other
 			}
+		}
+	}
+	for cell, to := range m.next {
+		if len(m.found[int(to)/m.columns]) > 0 {
+			m.next[cell] = ^to
 		}
 	}
 	return m
@@ -126,29 +135,36 @@ func newMatcher(patterns []pattern) *matcher {
 // candidates marks the patterns that have a word in s.
 func (m *matcher) candidates(s string, marks []uint64) (found bool) {
 	clear(marks)
-	at := int32(0)
+	at := 0
 	for i := range len(s) {
-		at = m.next[int(at)*m.columns+int(m.classes[s[i]])]
-		for _, p := range m.found[at] {
-			marks[p/64] |= 1 << (p % 64)
+		next := m.next[at+int(m.classes[s[i]])]
+		if next < 0 {
+			next = ^next
+			for _, p := range m.found[int(next)/m.columns] {
+				marks[p/64] |= 1 << (p % 64)
+			}
 			found = true
 		}
+		at = int(next)
 	}
 	return found
 }
 
 // has reports whether a pattern has a word in s.
-func (m *matcher) has(s string) bool { return hasWord(m, s) }
+func (m *matcher) has(s string) bool {
+	_, found := m.after(0, s)
+	return found
+}
 
-func hasWord[T string | []byte](m *matcher, s T) bool {
-	at := int32(0)
+// after returns the state after s was read in a state, and whether a word ended in s. After
+// a word has ended, the state means nothing.
+func (m *matcher) after(state int32, s string) (next int32, found bool) {
 	for i := range len(s) {
-		at = m.next[int(at)*m.columns+int(m.classes[s[i]])]
-		if len(m.found[at]) > 0 {
-			return true
+		if state = m.next[int(state)+int(m.classes[s[i]])]; state < 0 {
+			return 0, true
 		}
 	}
-	return false
+	return state, false
 }
 
 // Bounds of the search. A unit is searched in overlapping windows; the overlap is

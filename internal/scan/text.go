@@ -50,60 +50,76 @@ func (u *unit) lineAt(offset int) int {
 	return u.lines[max(i, 0)]
 }
 
-// A joiner joins lines into units, and is reused, since a document has hundreds.
+// A joiner joins lines into units, and is reused, since a document has hundreds. Most have
+// no word of a pattern, and are never joined.
 type joiner struct {
-	text           []byte // of several lines
-	first          string // of the first
-	offsets, lines []int
-	kept           []int // room for the numbers of units
+	words *matcher // of all patterns; nil: nobody calls has
+	parts []part
+	size  int   // bytes of the parts, joined
+	state int32 // of words, after these bytes
+	found bool  // a pattern has a word in them
+	text  []byte
+	kept  []int // room for the numbers of units
+}
+
+// A part is a line of a unit.
+type part struct {
+	text string
+	line int
 }
 
 func (j *joiner) add(s string, line int) {
-	switch len(j.lines) {
-	case 0:
-		j.first = s
-		j.offsets, j.lines = append(j.offsets, 0), append(j.lines, line)
-		return
-	case 1:
-		j.text = append(j.text[:0], j.first...)
+	if j.size > 0 {
+		j.read(" ")
 	}
-	if len(j.text) > 0 {
-		j.text = append(j.text, ' ')
-	}
-	j.offsets, j.lines = append(j.offsets, len(j.text)), append(j.lines, line)
-	j.text = append(j.text, s...)
+	j.read(s)
+	j.parts = append(j.parts, part{s, line})
 }
 
-func (j *joiner) empty() bool { return len(j.lines) == 0 }
+// read looks for words in the next bytes of the unit.
+func (j *joiner) read(s string) {
+	j.size += len(s)
+	if j.words != nil && !j.found {
+		j.state, j.found = j.words.after(j.state, s)
+	}
+}
+
+func (j *joiner) empty() bool { return len(j.parts) == 0 }
 
 // has reports whether a pattern has a word in the unit.
-func (j *joiner) has(m *matcher) bool {
-	if len(j.lines) > 1 {
-		return hasWord(m, j.text)
-	}
-	return hasWord(m, j.first)
-}
+func (j *joiner) has() bool { return j.found }
 
 // drop starts the next unit.
-func (j *joiner) drop() { j.first, j.offsets, j.lines = "", j.offsets[:0], j.lines[:0] }
+func (j *joiner) drop() { j.parts, j.size, j.state, j.found = j.parts[:0], 0, 0, false }
 
 // take returns the joined unit, and starts the next.
 func (j *joiner) take(z zone) unit {
-	u := unit{zone: z, text: j.first, offsets: j.keep(j.offsets), lines: j.keep(j.lines)}
-	if len(j.lines) > 1 {
+	n := len(j.parts)
+	u := unit{zone: z, offsets: j.numbers(n), lines: j.numbers(n)}
+	if n == 1 {
+		u.text, u.lines[0] = j.parts[0].text, j.parts[0].line // and the offset is 0
+	} else {
+		j.text = j.text[:0]
+		for i, p := range j.parts {
+			if len(j.text) > 0 {
+				j.text = append(j.text, ' ')
+			}
+			u.offsets[i], u.lines[i] = len(j.text), p.line
+			j.text = append(j.text, p.text...)
+		}
 		u.text = string(j.text)
 	}
 	j.drop()
 	return u
 }
 
-// keep returns a copy of some numbers.
-func (j *joiner) keep(numbers []int) []int {
-	if cap(j.kept)-len(j.kept) < len(numbers) {
-		j.kept = make([]int, 0, max(16, 2*cap(j.kept), len(numbers)))
+// numbers returns room for n numbers.
+func (j *joiner) numbers(n int) []int {
+	if cap(j.kept)-len(j.kept) < n {
+		j.kept = make([]int, 0, max(16, 2*cap(j.kept), n))
 	}
 	from := len(j.kept)
-	j.kept = append(j.kept, numbers...)
+	j.kept = j.kept[:from+n]
 	return slices.Clip(j.kept[from:])
 }
 
