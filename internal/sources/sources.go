@@ -11,6 +11,7 @@
 package sources
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -177,11 +178,18 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		if e.Kind != stage.File || !byname.Matters(e.Path, inPack(path.Dir(e.Path))) {
 			return nil
 		}
-		data, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
-		if err != nil || len(data) > MaxDocument {
-			return err
+		in, ok := r.(sized)
+		if !ok {
+			data, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
+			if err != nil {
+				return err
+			}
+			in = bytes.NewReader(data)
 		}
-		err = st.Add(e, strings.NewReader(string(data)))
+		if in.Len() > MaxDocument {
+			return nil
+		}
+		err := st.Add(e, in)
 		if re, ok := errors.AsType[*stage.RefusedError](err); ok && !errors.Is(re, stage.ErrTooLarge) {
 			return nil
 		}
@@ -198,6 +206,12 @@ func Survey(ctx context.Context, s Snapshot, under string) ([]Pack, error) {
 		found = merge(files, found)
 	}
 	return found, err
+}
+
+// A sized is a reader that knows how many bytes are left, such as a [bytes.Reader].
+type sized interface {
+	io.Reader
+	Len() int
 }
 
 // surveyed is the path of the folder in memory that a survey fills.

@@ -16,6 +16,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -268,7 +269,8 @@ func reason(err error) error {
 	return inner.Err
 }
 
-// ReadAll returns the whole content of a regular file of at most limit bytes.
+// ReadAll returns the whole content of a regular file of at most limit bytes. It must not
+// be modified, since a [Memory] returns its own bytes.
 func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 	f, info, err := d.file(name)
 	if err != nil {
@@ -277,6 +279,9 @@ func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	if info.Size() > limit {
 		return nil, &PathError{name, &TooLargeError{Size: info.Size(), Limit: limit}}
+	}
+	if in, ok := f.(*memoryFile); ok {
+		return slices.Clip(in.node.data), nil
 	}
 	// Space for the content and for detecting its end; otherwise the buffer grows ten times.
 	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
@@ -300,13 +305,17 @@ func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) 
 }
 
 // ReadHeadInfo is [Dir.ReadHead] with the file's information, taken from the open file
-// before it is read. The bytes are in buffer if they fit.
+// before it is read. The bytes are in buffer if they fit, or those of a [Memory], which must
+// not be modified.
 func (d *Dir) ReadHeadInfo(name string, n int, buffer []byte) (head []byte, info fs.FileInfo, err error) {
 	f, info, err := d.file(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
+	if in, ok := f.(*memoryFile); ok {
+		return slices.Clip(in.node.data[:min(n, len(in.node.data))]), info, nil
+	}
 	if size := min(int64(n), info.Size()); size <= int64(cap(buffer)) {
 		head = buffer[:size]
 	} else {

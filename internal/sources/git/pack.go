@@ -215,12 +215,7 @@ func (u *unpacker) resolve() (*memory.Storage, error) {
 	for len(ready) > 0 {
 		e := &u.entries[ready[len(ready)-1]]
 		ready = ready[:len(ready)-1]
-		o := &plumbing.MemoryObject{}
-		o.SetType(e.kind)
-		if _, err := o.Write(e.data); err != nil {
-			return nil, err
-		}
-		h, err := objects.SetEncodedObject(o)
+		h, err := objects.SetEncodedObject(&unpacked{plumbing.ComputeHash(e.kind, e.data), e.kind, e.data})
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +228,7 @@ func (u *unpacker) resolve() (*memory.Storage, error) {
 			}
 			ready = append(ready, i)
 		}
-		e.data, e.deltas = nil, nil // the object has a copy
+		e.data, e.deltas = nil, nil
 	}
 	if done < len(u.entries) {
 		return nil, errors.New("the pack is damaged: the base of a delta is not in it")
@@ -261,3 +256,23 @@ func (u *unpacker) apply(base, delta *packed) error {
 	}
 	return nil
 }
+
+// An unpacked is an object with a hash that was computed from its bytes. It does not change.
+type unpacked struct {
+	hash plumbing.Hash
+	kind plumbing.ObjectType
+	data []byte
+}
+
+func (o *unpacked) Hash() plumbing.Hash             { return o.hash }
+func (o *unpacked) Type() plumbing.ObjectType       { return o.kind }
+func (o *unpacked) Size() int64                     { return int64(len(o.data)) }
+func (o *unpacked) Reader() (io.ReadCloser, error)  { return opened{bytes.NewReader(o.data)}, nil }
+func (o *unpacked) SetType(plumbing.ObjectType)     {}
+func (o *unpacked) SetSize(int64)                   {}
+func (o *unpacked) Writer() (io.WriteCloser, error) { return nil, errors.ErrUnsupported }
+
+// opened reads an unpacked object. It has a method Len, so a stage knows the size.
+type opened struct{ *bytes.Reader }
+
+func (opened) Close() error { return nil }

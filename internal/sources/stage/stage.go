@@ -167,7 +167,7 @@ func (s *Stage) mkdir(dir string) error {
 // file takes in a file. It reads all bytes once before writing anything.
 func (s *Stage) file(e Entry, r io.Reader) error {
 	left := s.limits.Bytes - s.bytes
-	data, err := s.read(io.LimitReader(r, left+1))
+	data, err := s.read(r, left)
 	if err != nil {
 		return fmt.Errorf("reading %q: %w", e.Path, err)
 	}
@@ -195,11 +195,16 @@ func (s *Stage) file(e Entry, r io.Reader) error {
 	return nil
 }
 
-// read reads a file. Unless they are kept in memory, its bytes are valid until the
-// next call.
-func (s *Stage) read(r io.Reader) ([]byte, error) {
+// read reads a file of at most max bytes, and one byte of a larger one. Unless they are
+// kept in memory, its bytes are valid until the next call.
+func (s *Stage) read(r io.Reader, max int64) ([]byte, error) {
+	if in, ok := r.(interface{ Len() int }); ok && s.into.Memory != nil { // as bytes.Reader has
+		data := make([]byte, min(int64(in.Len()), max+1))
+		_, err := io.ReadFull(r, data)
+		return data, err
+	}
 	s.buffer.Reset()
-	_, err := s.buffer.ReadFrom(r)
+	_, err := s.buffer.ReadFrom(io.LimitReader(r, max+1))
 	if s.into.Memory != nil {
 		return bytes.Clone(s.buffer.Bytes()), err
 	}
