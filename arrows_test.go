@@ -20,7 +20,7 @@ func serverOrder() []string {
 	return []string{
 		"doc", "reply", "host", "front", "cards",
 		"skill_tools", "listing", "front_request", "tool_exec", "tool_call", "tool_read_file", "tool_enable",
-		"tool_open_docs", "tool_list", "secrets", "call", 
+		"tool_open_docs", "tool_list", "secrets", "call",
 		"clients", "chat_views", "server", "options",
 	}
 }

@@ -18,20 +18,21 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // tool checks a declared tool: its command and the permissions it asks for. Its texts
 // are checked with the file that declares it.
 func (s *scanner) tool(t *tools.Tool, below string) {
-	say := func(rule string, severity Severity, quote string) {
-		s.add(hit{rule: rule, severity: severity, path: below + t.File, line: t.Line, tool: t.Name, quote: quote, matched: t.Definition()})
+	say := func(rule string, severity findings.Severity, quote string) {
+		s.Add(findings.Hit{Rule: rule, Severity: severity, Path: below + t.File, Line: t.Line, Tool: t.Name, Quote: quote, Matched: t.Definition()})
 	}
 	if t.Policy.Network == tools.NetworkFull {
-		say(ruleToolNetwork, Info, "network: full")
+		say(ruleToolNetwork, info, "network: full")
 	}
 	if t.Policy.Network == tools.NetworkHosts {
-		say(ruleToolNetwork, Info, "network: "+t.Policy.Reach())
+		say(ruleToolNetwork, info, "network: "+t.Policy.Reach())
 	}
 	c := t.Command
 	if c == nil {
@@ -43,44 +44,44 @@ func (s *scanner) tool(t *tools.Tool, below string) {
 	}
 	line := strings.Join(append([]string{c.Program}, args...), " ")
 	if strings.ContainsFunc(c.Program, func(r rune) bool { return r >= 0x80 }) {
-		say(ruleToolLookalike, High, fmt.Sprintf("%+q", c.Program))
+		say(ruleToolLookalike, high, fmt.Sprintf("%+q", c.Program))
 	}
 	if c.Cwd == tools.CwdProject && !t.Policy.ReadOnly {
-		say(ruleToolProject, Info, "cwd: project")
+		say(ruleToolProject, info, "cwd: project")
 	} else if strings.HasPrefix(c.Cwd, "/") || strings.HasPrefix(c.Cwd, "~") {
-		say(ruleToolOutside, Medium, "cwd: "+c.Cwd)
+		say(ruleToolOutside, medium, "cwd: "+c.Cwd)
 	}
 	program := programName(c.Program)
 	inner, own := started(program, args)
 	if i := codeArgument(inner, args[own:]); i >= 0 {
 		i += own
 		if names := c.Args[i].Names(); len(names) > 0 {
-			say(ruleToolInjection, High, line)
+			say(ruleToolInjection, high, line)
 		} else {
-			say(ruleToolCode, Medium, line)
+			say(ruleToolCode, medium, line)
 		}
 		s.argv(t, below, args[i])
 	}
 	s.argv(t, below, line)
 	switch program {
 	case "sudo", "doas", "su", "pkexec", "runas", "chroot", "nsenter", "unshare":
-		say(ruleToolRoot, High, line)
+		say(ruleToolRoot, high, line)
 	}
 	if downloads(inner, args[own:]) {
-		say(ruleToolDownload, Medium, line)
+		say(ruleToolDownload, medium, line)
 	}
 	if t.Policy.DeclaresReadOnly && t.Policy.ReadOnly && changesThings(inner, args[own:]) {
-		say(ruleToolReadOnly, High, line)
+		say(ruleToolReadOnly, high, line)
 	}
 	for _, word := range append([]string{c.Program}, args...) {
 		if leadsOut(word, word == c.Program) {
-			say(ruleToolOutside, Medium, word)
+			say(ruleToolOutside, medium, word)
 			break
 		}
 	}
 	for _, name := range sortedKeys(c.Env) {
 		if isLoader(name) || redact.SensitiveName(name) {
-			say(ruleToolLoader, High, name+"="+c.Env[name].String())
+			say(ruleToolLoader, high, name+"="+c.Env[name].String())
 		}
 	}
 }
@@ -104,18 +105,18 @@ func (s *scanner) refused(d diag.Diagnostic, below string) {
 		return
 	}
 	sum := sha256.Sum256(src)
-	s.add(hit{rule: rule, severity: High, path: below + d.File, line: d.Line, quote: d.Message, matched: append(sum[:], d.Pointer...)})
+	s.Add(findings.Hit{Rule: rule, Severity: high, Path: below + d.File, Line: d.Line, Quote: d.Message, Matched: append(sum[:], d.Pointer...)})
 }
 
 // argv looks for attacks in the command that a tool runs.
 func (s *scanner) argv(t *tools.Tool, below, line string) {
 	text := normal(line)
 	u := &unit{zone: code, text: text, offsets: []int{0}, lines: []int{t.Line}, tool: t.Name}
-	s.search.find(u, func(p *pattern, from, to int, severity Severity) {
+	s.search.find(u, func(p *pattern, from, to int, severity findings.Severity) {
 		if p.rule == "dynamic-exec" || p.rule == "as-root" || p.prompt || p.sign != noSign {
 			return // the rules about tools cover this
 		}
-		s.add(hit{rule: p.rule, severity: severity, path: below + t.File, line: t.Line, tool: t.Name, quote: line, matched: t.Definition()})
+		s.Add(findings.Hit{Rule: p.rule, Severity: severity, Path: below + t.File, Line: t.Line, Tool: t.Name, Quote: line, Matched: t.Definition()})
 	})
 }
 
@@ -305,10 +306,10 @@ func (s *scanner) keys(f *file, doc *frontmatter.Document) {
 	node := doc.Node()
 	if wide := wideTools(doc.AllowedTools); wide != "" {
 		line := doc.KeyLine("allowed-tools")
-		s.report(f, hit{rule: ruleAllowedTools, severity: Low, line: line, quote: "allowed-tools: " + wide, matched: []byte(doc.AllowedTools)})
+		s.report(f, findings.Hit{Rule: ruleAllowedTools, Severity: low, Line: line, Quote: "allowed-tools: " + wide, Matched: []byte(doc.AllowedTools)})
 	}
 	if line := doc.KeyLine("hooks"); line > 0 {
-		s.report(f, hit{rule: ruleHooks, severity: Medium, line: line, quote: "hooks:"})
+		s.report(f, findings.Hit{Rule: ruleHooks, Severity: medium, Line: line, Quote: "hooks:"})
 	}
 	steps := 0
 	var walk func(n *yaml.Node, top string)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/reference/scan.md")
@@ -37,7 +39,7 @@ func TestDocs(t *testing.T) {
 func rulesTable() string {
 	var b strings.Builder
 	class := ""
-	for _, r := range Rules() {
+	for _, r := range findings.Rules() {
 		if r.Class != class {
 			class = r.Class
 			fmt.Fprintf(&b, "\n### %s\n\n| Rule | At most | It means | Cure |\n|---|---|---|---|\n", class)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // folder checks a folder's contents recursively. at is its path with a slash, or
@@ -58,7 +59,7 @@ func (s *scanner) entry(dir *packfs.Dir, at string, e fs.DirEntry, depth int) {
 	case mode.IsRegular():
 		s.file(dir, full, name)
 	default:
-		s.about(full, ruleSpecial, High, mode.String(), nil)
+		s.about(full, ruleSpecial, high, mode.String(), nil)
 	}
 }
 
@@ -66,7 +67,7 @@ func (s *scanner) entry(dir *packfs.Dir, at string, e fs.DirEntry, depth int) {
 // anyway.
 func (s *scanner) link(full string) {
 	if _, err := s.root.IsDir(full); err != nil && !errors.Is(err, packfs.ErrNotFound) {
-		s.about(full, ruleLink, High, cause(err), nil)
+		s.about(full, ruleLink, high, cause(err), nil)
 	}
 }
 
@@ -79,11 +80,11 @@ func (s *scanner) name(full, name string, isDir bool) {
 		deceives = deceives || programExt().MatchString(strings.ToLower(name[i:])) && documentExt().MatchString(inner)
 	}
 	if deceives {
-		s.about(full, ruleName, High, safetext.Quote(cut(name, maxQuote)), []byte(name))
+		s.about(full, ruleName, high, safetext.Quote(cut(name, findings.MaxQuote)), []byte(name))
 	}
 	if !isDir {
 		if why := autorun(full, name); why != "" {
-			s.about(full, ruleAutorun, Medium, why, []byte(full))
+			s.about(full, ruleAutorun, medium, why, []byte(full))
 		}
 	}
 }
@@ -147,7 +148,7 @@ func (s *scanner) read(dir *packfs.Dir, full, name string) (changed bool, err er
 		return false, err
 	}
 	if before.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		s.about(full, ruleSetID, High, before.Mode().String(), []byte(before.Mode().String()))
+		s.about(full, ruleSetID, high, before.Mode().String(), []byte(before.Mode().String()))
 	}
 	want := min(before.Size(), maxText)
 	if s.bytes+want > maxBytes {
@@ -184,14 +185,14 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 		if !isProgramName(ext) {
 			rule = ruleMagic
 		}
-		s.about(full, rule, High, "a compiled program", sum())
+		s.about(full, rule, high, "a compiled program", sum())
 		return
 	case is == kindArchive:
 		s.archive(full, ext, src, sum())
 		return
 	case is == kindMedia:
 		if isTextName(ext) {
-			s.about(full, ruleMagic, High, "a picture, font or other media file", sum())
+			s.about(full, ruleMagic, high, "a picture, font or other media file", sum())
 		}
 		if ext == ".pdf" || bytes.HasPrefix(src, []byte("%PDF")) {
 			s.pdf(full, src, sum())
@@ -202,19 +203,19 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 	if !isText(text) {
 		if !isTextName(ext) && langOf(name, src) == "" {
 			if !strings.HasPrefix(full, ".git/") && !strings.Contains(full, "/.git/") {
-				s.about(full, ruleOpaque, Info, "", sum())
+				s.about(full, ruleOpaque, info, "", sum())
 			}
 			return
 		}
 		text = bytes.ReplaceAll(text, []byte{0}, nil)
 	}
 	if isMediaName(ext) && !bytes.HasPrefix(src, []byte("version https://git-lfs")) && len(bytes.TrimSpace(src)) > 0 {
-		s.about(full, ruleMagic, High, "a text", sum())
+		s.about(full, ruleMagic, high, "a text", sum())
 	}
 	if size > int64(len(src)) {
-		severity := High
+		severity := high
 		if ext != "" && isDataName(ext) {
-			severity = Medium
+			severity = medium
 		}
 		s.about(full, ruleIncomplete, severity, "the text is larger than 4 MiB, so only its beginning was scanned", sum())
 	}
@@ -260,7 +261,7 @@ func (s *scanner) units(f *file) {
 	defer s.flow(f, &seen)
 	for i := range f.units {
 		u := &f.units[i]
-		s.search.find(u, func(p *pattern, from, to int, severity Severity) {
+		s.search.find(u, func(p *pattern, from, to int, severity findings.Severity) {
 			first, last := u.lineAt(from), u.lineAt(max(from, to-1))
 			if p.sign != noSign {
 				if seen[p.sign] == 0 {
@@ -269,7 +270,7 @@ func (s *scanner) units(f *file) {
 				return
 			}
 			around := u.text[max(0, from-20):min(len(u.text), to+60)]
-			s.add(hit{rule: p.ruleIn(u), severity: severity, path: f.path, line: first, tool: u.tool, quote: around, matched: f.bytesOf(first, last)})
+			s.Add(findings.Hit{Rule: p.ruleIn(u), Severity: severity, Path: f.path, Line: first, Tool: u.tool, Quote: around, Matched: f.bytesOf(first, last)})
 		})
 		if s.ctx.Err() != nil {
 			return
@@ -289,18 +290,18 @@ func (p *pattern) ruleIn(u *unit) string {
 // flow looks for a script that reads secrets in one line and sends something in
 // another, or that connects to a host and gives it a shell.
 func (s *scanner) flow(f *file, seen *signs) {
-	say := func(rule string, severity Severity, at sign) {
+	say := func(rule string, severity findings.Severity, at sign) {
 		line := seen[at]
-		s.add(hit{rule: rule, severity: severity, path: f.path, line: line, quote: f.lines[line-1], matched: f.bytesOf(line, line)})
+		s.Add(findings.Hit{Rule: rule, Severity: severity, Path: f.path, Line: line, Quote: f.lines[line-1], Matched: f.bytesOf(line, line)})
 	}
 	if seen[readsSecrets] > 0 && seen[sendsData] > 0 {
-		say(ruleCredentialSend, Critical, readsSecrets)
+		say(ruleCredentialSend, critical, readsSecrets)
 	}
 	if seen[givesShell] > 0 && seen[connects] > 0 {
-		say(ruleReverseShell, Critical, givesShell)
+		say(ruleReverseShell, critical, givesShell)
 	}
 	if seen[savesDownload] > 0 && seen[makesProgram] > seen[savesDownload] {
-		say(ruleFetchRun, Medium, makesProgram) // it may be a different file
+		say(ruleFetchRun, medium, makesProgram) // it may be a different file
 	}
 }
 
@@ -346,21 +347,21 @@ func kindOf(src []byte) kind {
 // archive checks an archive, as far as possible without unpacking it.
 func (s *scanner) archive(full, ext string, src []byte, sum []byte) {
 	if bytes.HasPrefix(src, []byte("PK\x03\x04")) && len(src) > 8 && src[6]&1 != 0 || lockedZip(src) {
-		s.about(full, ruleLockedArchive, High, "an archive with a password", sum)
+		s.about(full, ruleLockedArchive, high, "an archive with a password", sum)
 		return
 	}
 	switch ext {
 	case ".docx", ".xlsx", ".pptx", ".docm", ".xlsm", ".pptm", ".dotx", ".dotm", ".xltx", ".potx", ".odt", ".ods", ".odp", ".epub", ".thmx", ".vsdx":
 		if bytes.Contains(src, []byte("vbaProject.bin")) {
-			s.about(full, ruleMacros, High, "macros", sum)
+			s.about(full, ruleMacros, high, "macros", sum)
 		}
 		return
 	case ".zip", ".gz", ".tgz", ".tar", ".bz2", ".tbz", ".xz", ".txz", ".zst", ".7z", ".rar", ".cab", ".lz", ".lz4", ".skill", ".mcpb", ".dxt", ".whl", ".gem", ".crate", ".nupkg", ".xpi", ".vsix", ".rpm", ".deb", ".br":
-		s.about(full, ruleArchive, Medium, "an archive", sum)
+		s.about(full, ruleArchive, medium, "an archive", sum)
 	case ".jar", ".war", ".apk", ".aar", ".ipa", ".egg", ".pyz", ".xap":
-		s.about(full, ruleProgram, High, "an archive of compiled code", sum)
+		s.about(full, ruleProgram, high, "an archive of compiled code", sum)
 	default:
-		s.about(full, ruleMagic, High, "an archive", sum)
+		s.about(full, ruleMagic, high, "an archive", sum)
 	}
 }
 
@@ -382,7 +383,7 @@ func lockedZip(src []byte) bool {
 func (s *scanner) pdf(full string, src []byte, sum []byte) {
 	for _, mark := range []string{"/JavaScript", "/Launch", "/EmbeddedFile"} {
 		if bytes.Contains(src, []byte(mark)) {
-			s.about(full, ruleActive, Medium, mark, sum)
+			s.about(full, ruleActive, medium, mark, sum)
 			return
 		}
 	}
@@ -396,7 +397,7 @@ func (s *scanner) markup(f *file, ext string) {
 	for i := range f.units {
 		u := &f.units[i]
 		if text := lowered(u.text); svgScript().MatchString(text) {
-			s.report(f, hit{rule: ruleActive, line: u.lines[0], quote: svgScript().FindString(text)})
+			s.report(f, findings.Hit{Rule: ruleActive, Line: u.lines[0], Quote: svgScript().FindString(text)})
 		}
 	}
 }
@@ -412,7 +413,7 @@ func (s *scanner) packageJSON(f *file, name string) {
 	}
 	for i := range f.units {
 		if u := &f.units[i]; installScript().MatchString(f.lines[u.lines[0]-1]) {
-			s.report(f, hit{rule: ruleAutorun, line: u.lines[0], quote: f.lines[u.lines[0]-1]})
+			s.report(f, findings.Hit{Rule: ruleAutorun, Line: u.lines[0], Quote: f.lines[u.lines[0]-1]})
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // invisible reports whether a character is not shown, or controls the display.
@@ -47,11 +49,11 @@ func (s *scanner) hidden(f *file) {
 			continue
 		}
 		if blank >= maxBlank && i > blank {
-			s.report(f, hit{rule: ruleHiddenMargin, line: i + 1, quote: line})
+			s.report(f, findings.Hit{Rule: ruleHiddenMargin, Line: i + 1, Quote: line})
 		}
 		blank = 0
 		if at := margin(line); at > 0 {
-			s.report(f, hit{rule: ruleHiddenMargin, line: i + 1, quote: line[at:]})
+			s.report(f, findings.Hit{Rule: ruleHiddenMargin, Line: i + 1, Quote: line[at:]})
 		}
 		ascii := true
 		for k := range len(line) {
@@ -148,21 +150,21 @@ func (s *scanner) hiddenLine(f *file, n int, line string) {
 	if tags > 0 || longest >= leastRun {
 		note := ""
 		if text := strings.TrimSpace(spelt.String()); text != "" {
-			note = fmt.Sprintf("They spell %q.", cut(text, maxQuote))
+			note = fmt.Sprintf("They spell %q.", cut(text, findings.MaxQuote))
 		}
-		s.report(f, hit{rule: ruleHiddenMessage, line: n, quote: line, note: note})
+		s.report(f, findings.Hit{Rule: ruleHiddenMessage, Line: n, Quote: line, Note: note})
 	}
 	if bidi > 100 || bidi > 0 && !rtl {
-		s.report(f, hit{rule: ruleHiddenOrder, line: n, quote: line})
+		s.report(f, findings.Hit{Rule: ruleHiddenOrder, Line: n, Quote: line})
 	}
 	if inside > 0 && longest < leastRun {
-		s.report(f, hit{rule: ruleHiddenChars, line: n, quote: line})
+		s.report(f, findings.Hit{Rule: ruleHiddenChars, Line: n, Quote: line})
 	}
 	if controls > 0 {
-		s.report(f, hit{rule: ruleTerminal, line: n, quote: line})
+		s.report(f, findings.Hit{Rule: ruleTerminal, Line: n, Quote: line})
 	}
 	if word := lookalike(line); word != "" {
-		s.report(f, hit{rule: ruleLookalike, line: n, quote: word, note: fmt.Sprintf("Its bytes are %+q.", cut(word, 60))})
+		s.report(f, findings.Hit{Rule: ruleLookalike, Line: n, Quote: word, Note: fmt.Sprintf("Its bytes are %+q.", cut(word, 60))})
 	}
 }
 
@@ -251,7 +253,7 @@ func (s *scanner) encodedWord(f *file, line int, word string) {
 
 func (s *scanner) decoded(f *file, line int, word, text string, ok bool) {
 	if ok && commandLike().MatchString(text) {
-		s.report(f, hit{rule: ruleEncodedCommand, line: line, quote: word, note: fmt.Sprintf("It says %q.", quote(text))})
+		s.report(f, findings.Hit{Rule: ruleEncodedCommand, Line: line, Quote: word, Note: fmt.Sprintf("It says %q.", findings.Quote(text))})
 	}
 }
 
@@ -294,3 +296,6 @@ func isASCII(raw []byte) bool {
 	}
 	return true
 }
+
+// cut returns at most n bytes of s.
+func cut(s string, n int) string { return s[:min(n, len(s))] }

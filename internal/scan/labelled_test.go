@@ -10,6 +10,8 @@ import (
 	"unicode/utf16"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // unpack writes the files of a case to a folder, and returns its comment. In a file
@@ -68,7 +70,7 @@ func cases(t *testing.T, dir string, least int) []string {
 }
 
 // one scans a folder that holds one pack.
-func one(t *testing.T, dir string) Report {
+func one(t *testing.T, dir string) findings.Report {
 	t.Helper()
 	reports, err := Folder(t.Context(), dir)
 	if err != nil {
@@ -87,8 +89,8 @@ func TestAttacks(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "pack")
 			label := unpack(t, name, dir)
 			rule := field(label, "rule")
-			least, ok := ParseSeverity(field(label, "severity"))
-			if !HasRule(rule) || !ok {
+			least, ok := findings.ParseSeverity(field(label, "severity"))
+			if !findings.HasRule(rule) || !ok {
 				t.Fatalf("the label %q names no rule or severity", label)
 			}
 			found := one(t, dir).Findings
@@ -109,7 +111,7 @@ func TestTwins(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "pack")
 			unpack(t, name, dir)
 			for _, f := range one(t, dir).Findings {
-				if f.Severity.AtLeast(Medium) {
+				if f.Severity.AtLeast(medium) {
 					t.Errorf("%s (%s) at %s:%d: %s", f.Rule, f.Severity, f.Path, f.Line, f.Quote)
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // A pattern finds one way to break a rule. It is tried on units that contain one of its
@@ -14,11 +16,11 @@ type pattern struct {
 	prompt bool // it is about text for a model, not about commands
 	// The severity in code, and in a document with the command; none: no finding there.
 	// For a prompt: in prose, and in data.
-	code, doc Severity
+	code, doc findings.Severity
 	words     []string
 	expr      func() *regexp.Regexp // compiled when a text first has one of the words
 	// judge can change or drop a match; nil: it counts.
-	judge func(u *unit, from, to int, s Severity) (Severity, bool)
+	judge func(u *unit, from, to int, s findings.Severity) (findings.Severity, bool)
 	only  []zone // nil: everywhere
 	sign  sign   // not a finding by itself, but together with another in the same script
 }
@@ -46,8 +48,15 @@ const (
 // signs holds the line of the first occurrence of each sign in a file; 0: none.
 type signs [numSigns]int
 
-// none is no severity.
-const none = Info + 1
+// The severities, as patterns name them; none is no severity.
+const (
+	critical = findings.Critical
+	high     = findings.High
+	medium   = findings.Medium
+	low      = findings.Low
+	info     = findings.Info
+	none     = info + 1
+)
 
 // A matcher has all patterns and an Aho-Corasick automaton that finds their words in any
 // letter case, so that a text is read once, however many words there are.
@@ -193,7 +202,7 @@ func newSearch() *search {
 }
 
 // find calls each with every match that counts in a unit.
-func (s *search) find(u *unit, each func(p *pattern, from, to int, severity Severity)) {
+func (s *search) find(u *unit, each func(p *pattern, from, to int, severity findings.Severity)) {
 	if !s.has(u.text) { // as most have none
 		return
 	}
@@ -207,7 +216,7 @@ func (s *search) find(u *unit, each func(p *pattern, from, to int, severity Seve
 	}
 }
 
-func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, Severity)) {
+func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, findings.Severity)) {
 	text := u.lower[begin:end]
 	if !s.candidates(text, s.marks) {
 		return
@@ -242,7 +251,7 @@ func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, Sev
 }
 
 // severity returns the severity of a match in a unit; none if it is no finding there.
-func (p *pattern) severity(u *unit) Severity {
+func (p *pattern) severity(u *unit) findings.Severity {
 	if p.only != nil {
 		if slices.Contains(p.only, u.zone) {
 			return p.code
@@ -254,11 +263,11 @@ func (p *pattern) severity(u *unit) Severity {
 		case prose, comment, meta:
 			return p.code
 		case remark, code:
-			return max(p.code, High)
+			return max(p.code, high)
 		case data:
-			return max(p.doc, Medium)
+			return max(p.doc, medium)
 		}
-		return Low
+		return low
 	}
 	switch u.zone {
 	case code, comment:
@@ -286,7 +295,7 @@ func (u *unit) around(from, to int) string {
 
 // excused returns the severity of a match that is quoted or that the words before it
 // forbid.
-func (u *unit) excused(p *pattern, from, to int, s Severity) Severity {
+func (u *unit) excused(p *pattern, from, to int, s findings.Severity) findings.Severity {
 	switch u.zone {
 	case code:
 		if !p.prompt && isSaid(u, from, to) {
@@ -317,10 +326,10 @@ func (u *unit) excused(p *pattern, from, to int, s Severity) Severity {
 		}
 	}
 	if p.prompt && u.zone == prose && isQuoted(before, u.behind(to)) {
-		return Low
+		return low
 	}
 	if u.aside {
-		return Low
+		return low
 	}
 	return s
 }

@@ -28,7 +28,7 @@ func TestRealPacks(t *testing.T) {
 		for _, r := range reports {
 			packs += len(r.Packs)
 			for _, f := range r.Findings {
-				if f.Severity.AtLeast(High) && !slices.Contains(known, f.Rule+" "+f.Path) {
+				if f.Severity.AtLeast(high) && !slices.Contains(known, f.Rule+" "+f.Path) {
 					t.Errorf("%s: %s (%s) at %s:%d: %s", r.Path, f.Rule, f.Severity, f.Path, f.Line, f.Quote)
 				}
 			}

@@ -3,7 +3,7 @@
 // tools declare, and files that cannot be read.
 //
 // It reads and judges. It runs nothing, fetches nothing, asks nobody and stops nothing: the
-// caller decides what a finding means, with a [Policy] or without. It follows no links, and
+// caller decides what a finding means, with a [findings.Policy] or without. It follows no links, and
 // its time and memory are bounded; anything that a bound leaves out is a finding. It knows
 // phrases and patterns, so a clean result does not prove that a pack is harmless: it misses
 // text in languages other than English, new tricks, and programs that compute what they do.
@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // Bounds on one folder. They are far above the size of packs: one that can be added has at
@@ -35,35 +36,13 @@ const (
 	headSize   = 8 << 10   // bytes that determine the type of a file
 )
 
-// A Report is the result of scanning one folder.
-type Report struct {
-	Path  string   // of the folder, or of the file of a single tool, as it was named
-	Packs []string // the names of the packs in it; never empty
-	Files int      // how many files were examined
-	// Findings are sorted, worst first. The hash of each covers the rule, the path in the
-	// folder, and the bytes of the lines, the file or the declaration that it is about. It
-	// stays the same until one of these changes, wherever the folder is.
-	Findings []Finding
-}
-
-// Worst returns the highest severity of a finding that nobody accepted; ok is false if there
-// is none.
-func (r Report) Worst() (s Severity, ok bool) {
-	for _, f := range r.Findings {
-		if f.Accepted == "" && (!ok || f.Severity < s) {
-			s, ok = f.Severity, true
-		}
-	}
-	return s, ok
-}
-
 // ErrNoPack means that there is nothing to scan: a folder without packs is not clean.
 var ErrNoPack = errors.New("no pack here")
 
 // Folder scans all packs in and below a folder, or the *.tool.json at path. A pack inside
 // another is part of the other's report, since it is part of its digest. If there is no
 // pack, the error wraps [ErrNoPack].
-func Folder(ctx context.Context, path string) ([]Report, error) {
+func Folder(ctx context.Context, path string) ([]findings.Report, error) {
 	catalog, err := Find(ctx, path)
 	if err != nil {
 		return nil, err
@@ -87,7 +66,7 @@ func find(ctx context.Context, root packs.Root) (*packs.Catalog, error) {
 }
 
 // All is [Folder] for the packs that [Find] found at path.
-func All(ctx context.Context, catalog *packs.Catalog, path string) ([]Report, error) {
+func All(ctx context.Context, catalog *packs.Catalog, path string) ([]findings.Report, error) {
 	actual, err := filepath.Abs(path)
 	if err == nil {
 		actual, err = filepath.EvalSymlinks(actual)
@@ -99,13 +78,13 @@ func All(ctx context.Context, catalog *packs.Catalog, path string) ([]Report, er
 }
 
 // AllIn is [All] for a folder in memory, in which [FindIn] found the packs.
-func AllIn(ctx context.Context, catalog *packs.Catalog, files *packfs.Memory) ([]Report, error) {
+func AllIn(ctx context.Context, catalog *packs.Catalog, files *packfs.Memory) ([]findings.Report, error) {
 	return reports(ctx, catalog, files.At, files.At)
 }
 
 // reports scans the packs of a folder. path is its name in the reports, and actual its path
 // without links.
-func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) ([]Report, error) {
+func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) ([]findings.Report, error) {
 	all := catalog.All()
 	if len(all) == 0 {
 		for _, d := range catalog.Problems() {
@@ -115,7 +94,7 @@ func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) (
 	}
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b *packs.Pack) int { return strings.Compare(a.Dir, b.Dir) })
-	var reports []Report
+	var reports []findings.Report
 	for len(all) > 0 {
 		n := 1 // this pack, and those inside it
 		for n < len(all) && !all[0].Loose && strings.HasPrefix(all[n].Dir, all[0].Dir+string(filepath.Separator)) {
@@ -130,7 +109,7 @@ func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) (
 			r.Path = filepath.Join(path, rel)
 		}
 		if len(reports) == 0 {
-			r.add(problems(catalog))
+			r.Findings = append(r.Findings, problems(catalog)...)
 		}
 		reports = append(reports, r)
 		all = all[n:]
@@ -139,7 +118,7 @@ func reports(ctx context.Context, catalog *packs.Catalog, path, actual string) (
 }
 
 // Of scans a pack of a catalog, including the packs inside it.
-func Of(ctx context.Context, catalog *packs.Catalog, p *packs.Pack) (Report, error) {
+func Of(ctx context.Context, catalog *packs.Catalog, p *packs.Pack) (findings.Report, error) {
 	all := []*packs.Pack{p}
 	for _, other := range catalog.All() {
 		if !p.Loose && strings.HasPrefix(other.Dir, p.Dir+string(filepath.Separator)) {
@@ -149,68 +128,28 @@ func Of(ctx context.Context, catalog *packs.Catalog, p *packs.Pack) (Report, err
 	return Packs(ctx, all)
 }
 
-// Nothing is the summary if there are no findings.
-const Nothing = "nothing found"
-
-// Summary counts the findings that nobody accepted, by severity: "1 critical, 2 high". It
-// omits infos, which only say what a pack asks for.
-func Summary(found []Finding) string {
-	counts := make([]int, len(Severities()))
-	for _, f := range found {
-		if f.Accepted == "" {
-			counts[f.Severity]++
-		}
-	}
-	var parts []string
-	for i, name := range Severities() {
-		if counts[i] > 0 && Severity(i) != Info {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[i], name))
-		}
-	}
-	if len(parts) == 0 {
-		return Nothing
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Accept marks the findings with some hashes as accepted by a person, and returns their
-// hashes, sorted.
-func Accept(found []Finding, hashes []string) []string {
-	var accepted []string
-	for i := range found {
-		if slices.Contains(hashes, found[i].Hash) {
-			found[i].Accepted = "by hash"
-			accepted = append(accepted, found[i].Hash)
-		}
-	}
-	slices.Sort(accepted)
-	return slices.Compact(accepted)
-}
-
 // problems returns findings about what the search for packs left out.
-func problems(catalog *packs.Catalog) []Finding {
-	c := newCollector()
+func problems(catalog *packs.Catalog) []findings.Finding {
+	c := findings.NewCollector()
 	for _, d := range catalog.Problems() {
 		switch d.Code {
 		case packs.CodeRootUnreadable, packs.CodeTooManyDirs, packs.CodeTooDeep:
-			c.add(hit{rule: ruleIncomplete, severity: ruleOf(ruleIncomplete).Severity, path: ".", quote: d.Message})
+			c.Add(findings.Hit{Rule: ruleIncomplete, Severity: findings.RuleOf(ruleIncomplete).Severity, Path: ".", Quote: d.Message})
 		}
 	}
-	return c.findings()
+	return c.Findings()
 }
-
-func (r *Report) add(more []Finding) { r.Findings = append(r.Findings, more...) }
 
 // Packs scans the folder of the first of some packs, which contains the others. It returns an
 // error if the folder cannot be opened, or if ctx ends.
-func Packs(ctx context.Context, all []*packs.Pack) (Report, error) {
+func Packs(ctx context.Context, all []*packs.Pack) (findings.Report, error) {
 	dir, err := all[0].OpenDir()
 	if err != nil {
-		return Report{}, fmt.Errorf("scanning %q: %w", all[0].Dir, err)
+		return findings.Report{}, fmt.Errorf("scanning %q: %w", all[0].Dir, err)
 	}
 	defer dir.Close()
-	s := &scanner{ctx: ctx, root: dir, collector: newCollector(), search: newSearch(), entries: make(map[string]bool), toolFiles: make(map[string]bool)}
-	r := Report{Path: all[0].Dir}
+	s := &scanner{ctx: ctx, root: dir, Collector: findings.NewCollector(), search: newSearch(), entries: make(map[string]bool), toolFiles: make(map[string]bool)}
+	r := findings.Report{Path: all[0].Dir}
 	for _, p := range all {
 		r.Packs = append(r.Packs, p.ID)
 		below := ""
@@ -233,19 +172,19 @@ func Packs(ctx context.Context, all []*packs.Pack) (Report, error) {
 		s.folder(dir, "", 0)
 	}
 	if err := ctx.Err(); err != nil {
-		return Report{}, err
+		return findings.Report{}, err
 	}
 	if s.search.over {
 		s.incomplete(".", "scanning the texts takes too many steps")
 	}
-	r.Files, r.Findings = s.files, s.findings()
+	r.Files, r.Findings = s.files, s.Findings()
 	return r, nil
 }
 
 // A scanner scans one folder, once.
 type scanner struct {
 	ctx context.Context // of the call that made this
-	*collector
+	*findings.Collector
 	root      *packfs.Dir
 	search    *search
 	entries   map[string]bool // :: path of an entry document
@@ -259,30 +198,30 @@ type scanner struct {
 }
 
 // report adds a finding about lines of a file.
-func (s *scanner) report(f *file, h hit) {
-	h.path = f.path
-	if h.severity == Critical { // the zero value stands for the rule's
-		h.severity = ruleOf(h.rule).Severity
+func (s *scanner) report(f *file, h findings.Hit) {
+	h.Path = f.path
+	if h.Severity == critical { // the zero value stands for the rule's
+		h.Severity = findings.RuleOf(h.Rule).Severity
 	}
-	if f.aside[h.line] && (h.rule == ruleEncodedCommand || h.rule == ruleLookalike || h.rule == ruleHiddenChars) {
-		h.severity = Low
+	if f.aside[h.Line] && (h.Rule == ruleEncodedCommand || h.Rule == ruleLookalike || h.Rule == ruleHiddenChars) {
+		h.Severity = low
 	}
-	if h.rule == ruleLookalike && h.line > 0 && saysTwins().MatchString(f.lines[h.line-1]) {
-		h.severity = Low // it is what the line is about
+	if h.Rule == ruleLookalike && h.Line > 0 && saysTwins().MatchString(f.lines[h.Line-1]) {
+		h.Severity = low // it is what the line is about
 	}
-	if h.matched == nil {
-		h.matched = f.bytesOf(h.line, h.line)
+	if h.Matched == nil {
+		h.Matched = f.bytesOf(h.Line, h.Line)
 	}
-	s.add(h)
+	s.Add(h)
 }
 
 // about adds a finding about a whole file.
-func (s *scanner) about(path, rule string, severity Severity, quote string, matched []byte) {
-	s.add(hit{rule: rule, severity: severity, path: path, quote: quote, matched: matched})
+func (s *scanner) about(path, rule string, severity findings.Severity, quote string, matched []byte) {
+	s.Add(findings.Hit{Rule: rule, Severity: severity, Path: path, Quote: quote, Matched: matched})
 }
 
 func (s *scanner) incomplete(path, why string) {
-	s.about(path, ruleIncomplete, ruleOf(ruleIncomplete).Severity, why, nil)
+	s.about(path, ruleIncomplete, findings.RuleOf(ruleIncomplete).Severity, why, nil)
 }
 
 // declared examines a pack's declarations; below is its folder with a slash, or empty.

@@ -22,7 +22,7 @@ func TestHonestScripts(t *testing.T) {
 		write(t, filepath.Join(dir, "SKILL.md"), entryText)
 		write(t, filepath.Join(dir, "scripts", filepath.Base(name)), string(text))
 		for _, f := range one(t, dir).Findings {
-			if f.Severity.AtLeast(High) {
+			if f.Severity.AtLeast(high) {
 				t.Errorf("%s (%s) at %s:%d: %s", f.Rule, f.Severity, f.Path, f.Line, f.Quote)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 	"github.com/packs-mcp/packs-mcp/internal/tokens"
 )
 
@@ -25,7 +26,7 @@ func (s *scanner) secrets(f *file) {
 		if inKey {
 			// The first line of a key: an example has dots, or words, there.
 			if key := strings.Trim(line, " \t\"'`+#*>"); len(key) >= 40 && keyLine().MatchString(key) && !isExample(key) {
-				s.report(f, hit{rule: ruleSecret, line: i + 1, quote: "-----BEGIN PRIVATE KEY----- [redacted]", matched: f.bytesOf(i+1, i+1)})
+				s.report(f, findings.Hit{Rule: ruleSecret, Line: i + 1, Quote: "-----BEGIN PRIVATE KEY----- [redacted]", Matched: f.bytesOf(i+1, i+1)})
 			}
 			inKey = false
 			continue
@@ -37,7 +38,7 @@ func (s *scanner) secrets(f *file) {
 		if bearer().MatchString(line) && !known().MatchString(line) {
 			continue // anything may follow that word
 		}
-		s.report(f, hit{rule: ruleSecret, line: i + 1, quote: hidden, matched: f.bytesOf(i+1, i+1)})
+		s.report(f, findings.Hit{Rule: ruleSecret, Line: i + 1, Quote: hidden, Matched: f.bytesOf(i+1, i+1)})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/sarif"
-	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 const homepage = "https://github.com/packs-mcp/packs-mcp"
@@ -25,7 +25,7 @@ func sarifOf(version string, problems []diag.Diagnostic) *sarif.Log {
 	slices.Sort(codes)
 	for _, code := range slices.Compact(codes) {
 		page := "diagnostics.md#" + code
-		if scan.HasRule(code) {
+		if findings.HasRule(code) {
 			page = "scan.md"
 		}
 		tool.Rules = append(tool.Rules, sarif.Rule{ID: code, URI: homepage + "/blob/main/docs/reference/" + page})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // addSecurity adds the findings of a scan of path to the results for the same packs.
@@ -49,12 +50,12 @@ func scanned(path string) string {
 	return path
 }
 
-func securityProblem(report scan.Report, f scan.Finding) diag.Diagnostic {
+func securityProblem(report findings.Report, f findings.Finding) diag.Diagnostic {
 	severity := diag.Info
 	switch {
-	case f.Severity.AtLeast(scan.High):
+	case f.Severity.AtLeast(findings.High):
 		severity = diag.Error
-	case f.Severity.AtLeast(scan.Medium):
+	case f.Severity.AtLeast(findings.Medium):
 		severity = diag.Warning
 	}
 	file := filepath.Join(report.Path, filepath.FromSlash(f.Path))

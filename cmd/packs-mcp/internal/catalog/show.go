@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // shownTool is one tool in the form that show --json prints.
@@ -56,9 +57,9 @@ type shownPack struct {
 	Bytes  int64    `json:"bytes"`
 	// Differs says that the pack was added, and that its bytes are not those in the
 	// lock file.
-	Differs  bool           `json:"differs,omitempty"`
-	Findings []scan.Finding `json:"findings"` // of the scan
-	Tools    []shownTool    `json:"tools"`
+	Differs  bool               `json:"differs,omitempty"`
+	Findings []findings.Finding `json:"findings"` // of the scan
+	Tools    []shownTool        `json:"tools"`
 }
 
 func (a *app) show(ctx context.Context, id string, asJSON bool) error {
@@ -99,10 +100,10 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	scanned, scanErr := scan.Of(ctx, catalog, p)
 	from, _ := added.Pack(p.Dir)
 	if out.Findings = scanned.Findings; from.Scan != nil {
-		scan.Accept(out.Findings, from.Scan.Accepted)
+		findings.Accept(out.Findings, from.Scan.Accepted)
 	}
 	if out.Findings == nil {
-		out.Findings = []scan.Finding{}
+		out.Findings = []findings.Finding{}
 	}
 	for _, t := range shown {
 		out.Tools = append(out.Tools, shownTool{
@@ -163,10 +164,10 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	switch {
 	case scanErr != nil:
 		row("scan", "it cannot be scanned: "+safetext.Line(scanErr.Error()))
-	case scan.Summary(out.Findings) == scan.Nothing:
-		row("scan", scan.Nothing)
+	case findings.Summary(out.Findings) == findings.Nothing:
+		row("scan", findings.Nothing)
 	default:
-		row("scan", fmt.Sprintf("%s; packs-mcp scan %s shows them", scan.Summary(out.Findings), out.PackID))
+		row("scan", fmt.Sprintf("%s; packs-mcp scan %s shows them", findings.Summary(out.Findings), out.PackID))
 	}
 	row("content", fmt.Sprintf("%d files, %d bytes, %s", out.Files, out.Bytes, out.Digest))
 	for i, t := range out.Tools {

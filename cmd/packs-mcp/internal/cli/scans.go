@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // scanTime is how long the scan of a pack may delay a question. The largest of 259
@@ -22,12 +23,12 @@ const maxScans = 256
 
 // scans remembers what scans of packs found. The zero value is ready.
 type scans struct {
-	mu    sync.Mutex                   // guards known
-	known map[[2]string][]scan.Finding // :: folder and digest → findings
+	mu    sync.Mutex                       // guards known
+	known map[[2]string][]findings.Finding // :: folder and digest → findings
 }
 
 // of returns the findings in a pack. It scans once for each digest.
-func (s *scans) of(dir, digest string, whole bool) ([]scan.Finding, error) {
+func (s *scans) of(dir, digest string, whole bool) ([]findings.Finding, error) {
 	key := [2]string{dir, digest}
 	s.mu.Lock()
 	found, ok := s.known[key]
@@ -53,7 +54,7 @@ func (s *scans) of(dir, digest string, whole bool) ([]scan.Finding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil || len(s.known) >= maxScans {
-		s.known = make(map[[2]string][]scan.Finding)
+		s.known = make(map[[2]string][]findings.Finding)
 	}
 	s.known[key] = found
 	return found, nil
@@ -87,10 +88,10 @@ func (a *Added) Scan(p *call.Pack) prompt.Scan {
 	}
 	found = slices.Clone(found)
 	if added, ok := a.own(p.Dir); ok && added.Scan != nil {
-		scan.Accept(found, added.Scan.Accepted)
+		findings.Accept(found, added.Scan.Accepted)
 	}
-	out := prompt.Scan{Found: scan.Summary(found)}
-	if worst, ok := (scan.Report{Findings: found}).Worst(); ok {
+	out := prompt.Scan{Found: findings.Summary(found)}
+	if worst, ok := (findings.Report{Findings: found}).Worst(); ok {
 		out.Worst = worst.String()
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
 	"github.com/packs-mcp/packs-mcp/internal/sources/store"
 )
@@ -76,7 +77,7 @@ func TestScanOfAPack(t *testing.T) {
 	if err := os.WriteFile(s.LockFile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Scan(p); got != (prompt.Scan{Found: scan.Nothing}) {
+	if got := a.Scan(p); got != (prompt.Scan{Found: findings.Nothing}) {
 		t.Errorf("Scan of what was accepted = %+v", got)
 	}
 	s.foreign = true
@@ -89,7 +90,7 @@ func TestScanOfAPack(t *testing.T) {
 	if got := (&Added{}).Scan(p); !got.Failed || !strings.Contains(got.Found, "changed meanwhile") {
 		t.Errorf("Scan of other bytes = %+v", got)
 	}
-	if got := a.Scan(now()); got != (prompt.Scan{Found: scan.Nothing}) {
+	if got := a.Scan(now()); got != (prompt.Scan{Found: findings.Nothing}) {
 		t.Errorf("Scan of the new bytes = %+v", got)
 	}
 	if err := os.RemoveAll(dir); err != nil {

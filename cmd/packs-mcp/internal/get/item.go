@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/change"
 	"github.com/packs-mcp/packs-mcp/internal/sources/lock"
@@ -37,7 +38,7 @@ type item struct {
 	staged *store.Staged
 	change *change.Change
 	ends   []string // the grants that would end
-	found  []scan.Finding
+	found  []findings.Finding
 	failed error // error of looking at it
 
 	older *trust.Refusal // why it counts as older than the previous version; nil: it does not
@@ -233,17 +234,17 @@ type how struct {
 
 // result is the outcome for one pack, for --json.
 type result struct {
-	ID       string         `json:"id"`
-	Source   string         `json:"source"`
-	Resolved string         `json:"resolved"`
-	Digest   string         `json:"digest"`
-	Before   string         `json:"before,omitempty"` // the digest of the previous version
-	Signer   string         `json:"signer,omitempty"`
-	NoCheck  string         `json:"signature_not_checked,omitempty"` // why an existing signature was not checked
-	Change   *change.Change `json:"change"`
-	Ends     []string       `json:"grants_that_end,omitempty"`
-	Findings []scan.Finding `json:"findings"`
-	Done     bool           `json:"done"`
+	ID       string             `json:"id"`
+	Source   string             `json:"source"`
+	Resolved string             `json:"resolved"`
+	Digest   string             `json:"digest"`
+	Before   string             `json:"before,omitempty"` // the digest of the previous version
+	Signer   string             `json:"signer,omitempty"`
+	NoCheck  string             `json:"signature_not_checked,omitempty"` // why an existing signature was not checked
+	Change   *change.Change     `json:"change"`
+	Ends     []string           `json:"grants_that_end,omitempty"`
+	Findings []findings.Finding `json:"findings"`
+	Done     bool               `json:"done"`
 }
 
 // carryOut shows what would be added or changed, asks, and does it.
@@ -301,22 +302,22 @@ func (it *item) accept(hashes []string) {
 	if it.before != nil && it.before.Scan != nil {
 		hashes = append(slices.Clone(hashes), it.before.Scan.Accepted...)
 	}
-	it.entry.Scan = &lock.Scan{Rules: scan.RulesVersion, Accepted: scan.Accept(it.found, hashes)}
+	it.entry.Scan = &lock.Scan{Rules: findings.RulesVersion, Accepted: findings.Accept(it.found, hashes)}
 }
 
 // attacks refuses a pack with a finding that only occurs in attacks, unless a person
 // accepted it.
-func attacks(id string, found []scan.Finding) error {
-	if !slices.ContainsFunc(found, func(f scan.Finding) bool { return f.Severity == scan.Critical && f.Accepted == "" }) {
+func attacks(id string, found []findings.Finding) error {
+	if !slices.ContainsFunc(found, func(f findings.Finding) bool { return f.Severity == findings.Critical && f.Accepted == "" }) {
 		return nil
 	}
 	err := fmt.Errorf("nothing was changed: the scan of %s found what looks like an attack", safetext.Line(id))
 	return cli.WithHint(&cli.StatusError{Err: err, Status: cli.StatusRefused}, "look at it; if it is harmless, accept it by its hash, with --accept")
 }
 
-func orEmpty(found []scan.Finding) []scan.Finding {
+func orEmpty(found []findings.Finding) []findings.Finding {
 	if found == nil {
-		return []scan.Finding{}
+		return []findings.Finding{}
 	}
 	return found
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/archive"
@@ -78,16 +79,16 @@ The logins of Docker and Podman count, as for add.`,
 
 // publishedPack is what publish --json prints.
 type publishedPack struct {
-	Name     string         `json:"name"`
-	To       string         `json:"to"`
-	Resolved string         `json:"resolved"`         // the address of exactly this version
-	Before   string         `json:"before,omitempty"` // the digest that the tag stood for before
-	Digest   string         `json:"digest"`           // of the pack, as add computes it
-	Signer   string         `json:"signer,omitempty"` // who signs it with --sign
-	Files    int            `json:"files"`
-	Bytes    int64          `json:"bytes"`
-	Findings []scan.Finding `json:"findings"`
-	Done     bool           `json:"done"`
+	Name     string             `json:"name"`
+	To       string             `json:"to"`
+	Resolved string             `json:"resolved"`         // the address of exactly this version
+	Before   string             `json:"before,omitempty"` // the digest that the tag stood for before
+	Digest   string             `json:"digest"`           // of the pack, as add computes it
+	Signer   string             `json:"signer,omitempty"` // who signs it with --sign
+	Files    int                `json:"files"`
+	Bytes    int64              `json:"bytes"`
+	Findings []findings.Finding `json:"findings"`
+	Done     bool               `json:"done"`
 }
 
 func (a *app) publish(ctx context.Context, from, to string, s publishSettings) error {
@@ -211,7 +212,7 @@ func openOwn(at string) (sources.Snapshot, error) {
 type own struct {
 	*sources.Bundle
 	tools []change.Tool
-	found []scan.Finding
+	found []findings.Finding
 }
 
 // readOwn reads a pack in the way that add would, and scans it. Its Close removes
@@ -242,7 +243,7 @@ func readOwn(ctx context.Context, snap sources.Snapshot, pack sources.Pack, hash
 	for _, r := range reports {
 		o.found = append(o.found, r.Findings...)
 	}
-	scan.Accept(o.found, hashes)
+	findings.Accept(o.found, hashes)
 	return o, nil
 }
 
@@ -315,15 +316,15 @@ func completePacksOf(dir string, given []string) ([]string, cobra.ShellCompDirec
 
 // indexedPack is one pack of a site, for --json.
 type indexedPack struct {
-	Name     string         `json:"name"`
-	Path     string         `json:"path"`             // of its folder
-	Type     string         `json:"type,omitempty"`   // "archive" or "skill-md", if the site was written
-	File     string         `json:"file,omitempty"`   // the digest of the site's file for it
-	Digest   string         `json:"digest"`           // of the pack, as add computes it
-	Signer   string         `json:"signer,omitempty"` // who signs it with --sign
-	Files    int            `json:"files"`
-	Bytes    int64          `json:"bytes"`
-	Findings []scan.Finding `json:"findings"`
+	Name     string             `json:"name"`
+	Path     string             `json:"path"`             // of its folder
+	Type     string             `json:"type,omitempty"`   // "archive" or "skill-md", if the site was written
+	File     string             `json:"file,omitempty"`   // the digest of the site's file for it
+	Digest   string             `json:"digest"`           // of the pack, as add computes it
+	Signer   string             `json:"signer,omitempty"` // who signs it with --sign
+	Files    int                `json:"files"`
+	Bytes    int64              `json:"bytes"`
+	Findings []findings.Finding `json:"findings"`
 }
 
 func (a *app) index(ctx context.Context, from string, names []string, s publishSettings) (err error) {

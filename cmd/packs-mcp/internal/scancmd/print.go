@@ -10,7 +10,7 @@ import (
 	toolformats "github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sarif"
-	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 func (a *app) print(format string, r result) error {
@@ -28,7 +28,7 @@ func (a *app) print(format string, r result) error {
 }
 
 // place returns the path of a finding as the user would name it.
-func place(r scan.Report, f scan.Finding) string {
+func place(r findings.Report, f findings.Finding) string {
 	if filepath.Base(r.Path) == f.Path && toolformats.Of(f.Path) == toolformats.ToolPack {
 		return r.Path // it is a single tool
 	}
@@ -47,7 +47,7 @@ func (a *app) printText(r result) {
 	fmt.Fprintln(a.Stderr, tally(r))
 }
 
-func printFinding(w io.Writer, report scan.Report, f scan.Finding) {
+func printFinding(w io.Writer, report findings.Report, f findings.Finding) {
 	at := safetext.Line(place(report, f))
 	if f.Line > 0 {
 		at += fmt.Sprintf(":%d", f.Line)
@@ -69,7 +69,7 @@ func printFinding(w io.Writer, report scan.Report, f scan.Finding) {
 
 // counts returns how many findings of each severity were not accepted, and how many
 // findings were.
-func counts(reports []scan.Report) (of [scan.Info + 1]int, accepted int) {
+func counts(reports []findings.Report) (of [findings.Info + 1]int, accepted int) {
 	for _, r := range reports {
 		for _, f := range r.Findings {
 			if f.Accepted != "" {
@@ -93,7 +93,7 @@ func tally(r result) string {
 	var parts []string
 	for s, n := range of {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, scan.Severity(s)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, findings.Severity(s)))
 		}
 	}
 	if accepted > 0 {
@@ -112,26 +112,26 @@ func tally(r result) string {
 
 // scannedPack is one report in the form that scan --format json prints.
 type scannedPack struct {
-	Path     string         `json:"path"`
-	Packs    []string       `json:"packs"`
-	Files    int            `json:"files"`
-	Findings []scan.Finding `json:"findings"`
+	Path     string             `json:"path"`
+	Packs    []string           `json:"packs"`
+	Files    int                `json:"files"`
+	Findings []findings.Finding `json:"findings"`
 }
 
 func (a *app) printJSON(r result) error {
 	out := struct {
-		Rules   string         `json:"rules"` // which version of the rules was used
-		FailOn  scan.Severity  `json:"fail_on"`
-		Refused bool           `json:"refused"`
-		Packs   []scannedPack  `json:"packs"`
-		Unused  []unusedAccept `json:"unused,omitempty"`
-	}{Rules: scan.Version, FailOn: r.failOn, Refused: r.fails > 0, Packs: []scannedPack{}}
+		Rules   string            `json:"rules"` // which version of the rules was used
+		FailOn  findings.Severity `json:"fail_on"`
+		Refused bool              `json:"refused"`
+		Packs   []scannedPack     `json:"packs"`
+		Unused  []unusedAccept    `json:"unused,omitempty"`
+	}{Rules: findings.RulesVersion, FailOn: r.failOn, Refused: r.fails > 0, Packs: []scannedPack{}}
 	for _, report := range r.reports {
-		findings := report.Findings
-		if findings == nil {
-			findings = []scan.Finding{}
+		found := report.Findings
+		if found == nil {
+			found = []findings.Finding{}
 		}
-		out.Packs = append(out.Packs, scannedPack{report.Path, report.Packs, report.Files, findings})
+		out.Packs = append(out.Packs, scannedPack{report.Path, report.Packs, report.Files, found})
 	}
 	for _, u := range r.unused {
 		out.Unused = append(out.Unused, unusedAccept{u.Hash, u.Reason})
@@ -148,7 +148,7 @@ type unusedAccept struct {
 // close earlier findings of rules that now find nothing.
 func sarifLog(version string, r result) *sarif.Log {
 	tool := sarif.Tool{Name: "packs-mcp scan", Version: version, URI: "https://github.com/packs-mcp/packs-mcp/blob/main/docs/reference/scan.md"}
-	for _, rule := range scan.Rules() {
+	for _, rule := range findings.Rules() {
 		tool.Rules = append(tool.Rules, sarif.Rule{ID: rule.ID, Short: rule.Why, Help: rule.Fix, Level: level(rule.Severity), Score: score(rule.Severity)})
 	}
 	var results []sarif.Result
@@ -167,11 +167,11 @@ func sarifLog(version string, r result) *sarif.Log {
 	return sarif.New(tool, results)
 }
 
-func level(s scan.Severity) sarif.Level {
+func level(s findings.Severity) sarif.Level {
 	switch {
-	case s.AtLeast(scan.High):
+	case s.AtLeast(findings.High):
 		return sarif.Error
-	case s.AtLeast(scan.Medium):
+	case s.AtLeast(findings.Medium):
 		return sarif.Warning
 	}
 	return sarif.Note
@@ -179,7 +179,7 @@ func level(s scan.Severity) sarif.Level {
 
 // score returns the number by which code hosts rank findings: 9.0 and above is
 // critical, 7.0 high, 4.0 medium, and less is low.
-func score(s scan.Severity) string {
+func score(s findings.Severity) string {
 	return []string{"9.5", "8.0", "5.0", "2.0", "0.1"}[s]
 }
 
@@ -187,7 +187,7 @@ func (a *app) printMarkdown(r result) {
 	w := a.Stdout
 	fmt.Fprintf(w, "# Scan\n\n%s.\n", markdown(tally(r)))
 	of, accepted := counts(r.reports)
-	if of == ([scan.Info + 1]int{}) && accepted == 0 {
+	if of == ([findings.Info + 1]int{}) && accepted == 0 {
 		return
 	}
 	fmt.Fprint(w, "\n| Severity | Rule | Where | What | Why, and what to do |\n|---|---|---|---|---|\n")

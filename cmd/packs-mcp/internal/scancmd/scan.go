@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 )
 
 // An app is one run of the program; its methods are the commands.
@@ -34,7 +35,7 @@ func formats() []string { return []string{"text", "json", "sarif", "markdown"} }
 
 // failWords returns the severities that --fail-on accepts. It leaves out the lowest:
 // what a pack merely asks for is no reason to refuse it.
-func failWords() []string { return scan.Severities()[:scan.Info] }
+func failWords() []string { return findings.Severities()[:findings.Info] }
 
 func (a *app) scanCommand() *cobra.Command {
 	var format, failOn, policy string
@@ -90,29 +91,29 @@ something is, 1 when something cannot be scanned, and 2 for misuse or a wrong po
 
 // A result is everything that is printed, in any format.
 type result struct {
-	reports []scan.Report
-	failOn  scan.Severity
+	reports []findings.Report
+	failOn  findings.Severity
 	fails   int
-	unused  []scan.Acceptance
+	unused  []findings.Acceptance
 }
 
 func (a *app) scan(ctx context.Context, args []string, format, failOn, policyFile string) error {
-	policy := &scan.Policy{}
+	policy := &findings.Policy{}
 	if policyFile != "" {
 		src, err := os.ReadFile(policyFile)
 		if err != nil {
 			return &cli.UsageError{Err: err, Hint: "name a policy that is there: --policy FILE"}
 		}
-		if policy, err = scan.ParsePolicy(policyFile, src); err != nil {
+		if policy, err = findings.ParsePolicy(policyFile, src); err != nil {
 			return &cli.UsageError{Err: err, Hint: "correct the policy; nothing was scanned"}
 		}
 	}
-	r := result{failOn: scan.High}
+	r := result{failOn: findings.High}
 	if policy.HasFailOn {
 		r.failOn = policy.FailOn
 	}
 	if failOn != "" {
-		r.failOn, _ = scan.ParseSeverity(failOn)
+		r.failOn, _ = findings.ParseSeverity(failOn)
 	}
 	reports, err := a.reports(ctx, args)
 	if err != nil {
@@ -120,7 +121,7 @@ func (a *app) scan(ctx context.Context, args []string, format, failOn, policyFil
 	}
 	r.reports = reports
 	r.unused = policy.Apply(r.reports)
-	r.fails = scan.Fails(r.reports, r.failOn)
+	r.fails = findings.Fails(r.reports, r.failOn)
 	if err := a.print(format, r); err != nil {
 		return err
 	}
@@ -132,11 +133,11 @@ func (a *app) scan(ctx context.Context, args []string, format, failOn, policyFil
 
 // reports scans what the arguments name. A folder that two arguments lead to is
 // scanned once.
-func (a *app) reports(ctx context.Context, args []string) ([]scan.Report, error) {
-	var all []scan.Report
+func (a *app) reports(ctx context.Context, args []string) ([]findings.Report, error) {
+	var all []findings.Report
 	var catalog *packs.Catalog
 	seen := make(map[string]bool)
-	add := func(found ...scan.Report) {
+	add := func(found ...findings.Report) {
 		for _, r := range found {
 			key, err := filepath.Abs(r.Path)
 			if err != nil {

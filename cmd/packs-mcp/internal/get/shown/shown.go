@@ -9,7 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/scan"
+	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 	"github.com/packs-mcp/packs-mcp/internal/sources/change"
 )
 
@@ -107,11 +107,11 @@ func Mark(k change.Kind) string {
 }
 
 // Findings prints how much the scan found, and the most important findings.
-func Findings(w io.Writer, found []scan.Finding) {
-	fmt.Fprintf(w, "  scan     %s\n", scan.Summary(found))
+func Findings(w io.Writer, found []findings.Finding) {
+	fmt.Fprintf(w, "  scan     %s\n", findings.Summary(found))
 	n := 0
 	for _, f := range found {
-		if f.Accepted != "" || !f.Severity.AtLeast(scan.High) {
+		if f.Accepted != "" || !f.Severity.AtLeast(findings.High) {
 			continue
 		}
 		if n++; n > Most {

@@ -1,4 +1,4 @@
-package scan
+package findings
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ const aHash = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789
 
 // The parser and the published schema accept the same files.
 func TestParsePolicy(t *testing.T) {
-	src, err := os.ReadFile("../../schemas/scan-policy.v1.json")
+	src, err := os.ReadFile("../../../schemas/scan-policy.v1.json")
 	if err != nil {
 		t.Fatal(err)
 	}

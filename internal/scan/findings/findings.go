@@ -1,4 +1,9 @@
-package scan
+// Package findings is what scans of packs have found: the rules, findings with their hashes,
+// reports, and the policy with which a person changes severities and accepts findings.
+//
+// It examines no pack and knows no text that would be found: package scan does. It decides
+// nothing: the caller says what a finding means.
+package findings
 
 import (
 	"cmp"
@@ -61,17 +66,19 @@ type Finding struct {
 	Accepted string `json:"accepted,omitempty"`
 }
 
+// MaxQuote is how many characters a quotation has at most.
+const MaxQuote = 160
+
 // Bounds on the findings of one rule.
 const (
 	maxOfFile = 20  // findings in one file
 	maxOfPack = 200 // findings in all files
-	maxQuote  = 160 // characters of a quotation
 )
 
-// A collector gathers the findings of one folder. Findings beyond a bound are not
+// A Collector gathers the findings of one folder. Findings beyond a bound are not
 // lost: one more finding, with a hash over all of them, represents them. So accepted
 // findings cannot hide new ones.
-type collector struct {
+type Collector struct {
 	found []Finding
 	seen  map[string]int // :: hash of an earlier finding → its index in found, or -1
 	count map[string]int // :: rule, or rule and path → findings
@@ -84,35 +91,36 @@ type rest struct {
 	n     int
 }
 
-func newCollector() *collector {
-	return &collector{seen: make(map[string]int), count: make(map[string]int), rest: make(map[string]*rest)}
+// NewCollector returns a Collector without findings.
+func NewCollector() *Collector {
+	return &Collector{seen: make(map[string]int), count: make(map[string]int), rest: make(map[string]*rest)}
 }
 
-// A hit is the result of a check, before it becomes a Finding.
-type hit struct {
-	rule     string
-	severity Severity
-	path     string
-	line     int
-	tool     string
-	quote    string // as in the file
-	matched  []byte // the hashed bytes; nil: quote
-	note     string // precedes the rule's own sentence; for facts about this place
+// A Hit is the result of a check, before it becomes a Finding.
+type Hit struct {
+	Rule     string
+	Severity Severity
+	Path     string
+	Line     int
+	Tool     string
+	Quote    string // as in the file
+	Matched  []byte // the hashed bytes; nil: Quote
+	Note     string // precedes the rule's own sentence; for facts about this place
 }
 
-// add turns a hit into a finding, unless there is one with the same hash.
-func (c *collector) add(h hit) {
-	r := ruleOf(h.rule)
-	matched := h.matched
+// Add turns a hit into a finding, unless there is one with the same hash.
+func (c *Collector) Add(h Hit) {
+	r := RuleOf(h.Rule)
+	matched := h.Matched
 	if matched == nil {
-		matched = []byte(h.quote)
+		matched = []byte(h.Quote)
 	}
 	f := Finding{
-		Rule: h.rule, Severity: h.severity, Path: h.path, Line: h.line, Tool: safetext.Line(h.tool),
-		Quote: quote(h.quote), Why: r.Why, Fix: r.Fix, Hash: hashOf(h.rule, h.path, matched),
+		Rule: h.Rule, Severity: h.Severity, Path: h.Path, Line: h.Line, Tool: safetext.Line(h.Tool),
+		Quote: Quote(h.Quote), Why: r.Why, Fix: r.Fix, Hash: hashOf(h.Rule, h.Path, matched),
 	}
-	if h.note != "" {
-		f.Why = h.note + " " + f.Why
+	if h.Note != "" {
+		f.Why = h.Note + " " + f.Why
 	}
 	if i, there := c.seen[f.Hash]; there {
 		if i >= 0 && f.Severity < c.found[i].Severity {
@@ -122,16 +130,16 @@ func (c *collector) add(h hit) {
 		return
 	}
 	c.seen[f.Hash] = -1
-	key := h.rule + "\x00" + h.path
-	if c.count[key] < maxOfFile && c.count[h.rule] < maxOfPack {
+	key := h.Rule + "\x00" + h.Path
+	if c.count[key] < maxOfFile && c.count[h.Rule] < maxOfPack {
 		c.count[key]++
-		c.count[h.rule]++
+		c.count[h.Rule]++
 		c.seen[f.Hash] = len(c.found)
 		c.found = append(c.found, f)
 		return
 	}
 	if c.count[key] < maxOfFile {
-		key = h.rule // the pack's bound
+		key = h.Rule // the pack's bound
 	}
 	more := c.rest[key]
 	if more == nil {
@@ -146,8 +154,8 @@ func (c *collector) add(h hit) {
 	more.n++
 }
 
-// findings returns all findings, worst first, then by place.
-func (c *collector) findings() []Finding {
+// Findings returns all findings, worst first, then by place.
+func (c *Collector) Findings() []Finding {
 	for _, more := range c.rest {
 		f := more.first
 		if more.n > 1 {
@@ -182,12 +190,12 @@ func hashOf(rule, path string, matched []byte) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// quote makes a pack's text safe and short enough to show.
-func quote(s string) string {
-	s = tokens.Hide(strings.ToValidUTF8(cut(s, 4*maxQuote), "\ufffd"))
+// Quote makes a pack's text safe and short enough to show.
+func Quote(s string) string {
+	s = tokens.Hide(strings.ToValidUTF8(cut(s, 4*MaxQuote), "\ufffd"))
 	s = strings.Join(strings.Fields(s), " ")
-	if utf8.RuneCountInString(s) > maxQuote {
-		s = string([]rune(s)[:maxQuote-1]) + "…"
+	if utf8.RuneCountInString(s) > MaxQuote {
+		s = string([]rune(s)[:MaxQuote-1]) + "…"
 	}
 	return safetext.Line(s)
 }
