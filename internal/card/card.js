@@ -7,7 +7,7 @@ const packsCard = (() => {
   const LONG = 360, HEAD = 220, TAIL = 80;
   const SECTIONS = {
     change: 'What changed', access: 'What it may read and change', pack: 'The pack',
-    run: 'Exactly what runs', call: 'What was asked for', '': 'Besides',
+    run: 'Exactly what runs', call: 'What was asked for', '': 'Other facts',
   };
   const VERBS = {run: 'Run', exec: 'Run', open: 'Open', read: 'Read', enable: 'Enable'};
   // Letters that are written from right to left.

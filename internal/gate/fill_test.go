@@ -19,7 +19,7 @@ import (
 // lookUp is a tool that needs to know what its user looks at.
 func lookUp() call.Request {
 	return with(toolRun(), func(r *call.Request) {
-		r.Fields = []call.Field{{Name: "context_url", Title: "The url that the tool is to work on"}}
+		r.Fields = []call.Field{{Name: "context_url", Title: "The url that the tool should work on"}}
 		r.Run.Command.Args = []string{"--page", call.StandIn("context_url"), "https://a.example/?u=%3Ccontext_url%3E"}
 		r.Run.Command.Env = append(r.Run.Command.Env, "PAGE="+call.StandIn("context_url"))
 		r.Run.Env = append(r.Run.Env, "PAGE="+call.StandIn("context_url"))
@@ -260,7 +260,7 @@ func TestFillAndRules(t *testing.T) {
 func TestFields(t *testing.T) {
 	b := newBench(t, everywhere, remembers)
 	q := b.ask(lookUp())
-	for _, words := range []string{"fill in", "The url that the tool is to work on", `"<context_url>"`} {
+	for _, words := range []string{"fill in", "The url that the tool should work on", `"<context_url>"`} {
 		if !strings.Contains(unwrapped(textOf(q)), unwrapped(words)) {
 			t.Errorf("the question has not %q:\n%s", words, textOf(q))
 		}

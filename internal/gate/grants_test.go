@@ -194,12 +194,12 @@ var packDifferences = []difference{
 		"the file scripts/greet.sh changed", true},
 	{"a new file", newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "evil\u202e.sh", Digest: "sha256:x"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "tools.json", Digest: "sha256:c"}),
 		`the file "evil\u202e.sh" is new`, true},
-	{"a file less", newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "tools.json", Digest: "sha256:c"}), "the file scripts/greet.sh is gone", true},
+	{"a file less", newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "tools.json", Digest: "sha256:c"}), "the file scripts/greet.sh was removed", true},
 	{"another tree of the same name (RP-05)", newFiles(), "the pack's files changed", true},
-	{"the same digest without something", func(r *call.Request) { r.Pack.Partial = true }, "what the pack's digest leaves out changed", true},
+	{"the same digest without something", func(r *call.Request) { r.Pack.Partial = true }, "the pack's digest leaves out other files than before", true},
 	{"the same files with other modes", func(r *call.Request) { r.Pack.Digest = "sha256:ff" }, "the pack's files changed", true},
-	{"another trust", func(r *call.Request) { r.Pack.Trust = call.TrustBundled }, "trust was user, is bundled", false},
-	{"no trust any more", func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, "trust was user, is untrusted", false},
+	{"another trust", func(r *call.Request) { r.Pack.Trust = call.TrustBundled }, "trust was user, is now bundled", false},
+	{"no trust any more", func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, "trust was user, is now untrusted", false},
 	{"attached anew", func(r *call.Request) { r.Pack.Attached = "2" }, "the pack was detached and attached again", false},
 	{"another pack", func(r *call.Request) { r.Pack.ID = "other" }, "", false},
 	{"elsewhere", func(r *call.Request) { r.Pack.Dir = "/elsewhere" }, "", false},
@@ -208,7 +208,7 @@ var packDifferences = []difference{
 
 var runDifferences = []difference{
 	{"a cache", func(r *call.Request) { r.Run.Cache = "go-build" }, `cache: now also "go-build"`, false},
-	{"more network (RP-03)", func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, "network was none, is full", false},
+	{"more network (RP-03)", func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, "network was none, is now full", false},
 	{"one more variable (RP-03)", func(r *call.Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=hunter2") }, `"TOKEN"`, false},
 	{"one variable less", func(r *call.Request) { r.Run.Command.Env = r.Run.Command.Env[:1] }, `"MODE"`, false},
 	{"more to read", func(r *call.Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home/\u202ex") }, `may read: now also "/home/\u202ex"`, false},
@@ -222,37 +222,37 @@ var runDifferences = []difference{
 	}, `may change in a layer: now also "/main/.git (overlay, git worktrees/x of .)"`, false},
 	{"commits", func(r *call.Request) { r.Run.Policy.GitWrite = true }, `changes: now also "commits are applied"`, false},
 	{"more time", func(r *call.Request) { r.Run.Policy.Limits.Timeout *= 2 }, "the limits changed", false},
-	{"another folder", func(r *call.Request) { r.Run.Command.Dir = "/desk/other" }, "folder was /desk/chat, is /desk/other", false},
-	{"another workspace", func(r *call.Request) { r.Workspace, r.Run.Command.Workspace = "/desk/b", "/desk/b" }, "workspace was /desk/chat, is /desk/b", false},
-	{"another project", func(r *call.Request) { r.Run.Project = "/home/ada/site" }, "project was none, is /home/ada/site", false},
-	{"the user's own home", func(r *call.Request) { r.Run.Granted.Home = "/home/ada" }, "home was none, is /home/ada", false},
+	{"another folder", func(r *call.Request) { r.Run.Command.Dir = "/desk/other" }, "folder was /desk/chat, is now /desk/other", false},
+	{"another workspace", func(r *call.Request) { r.Workspace, r.Run.Command.Workspace = "/desk/b", "/desk/b" }, "workspace was /desk/chat, is now /desk/b", false},
+	{"another project", func(r *call.Request) { r.Run.Project = "/home/ada/site" }, "project was none, is now /home/ada/site", false},
+	{"the user's own home", func(r *call.Request) { r.Run.Granted.Home = "/home/ada" }, "home was none, is now /home/ada", false},
 	{"a granted variable", func(r *call.Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, `granted variables: now also "GITHUB_TOKEN"`, false},
 	{"a granted folder", func(r *call.Request) { r.Run.Granted.Folders = []string{"/srv"} }, `granted folders: now also "/srv"`, false},
 	{"other bytes of the program (RP-06)", func(r *call.Request) { r.Run.Command.Program.Digest = "ff" }, "the bytes of the program changed", true},
 	{"other bytes of the interpreter (RP-06)", func(r *call.Request) { runBy(r, "/bin/sh", "ff") }, "the bytes of the interpreter changed", true},
-	{"another interpreter", func(r *call.Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, "the interpreter was /bin/sh, is /bin/bash", false},
+	{"another interpreter", func(r *call.Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, "the interpreter was /bin/sh, is now /bin/bash", false},
 	{"a link that leads elsewhere", func(r *call.Request) {
 		r.Run.Command.Program.Resolved, r.Run.Command.Program.Digest = "/tmp/x", "ff"
 	}, "the program led to ", false},
-	{"another name for the program", func(r *call.Request) { r.Run.Command.Program.Name = "greet" }, "the program was asked for as ", false},
-	{"a shim", func(r *call.Request) { r.Run.Command.Program.Shim = "/shims/x" }, "the program's shim was none, is /shims/x", false},
-	{"output put together", func(r *call.Request) { r.Run.Command.Join = true }, "how its output is put together changed", false},
+	{"another name for the program", func(r *call.Request) { r.Run.Command.Program.Name = "greet" }, "the program was called as ", false},
+	{"a shim", func(r *call.Request) { r.Run.Command.Program.Shim = "/shims/x" }, "the program's shim was none, is now /shims/x", false},
+	{"output put together", func(r *call.Request) { r.Run.Command.Join = true }, "the way its output is assembled changed", false},
 	{"more of the home for the program", func(r *call.Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local"} }, `installation: now also "/home/ada/.local"`, false},
 }
 
 var toolDifferences = []difference{
-	{"another declaration (RP-02)", func(r *call.Request) { r.Run.Definition = "ff" }, "what the tool declares changed", true},
-	{"a word less of the declaration", func(r *call.Request) { r.Run.ReadOnly = true }, "what the tool declares changed", true},
+	{"another declaration (RP-02)", func(r *call.Request) { r.Run.Definition = "ff" }, "the tool's declaration changed", true},
+	{"a word less of the declaration", func(r *call.Request) { r.Run.ReadOnly = true }, "the tool's declaration changed", true},
 	{"another program (RP-06)", func(r *call.Request) {
 		p := &r.Run.Command.Program
 		p.Path, p.Resolved, p.Digest = "/tmp/greet.sh", "/tmp/greet.sh", "ff"
-	}, "the program was /packs/triage/scripts/greet.sh, is /tmp/greet.sh", false},
+	}, "the program was /packs/triage/scripts/greet.sh, is now /tmp/greet.sh", false},
 	{"another tool", func(r *call.Request) { r.Run.Tool = "close" }, "", false},
 	{"no tool", func(r *call.Request) { r.Kind, r.Run.Tool, r.Run.Definition = call.KindExec, "", "" }, "", false},
 }
 
 var execDifferences = []difference{
-	{"another value of a variable", func(r *call.Request) { r.Run.Command.Env[0] = "HOME=/root" }, `variables differ: "HOME"`, false},
+	{"another value of a variable", func(r *call.Request) { r.Run.Command.Env[0] = "HOME=/root" }, `variables changed: "HOME"`, false},
 	{"input", func(r *call.Request) { r.Run.Command.Stdin = []byte("hunter2") }, "the input changed", false},
 	{"another argument", func(r *call.Request) { r.Run.Command.Args[0] = "push" }, "", false},
 }
@@ -411,7 +411,7 @@ func TestChangedSince(t *testing.T) {
 	if n := strings.Count(block, "\n") + 1; n > maxChanges+2 {
 		t.Errorf("the question names %d changes:\n%s", n, block)
 	}
-	if !strings.Contains(block, "network was none, is full") {
+	if !strings.Contains(block, "network was none, is now full") {
 		t.Errorf("many files hide what else changed:\n%s", block)
 	}
 }

@@ -119,7 +119,7 @@ func TestPrompts(t *testing.T) {
 			r.Run.Command.Stdin = []byte(`{"name":"it's"}` + "\n")
 		}, sandbox.LevelFull},
 		{"network_fields", toolRun, func(r *call.Request) {
-			r.Fields = []call.Field{{Name: "context_url", Title: "The url that the tool is to work on"}}
+			r.Fields = []call.Field{{Name: "context_url", Title: "The url that the tool should work on"}}
 			r.Run.Command.Args = []string{"--page", "<context_url>"}
 			r.Run.Policy.Network = sandbox.NetworkFull
 			r.Run.Env = []string{"MODE=fast", "PAGE=<context_url>"}

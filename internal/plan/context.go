@@ -29,7 +29,7 @@ func (p *Planner) Expand(c *Call, tool *tools.Tool, values tools.Values) (*Expan
 	}
 	var fields []call.Field
 	for _, name := range missing.Names {
-		field := call.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool is to work on"}
+		field := call.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool should work on"}
 		fields = append(fields, field)
 		known[name] = call.StandIn(field.Name)
 		if strings.Contains(fmt.Sprint(values), known[name]) {

@@ -38,7 +38,7 @@ func (r *readBudget) digest(path string) (digest, why string) {
 // add writes what is at path, under the name name, to h. It returns why it could not,
 // or "".
 func (r *readBudget) add(h hash.Hash, path, name string) (why string) {
-	const unreadable = "cannot be read whole"
+	const unreadable = "cannot be read completely"
 	if r.entries--; r.entries < 0 {
 		return fmt.Sprintf("holds more than %d files and folders", maxReads)
 	}

@@ -35,7 +35,7 @@ func (e *FolderError) Error() string {
 	case FolderUnusable:
 		return fmt.Sprintf("the working folder %q cannot be used", e.Folder)
 	}
-	return fmt.Sprintf("the working folder %q is none of them", e.Folder)
+	return fmt.Sprintf("the working folder %q is outside them", e.Folder)
 }
 
 // A ForeignError says that a path leads into another pack than the call's.
@@ -50,7 +50,7 @@ func (e *ForeignError) Error() string {
 	case e.Other == "":
 		return fmt.Sprintf("%q belongs to a pack that cannot be used", e.Path)
 	case !e.Attached:
-		return fmt.Sprintf("%q belongs to pack %q, which is not attached, and not to pack %q", e.Path, e.Other, e.Own)
+		return fmt.Sprintf("%q belongs to pack %q, which is not attached, rather than to pack %q", e.Path, e.Other, e.Own)
 	}
-	return fmt.Sprintf("%q belongs to pack %q, and not to pack %q", e.Path, e.Other, e.Own)
+	return fmt.Sprintf("%q belongs to pack %q, not to pack %q", e.Path, e.Other, e.Own)
 }

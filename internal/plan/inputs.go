@@ -85,7 +85,7 @@ func (p *Planner) toolInputs(c *Call, may *permissions, command *sandbox.Command
 	}
 	for _, dir := range f.folders {
 		if !paths.Inside(f.shown, dir) {
-			f.only("its arguments name the folder %q, whose files were not looked at", dir)
+			f.only("its arguments name the folder %q, whose files were not checked", dir)
 		}
 	}
 	return f.inputs, nil
@@ -98,7 +98,7 @@ func (p *Planner) inputFinder(c *Call, may *permissions, command *sandbox.Comman
 	}
 	for _, path := range programFiles(command.Program) {
 		if dir := f.owner.looksLikePack(path); dir != "" {
-			f.only("its program is in %q, which looks like a pack and is none here", dir)
+			f.only("its program is in %q, which looks like a pack but is not one here", dir)
 		}
 	}
 	return f
@@ -224,7 +224,7 @@ func (f *inputFinder) add(path string, whole bool) error {
 		return nil
 	}
 	if dir := f.owner.looksLikePack(resolved); dir != "" {
-		f.only("its arguments lead to %q, which looks like a pack and is none here", dir)
+		f.only("its arguments lead to %q, which looks like a pack but is not one here", dir)
 	}
 	if slices.ContainsFunc(f.files, func(have call.File) bool { return have.Path == resolved }) {
 		return nil

@@ -67,7 +67,7 @@ func (p *Planner) grant(m *permissions, pack *packs.Pack, kind call.Kind, tool s
 		}
 		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {
 			// The author of the pack also chose its name.
-			m.leaveOut("sandbox.grants", "do not hold for a pack that is not trusted")
+			m.leaveOut("sandbox.grants", "do not apply to a pack that is not trusted")
 			continue
 		}
 		for _, name := range o.Env {
@@ -126,7 +126,7 @@ func (p *Planner) grantPath(m *permissions, pack *packs.Pack, path string, write
 	if err != nil {
 		why := "cannot be examined"
 		if errors.Is(err, fs.ErrNotExist) {
-			why = "is not there"
+			why = "does not exist"
 		}
 		m.leaveOut(path, why)
 		return
@@ -157,23 +157,23 @@ func (p *Planner) refuses(pack *packs.Pack, path string, info os.FileInfo, write
 	case holdsHome(p.homes, path):
 		return "leads to your whole home folder"
 	case runtime.GOOS != "windows" && paths.Inside([]string{"/proc", "/dev"}, path):
-		return "leads to the system's own"
+		return "is in /proc or /dev"
 	case write && !info.IsDir():
 		return "is not a folder"
 	case !info.IsDir() && !info.Mode().IsRegular():
 		return "is neither a file nor a folder"
 	case p.HoldsPrivate(path):
-		return "holds what only packs-mcp itself may read"
+		return "holds files that only packs-mcp itself may read"
 	case !write:
 		return ""
 	case within(path, pack.Dir):
-		return "is in the pack, which stays as it is"
+		return "is in the pack, which runs may not change"
 	case changes.InGit(path):
-		return "is git's own data, which no grant of a folder opens; git: write takes commits of the project over"
+		return "is git's own data, which no folder grant covers; use git: write to apply commits to the project"
 	case slices.ContainsFunc(append(slices.Clone(p.opts.Own), p.opts.AuditLog), func(own string) bool {
 		return own != "" && (within(own, path) || within(path, own))
 	}):
-		return "is what packs-mcp itself goes by"
+		return "is used by packs-mcp itself"
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func (p *Planner) permissions(ctx context.Context, c *Call, at Elsewhere, kind c
 		// A granted folder belongs to another repository, or contains some.
 		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.Workspace)}, l.Folder)
 		if m.policy.GitWrite && elsewhere && !policy.ReadOnly && l.Folder != filepath.Clean(dir) && within(dir, l.Folder) && isGitFolder(filepath.Join(dir, ".git")) {
-			m.leaveOut("git: write", "does not hold for "+safetext.Quote(dir)+": it is in a folder that is granted as a whole, so its commits wait for you")
+			m.leaveOut("git: write", "does not apply to "+safetext.Quote(dir)+": it is in a folder that is granted as a whole, so its commits wait for you")
 		}
 	}
 	if elsewhere {
@@ -99,7 +99,7 @@ func (p *Planner) outerGit(ctx context.Context, m *permissions, dir string, read
 	// Layers cannot be nested.
 	apart := !slices.ContainsFunc(m.changes, func(dir string) bool { return within(dir, outer) || within(outer, dir) })
 	if m.policy.GitWrite && !readOnly && !apart {
-		m.leaveOut("git: write", "does not hold for "+safetext.Quote(outer)+", the project's git folder: it is in a folder that is granted as a whole, and stays as it is")
+		m.leaveOut("git: write", "does not apply to "+safetext.Quote(outer)+", the project's git folder: it is in a folder that is granted as a whole, so it is read-only")
 	}
 	if m.policy.GitWrite && !readOnly && apart {
 		if l := m.layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {

@@ -154,10 +154,10 @@ func TestGrantedFolders(t *testing.T) {
 		left = append(left, rel+" "+missing.Why)
 	}
 	want := []string{
-		"nothing is not there", "root leads to your whole home folder", "up leads to your whole home folder", "dangling is not there",
-		"me leads to your whole home folder", "loop cannot be examined", "fifo is not there",
-		"dotfiles/gitconfig is not a folder", "own is what packs-mcp itself goes by", "own/state is what packs-mcp itself goes by",
-		"log is what packs-mcp itself goes by",
+		"nothing does not exist", "root leads to your whole home folder", "up leads to your whole home folder", "dangling does not exist",
+		"me leads to your whole home folder", "loop cannot be examined", "fifo does not exist",
+		"dotfiles/gitconfig is not a folder", "own is used by packs-mcp itself", "own/state is used by packs-mcp itself",
+		"log is used by packs-mcp itself",
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)

@@ -46,7 +46,7 @@ func (p *Planner) HoldsPrivate(path string) bool {
 func checkPrivate(private []string) error {
 	for _, path := range private {
 		if everyRunReads(path) {
-			return fmt.Errorf("%q is for packs-mcp alone, and in a folder of the system's, which every program of a pack may read; keep it elsewhere", path)
+			return fmt.Errorf("%q is for packs-mcp alone, but is in a system folder that every pack's programs may read; keep it elsewhere", path)
 		}
 	}
 	return nil

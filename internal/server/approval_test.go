@@ -498,7 +498,7 @@ description: Triage incidents.
 	w.enable("triage")
 	w.fails("path_denied", "triage__here", nil)
 	w.ok("triage__there", nil)
-	if q := w.asked[len(w.asked)-1]; !says(q, "left out") || !says(q, "holds what only packs-mcp itself may read") || says(q, "(by your configuration)") {
+	if q := w.asked[len(w.asked)-1]; !says(q, "left out") || !says(q, "holds files that only packs-mcp itself may read") || says(q, "(by your configuration)") {
 		t.Errorf("the question is\n%s\nwant the grants left out", q)
 	}
 	if _, err := New(Options{Library: w.lib, Gate: w.gate(), Workspace: project, Private: []string{keys}}); err == nil {

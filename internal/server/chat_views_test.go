@@ -38,7 +38,7 @@ func TestRoomsTellThePersonApart(t *testing.T) {
 			t.Errorf("the room is %q's, with the client %q", r.Person, r.Client)
 		}
 	}
-	if !found || len(c.Asked) != 1 || !says(c.Asked[0], `for: "ada", by the client's token`) || !says(c.Asked[0], `a client that calls itself "x, for grace 1, for grace"`) {
+	if !found || len(c.Asked) != 1 || !says(c.Asked[0], `for: "ada", according to the client's token`) || !says(c.Asked[0], `a client that calls itself "x, for grace 1, for grace"`) {
 		t.Errorf("found %v, asked %q", found, c.Asked)
 	}
 }

@@ -26,7 +26,7 @@ func TestChangedScriptAsksAgain(t *testing.T) {
 	if first, again, changed := run("echo good"), run("echo good"), run("echo evil"); first != 1 || again != 0 || changed != 1 {
 		t.Errorf("%d, %d and %d questions, want one, none, and one after the script changed", first, again, changed)
 	}
-	if q := w.asked[len(w.asked)-1]; !says(q, "CHANGED") || !says(q, "a file that the arguments name changed") {
+	if q := w.asked[len(w.asked)-1]; !says(q, "CHANGED") || !says(q, "a file named in the arguments changed") {
 		t.Errorf("the question is\n%s\nwant that the file changed", q)
 	}
 }

@@ -137,7 +137,7 @@ func TestGrantsAreForTrustedPacks(t *testing.T) {
 		t.Errorf("stdout = %q, want %q", got["stdout"], want)
 	}
 	question := w.lastQuestion()
-	if !says(question, `left out: "sandbox.grants": do not hold for a pack that is not trusted`) || says(question, "by your configuration") {
+	if !says(question, `left out: "sandbox.grants": do not apply to a pack that is not trusted`) || says(question, "by your configuration") {
 		t.Errorf("the question does not say that grants do not hold:\n%s", question)
 	}
 }

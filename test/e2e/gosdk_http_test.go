@@ -145,7 +145,7 @@ func TestPeople(t *testing.T) {
 			}
 			people["ada"].ok("capability_packs_enable_tools", map[string]any{"pack_id": "field-notes"})
 			people["ada"].changed()
-			people["ada"].question("Enable field-notes", `for: "ada", by the client's token`)
+			people["ada"].question("Enable field-notes", `for: "ada", according to the client's token`)
 			if got := len(people["ada"].list()); got == len(baseTools) {
 				t.Errorf("ada has %d tools, want those of the pack too", got)
 			}
@@ -154,7 +154,7 @@ func TestPeople(t *testing.T) {
 			}
 			people["grace"].unchanged()
 			people["grace"].ok("capability_packs_open_docs", map[string]any{"pack_id": "plain"})
-			people["grace"].question("Open plain", `for: "grace", by the client's token`)
+			people["grace"].question("Open plain", `for: "grace", according to the client's token`)
 			for name, c := range people {
 				if err := c.Close(); err != nil {
 					t.Errorf("Close() for %s = %v", name, err)

@@ -204,7 +204,7 @@ func lifeOf(t *testing.T, w *world, s source) {
 		t.Fatalf("%d questions after the update, want one", len(asked))
 	}
 	if tools {
-		says(asked[0].Message, "the file tell.sh changed", "network was none, is full",
+		says(asked[0].Message, "the file tell.sh changed", "network was none, is now full",
 			"last update: description: Sorts issues, one. → Sorts issues, two.", "last update: tool tell, changed: network: none → full", "last update: file tell.sh: changed")
 	} else {
 		says(asked[0].Message, "the file SKILL.md changed")

@@ -92,7 +92,7 @@ func (c *Card) sections() iter.Seq2[string, []Fact] {
 				}
 			}
 			rest = slices.DeleteFunc(rest, in)
-			if len(facts) > 0 && !yield(cmp.Or(headings[s], "Besides"), facts) {
+			if len(facts) > 0 && !yield(cmp.Or(headings[s], "Other facts"), facts) {
 				return
 			}
 		}

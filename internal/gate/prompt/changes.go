@@ -64,14 +64,14 @@ func fileChanges(then, now []call.File) []string {
 	for _, group := range []struct {
 		paths     []string
 		one, many string
-	}{{changed, "the file %s changed", "%d files changed"}, {more, "the file %s is new", "%d files are new"}, {gone, "the file %s is gone", "%d files are gone"}} {
+	}{{changed, "the file %s changed", "%d more files changed"}, {more, "the file %s is new", "%d more files are new"}, {gone, "the file %s was removed", "%d more files were removed"}} {
 		const enough = 4
 		slices.Sort(group.paths)
 		for _, p := range group.paths[:min(len(group.paths), enough)] {
 			lines = append(lines, fmt.Sprintf(group.one, Name(p)))
 		}
 		if rest := len(group.paths) - enough; rest > 0 {
-			lines = append(lines, "and "+fmt.Sprintf(group.many, rest)+" besides")
+			lines = append(lines, "and "+fmt.Sprintf(group.many, rest))
 		}
 	}
 	return lines
@@ -91,11 +91,11 @@ func factChange(fact string, then, now []string) []string {
 		case value(then) != value(now): // the digest
 			return []string{"the pack's files changed"}
 		case len(then) != len(now):
-			return []string{"packs-mcp was updated: answers hold for more about the pack's files"}
+			return []string{"packs-mcp was updated: answers now cover more about the pack's files"}
 		}
-		return []string{"what the pack's digest leaves out changed"}
+		return []string{"the pack's digest leaves out other files than before"}
 	case call.FactDefinition:
-		return []string{"what the tool declares changed"}
+		return []string{"the tool's declaration changed"}
 	case call.FactProgram:
 		return programChange(then, now)
 	case call.FactInterpreter:
@@ -103,26 +103,26 @@ func factChange(fact string, then, now []string) []string {
 	case "attached":
 		return []string{"the pack was detached and attached again"}
 	case call.FactNetwork:
-		return []string{fmt.Sprintf("network was %s, is %s", reach(then), reach(now))}
+		return []string{fmt.Sprintf("network was %s, is now %s", reach(then), reach(now))}
 	case "folder":
 		if value(then) == value(now) {
 			return nil // the rest is a fact of its own, the workspace
 		}
 		fallthrough
 	case "workspace", "sandbox", "project", "home", "trust", "person":
-		return []string{fmt.Sprintf("%s was %s, is %s", fact, value(then), value(now))}
+		return []string{fmt.Sprintf("%s was %s, is now %s", fact, value(then), value(now))}
 	case call.FactInputs:
-		return []string{"a file that the arguments name changed"}
+		return []string{"a file named in the arguments changed"}
 	case call.FactReads:
 		return []string{"files that it can read changed"}
 	case "limits", "input":
 		return []string{"the " + fact + " changed"}
 	case "output":
-		return []string{"how its output is put together changed"}
+		return []string{"the way its output is assembled changed"}
 	case call.FactEnviron:
 		then, now = call.EnvNames(differing(then, now)), call.EnvNames(differing(now, then))
 		both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(then, now))))
-		return []string{"variables differ: " + names(both)}
+		return []string{"variables changed: " + names(both)}
 	}
 	more, fewer := differing(now, then), differing(then, now)
 	var lines []string
@@ -146,7 +146,7 @@ func programChange(then, now []string) []string {
 		return []string{"the program changed"}
 	}
 	var lines []string
-	for i, says := range []string{"the program was %s, is %s", "the program led to %s, leads to %s", "", "the program was asked for as %s, is as %s", "the program's shim was %s, is %s"} {
+	for i, says := range []string{"the program was %s, is now %s", "the program led to %s, now leads to %s", "", "the program was called as %s, is now called as %s", "the program's shim was %s, is now %s"} {
 		switch was, is := then[i], now[i]; {
 		case was == is:
 		case i > 0 && i <= 2 && then[0] != now[0], i == 2 && then[1] != now[1]: // another program has other bytes
@@ -171,13 +171,13 @@ func interpreterChange(then, now []string) []string {
 		case slices.Equal(was, is):
 			continue
 		case was[0] != is[0]:
-			return []string{fmt.Sprintf("the interpreter was %s, is %s", Name(was[0]), Name(is[0]))}
+			return []string{fmt.Sprintf("the interpreter was %s, is now %s", Name(was[0]), Name(is[0]))}
 		case was[1] != is[1]:
-			return []string{fmt.Sprintf("the interpreter %s led to %s, leads to %s", Name(is[0]), Name(was[1]), Name(is[1]))}
+			return []string{fmt.Sprintf("the interpreter %s led to %s, now leads to %s", Name(is[0]), Name(was[1]), Name(is[1]))}
 		case was[2] != is[2]:
 			return []string{"the bytes of the interpreter changed"}
 		}
-		return []string{fmt.Sprintf("what the interpreter %s is given changed", Name(is[0]))}
+		return []string{fmt.Sprintf("the arguments or variables of the interpreter %s changed", Name(is[0]))}
 	}
 	last := func(values []string) string {
 		if len(values) < call.InterpreterValues {
@@ -187,11 +187,11 @@ func interpreterChange(then, now []string) []string {
 	}
 	switch {
 	case len(then)%call.InterpreterValues != 0:
-		return []string{"packs-mcp was updated: answers hold for more about the interpreter"}
+		return []string{"packs-mcp was updated: answers now cover more about the interpreter"}
 	case last(then) == last(now):
-		return []string{"what runs the interpreter changed"}
+		return []string{"the program that runs the interpreter changed"}
 	}
-	return []string{fmt.Sprintf("the interpreter was %s, is %s", last(then), last(now))}
+	return []string{fmt.Sprintf("the interpreter was %s, is now %s", last(then), last(now))}
 }
 
 // orNone returns a name, or a word for an empty one.

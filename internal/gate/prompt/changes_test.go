@@ -14,11 +14,11 @@ func TestFactsOfAnEarlierVersion(t *testing.T) {
 		then, now []string
 		want      string
 	}{
-		{call.FactPack, []string{"sha256:a", "false"}, []string{"sha256:a", "false", "false"}, "packs-mcp was updated: answers hold for more about the pack's files"},
+		{call.FactPack, []string{"sha256:a", "false"}, []string{"sha256:a", "false", "false"}, "packs-mcp was updated: answers now cover more about the pack's files"},
 		{call.FactPack, []string{"sha256:a", "false"}, []string{"sha256:b", "false", "false"}, "the pack's files changed"},
-		{call.FactInterpreter, []string{"", "", ""}, nil, "packs-mcp was updated: answers hold for more about the interpreter"},
-		{call.FactInterpreter, []string{"/bin/a", "", "", ""}, []string{"/bin/b", "", "", "", "/bin/a", "", "", ""}, "the interpreter was /bin/a, is /bin/b"},
-		{call.FactInterpreter, []string{"/bin/a", "", "", ""}, nil, "the interpreter was /bin/a, is none"},
+		{call.FactInterpreter, []string{"", "", ""}, nil, "packs-mcp was updated: answers now cover more about the interpreter"},
+		{call.FactInterpreter, []string{"/bin/a", "", "", ""}, []string{"/bin/b", "", "", "", "/bin/a", "", "", ""}, "the interpreter was /bin/a, is now /bin/b"},
+		{call.FactInterpreter, []string{"/bin/a", "", "", ""}, nil, "the interpreter was /bin/a, is now none"},
 	} {
 		if got := factChange(tt.fact, tt.then, tt.now); len(got) != 1 || got[0] != tt.want {
 			t.Errorf("factChange(%s, %q, %q) = %q, want %q", tt.fact, tt.then, tt.now, got, tt.want)

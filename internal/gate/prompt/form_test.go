@@ -31,10 +31,10 @@ func TestFormFirstLine(t *testing.T) {
 func TestFormMatters(t *testing.T) {
 	f := &Form{Card: Card{Marks: []Mark{
 		{RoleTrust, "not trusted", Danger}, {RoleChange, "changed since your answer of 2 January 2006, 15:04", Danger},
-		{RoleHidden, "hidden text", Danger}, {RoleNetwork, "network not closed", Danger},
+		{RoleHidden, "hidden text", Danger}, {RoleNetwork, "network not blocked", Danger},
 		{RoleSandbox, "partly confined", Notice}, {RoleWrites, "changes the project and 12 folders", Notice},
 	}}}
-	const want = "NOT TRUSTED, CHANGED, HIDDEN TEXT, NETWORK NOT CLOSED, and 2 more"
+	const want = "NOT TRUSTED, CHANGED, HIDDEN TEXT, NETWORK NOT BLOCKED, and 2 more"
 	if got := f.matters(); got != want || columns(marker+" "+got) > formWidth {
 		t.Errorf("matters() = %q, want %q", got, want)
 	}

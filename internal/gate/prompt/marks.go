@@ -19,7 +19,7 @@ func (b *builder) marks(r *call.Request, ask Ask) {
 		b.mark(Danger, RoleTrust, "not trusted")
 	}
 	if r.Pack.From.Differs {
-		b.mark(Danger, RoleTrust, "not as it was added")
+		b.mark(Danger, RoleTrust, "not what was added")
 	}
 	if len(ask.Changed) > 0 {
 		b.mark(Danger, RoleChange, "changed "+ask.Since)
@@ -73,7 +73,7 @@ func (b *builder) networkMark(p *sandbox.Policy, enforced bool) {
 	case n == sandbox.NetworkFull:
 		text = "whole network"
 	case !enforced:
-		text = "network not closed"
+		text = "network not blocked"
 	case n == sandbox.NetworkLoopback:
 		text = "a network of its own"
 	case n == sandbox.NetworkHosts:

@@ -114,7 +114,7 @@ func Title(r *call.Request) string {
 	case call.KindRun, call.KindExec:
 		switch {
 		case r.Run == nil:
-			return fmt.Sprintf("Run something of pack %s?", pack) // refused before anybody is asked; shown in the history
+			return fmt.Sprintf("Run something from pack %s?", pack) // refused before anybody is asked; shown in the history
 		case r.Kind == call.KindRun:
 			return fmt.Sprintf("Run tool %s of pack %s?", Name(r.Run.Tool), pack)
 		}
@@ -260,12 +260,12 @@ func (b *builder) call(r *call.Request, ask Ask) {
 		b.fact(RoleEffect, "effect", "the model reads them and may do what they say")
 	case call.KindAttach:
 		b.asked(r)
-		b.fact(RoleEffect, "effect", "this chat has the pack from now on; what it does asks by itself")
+		b.fact(RoleEffect, "effect", "this chat has the pack from now on; you are asked about each thing that it does")
 	case call.KindEnable:
 		for _, t := range r.Tools {
 			b.fact(RoleTool, "tool", Name(t))
 		}
-		b.fact(RoleEffect, "effect", "each of their calls is decided by itself")
+		b.fact(RoleEffect, "effect", "each of their calls is decided separately")
 	}
 	if r.Run != nil {
 		if r.Run.OnceOnly != "" {
@@ -282,7 +282,7 @@ func (b *builder) call(r *call.Request, ask Ask) {
 		b.weighty(Danger, RoleHidden, "CAUTION", "the text has "+line(r.Hidden))
 	}
 	if r.Caller.Person != "" {
-		b.fact(RolePerson, "for", quoted(r.Caller.Person)+", by the client's token")
+		b.fact(RolePerson, "for", quoted(r.Caller.Person)+", according to the client's token")
 	}
 	if r.Caller.Client != "" {
 		b.fact(RoleClient, "asked by", "a client that calls itself "+quoted(r.Caller.Client))
@@ -329,7 +329,7 @@ func (b *builder) pack(p *call.Pack) {
 		b.fact(RoleTrust, "from", quoted(p.From.Source)+", signed by "+unmarked(safetext.Line(p.From.Signer)))
 	}
 	if p.From.Differs {
-		b.weighty(Danger, RoleTrust, "bytes", "NOT those that packs.lock.json names; somebody changed the pack after it was added")
+		b.weighty(Danger, RoleTrust, "bytes", "NOT those recorded in packs.lock.json; somebody changed the pack after it was added")
 	}
 	b.fact(RoleDigest, "digest", short(p.Digest))
 	b.updated(p.From.Updated)

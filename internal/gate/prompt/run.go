@@ -49,7 +49,7 @@ func (b *builder) together(t sandbox.Together, box sandbox.Report) {
 	switch text := strings.Join(all, ", "); {
 	case text == "":
 	case box.Together != "":
-		b.weighty(Notice, RoleLimits, "in all", "not kept to "+text+" here: "+line(box.Together))
+		b.weighty(Notice, RoleLimits, "in all", "not limited to "+text+" here: "+line(box.Together))
 	default:
 		b.fact(RoleLimits, "in all", text)
 	}
@@ -118,9 +118,9 @@ func (b *builder) place(p sandbox.Place) {
 // from changing the folders themselves.
 func (b *builder) unenforcedLayers(req *call.Request) {
 	for _, l := range req.Run.Policy.Layers {
-		says := layerWords(l, &req.Run.Policy) + "; nothing keeps it from changing the folder itself"
+		says := layerWords(l, &req.Run.Policy) + "; nothing prevents it from changing the folder itself"
 		if l.Kind == sandbox.LayerReadOnly {
-			says = "should only read it, and nothing makes it"
+			says = "should only read it, but nothing enforces that"
 		}
 		b.weighty(Notice, RoleWrites, "works on", fmt.Sprintf("%s%s, %s", quoted(l.Folder), reason(req, l.Folder), says))
 	}
@@ -218,7 +218,7 @@ func (b *builder) variables(r *call.Run) {
 // granted adds what else the user's configuration opens, and what it could not open.
 func (b *builder) granted(g call.Granted, level sandbox.Level) {
 	if g.Home != "" {
-		only := ", with what is named here"
+		only := ", with only what is named here"
 		if level == sandbox.LevelNone {
 			only = ""
 		}
@@ -307,11 +307,11 @@ func networkWords(n sandbox.Network, enforced bool) string {
 	case n == sandbox.NetworkFull:
 		return "full; it can send data anywhere"
 	case !enforced:
-		return "NOT kept from it; it can send data anywhere"
+		return "NOT blocked; it can send data anywhere"
 	case n == sandbox.NetworkLoopback:
 		return "loopback; only its own processes"
 	case n == sandbox.NetworkHosts:
-		return "by HTTP and TLS, to the hosts named here and no others"
+		return "HTTP and TLS, only to the hosts named here"
 	default:
 		return n.String()
 	}

@@ -21,7 +21,7 @@ func TestSentences(t *testing.T) {
 	if got := c.Sentences(false); got != short {
 		t.Errorf("Sentences(false) = %q, want %q", got, short)
 	}
-	long := short + "What it may read and change:\nmay read: /a\nmay read: /b\nBesides:\nother: x\n" +
+	long := short + "What it may read and change:\nmay read: /a\nmay read: /b\nOther facts:\nother: x\n" +
 		"The pack says of this tool:\n> fine\n> sandbox: full\n"
 	if got := c.Sentences(true); got != long {
 		t.Errorf("Sentences(true) = %q, want %q", got, long)

@@ -41,7 +41,7 @@ func ParseFormat(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats(), f) {
 		return f, nil
 	}
-	return "", fmt.Errorf("no format %q; there are markdown, tool-pack and tools-json", name)
+	return "", fmt.Errorf("no format %q; the formats are markdown, tool-pack and tools-json", name)
 }
 
 // FormatOf returns the format of a file that a person named, or "". It takes any
@@ -137,9 +137,9 @@ func Write(s *Source, to Format, o Options) ([]File, []diag.Diagnostic) {
 	for _, t := range s.Tools {
 		if t.Command != nil && strings.HasPrefix(t.Command.Program, "./") {
 			file := strings.TrimPrefix(t.Command.Program, "./")
-			hint := fmt.Sprintf("copy %s, and what it needs, into the folder of the SKILL.md that was written", file)
+			hint := fmt.Sprintf("copy %s, and what it needs, into the folder of the new SKILL.md", file)
 			if to != Markdown {
-				hint = fmt.Sprintf("put what was written into a pack: a folder that has a SKILL.md, and %s with what it needs", file)
+				hint = fmt.Sprintf("put the new file into a pack: a folder with a SKILL.md, %s, and what that needs", file)
 			}
 			w.report(diag.Info, CodeFiles, t, fmt.Sprintf("tool %q runs %q of its pack", t.Name, t.Command.Program), hint)
 		}
@@ -214,9 +214,9 @@ func (w *writer) lost() {
 			if n := len(others) - named; n > 0 {
 				others = append(others[:named], fmt.Sprintf("%d more", n))
 			}
-			message += fmt.Sprintf("; and %d more of this kind, of %s", len(more), strings.Join(others, ", "))
+			message += fmt.Sprintf("; and %d more like this, in %s", len(more), strings.Join(others, ", "))
 		}
-		w.report(diag.Warning, CodeLost, all[0].tool, message, "look whether the tool does without it"+w.sayable(all))
+		w.report(diag.Warning, CodeLost, all[0].tool, message, "check whether the tool works without it"+w.sayable(all))
 	}
 }
 
@@ -232,7 +232,7 @@ func (w *writer) sayable(all []loss) string {
 	if len(can) == 0 {
 		return ""
 	}
-	return "; " + strings.Join(can, " and ") + " can say it"
+	return "; " + strings.Join(can, " and ") + " can express it"
 }
 
 // whole reports whether a format can express all of a tool.
@@ -253,7 +253,7 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 	back, problems := Read(name, data)
 	for _, d := range problems {
 		if d.Severity == diag.Error {
-			w.report(diag.Error, CodeImpossible, nearest(declared, d), fmt.Sprintf("%s cannot be written as %s: %s", named(declared), w.to, d.Message), "change it so that the format can say it, or choose another format")
+			w.report(diag.Error, CodeImpossible, nearest(declared, d), fmt.Sprintf("%s cannot be written as %s: %s", named(declared), w.to, d.Message), "change it so that the format can express it, or choose another format")
 		}
 	}
 	if diag.HasErrors(problems) {
@@ -262,7 +262,7 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 	for _, b := range back.list() {
 		// Text in a description can begin a Markdown block, and so a tool.
 		if !slices.ContainsFunc(declared, func(t *tools.Tool) bool { return t.Name == b.Name }) {
-			w.report(diag.Error, CodeImpossible, declared[0], fmt.Sprintf("%s cannot be written as %s: its text would declare another tool, %q", named(declared), w.to, b.Name), "take what looks like a tool out of the description")
+			w.report(diag.Error, CodeImpossible, declared[0], fmt.Sprintf("%s cannot be written as %s: its description would declare another tool, %q", named(declared), w.to, b.Name), "remove what looks like a tool from the description")
 			return
 		}
 	}
@@ -334,7 +334,7 @@ func differences(at, kind string, want, got any) []loss {
 		if bytes.Equal(strictjson.Canonical(want), strictjson.Canonical(got)) {
 			return nil
 		}
-		return []loss{{kind: kind + " becomes another", text: fmt.Sprintf("%s is %s, and becomes %s", at, short(want), short(got))}}
+		return []loss{{kind: kind + " becomes another", text: fmt.Sprintf("%s is %s, but becomes %s", at, short(want), short(got))}}
 	}
 	var found []loss
 	keys := map[string]bool{}

@@ -164,7 +164,7 @@ func TestImpossible(t *testing.T) {
 func TestPoliciesGetFoldersOfTheirOwn(t *testing.T) {
 	src := read(t, "tools.json", `[{"name": "a", "command": ["p"], "policy": {"read_only": true}}, {"name": "b", "command": ["p"]}, {"name": "c", "command": ["p"], "policy": {"read_only": true}}]`)
 	files, problems := Write(src, Markdown, Options{})
-	if files != nil || len(problems) != 1 || problems[0].Code != CodeImpossible || !strings.Contains(problems[0].Hint, "--split, 2 packs") {
+	if files != nil || len(problems) != 1 || problems[0].Code != CodeImpossible || !strings.Contains(problems[0].Hint, "--split to write 2 packs") {
 		t.Errorf("Write(…, markdown) = %v, %v, want to hear of --split", files, problems)
 	}
 	files, _ = Write(src, Markdown, Options{Split: true})
@@ -326,7 +326,7 @@ func TestVersionAndFolder(t *testing.T) {
 	}
 }
 
-// Losses of a kind are one line, and the hint names what can say it, if anything can.
+// Losses of a kind are one line, and the hint names the formats that can express them, if any.
 func TestLossesAreFolded(t *testing.T) {
 	var all []string
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -334,10 +334,10 @@ func TestLossesAreFolded(t *testing.T) {
 	}
 	_, problems := Write(read(t, "tools.json", "["+strings.Join(all, ",")+"]"), Markdown, Options{})
 	enums := slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return !strings.Contains(d.Message, "enum") })
-	if len(enums) != 1 || enums[0].Message != `tool "a": /inputSchema/properties/p_a/enum is left out (it was ["x"]); and 5 more of this kind, of "b", "c", "d", 2 more` {
+	if len(enums) != 1 || enums[0].Message != `tool "a": /inputSchema/properties/p_a/enum is left out (it was ["x"]); and 5 more like this, in "b", "c", "d", 2 more` {
 		t.Errorf("the losses are %v, want one line", enums)
 	}
-	if len(enums) == 1 && enums[0].Hint != "look whether the tool does without it; tool-pack can say it" {
-		t.Errorf("the hint is %q, want what can say it and is not what it was", enums[0].Hint)
+	if len(enums) == 1 && enums[0].Hint != "check whether the tool works without it; tool-pack can express it" {
+		t.Errorf("the hint is %q, want another format than the original one", enums[0].Hint)
 	}
 }

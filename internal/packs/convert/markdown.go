@@ -22,7 +22,7 @@ func (w *writer) markdown() {
 	var order []string
 	for _, t := range w.source.Tools {
 		if t.Command == nil {
-			w.report(diag.Error, CodeImpossible, t, fmt.Sprintf("tool %q is declared only, and in Markdown a tool is a command", t.Name), "choose another format, or leave the tool out")
+			w.report(diag.Error, CodeImpossible, t, fmt.Sprintf("tool %q is only declared, and a tool in Markdown must be a command", t.Name), "choose another format, or leave the tool out")
 			continue
 		}
 		key := fmt.Sprint(t.Policy.ReadOnly, t.Policy.AlwaysAsk, t.Policy.Review, t.Policy.Cache, t.Policy.Network == tools.NetworkFull, t.Policy.Timeout, t.Modes)
@@ -36,8 +36,8 @@ func (w *writer) markdown() {
 	}
 	if len(order) > 1 && !w.options.Split {
 		w.report(diag.Error, CodeImpossible, groups[order[1]][0],
-			fmt.Sprintf("tools %q and %q differ in their policies or modes, and one SKILL.md has one policy for all of its tools", groups[order[0]][0].Name, groups[order[1]][0].Name),
-			fmt.Sprintf("with --split, %d packs are written; tool-pack and tools-json keep it one", len(order)))
+			fmt.Sprintf("tools %q and %q differ in their policies or modes, but a SKILL.md has one policy for all its tools", groups[order[0]][0].Name, groups[order[1]][0].Name),
+			fmt.Sprintf("use --split to write %d packs; tool-pack and tools-json keep one", len(order)))
 		return
 	}
 	taken := map[string]bool{}

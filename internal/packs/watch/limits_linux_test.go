@@ -96,7 +96,7 @@ func underLimit(t *testing.T, l limit) {
 	p.must(store.Update(func(s *attach.Set) error { s.Attach("q00", attach.Entry{Dir: p.path("root/q00")}); return nil }))
 	f.until("what is attached", func() bool { return f.changes() > before })
 	f.watcher.Close()
-	if said := log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "from time to time") {
+	if said := log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "scanned at intervals") {
 		t.Errorf("the log says %s, want one line", cmp.Or(said, "nothing"))
 	}
 }

@@ -57,7 +57,7 @@ func (n *notified) findPaths(lib Library, want map[string]use) {
 		n.roots[root] = is
 		remote := is != packfs.Which{} && !n.local(root)
 		if _, told := n.remote[root]; remote && !told {
-			n.opts.Logger.Info("this folder of packs is on a file system that may not tell of changes, as those of networks, and is looked at from time to time", "dir", root, "every", n.opts.Every)
+			n.opts.Logger.Info("this folder of packs is on a file system that may not report changes, such as a network file system; it is scanned at intervals", "dir", root, "every", n.opts.Every)
 		}
 		if remote || n.remote[root] {
 			n.remote[root] = remote

@@ -227,7 +227,7 @@ func (w *Watcher) open() eye {
 
 // poll logs that there are no events, and returns an eye that polls.
 func (w *Watcher) poll(err error) eye {
-	w.opts.Logger.Warn("the folders of packs are looked at from time to time, since the system tells of no changes in them", "every", w.opts.Every, "err", err)
+	w.opts.Logger.Warn("the system cannot report changes in the folders of packs; they are scanned at intervals", "every", w.opts.Every, "err", err)
 	return newPoller(w.opts)
 }
 
@@ -241,7 +241,7 @@ func (w *Watcher) look(ctx context.Context, seen news) (took time.Duration, chan
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			w.opts.Logger.Warn("the folders of packs could not be looked at; what was found before counts", "err", err)
+			w.opts.Logger.Warn("scanning the folders of packs failed; the packs that were found before stay in use", "err", err)
 		}
 		return took, false
 	}

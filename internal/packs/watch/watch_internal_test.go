@@ -81,7 +81,7 @@ func TestPollingTakesOver(t *testing.T) {
 				t.Error("nothing was looked at")
 			}
 			w.Close()
-			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "from time to time") {
+			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "scanned at intervals") {
 				t.Errorf("%d lines in the log, want one:\n%s", n, log.String())
 			}
 			if name == "not so many" && !b.closed {

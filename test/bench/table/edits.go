@@ -75,7 +75,7 @@ func (b *bench) edit(n int) (documents, tools times, polled bool, err error) {
 	}
 	defer func() {
 		err = errors.Join(err, c.stop())
-		polled = strings.Contains(c.stderr.String(), "looked at from time to time")
+		polled = strings.Contains(c.stderr.String(), "scanned at intervals")
 	}()
 	documents, tools, err = b.editAll(c, n)
 	return documents, tools, false, err
