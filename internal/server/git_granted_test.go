@@ -86,7 +86,7 @@ func TestGrantedFoldersWithGit(t *testing.T) {
 					t.Errorf("made = %q, %v, want it applied: only git's data is not\n%v", made, err, got)
 				}
 				q := w.lastQuestion()
-				for _, words := range []string{at("bare.git"), at("hooked/.git/hooks"), "is git's own data, which no grant of a folder opens"} {
+				for _, words := range []string{at("bare.git"), at("hooked/.git/hooks"), "is git's own data, which no folder grant covers"} {
 					if !says(q, words) {
 						t.Errorf("the question has not %q:\n%s", words, q)
 					}

@@ -128,7 +128,7 @@ func TestHTTPFiftyChats(t *testing.T) {
 				t.Errorf("chat %d is asked again", i)
 			}
 			for _, q := range c.Asked {
-				if !says(q, `for: "`+who.Person+`", by`) {
+				if !says(q, `for: "`+who.Person+`", according`) {
 					t.Errorf("chat %d is asked %q, want %s in it", i, q, who.Person)
 				}
 			}

@@ -50,7 +50,7 @@ func TestHTTPWholeWay(t *testing.T) {
 			}
 			c.Answer = decide("deny")
 			c.Fails("denied", "capability_packs_open_docs", map[string]any{"pack_id": "triage"})
-			if len(c.Asked) != 5 || !says(c.Asked[0], `for: "ada", by the client`) {
+			if len(c.Asked) != 5 || !says(c.Asked[0], `for: "ada", according to the client`) {
 				t.Errorf("%d questions, want 5 that name ada: %.300q", len(c.Asked), c.Asked)
 			}
 			var got []string
