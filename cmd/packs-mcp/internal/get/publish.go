@@ -4,24 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
-	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/shown"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/own"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/get/signing"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/scan"
 	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
 	"github.com/packs-mcp/packs-mcp/internal/sources"
 	"github.com/packs-mcp/packs-mcp/internal/sources/address"
 	"github.com/packs-mcp/packs-mcp/internal/sources/archive"
-	"github.com/packs-mcp/packs-mcp/internal/sources/change"
 	"github.com/packs-mcp/packs-mcp/internal/sources/oci"
 	"github.com/packs-mcp/packs-mcp/internal/sources/site"
 	"github.com/packs-mcp/packs-mcp/internal/sources/trust"
@@ -100,7 +96,7 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 	if err != nil {
 		return err
 	}
-	snap, err := openOwn(from)
+	snap, err := own.Open(from)
 	if err != nil {
 		return err
 	}
@@ -116,7 +112,7 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 		}
 		return err
 	}
-	o, err := readOwn(ctx, snap, chosen[0], s.accept)
+	o, err := own.Read(ctx, snap, chosen[0], s.accept)
 	if err != nil {
 		return err
 	}
@@ -144,12 +140,12 @@ func (a *app) publish(ctx context.Context, from, to string, s publishSettings) e
 		}
 		fmt.Fprintf(a.Stderr, "  signed   by %s\n", safetext.Line(trust.Words(signature.By)))
 	}
-	o.show(a)
-	out := publishedPack{Name: o.Pack.Name, To: to, Resolved: resolved, Before: p.Before, Digest: o.Tree.Digest(), Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.found)}
+	o.Show(a.Stderr)
+	out := publishedPack{Name: o.Pack.Name, To: to, Resolved: resolved, Before: p.Before, Digest: o.Tree.Digest(), Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.Found)}
 	if signature.By != nil {
 		out.Signer = safetext.Line(trust.Words(signature.By))
 	}
-	if err := attacks(o.Pack.Name, o.found); err != nil {
+	if err := attacks(o.Pack.Name, o.Found); err != nil {
 		return err
 	}
 	if p.Before == p.Digest && there {
@@ -194,74 +190,8 @@ func (a *app) mayDo(ctx context.Context, yes bool, question string) (bool, error
 // keyPassword returns the password of the key that signs; "": it has none.
 func (a *app) keyPassword() string { return cli.Getenv(a.Environ, "COSIGN_PASSWORD") }
 
-// openOwn opens a local folder or archive, whatever its name looks like.
-func openOwn(at string) (sources.Snapshot, error) {
-	info, err := os.Stat(at)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no folder or file %q", at)
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return sources.OpenFolder(at)
-	}
-	return archive.Open(at, "")
-}
-
-// own is one of the person's packs, to be published.
-type own struct {
-	*sources.Bundle
-	tools []change.Tool
-	found []findings.Finding
-}
-
-// readOwn reads a pack in the way that add would, and scans it. Its Close removes
-// what was read.
-func readOwn(ctx context.Context, snap sources.Snapshot, pack sources.Pack, hashes []string) (_ *own, err error) {
-	o := &own{}
-	if o.Bundle, err = sources.NewBundle(ctx, snap, pack.Path); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, o.Close())
-		}
-	}()
-	now, err := change.Read(ctx, o.Dir)
-	if err != nil {
-		return nil, err
-	}
-	all, err := change.Between(nil, now)
-	if err != nil {
-		return nil, err
-	}
-	o.tools = all.Tools
-	reports, err := scan.Folder(ctx, o.Dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range reports {
-		o.found = append(o.found, r.Findings...)
-	}
-	findings.Accept(o.found, hashes)
-	return o, nil
-}
-
-func (o *own) show(a *app) {
-	fmt.Fprintf(a.Stderr, "  files    %s, %d bytes, %s\n", cli.Counted(len(o.Tree.Files), "file", "files"), o.Tree.Bytes, o.Tree.Digest())
-	for i, f := range o.Tree.Files {
-		if i == shown.Most {
-			fmt.Fprintf(a.Stderr, "           and %d more\n", len(o.Tree.Files)-shown.Most)
-			break
-		}
-		fmt.Fprintf(a.Stderr, "           %s\n", safetext.Line(f.Path))
-	}
-	shown.Tools(a.Stderr, o.tools, false)
-	shown.Findings(a.Stderr, o.found)
-}
-
 // recordOwn writes a log line; without it nothing is published.
-func (a *app) recordOwn(cfg *config.Config, o *own, reason string) error {
+func (a *app) recordOwn(cfg *config.Config, o *own.Pack, reason string) error {
 	return a.record(cfg, audit.Entry{Event: audit.EventSource, Pack: o.Pack.Name, Channel: "command", PackDigest: o.Tree.Digest(), Reason: reason})
 }
 
@@ -302,7 +232,7 @@ packs-mcp publish --sign. The index itself is not signed.`,
 
 // completePacksOf offers the names of the packs in a folder to the shell.
 func completePacksOf(dir string, given []string) ([]string, cobra.ShellCompDirective) {
-	snap, err := openOwn(dir)
+	snap, err := own.Open(dir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -335,7 +265,7 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 	if err != nil {
 		return err
 	}
-	snap, err := openOwn(from)
+	snap, err := own.Open(from)
 	if err != nil {
 		return err
 	}
@@ -348,7 +278,7 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 	if err != nil {
 		return err
 	}
-	var all []*own
+	var all []*own.Pack
 	var bundles []*sources.Bundle
 	var signatures []site.Signature
 	defer func() {
@@ -358,7 +288,7 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 	}()
 	out := indexedPacks{Out: s.out, Packs: []indexedPack{}}
 	for _, pack := range chosen {
-		o, err := readOwn(ctx, snap, pack, s.accept)
+		o, err := own.Read(ctx, snap, pack, s.accept)
 		if err != nil {
 			return err
 		}
@@ -378,11 +308,11 @@ func (a *app) index(ctx context.Context, from string, names []string, s publishS
 			signer = safetext.Line(trust.Words(signature.By))
 			fmt.Fprintf(a.Stderr, "  signed   by %s\n", signer)
 		}
-		o.show(a)
-		out.Packs = append(out.Packs, indexedPack{Name: o.Pack.Name, Path: pack.Path, Digest: o.Tree.Digest(), Signer: signer, Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.found)})
+		o.Show(a.Stderr)
+		out.Packs = append(out.Packs, indexedPack{Name: o.Pack.Name, Path: pack.Path, Digest: o.Tree.Digest(), Signer: signer, Files: len(o.Tree.Files), Bytes: o.Tree.Bytes, Findings: orEmpty(o.Found)})
 	}
 	for _, o := range all {
-		if err := attacks(o.Pack.Name, o.found); err != nil {
+		if err := attacks(o.Pack.Name, o.Found); err != nil {
 			return err
 		}
 	}
