@@ -1,8 +1,9 @@
 package scan
 
 import (
-	"path"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
 )
 
 // code cuts a script into units: logical lines of code, and remarks.
@@ -25,7 +26,7 @@ func (f *file) code(lang string) {
 	for i, raw := range f.lines {
 		s := strings.TrimSpace(f.normal(raw))
 		if lang == "shell" {
-			s = unsplit(s)
+			s = letters.Unsplit(s)
 		}
 		n := i + 1
 		if block != "" {
@@ -73,27 +74,6 @@ func (f *file) code(lang string) {
 	endNote()
 }
 
-// unsplit removes from a shell line characters that split a word without changing it:
-// c\url and cu""rl are curl. Escapes that printf reads stay.
-func unsplit(s string) string {
-	if !strings.ContainsAny(s, `\'"`) {
-		return s
-	}
-	b := make([]byte, 0, len(s))
-	isLetter := func(i int) bool { return 0 <= i && i < len(s) && isASCIILetter(rune(s[i])) }
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && isLetter(i-1) && isLetter(i+1) && strings.IndexByte("xntr", s[i+1]) < 0:
-			continue
-		case (s[i] == '"' || s[i] == '\'') && i+1 < len(s) && s[i+1] == s[i] && isLetter(i-1) && isLetter(i+2):
-			i++
-			continue
-		}
-		b = append(b, s[i])
-	}
-	return string(b)
-}
-
 // plain makes each line a unit.
 func (f *file) plain(z zone) {
 	for i, raw := range f.lines {
@@ -137,49 +117,11 @@ func isRemark(s, lang string) bool {
 	case "sql", "lua":
 		return strings.HasPrefix(s, "--")
 	case "batch":
-		return strings.HasPrefix(lowered(s), "rem ") || strings.HasPrefix(s, "::")
+		return strings.HasPrefix(letters.Lower(s), "rem ") || strings.HasPrefix(s, "::")
 	case "php":
 		return strings.HasPrefix(s, "//") || strings.HasPrefix(s, "#")
 	case "text":
 		return false
 	}
 	return strings.HasPrefix(s, "#") && !strings.HasPrefix(s, "#!")
-}
-
-// langOf returns the language of a script, from its name and first line, or "" if the
-// file is not a script.
-func langOf(name string, head []byte) string {
-	if line, _, _ := strings.Cut(string(head[:min(200, len(head))]), "\n"); strings.HasPrefix(line, "#!") {
-		for _, is := range []struct{ word, lang string }{{"python", "python"}, {"node", "js"}, {"deno", "js"}, {"bun", "js"}, {"pwsh", "powershell"}, {"php", "php"}, {"lua", "lua"}} {
-			if strings.Contains(line, is.word) {
-				return is.lang
-			}
-		}
-		return "shell"
-	}
-	switch strings.ToLower(path.Ext(name)) {
-	case ".sh", ".bash", ".zsh", ".ksh", ".fish", ".command", ".rb", ".pl", ".pm", ".mk", ".r", ".jl", ".ex", ".exs", ".tcl", ".awk", ".envrc", ".bats", ".cr", ".nix", ".tf":
-		return "shell"
-	case ".py", ".pyw", ".pyi", ".pth":
-		return "python"
-	case ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".vue", ".svelte":
-		return "js"
-	case ".go", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".java", ".kt", ".kts", ".scala", ".swift", ".cs", ".dart", ".zig", ".groovy", ".gradle", ".m", ".sol":
-		return "c"
-	case ".ps1", ".psm1", ".psd1":
-		return "powershell"
-	case ".bat", ".cmd":
-		return "batch"
-	case ".vbs", ".applescript", ".scpt", ".ahk", ".hta", ".reg", ".wsf":
-		return "text"
-	case ".php":
-		return "php"
-	case ".lua", ".sql":
-		return "lua"
-	}
-	switch strings.ToLower(name) {
-	case "makefile", "gnumakefile", "dockerfile", "containerfile", "justfile", "rakefile", "gemfile", "vagrantfile", "jenkinsfile", ".bashrc", ".zshrc", ".profile", ".bash_profile", ".zshenv":
-		return "shell"
-	}
-	return ""
 }

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"archive/zip"
 	"bytes"
 	"crypto/sha256"
 	"errors"
@@ -10,12 +9,13 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/scan/filekind"
 	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
 )
 
 // folder checks a folder's contents recursively. at is its path with a slash, or
@@ -27,7 +27,7 @@ func (s *scanner) folder(dir *packfs.Dir, at string, depth int) {
 	}
 	entries, truncated, err := dir.Names(maxEntries - s.names)
 	if err != nil {
-		s.incomplete(at+".", "the folder cannot be read: "+cause(err))
+		s.incomplete(at+".", "the folder cannot be read: "+packfs.Cause(err))
 		return
 	}
 	if truncated || s.names+len(entries) > maxEntries {
@@ -49,7 +49,7 @@ func (s *scanner) entry(dir *packfs.Dir, at string, e fs.DirEntry, depth int) {
 	case mode.IsDir():
 		sub, err := dir.Sub(name)
 		if err != nil {
-			s.incomplete(full, "the folder cannot be read: "+cause(err))
+			s.incomplete(full, "the folder cannot be read: "+packfs.Cause(err))
 			return
 		}
 		defer sub.Close()
@@ -67,62 +67,26 @@ func (s *scanner) entry(dir *packfs.Dir, at string, e fs.DirEntry, depth int) {
 // anyway.
 func (s *scanner) link(full string) {
 	if _, err := s.root.IsDir(full); err != nil && !errors.Is(err, packfs.ErrNotFound) {
-		s.about(full, ruleLink, high, cause(err), nil)
+		s.about(full, ruleLink, high, packfs.Cause(err), nil)
 	}
 }
 
 // name checks the name of a file or folder.
 func (s *scanner) name(full, name string, isDir bool) {
-	deceives := safetext.Line(name) != name || !utf8.ValidString(name) || lookalike(name) != ""
+	deceives := safetext.Line(name) != name || !utf8.ValidString(name) || letters.Lookalike(name) != ""
 	if i := strings.LastIndexByte(name, '.'); !isDir && i > 0 {
 		// A program that is named like a document: report.pdf.exe, notes.txt   .sh
 		inner := strings.ToLower(path.Ext(strings.TrimRight(name[:i], " ")))
-		deceives = deceives || programExt().MatchString(strings.ToLower(name[i:])) && documentExt().MatchString(inner)
+		deceives = deceives || filekind.LooksLikeDocument(strings.ToLower(name[i:]), inner)
 	}
 	if deceives {
 		s.about(full, ruleName, high, safetext.Quote(cut(name, findings.MaxQuote)), []byte(name))
 	}
 	if !isDir {
-		if why := autorun(full, name); why != "" {
+		if why := filekind.Autorun(full, name); why != "" {
 			s.about(full, ruleAutorun, medium, why, []byte(full))
 		}
 	}
-}
-
-var (
-	programExt = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\.(exe|scr|com|bat|cmd|ps1|vbs|js|hta|lnk|msi|jar|app|command|sh|pif)$`)
-	})
-	documentExt = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\.(pdf|docx?|xlsx?|pptx?|txt|jpe?g|png|gif|csv|md|rtf|mp[34]|zip)$`)
-	})
-)
-
-// autorun names the program that runs or loads such a file automatically, or returns
-// "".
-func autorun(full, name string) string {
-	lower := "/" + strings.ToLower(full)
-	if strings.HasSuffix(lower, ".sample") {
-		return ""
-	}
-	for _, is := range []struct{ part, by string }{
-		{"/.git/hooks/", "git"}, {"/.husky/", "git"}, {"/.vscode/tasks.json", "an editor"}, {"/.vscode/settings.json", "an editor"}, {"/.vscode/mcp.json", "an editor"},
-		{"/.claude/settings.json", "an agent"}, {"/.claude/settings.local.json", "an agent"}, {"/.mcp.json", "an agent"}, {"/.cursor/mcp.json", "an agent"}, {"/.cursor/rules/", "an agent"},
-		{"/.codex/config.toml", "an agent"}, {"/.gemini/settings.json", "an agent"}, {"/.envrc", "a shell (direnv)"}, {"/.npmrc", "a package manager"}, {"/.yarnrc", "a package manager"},
-		{"/.pre-commit-config.yaml", "git (pre-commit)"}, {"/sitecustomize.py", "Python"}, {"/usercustomize.py", "Python"}, {"/conftest.py", "a test runner"}, {"/autorun.inf", "Windows"}, {"/desktop.ini", "Windows"},
-		{"/.gitmodules", "git"}, {"/.idea/", "an editor"}, {"/.devcontainer/", "an editor"},
-	} {
-		if strings.Contains(lower, is.part) {
-			return name + " is for " + is.by
-		}
-	}
-	switch strings.ToLower(path.Ext(name)) {
-	case ".pth":
-		return name + " is for Python"
-	case ".desktop", ".lnk", ".url", ".scf":
-		return name + " starts a program when it is opened"
-	}
-	return ""
 }
 
 // file checks a regular file. If it changes while it is read, it is read once more.
@@ -132,7 +96,7 @@ func (s *scanner) file(dir *packfs.Dir, full, name string) {
 		changed, err := s.read(dir, full, name)
 		switch {
 		case err != nil:
-			s.incomplete(full, "the file cannot be read: "+cause(err))
+			s.incomplete(full, "the file cannot be read: "+packfs.Cause(err))
 			return
 		case !changed:
 			return
@@ -178,20 +142,20 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 		return of[:]
 	}
 	ext := strings.ToLower(path.Ext(name))
-	is := kindOf(src)
+	is := filekind.Of(src)
 	switch {
-	case is == kindProgram:
+	case is == filekind.Program:
 		rule := ruleProgram
-		if !isProgramName(ext) {
+		if !filekind.IsProgramName(ext) {
 			rule = ruleMagic
 		}
 		s.about(full, rule, high, "a compiled program", sum())
 		return
-	case is == kindArchive:
+	case is == filekind.Archive:
 		s.archive(full, ext, src, sum())
 		return
-	case is == kindMedia:
-		if isTextName(ext) {
+	case is == filekind.Media:
+		if filekind.IsTextName(ext) {
 			s.about(full, ruleMagic, high, "a picture, font or other media file", sum())
 		}
 		if ext == ".pdf" || bytes.HasPrefix(src, []byte("%PDF")) {
@@ -199,9 +163,9 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 		}
 		return
 	}
-	text := decode(src)
-	if !isText(text) {
-		if !isTextName(ext) && langOf(name, src) == "" {
+	text := letters.Decode(src)
+	if !filekind.IsText(text) {
+		if !filekind.IsTextName(ext) && filekind.LangOf(name, src) == "" {
 			if !strings.HasPrefix(full, ".git/") && !strings.Contains(full, "/.git/") {
 				s.about(full, ruleOpaque, info, "", sum())
 			}
@@ -209,12 +173,12 @@ func (s *scanner) content(full, name string, src []byte, size int64, executable 
 		}
 		text = bytes.ReplaceAll(text, []byte{0}, nil)
 	}
-	if isMediaName(ext) && !bytes.HasPrefix(src, []byte("version https://git-lfs")) && len(bytes.TrimSpace(src)) > 0 {
+	if filekind.IsMediaName(ext) && !bytes.HasPrefix(src, []byte("version https://git-lfs")) && len(bytes.TrimSpace(src)) > 0 {
 		s.about(full, ruleMagic, high, "a text", sum())
 	}
 	if size > int64(len(src)) {
 		severity := high
-		if ext != "" && isDataName(ext) {
+		if ext != "" && filekind.IsDataName(ext) {
 			severity = medium
 		}
 		s.about(full, ruleIncomplete, severity, "the text is larger than 4 MiB, so only its beginning was scanned", sum())
@@ -227,13 +191,13 @@ func (s *scanner) text(full, name, ext string, src []byte, executable bool) {
 	f := newFile(full, src)
 	f.units = s.free[:0]
 	defer func() { s.free = f.units }()
-	lang := langOf(name, src)
+	lang := filekind.LangOf(name, src)
 	switch {
 	case s.toolFiles[full]:
 		if !f.json(src, meta) {
 			f.plain(meta)
 		}
-	case isDocumentName(ext) || s.entries[full]:
+	case filekind.IsDocumentName(ext) || s.entries[full]:
 		f.markdown(s.metadata(f, src, s.entries[full]))
 	case lang != "" && ext != ".json":
 		f.code(lang)
@@ -242,7 +206,7 @@ func (s *scanner) text(full, name, ext string, src []byte, executable bool) {
 			f.plain(data)
 		}
 		s.packageJSON(f, name)
-	case isDataName(ext) && !executable:
+	case filekind.IsDataName(ext) && !executable:
 		f.plain(data)
 		s.markup(f, ext)
 	default: // unknown extension: a shell runs any file
@@ -305,48 +269,9 @@ func (s *scanner) flow(f *file, seen *signs) {
 	}
 }
 
-// A kind is a file type, recognized by the first bytes.
-type kind int
-
-const (
-	kindUnknown kind = iota
-	kindProgram
-	kindArchive
-	kindMedia
-)
-
-// kindOf recognizes programs and archives, which matter, and the most common media.
-func kindOf(src []byte) kind {
-	begins := func(marks ...string) bool {
-		for _, m := range marks {
-			if bytes.HasPrefix(src, []byte(m)) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case begins("\x7fELF", "\xfe\xed\xfa\xce", "\xfe\xed\xfa\xcf", "\xce\xfa\xed\xfe", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "\x00asm", "dex\n0", "BC\xc0\xde", "!<arch>\n"):
-		return kindProgram
-	case begins("MZ") && len(src) >= 64 && bytes.IndexByte(src[:64], 0) >= 0:
-		return kindProgram
-	case len(src) > 16 && src[2] == '\r' && src[3] == '\n' && src[1] <= 0x0f && src[1] >= 0x0a: // Python's compiled code
-		return kindProgram
-	case begins("PK\x03\x04", "PK\x05\x06", "\x1f\x8b", "BZh", "\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "7z\xbc\xaf\x27\x1c", "Rar!\x1a\x07", "MSCF\x00", "\xed\xab\xee\xdb", "LZIP", "\x04\x22\x4d\x18"):
-		return kindArchive
-	case len(src) > 262 && string(src[257:262]) == "ustar":
-		return kindArchive
-	case begins("\x89PNG", "\xff\xd8\xff", "GIF8", "%PDF", "wOFF", "wOF2", "OTTO", "\x00\x01\x00\x00\x00", "OggS", "ID3", "fLaC", "\x00\x00\x01\x00", "II*\x00", "MM\x00*", "SQLite format 3\x00") || begins("RIFF") && len(src) > 12:
-		return kindMedia
-	case len(src) > 12 && string(src[4:8]) == "ftyp":
-		return kindMedia
-	}
-	return kindUnknown
-}
-
 // archive checks an archive, as far as possible without unpacking it.
 func (s *scanner) archive(full, ext string, src []byte, sum []byte) {
-	if bytes.HasPrefix(src, []byte("PK\x03\x04")) && len(src) > 8 && src[6]&1 != 0 || lockedZip(src) {
+	if bytes.HasPrefix(src, []byte("PK\x03\x04")) && len(src) > 8 && src[6]&1 != 0 || filekind.IsLockedZip(src) {
 		s.about(full, ruleLockedArchive, high, "an archive with a password", sum)
 		return
 	}
@@ -363,20 +288,6 @@ func (s *scanner) archive(full, ext string, src []byte, sum []byte) {
 	default:
 		s.about(full, ruleMagic, high, "an archive", sum)
 	}
-}
-
-// lockedZip reports whether a member of a whole zip file is encrypted.
-func lockedZip(src []byte) bool {
-	z, err := zip.NewReader(bytes.NewReader(src), int64(len(src)))
-	if err != nil {
-		return false
-	}
-	for _, f := range z.File {
-		if f.Flags&1 != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // pdf looks for actions that run when a document is opened.
@@ -396,7 +307,7 @@ func (s *scanner) markup(f *file, ext string) {
 	}
 	for i := range f.units {
 		u := &f.units[i]
-		if text := lowered(u.text); svgScript().MatchString(text) {
+		if text := letters.Lower(u.text); svgScript().MatchString(text) {
 			s.report(f, findings.Hit{Rule: ruleActive, Line: u.lines[0], Quote: svgScript().FindString(text)})
 		}
 	}
@@ -421,72 +332,3 @@ func (s *scanner) packageJSON(f *file, name string) {
 var installScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`"(preinstall|install|postinstall|prepare|prepublish)"\s*:\s*"`)
 })
-
-// isText reports whether a file is text: its beginning has no NUL and few non-text
-// bytes.
-func isText(src []byte) bool {
-	head := src[:min(len(src), headSize)]
-	if bytes.IndexByte(head, 0) >= 0 {
-		return false
-	}
-	odd := 0
-	for i := 0; i < len(head); {
-		if ' ' <= head[i] && head[i] < utf8.RuneSelf {
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(head[i:])
-		if r == utf8.RuneError && n == 1 || r < ' ' && !unicode.IsSpace(r) && r != 0x1b && r != 0x08 {
-			odd++
-		}
-		i += n
-	}
-	return odd*20 <= len(head)
-}
-
-func isProgramName(ext string) bool {
-	switch ext {
-	case "", ".exe", ".dll", ".so", ".dylib", ".bin", ".o", ".a", ".node", ".wasm", ".class", ".pyd", ".pyc", ".pyo", ".com", ".scr", ".sys", ".elf", ".lib", ".ko", ".dex", ".deb", ".rlib":
-		return true
-	}
-	return strings.HasPrefix(ext, ".so") || strings.Trim(ext, ".0123456789") == ""
-}
-
-func isDocumentName(ext string) bool {
-	switch ext {
-	case ".md", ".markdown", ".mdx", ".mdc", ".txt", ".rst", ".adoc", ".html", ".htm", ".prompt", ".text":
-		return true
-	}
-	return false
-}
-
-func isDataName(ext string) bool {
-	switch ext {
-	case ".yaml", ".yml", ".toml", ".xml", ".csv", ".tsv", ".ini", ".cfg", ".conf", ".svg", ".css", ".scss", ".less", ".jsonl", ".ndjson", ".log", ".diff", ".patch", ".lock", ".sum", ".mod", ".proto", ".graphql", ".tex", ".bib", ".srt", ".vtt",
-		".pem", ".crt", ".pub", ".geojson", ".ipynb", ".drawio", ".puml", ".mmd", ".dot", ".hcl", ".tfvars", ".xsd", ".xsl", ".rels", ".plist", ".po", ".properties", ".json5":
-		return true
-	}
-	return false
-}
-
-func isMediaName(ext string) bool {
-	switch ext {
-	case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".bmp", ".tiff", ".woff", ".woff2", ".ttf", ".otf", ".mp3", ".mp4", ".wav", ".ogg", ".pdf", ".docx", ".xlsx", ".pptx", ".zip", ".gz", ".tar", ".7z":
-		return true
-	}
-	return false
-}
-
-func isTextName(ext string) bool { return isDocumentName(ext) || isDataName(ext) || ext == ".json" }
-
-// cause returns the innermost message of an error about a file, without the path,
-// which the finding has.
-func cause(err error) string {
-	if e, ok := errors.AsType[*packfs.PathError](err); ok {
-		err = e.Reason
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return err.Error()
-}

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"regexp"
@@ -11,27 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
 )
-
-// invisible reports whether a character is not shown, or controls the display.
-func invisible(r rune) bool {
-	switch {
-	case r < ' ' || 0x7f <= r && r < 0xa0:
-		return true
-	case r < 0xad:
-		return false
-	case unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
-		return true
-	}
-	return r == 0x2800 || r == 0x3164 || r == 0xffa0 || r == 0x115f || r == 0x1160
-}
-
-func isTag(r rune) bool      { return 0xe0000 <= r && r <= 0xe007f }
-func isSelector(r rune) bool { return 0xfe00 <= r && r <= 0xfe0d || 0xe0100 <= r && r <= 0xe01ef }
-func isBidi(r rune) bool     { return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 }
-func isZeroWidth(r rune) bool {
-	return 0x200b <= r && r <= 0x200d || 0x2060 <= r && r <= 0x2064 || r == 0xfeff || r == 0x180e
-}
 
 // leastRun is how many invisible characters in a row must be a hidden message: each
 // can carry a bit or more, and no script has so many joiners.
@@ -110,7 +90,7 @@ func (s *scanner) hiddenLine(f *file, n int, line string) {
 		switch {
 		case r == 0x1f3f4:
 			inFlag = true
-		case isTag(r):
+		case letters.IsTag(r):
 			if !inFlag {
 				tags++
 				if 0xe0020 <= r && r < 0xe007f {
@@ -123,14 +103,14 @@ func (s *scanner) hiddenLine(f *file, n int, line string) {
 			inFlag = false
 		}
 		switch {
-		case isZeroWidth(r) || isSelector(r):
+		case letters.IsZeroWidth(r) || letters.IsSelector(r):
 			run++
 			longest = max(longest, run)
-		case !isTag(r):
+		case !letters.IsTag(r):
 			run = 0
 		}
 		switch {
-		case isBidi(r):
+		case letters.IsBidi(r):
 			bidi++
 			if r == 0x202d || r == 0x202e {
 				bidi += 100 // an override is never needed
@@ -139,9 +119,9 @@ func (s *scanner) hiddenLine(f *file, n int, line string) {
 			rtl = true
 		case r == 0x1b || r == 0x9b || r == 0x08:
 			controls++
-		case isZeroWidth(r) && r != 0xfeff || r == 0xad || r == 0x3164 || r == 0x2800:
+		case letters.IsZeroWidth(r) && r != 0xfeff || r == 0xad || r == 0x3164 || r == 0x2800:
 			after, _ := utf8.DecodeRuneInString(line[i+utf8.RuneLen(r):])
-			if isASCIILetter(before) && isASCIILetter(after) {
+			if letters.IsASCIILetter(before) && letters.IsASCIILetter(after) {
 				inside++
 			}
 		}
@@ -163,37 +143,9 @@ func (s *scanner) hiddenLine(f *file, n int, line string) {
 	if controls > 0 {
 		s.report(f, findings.Hit{Rule: ruleTerminal, Line: n, Quote: line})
 	}
-	if word := lookalike(line); word != "" {
+	if word := letters.Lookalike(line); word != "" {
 		s.report(f, findings.Hit{Rule: ruleLookalike, Line: n, Quote: word, Note: fmt.Sprintf("Its bytes are %+q.", cut(word, 60))})
 	}
-}
-
-func isASCIILetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
-
-// twins are letters of Cyrillic and Greek that look like Latin ones.
-const twins = "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοαρυνΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
-
-// lookalike returns the first word that mixes Latin letters with letters that look
-// Latin, or "". A word that also has other letters of that alphabet belongs to its
-// language.
-func lookalike(line string) string {
-	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return !unicode.IsLetter(r) && r != utf8.RuneError }) {
-		latin, twin, other := 0, 0, 0
-		for _, r := range word {
-			switch {
-			case isASCIILetter(r):
-				latin++
-			case strings.ContainsRune(twins, r):
-				twin++
-			default:
-				other++
-			}
-		}
-		if twin > 0 && other == 0 && latin >= 2 && latin > twin && !strings.ContainsAny(word, "αρνΑΝ") {
-			return word
-		}
-	}
-	return ""
 }
 
 // saysTwins matches a line that says it shows look-alike letters.
@@ -217,7 +169,7 @@ func (s *scanner) encoded(f *file) {
 		}
 		from := 0
 		for k := 0; k <= len(line); k++ {
-			if k < len(line) && isCodeByte(line[k]) {
+			if k < len(line) && letters.IsCodeByte(line[k]) {
 				continue
 			}
 			if k-from >= leastCode {
@@ -228,7 +180,7 @@ func (s *scanner) encoded(f *file) {
 		if strings.Contains(line, `\x`) {
 			for _, found := range hexText().FindAllString(line, -1) {
 				raw, err := hex.DecodeString(strings.ReplaceAll(found, `\x`, ""))
-				s.decoded(f, i+1, found, string(raw), err == nil && isASCII(raw))
+				s.decoded(f, i+1, found, string(raw), err == nil && letters.IsASCII(raw))
 			}
 		}
 	}
@@ -236,18 +188,12 @@ func (s *scanner) encoded(f *file) {
 
 var hexText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\\x[0-9a-fA-F]{2}){12,}`) })
 
-// isCodeByte reports whether a byte can occur in base64, in either alphabet, or in
-// hexadecimal.
-func isCodeByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
-}
-
 func (s *scanner) encodedWord(f *file, line int, word string) {
 	if raw, err := hex.DecodeString(word); err == nil {
-		s.decoded(f, line, word, string(raw), isASCII(raw))
+		s.decoded(f, line, word, string(raw), letters.IsASCII(raw))
 		return
 	}
-	text, ok := decoded(word)
+	text, ok := letters.FromBase64(word)
 	s.decoded(f, line, word, text, ok)
 }
 
@@ -255,46 +201,6 @@ func (s *scanner) decoded(f *file, line int, word, text string, ok bool) {
 	if ok && commandLike().MatchString(text) {
 		s.report(f, findings.Hit{Rule: ruleEncodedCommand, Line: line, Quote: word, Note: fmt.Sprintf("It says %q.", findings.Quote(text))})
 	}
-}
-
-// decoded decodes s from base64 if the result is text: ASCII, or UTF-16 as in
-// PowerShell.
-func decoded(s string) (string, bool) {
-	if strings.ContainsAny(s, "-_") {
-		s = strings.ReplaceAll(strings.ReplaceAll(s, "-", "+"), "_", "/")
-	}
-	s = s[:len(s)-btoi(len(s)%4 == 1)]
-	raw, err := base64.RawStdEncoding.DecodeString(s)
-	if err != nil || len(raw) < 8 {
-		return "", false
-	}
-	if raw[1] == 0 {
-		var b strings.Builder
-		for i := 0; i+1 < len(raw); i += 2 {
-			if raw[i+1] != 0 {
-				return "", false
-			}
-			b.WriteByte(raw[i])
-		}
-		raw = []byte(b.String())
-	}
-	return string(raw), isASCII(raw)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func isASCII(raw []byte) bool {
-	for _, c := range raw {
-		if c >= utf8.RuneSelf || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return false
-		}
-	}
-	return true
 }
 
 // cut returns at most n bytes of s.

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
+	"github.com/packs-mcp/packs-mcp/internal/scan/words"
 )
 
 // markdown cuts a document into units: paragraphs, list items and cells of tables and block
@@ -12,7 +15,7 @@ import (
 // number of lines before the body. It leaves out paragraphs and lines of code in which
 // there is nothing to find.
 func (f *file) markdown(first int) {
-	m := &markdownReader{words: theMatcher(), units: f.units, noComment: f.isPlain && !strings.Contains(f.text, "<!--")}
+	m := &markdownReader{words: theMatcher().words, units: f.units, noComment: f.isPlain && !strings.Contains(f.text, "<!--")}
 	m.body.words = m.words
 	before := len(f.units)
 	open := -1 // the line that began an unclosed fence
@@ -49,7 +52,7 @@ func (f *file) markdown(first int) {
 }
 
 type markdownReader struct {
-	words *matcher // of all patterns
+	words *words.Finder // of all patterns
 	units []unit
 
 	headings [7]bool // :: level of a current heading → it announces bad examples
@@ -114,7 +117,7 @@ func (m *markdownReader) line(s string, n int) {
 	trimmed := strings.TrimSpace(s)
 	if mark, lang := fenceOf(s); mark != "" && !m.noFence && (mark[0] == '~' || !strings.Contains(lang, "`")) {
 		m.endParagraph()
-		m.fence, m.lang = mark, lowered(firstWord(lang))
+		m.fence, m.lang = mark, letters.Lower(firstWord(lang))
 		return
 	}
 	switch {
@@ -186,7 +189,7 @@ func (m *markdownReader) endParagraph() {
 
 // callsBad reports whether the last line of prose calls what follows bad.
 func (m *markdownReader) callsBad() bool {
-	intro := lowered(m.intro)
+	intro := letters.Lower(m.intro)
 	return labels().MatchString(intro) || forbids().MatchString(strings.TrimRight(intro, ": "))
 }
 
@@ -224,7 +227,7 @@ func (m *markdownReader) endFence() {
 			continue
 		case isRemark(trimmed, m.lang):
 			end()
-			above = labels().MatchString(lowered(trimmed))
+			above = labels().MatchString(letters.Lower(trimmed))
 		}
 		j.add(trimmed, l.line)
 		if !isText && !continues(trimmed) {
@@ -327,12 +330,12 @@ func isListItem(s string) bool {
 // with which the expression begins.
 func announced(heading string) bool {
 	a := announces()
-	return a.words.has(heading) && a.expr.MatchString(lowered(heading))
+	return a.words.Has(heading) && a.expr.MatchString(letters.Lower(heading))
 }
 
 // announcement has the patterns for announced.
 type announcement struct {
-	words *matcher // the beginning of each alternative in the expression
+	words *words.Finder // the beginning of each alternative in the expression
 	expr  *regexp.Regexp
 }
 
@@ -349,7 +352,7 @@ var announces = sync.OnceValue(func() announcement {
 		begins = append(begins, begin)
 	}
 	return announcement{
-		words: newMatcher([]pattern{{words: begins}}),
+		words: words.New([][]string{begins}),
 		expr:  regexp.MustCompile(strings.Join(marks, "|") + `|\b(` + strings.Join(alternatives, "|") + `)\b`),
 	}
 })

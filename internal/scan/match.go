@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
+	"github.com/packs-mcp/packs-mcp/internal/scan/words"
 )
 
 // A pattern finds one way to break a rule. It is tried on units that contain one of its
@@ -58,123 +60,22 @@ const (
 	none     = info + 1
 )
 
-// A matcher has all patterns and an Aho-Corasick automaton that finds their words in any
-// letter case, so that a text is read once, however many words there are.
+// A matcher has all patterns, and finds their words.
 type matcher struct {
 	patterns []pattern
-	classes  [256]uint8 // :: byte → column of next; 0: the byte is in no word
-	columns  int
-	// A state is a multiple of columns. A number below 0 is the complement of a state in
-	// which a word ends.
-	next  []int32 // :: state + column → the next state
-	found [][]int // :: state / columns → patterns with a word that ends there
+	words    *words.Finder // the index of a list is that of its pattern
 }
 
 // theMatcher is made by the first scan.
-var theMatcher = sync.OnceValue(func() *matcher { return newMatcher(allPatterns()) })
-
-func newMatcher(patterns []pattern) *matcher {
-	m := &matcher{patterns: patterns}
-	states := 1 // at most
-	for _, p := range patterns {
-		for _, w := range p.words {
-			states += len(w)
-			for i := range len(w) {
-				if m.classes[w[i]] == 0 {
-					m.columns++
-					m.classes[w[i]] = uint8(m.columns)
-				}
-			}
-		}
+var theMatcher = sync.OnceValue(func() *matcher {
+	m := &matcher{patterns: allPatterns()}
+	lists := make([][]string, len(m.patterns))
+	for i, p := range m.patterns {
+		lists[i] = p.words
 	}
-	for c := 'a'; c <= 'z'; c++ {
-		m.classes[c-'a'+'A'] = m.classes[c]
-	}
-	m.columns++
-	m.next = make([]int32, 0, states*m.columns)
-	grow := func() int32 {
-		m.next = m.next[:len(m.next)+m.columns]
-		m.found = append(m.found, nil)
-		return int32(len(m.next) - m.columns)
-	}
-	grow()
-	for i, p := range patterns {
-		for _, w := range p.words {
-			at := int32(0)
-			for k := range len(w) {
-				cell := int(at) + int(m.classes[w[k]])
-				if m.next[cell] == 0 {
-					m.next[cell] = grow()
-				}
-				at = m.next[cell]
-			}
-			m.found[int(at)/m.columns] = append(m.found[int(at)/m.columns], i)
-		}
-	}
-	fail := make([]int32, len(m.found))
-	var queue []int32
-	for c := range m.columns {
-		if to := m.next[c]; to != 0 {
-			queue = append(queue, to)
-		}
-	}
-	for len(queue) > 0 {
-		at := int(queue[0])
-		queue = queue[1:]
-		shorter := int(fail[at/m.columns]) // where the longest end of this text is that begins a word
-		m.found[at/m.columns] = append(m.found[at/m.columns], m.found[shorter/m.columns]...)
-		for c := range m.columns {
-			other := m.next[shorter+c]
-			if to := m.next[at+c]; to != 0 {
-				fail[int(to)/m.columns] = other
-				queue = append(queue, to)
-			} else {
-				m.next[at+c] = other
-			}
-		}
-	}
-	for cell, to := range m.next {
-		if len(m.found[int(to)/m.columns]) > 0 {
-			m.next[cell] = ^to
-		}
-	}
+	m.words = words.New(lists)
 	return m
-}
-
-// candidates marks the patterns that have a word in s.
-func (m *matcher) candidates(s string, marks []uint64) (found bool) {
-	clear(marks)
-	at := 0
-	for i := range len(s) {
-		next := m.next[at+int(m.classes[s[i]])]
-		if next < 0 {
-			next = ^next
-			for _, p := range m.found[int(next)/m.columns] {
-				marks[p/64] |= 1 << (p % 64)
-			}
-			found = true
-		}
-		at = int(next)
-	}
-	return found
-}
-
-// has reports whether a pattern has a word in s.
-func (m *matcher) has(s string) bool {
-	_, found := m.after(0, s)
-	return found
-}
-
-// after returns the state after s was read in a state, and whether a word ended in s. After
-// a word has ended, the state means nothing.
-func (m *matcher) after(state int32, s string) (next int32, found bool) {
-	for i := range len(s) {
-		if state = m.next[int(state)+int(m.classes[s[i]])]; state < 0 {
-			return 0, true
-		}
-	}
-	return state, false
-}
+})
 
 // Bounds of the search. A unit is searched in overlapping windows; the overlap is
 // longer than nearly all matches.
@@ -203,10 +104,10 @@ func newSearch() *search {
 
 // find calls each with every match that counts in a unit.
 func (s *search) find(u *unit, each func(p *pattern, from, to int, severity findings.Severity)) {
-	if !s.has(u.text) { // as most have none
+	if !s.words.Has(u.text) { // as most have none
 		return
 	}
-	u.lower = lowered(u.text)
+	u.lower = letters.Lower(u.text)
 	for begin := 0; ; begin += window - overlap {
 		end := min(begin+window, len(u.lower))
 		s.part(u, begin, end, each)
@@ -218,7 +119,7 @@ func (s *search) find(u *unit, each func(p *pattern, from, to int, severity find
 
 func (s *search) part(u *unit, begin, end int, each func(*pattern, int, int, findings.Severity)) {
 	text := u.lower[begin:end]
-	if !s.candidates(text, s.marks) {
+	if !s.words.Mark(text, s.marks) {
 		return
 	}
 	for i := range s.patterns {
@@ -325,24 +226,13 @@ func (u *unit) excused(p *pattern, from, to int, s findings.Severity) findings.S
 			return none
 		}
 	}
-	if p.prompt && u.zone == prose && isQuoted(before, u.behind(to)) {
+	if p.prompt && u.zone == prose && letters.IsQuoted(before, u.behind(to)) {
 		return low
 	}
 	if u.aside {
 		return low
 	}
 	return s
-}
-
-// isQuoted reports whether a quotation begins in before and ends in behind.
-func isQuoted(before, behind string) bool {
-	for _, q := range []string{`"`, "`"} {
-		if strings.Count(before, q)%2 == 1 && strings.Contains(behind, q) {
-			return true
-		}
-	}
-	i := strings.LastIndexByte(before, '\'')
-	return i >= 0 && (i == 0 || before[i-1] == ' ' || before[i-1] == '(' || before[i-1] == '[') && strings.Contains(behind, "'")
 }
 
 // isSaid reports whether a match in code is inside a text that is only printed. In

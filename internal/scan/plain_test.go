@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
 )
 
 // All expressions compile, and each pattern can be found by its words.
@@ -14,7 +15,7 @@ func TestExpressions(t *testing.T) {
 			t.Errorf("a pattern of %q has no words", p.rule)
 		}
 		for _, w := range p.words {
-			if w != lowered(w) || w == "" {
+			if w != letters.Lower(w) || w == "" {
 				t.Errorf("the word %q of a pattern of %q is in no text in lower case", w, p.rule)
 			}
 		}
@@ -27,15 +28,15 @@ func TestPlain(t *testing.T) {
 		"": 0, "a": 0, "a b\nc\n": 1, "a  \n\n b": 5, "\n \n": 3, "~!\n": 1,
 		"a\tb": -1, "a\rb": -1, "a\x00": -1, "a\x1b[0m": -1, "a\x08": -1, "\x7f": -1, "ä": -1, "a\xff": -1, "a\u00a0b": -1, "a\u200bb": -1,
 	} {
-		ok, gap := plain(text)
+		ok, gap := letters.Plain(text)
 		if ok != (want >= 0) || ok && gap != want {
 			t.Errorf("plain(%q) = %v, %d, want %d", text, ok, gap, want)
 		}
 	}
 	for c := range 0x80 { // and then normal changes nothing
 		text := "a" + string(rune(c)) + "b"
-		if ok, _ := plain(text); ok && c != '\n' && normal(text) != text {
-			t.Errorf("normal(%q) = %q", text, normal(text))
+		if ok, _ := letters.Plain(text); ok && c != '\n' && letters.Normal(text) != text {
+			t.Errorf("normal(%q) = %q", text, letters.Normal(text))
 		}
 	}
 	s := &scanner{Collector: findings.NewCollector()}

@@ -24,6 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/scan/findings"
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
 )
 
 // Bounds on one folder. They are far above the size of packs: one that can be added has at
@@ -252,7 +253,7 @@ func (s *scanner) metadata(f *file, text []byte, isEntry bool) (lines int) {
 	doc, _ := frontmatter.Inspect(f.path, text, frontmatter.MaxSize)
 	if doc == nil || !isEntry {
 		for i := range min(lines, len(f.lines)) {
-			f.units = append(f.units, unit{zone: meta, text: normal(f.lines[i]), offsets: []int{0}, lines: []int{i + 1}})
+			f.units = append(f.units, unit{zone: meta, text: letters.Normal(f.lines[i]), offsets: []int{0}, lines: []int{i + 1}})
 		}
 		return lines
 	}

@@ -6,12 +6,9 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
-	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
+	"github.com/packs-mcp/packs-mcp/internal/scan/letters"
+	"github.com/packs-mcp/packs-mcp/internal/scan/words"
 )
 
 // A zone says what a piece of text is for, which decides how it is judged.
@@ -31,7 +28,7 @@ const (
 // code, a value.
 type unit struct {
 	zone  zone
-	text  string // as a model or a shell reads it; see normal
+	text  string // as a model or a shell reads it; see [letters.Normal]
 	lower string // text with ASCII letters in lower case, once it is searched; the same offsets
 
 	offsets, lines []int // where in text which line of the file begins
@@ -53,7 +50,7 @@ func (u *unit) lineAt(offset int) int {
 // A joiner joins lines into units, and is reused, since a document has hundreds. Most have
 // no word of a pattern, and are never joined.
 type joiner struct {
-	words *matcher // of all patterns; nil: nobody calls has
+	words *words.Finder // of all patterns; nil: nobody calls has
 	parts []part
 	size  int   // bytes of the parts, joined
 	state int32 // of words, after these bytes
@@ -80,7 +77,7 @@ func (j *joiner) add(s string, line int) {
 func (j *joiner) read(s string) {
 	j.size += len(s)
 	if j.words != nil && !j.found {
-		j.state, j.found = j.words.after(j.state, s)
+		j.state, j.found = j.words.After(j.state, s)
 	}
 }
 
@@ -148,34 +145,16 @@ func newFile(path string, text []byte) *file {
 		}
 		f.lines = append(f.lines, line[:end])
 	}
-	f.isPlain, f.gap = plain(f.text)
+	f.isPlain, f.gap = letters.Plain(f.text)
 	return f
 }
 
-// plain reports whether a text has only printable ASCII, blanks and line feeds, and how
-// many blanks and line feeds at most are in a row.
-func plain(text string) (ok bool, gap int) {
-	run := 0
-	for i := range len(text) {
-		switch c := text[i]; {
-		case ' ' < c && c < 0x7f:
-			run = 0
-		case c == ' ' || c == '\n':
-			run++
-			gap = max(gap, run)
-		default:
-			return false, 0
-		}
-	}
-	return true, gap
-}
-
-// normal is [normal] of a line of the file.
+// normal is [letters.Normal] of a line of the file.
 func (f *file) normal(line string) string {
 	if f.isPlain {
 		return line
 	}
-	return normal(line)
+	return letters.Normal(line)
 }
 
 // bytesOf returns the bytes to hash for a finding in these lines: the lines' digests,
@@ -192,83 +171,4 @@ func (f *file) bytesOf(from, to int) []byte {
 		out = append(out, f.sums[i-1][:]...)
 	}
 	return out
-}
-
-// decode returns a text as UTF-8. UTF-16 without a byte order mark is recognized if
-// every other byte at its beginning is NUL.
-func decode(src []byte) []byte {
-	if set := charset.Of(src); set != charset.UTF8 {
-		return set.Decode(src)
-	}
-	const look = 64
-	if len(src) < 8 {
-		return src
-	}
-	var nul [2]int
-	head := src[:min(look, len(src))&^1]
-	for i, c := range head {
-		if c == 0 {
-			nul[i%2]++
-		}
-	}
-	switch half := len(head) / 2; {
-	case nul[1] > half*3/4 && nul[0] == 0:
-		return charset.UTF16LE.Decode(src)
-	case nul[0] > half*3/4 && nul[1] == 0:
-		return charset.UTF16BE.Decode(src)
-	}
-	return src
-}
-
-// normal returns a line as a model or a shell reads it: without invisible characters,
-// with tag characters as the letters that they encode, and with one form of each
-// letter and quotation mark.
-func normal(line string) string {
-	plain := true
-	for i := range len(line) {
-		if c := line[i]; c >= utf8.RuneSelf || c < ' ' || c == 0x7f {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return line
-	}
-	var b strings.Builder
-	b.Grow(len(line))
-	for i, r := range line {
-		switch {
-		case r == utf8.RuneError && line[i] != 0xef: // not UTF-8
-		case r == '\t' || unicode.Is(unicode.Zs, r) || r == 0x2028 || r == 0x2029 || r == '\r' || r == '\v' || r == '\f':
-			b.WriteByte(' ')
-		case 0xe0020 <= r && r < 0xe007f:
-			b.WriteByte(byte(r - 0xe0000))
-		case invisible(r):
-		case r == '“' || r == '”' || r == '„' || r == '«' || r == '»':
-			b.WriteByte('"')
-		case r == '‘' || r == '’' || r == '‚':
-			b.WriteByte('\'')
-		case r == '‐' || r == '‑' || r == '−':
-			b.WriteByte('-')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return norm.NFKC.String(b.String())
-}
-
-// lowered returns s with ASCII letters in lower case; offsets stay the same.
-func lowered(s string) string {
-	for i := range len(s) {
-		if c := s[i]; 'A' <= c && c <= 'Z' {
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if 'A' <= b[i] && b[i] <= 'Z' {
-					b[i] += 'a' - 'A'
-				}
-			}
-			return string(b)
-		}
-	}
-	return s
 }
