@@ -24,7 +24,7 @@ func TestSSE(t *testing.T) {
 	}
 	o.Initialize()
 	args := map[string]any{"pack_id": "triage"}
-	if m := o.Call(1, "capability_packs_open_docs", args); code(t, m) != "" || len(o.Asked) != 1 || !says(o.Asked[0], `for: "ada", by`) {
+	if m := o.Call(1, "capability_packs_open_docs", args); code(t, m) != "" || len(o.Asked) != 1 || !says(o.Asked[0], `for: "ada", according`) {
 		t.Errorf("open_docs = %v after %q", m, o.Asked)
 	}
 	o.Call(2, "capability_packs_enable_tools", args)
