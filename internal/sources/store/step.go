@@ -251,6 +251,10 @@ func (t *Tx) note(steps []step) error {
 // writeNote writes a note anew, in place: until the lock file is written, a process that
 // is killed leaves the step, and the next process writes the note again.
 func writeNote(dir *os.Root, name string, data []byte, waits bool) error {
+	err := create(dir, name, data, waits)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	if err := removeIn(dir, name); err != nil { // it may be a project's link
 		return err
 	}
