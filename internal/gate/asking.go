@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -48,7 +49,7 @@ func (g *Gate) see(code string) string {
 
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
-	return !c.unshown && c.selfDecides() && c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
+	return !c.unshown && c.selfDecides() && c.Call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
 }
 
 // holder returns who holds the question that the request leads to.
@@ -56,7 +57,7 @@ func (c *check) holder() queue.Holder {
 	switch {
 	case !c.elicits():
 		return queue.HeldByCall
-	case c.call.Caller.Carries:
+	case c.Call.Caller.Carries:
 		return queue.HeldByClient
 	default:
 		return queue.HeldByForm
@@ -80,17 +81,17 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 	earlier, changed := c.changedSince(stored)
 	c.changed = changed
 	ask := prompt.Ask{Box: c.box, Since: sinceWords(earlier), Changed: changed, Rule: c.short, Approvers: c.need().String()}
-	if c.scan != nil && c.call.Pack.Dir != "" {
-		ask.Scan = c.scan(&c.call.Pack)
+	if c.scan != nil && c.Call.Pack.Dir != "" {
+		ask.Scan = c.scan(&c.Call.Pack)
 	}
-	card, err := prompt.New(&c.call.Request, ask)
+	card, err := prompt.New(&c.Call.Request, ask)
 	const smaller = "Make a smaller call: split it, or put long text in a file that the call names."
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), smaller)
 	}
-	ticket, err := c.queue.Add(&queue.Entry{Call: c.call, Box: c.box, Changed: changed}, queue.Pending{
-		Chat: c.call.Caller.Chat, Client: safetext.Line(c.call.Caller.Client), Person: safetext.Line(c.call.Caller.Person), Kind: c.call.Kind,
-		Pack: prompt.Name(c.call.Pack.ID), Title: card.Title, Card: card, Choices: c.choices(), Fields: c.call.Fields,
+	ticket, err := c.queue.Add(&queue.Entry{Call: c.Call, Box: c.box, Changed: changed}, queue.Pending{
+		Chat: c.Call.Caller.Chat, Client: safetext.Line(c.Call.Caller.Client), Person: safetext.Line(c.Call.Caller.Person), Kind: c.Call.Kind,
+		Pack: prompt.Name(c.Call.Pack.ID), Title: card.Title, Card: card, Choices: c.Choices(), Fields: c.Call.Fields,
 		Asked: c.now(), Waits: c.waits(), Expires: c.now().Add(c.pending), Limit: c.limit(),
 	}, c.holder())
 	switch {
@@ -156,7 +157,7 @@ func (c *check) patience() time.Duration {
 		return c.wait
 	}
 	// Keep half of the time for answers that come after the call has returned.
-	return min(cmp.Or(c.call.Caller.Wait, usualWait), c.pending/2)
+	return min(cmp.Or(c.Call.Caller.Wait, usualWait), c.pending/2)
 }
 
 // carried returns a queue's ticket as the question that the client gets.
@@ -242,7 +243,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	case answer != nil:
 		return answerOf(answer, q.State), nil
 	}
-	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, atOnce: q.InChat}
+	c := &check{Gate: g, box: e.Box, Case: g.caseOf(e.Call), changed: e.Changed, atOnce: q.InChat}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires, InChat: q.InChat}
 	why := q.unanswered()
 	if q.InChat {
@@ -344,15 +345,15 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		// An answer without a state is a mistake of the client. A state that does
 		// not fit was made up or taken from elsewhere, unless what the call is
 		// about has changed since.
-		if errors.Is(stale, queue.ErrNoState) || e != nil && e.Call.SameCall(&c.call.Request) {
+		if errors.Is(stale, queue.ErrNoState) || e != nil && e.Call.SameCall(&c.Call.Request) {
 			return nil, nil, denied
 		}
 		return nil, nil, invalid(denied)
 	}
 	c.repeatable = false
 	verdict := c.rule()
-	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
-	d := c.answer.decision(c.choices(), c.call.Fields)
+	c.Always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
+	d := c.answer.decision(c.Choices(), c.Call.Fields)
 	if why := c.byItself(); why != "" {
 		return c.unanswered(why)
 	}
@@ -403,7 +404,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
 		// The first answer counts, and a denial anywhere wins.
 		c.answer = answerOf(other, "")
-		d = c.answer.decision(c.choices(), c.call.Fields)
+		d = c.answer.decision(c.Choices(), c.Call.Fields)
 	}
 	if d.Decision != queue.Deny && other == nil && !c.selfDecides() {
 		// It came from the client, so it is the asker's own, no matter who filled in the form.
@@ -419,7 +420,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		permit, err := c.applyLate(other)
 		return permit, nil, err
 	}
-	if d.Decision != queue.Once && e.Call.FactsDigest() != c.ownGrant().Digest {
+	if d.Decision != queue.Once && e.Call.FactsDigest() != c.OwnGrant().Digest {
 		// The person was asked about other files than the ones that are there now.
 		d.Decision = queue.Once
 		answer := *c.answer
@@ -447,7 +448,7 @@ func (c *check) takeBack(r *queue.Ruling) {
 	if kept == "" {
 		return
 	}
-	if err := c.ungrant(kept, &c.call.Caller); err != nil {
+	if err := c.ungrant(kept, &c.Call.Caller); err != nil {
 		c.logger.Error("an answer that was taken back may still be kept", "err", err, "hint", "packs-mcp approvals grants")
 	}
 }
@@ -468,7 +469,7 @@ func (c *check) allow(d queue.Decision, values map[string]string) (*Permit, erro
 // keepAnswer makes an answer hold for as long as it says. It records the answer by
 // calling record.
 func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue.Decision, reason string) error) error {
-	g := c.wouldGrant().Clone()
+	g := c.WouldGrant().Clone()
 	g.Channel = channel
 	if c.need().Any() {
 		by := c.answeredBy()
@@ -477,17 +478,17 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 	keep := d
 	switch {
 	case d == queue.Chat:
-		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.call.Request, g.Kind), prompt.Until(&c.call.Request))
+		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.Call.Request, g.Kind), prompt.Until(&c.Call.Request))
 	case d == queue.Always:
-		g.Covers = prompt.Scope(&c.call.Request, g.Kind)
-	case c.firstRunOnly() && c.store != nil && channel != queue.ChannelApp:
+		g.Covers = prompt.Scope(&c.Call.Request, g.Kind)
+	case c.FirstRunOnly() && c.store != nil && channel != queue.ChannelApp:
 		keep = queue.Always
-		g.Policy = PolicyFirstRun
-		g.Covers = prompt.Scope(&c.call.Request, g.Kind) + ", which says that it changes nothing"
+		g.Policy = policy.FirstRun
+		g.Covers = prompt.Scope(&c.Call.Request, g.Kind) + ", which says that it changes nothing"
 	default:
 		return record(d, "")
 	}
-	return c.keepGrant(g, &c.call.Caller, keep, func(g grants.Grant, kept queue.Decision, reason string) error {
+	return c.keepGrant(g, &c.Call.Caller, keep, func(g grants.Grant, kept queue.Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
 			kept = d // record what the person chose, although a first run keeps "once"
@@ -522,7 +523,7 @@ func (c *check) permit(d queue.Decision, channel, reason string) (*Permit, error
 }
 
 func (c *check) newPermit() *Permit {
-	p := &Permit{gate: c.Gate, box: c.box, call: c.call, failures: c.log.Failures()}
+	p := &Permit{gate: c.Gate, box: c.box, call: c.Call, failures: c.log.Failures()}
 	if p.call.Kind.Starts() {
 		p.run = cmp.Or(c.run, newRunID())
 		p.claim = cmp.Or(c.asked, p.run)

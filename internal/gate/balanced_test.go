@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -15,7 +16,7 @@ import (
 )
 
 // balanced sets that policy, with private copies of packs.
-func balanced(o *Options) { o.Policy, o.Copies = PolicyBalanced, inPlace{} }
+func balanced(o *Options) { o.Policy, o.Copies = policy.Balanced, inPlace{} }
 
 // inPlace treats each pack as its own copy.
 type inPlace struct{}
@@ -144,7 +145,7 @@ func TestBalanced(t *testing.T) {
 		{"level partial", func(t *testing.T) *bench { b := newBalanced(t); b.runner.setLevel(sandbox.LevelPartial); return b }, asks},
 		{"no confinement", func(t *testing.T) *bench { b := newBalanced(t); b.runner.setLevel(sandbox.LevelNone); return b }, asks},
 		{"no private copies", func(t *testing.T) *bench { return newBalanced(t, func(o *Options) { o.Copies = nil }) }, asks},
-		{"the policy every-call", func(t *testing.T) *bench { return newBalanced(t, func(o *Options) { o.Policy = PolicyEveryCall }) }, asks},
+		{"the policy every-call", func(t *testing.T) *bench { return newBalanced(t, func(o *Options) { o.Policy = policy.EveryCall }) }, asks},
 		{"nowhere to keep answers", func(t *testing.T) *bench { return newBalanced(t, func(o *Options) { o.Grants = nil }) }, allows},
 	} {
 		t.Run(c.says, func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestBalancedKeepsTheWords(t *testing.T) {
 		t.Errorf("the choice is named %q and says %q", c.Title, c.Means)
 	}
 	b.approve(openCall(), queue.Always)
-	if len(store.grants) != 1 || store.grants[0].Policy != PolicyBalanced {
+	if len(store.grants) != 1 || store.grants[0].Policy != policy.Balanced {
 		t.Errorf("grants = %+v, want one of the policy", store.grants)
 	}
 	if got := b.outcome(readingRun()); got != allows {

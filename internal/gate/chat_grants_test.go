@@ -7,6 +7,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -84,9 +85,9 @@ func TestRevokedBeforeItCameAgain(t *testing.T) {
 func TestOldAnswersHold(t *testing.T) {
 	old := grants.New(call.Freeze(openCall(), 0))
 	for policy, want := range map[string][]string{
-		PolicyEveryCall: {allows, asks, asks, asks},
-		PolicyBalanced:  {allows, asks, asks, asks},
-		PolicyFirstRun:  {allows, allows, allows, asks},
+		policy.EveryCall: {allows, asks, asks, asks},
+		policy.Balanced:  {allows, asks, asks, asks},
+		policy.FirstRun:  {allows, allows, allows, asks},
 	} {
 		b := newBalanced(t, storedIn(&memory{grants: []grants.Grant{old}}), func(o *Options) { o.Policy = policy })
 		if got := []string{b.outcome(openCall()), b.outcome(readCall()), b.outcome(enableCall()), b.outcome(readingRun())}; !slices.Equal(got, want) {

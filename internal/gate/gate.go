@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -141,8 +142,8 @@ type Options struct {
 	Server string
 	// Require is the weakest level of confinement at which a program may start.
 	Require sandbox.Level
-	// Policy is PolicyEveryCall, PolicyFirstRun or PolicyBalanced; empty means
-	// PolicyEveryCall.
+	// Policy is policy.EveryCall, policy.FirstRun or policy.Balanced; empty means
+	// policy.EveryCall.
 	Policy string
 	// Rules are the user's rules.
 	Rules []rules.Rule
@@ -261,8 +262,8 @@ func New(o Options) (*Gate, error) {
 	}
 	switch o.Policy {
 	case "":
-		o.Policy = PolicyEveryCall
-	case PolicyEveryCall, PolicyFirstRun, PolicyBalanced:
+		o.Policy = policy.EveryCall
+	case policy.EveryCall, policy.FirstRun, policy.Balanced:
 	default:
 		return nil, fmt.Errorf("gate: the policy %q is unknown", o.Policy)
 	}
@@ -363,13 +364,13 @@ func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Pe
 	var stale error
 	if answer != nil {
 		// Redeem first: the caller's state is spent whatever is decided.
-		c.nonce, stale = c.queue.Redeem(answer.State, c.call)
+		c.nonce, stale = c.queue.Redeem(answer.State, c.Call)
 	}
 	if ctx.Err() != nil {
 		c.cancelled()
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
-	if reason := c.call.Problem(); reason != "" {
+	if reason := c.Call.Problem(); reason != "" {
 		c.withdraw(reason)
 		return nil, nil, c.deny(reason, "")
 	}
@@ -393,10 +394,10 @@ func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Pe
 
 // tooWeak returns why the request cannot be confined as required, or nil if it can.
 func (c *check) tooWeak() *WeakSandboxError {
-	if !c.call.Kind.Starts() {
+	if !c.Call.Kind.Starts() {
 		return nil
 	}
-	have, place, network := c.box.Level, c.call.Run.Place, c.call.Run.Policy.Network
+	have, place, network := c.box.Level, c.Call.Run.Place, c.Call.Run.Policy.Network
 	switch {
 	case !place.Local() && have == sandbox.LevelNone:
 		return &WeakSandboxError{Place: place, Have: have, Require: c.require, Hint: c.box.Hint}
@@ -434,7 +435,7 @@ func (c *check) cancelled() {
 // needed.
 func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
 	c := g.newCheck(context.Background(), req, answer)
-	nonce, err := c.queue.Redeem(answer.State, c.call)
+	nonce, err := c.queue.Redeem(answer.State, c.Call)
 	if err != nil {
 		reason += "; " + err.Error()
 	}
@@ -450,25 +451,23 @@ func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
 // A check is one call of [Gate.Check].
 type check struct {
 	*Gate
-	box    sandbox.Report // how the runner confines; asked once, and only if the request is a run
-	call   *call.Call
+	box sandbox.Report // how the runner confines; asked once, and only if the request is a run
+	policy.Case
 	answer *Answer
 	nonce  string // of the answer's state, if that is authentic
 	asked  string // the id of the question that was answered; empty: there was none
 	run    string // the id that the run will have, if taking its answer may have claimed it
-	always bool   // a rule says to ask each time
 	// repeatable says that no person has decided anything about the call, so a
 	// client can cause such a denial as often as it likes. The lines about these
 	// are bounded.
 	repeatable bool
 	// atOnce says that the call returns without waiting, so a client can make as many
 	// as it likes.
-	atOnce   bool
-	own, use *grants.Grant // see ownGrant and useGrant
-	grant    string        // id of the grant that the decision rests on or makes
-	ruled    string        // where the rule is written that decided
-	short    string        // which rule nearly allows it, and what is missing; see falls
-	unshown  bool          // the client does not show the question, although it says that it can
+	atOnce  bool
+	grant   string // id of the grant that the decision rests on or makes
+	ruled   string // where the rule is written that decided
+	short   string // which rule nearly allows it, and what is missing; see falls
+	unshown bool   // the client does not show the question, although it says that it can
 	// changed says what differs from what was allowed before.
 	changed []string
 }
@@ -479,8 +478,13 @@ func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *
 	if req.Run != nil {
 		c.box = g.sandboxAt(ctx, req.Run.Place)
 	}
-	c.call = call.Freeze(g.reviewed(req), c.box.Level)
+	c.Case = g.caseOf(call.Freeze(g.reviewed(req), c.box.Level))
 	return c
+}
+
+// caseOf returns how a call stands under the gate's policy.
+func (g *Gate) caseOf(c *call.Call) policy.Case {
+	return policy.Case{Call: c, Policy: g.policy, Keeps: g.store != nil, Copies: g.copies != nil}
 }
 
 // first decides about a request that came without an answer.
@@ -489,11 +493,11 @@ func (c *check) first() (*Permit, *Question, error) {
 		return nil, nil, c.denyBy(queue.ChannelRule, "this person may answer questions and make no calls: roles.use does not name them",
 			"Do not try it in another way. Tell the user to ask who runs the server.", "")
 	}
-	if c.call.Kind == call.KindList {
+	if c.Call.Kind == call.KindList {
 		permit, err := c.permit(queue.Once, queue.ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
-	if c.call.Kind == call.KindDetach {
+	if c.Call.Kind == call.KindDetach {
 		// No rule keeps a person from taking a pack out of a chat.
 		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
@@ -504,7 +508,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		return nil, nil, c.denyBy(queue.ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
 			"Do not try it in another way. Tell the user what you wanted to do and why.", "")
 	}
-	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
+	c.Always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	stored, refused := c.loadGrants()
 	if refused != nil {
 		denied := c.deny(refused.Reason, refused.Hint)
@@ -517,7 +521,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
-	left, answer, err := c.queue.Again(c.call, c.holder(), c.waits(), c.claim())
+	left, answer, err := c.queue.Again(c.Call, c.holder(), c.waits(), c.claim())
 	if err != nil {
 		return nil, nil, c.undecided(err)
 	}
@@ -549,14 +553,14 @@ func (c *check) first() (*Permit, *Question, error) {
 // already returns what allows the request without a question, and why: a rule, an
 // earlier answer or the policy. It returns [Deny] if nothing does.
 func (c *check) already(verdict rules.Verdict, stored []grants.Grant) (d queue.Decision, channel, reason string) {
-	if c.call.OnceOnly() || c.always {
+	if c.Call.OnceOnly() || c.Always {
 		return queue.Deny, "", ""
 	}
-	if verdict.Effect == rules.Allow && c.allowable(verdict.Rule) {
+	if verdict.Effect == rules.Allow && c.Allowable(verdict.Rule) {
 		c.ruled = verdict.Rule.Where
 		return queue.Once, queue.ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
 	}
-	if !c.call.Lasting() {
+	if !c.Call.Lasting() {
 		return queue.Deny, "", ""
 	}
 	if d, grant, ok := c.granted(stored); ok {

@@ -53,8 +53,8 @@ func (g *Gate) loadGrants() ([]grants.Grant, *DeniedError) {
 // granted returns a person's answer that covers the request, for the chat or for
 // every chat. stored are the answers for every chat.
 func (c *check) granted(stored []grants.Grant) (d queue.Decision, grant grants.Grant, ok bool) {
-	if d, grant, ok = c.find(c.ownGrant(), stored); !ok && c.call.IsUse() {
-		d, grant, ok = c.find(c.useGrant(), stored)
+	if d, grant, ok = c.find(c.OwnGrant(), stored); !ok && c.Call.IsUse() {
+		d, grant, ok = c.find(c.UseGrant(), stored)
 	}
 	return d, grant, ok
 }
@@ -62,66 +62,23 @@ func (c *check) granted(stored []grants.Grant) (d queue.Decision, grant grants.G
 // find returns a grant with the facts of would that counts for the request.
 func (c *check) find(would *grants.Grant, stored []grants.Grant) (d queue.Decision, grant grants.Grant, ok bool) {
 	holds := func(g grants.Grant) bool {
-		return c.authorised(g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
+		return c.authorised(g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.Policy)
 	}
-	chat := c.chatsOf(&c.call.Caller).Of(c.call.Caller.Chat)
+	chat := c.chatsOf(&c.Call.Caller).Of(c.Call.Caller.Chat)
 	if i := slices.IndexFunc(chat, func(g grants.Grant) bool { return holds(g) && !c.ended(g) }); i >= 0 {
 		return queue.Chat, chat[i], true
 	}
-	if i := slices.IndexFunc(stored, func(g grants.Grant) bool { return holds(g) && c.counts(g) }); i >= 0 {
+	if i := slices.IndexFunc(stored, func(g grants.Grant) bool { return holds(g) && c.Counts(g) }); i >= 0 {
 		return queue.Always, stored[i], true
 	}
 	return queue.Deny, grants.Grant{}, false
-}
-
-// ownGrant returns the grant for calls of the request's own kind. It is made once.
-func (c *check) ownGrant() *grants.Grant {
-	if c.own == nil {
-		g := grants.New(c.call)
-		c.own = &g
-	}
-	return c.own
-}
-
-// useGrant returns the grant for using the request's pack. It is made once. Under
-// the policy balanced it also lets some runs go unasked, which an answer under
-// another policy did not say; so the grant names the policy.
-func (c *check) useGrant() *grants.Grant {
-	if c.use == nil {
-		g := grants.NewUse(c.call)
-		if c.policy == PolicyBalanced {
-			g.Policy = c.policy
-		}
-		c.use = &g
-	}
-	return c.use
-}
-
-// wouldGrant returns the grant that an answer for more than this call would make.
-// When the request opens a pack, that is the grant for using the pack. The policy
-// balanced asks once about a pack, so there it is the grant for using the pack
-// whichever call comes first.
-func (c *check) wouldGrant() *grants.Grant {
-	if c.call.IsUse() && (c.call.Kind == call.KindOpen || c.policy == PolicyBalanced) {
-		return c.useGrant()
-	}
-	return c.ownGrant()
-}
-
-// related returns the grants that bear on whether the request is asked about.
-func (c *check) related() []*grants.Grant {
-	all := []*grants.Grant{c.ownGrant()}
-	if c.call.IsUse() || c.policy == PolicyBalanced && c.call.Kind == call.KindRun {
-		all = append(all, c.useGrant())
-	}
-	return all
 }
 
 // changedSince returns the newest grant with the request's subject that does not
 // cover it, and what changed since, in words. It voids the grants whose pack, tool
 // or program is no longer what was approved.
 func (c *check) changedSince(stored []grants.Grant) (since grants.Grant, changes []string) {
-	related := c.related()
+	related := c.Related()
 	// now returns the grant that g would have to be today, or nil if g is still
 	// that grant or is about something else.
 	now := func(g grants.Grant) *grants.Grant {
@@ -144,11 +101,11 @@ func (c *check) changedSince(stored []grants.Grant) (since grants.Grant, changes
 		}
 		return g.Void
 	}
-	chats := c.chatsOf(&c.call.Caller)
-	for _, g := range chats.Of(c.call.Caller.Chat) {
+	chats := c.chatsOf(&c.Call.Caller)
+	for _, g := range chats.Of(c.Call.Caller.Chat) {
 		look(g)
 	}
-	if err := chats.Void(c.call.Caller.Chat, void); err != nil {
+	if err := chats.Void(c.Call.Caller.Chat, void); err != nil {
 		c.logger.Warn(unmarked, "err", err)
 	}
 	voids := false

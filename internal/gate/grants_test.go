@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -427,7 +428,7 @@ func TestGrantsThatDoNotHold(t *testing.T) {
 		"facts in another order":     func(g *grants.Grant) { g.Facts[0], g.Facts[1] = g.Facts[1], g.Facts[0] },
 		"no facts":                   func(g *grants.Grant) { g.Facts = nil },
 		"void":                       func(g *grants.Grant) { g.Void = &grants.Void{} },
-		"for another policy":         func(g *grants.Grant) { g.Policy = PolicyFirstRun },
+		"for another policy":         func(g *grants.Grant) { g.Policy = policy.FirstRun },
 		"for a policy nobody has":    func(g *grants.Grant) { g.Policy = "x" },
 		"an empty grant":             func(g *grants.Grant) { *g = grants.Grant{} },
 		"an empty grant of the same": func(g *grants.Grant) { *g = grants.Grant{ID: g.ID, Subject: g.Subject, Digest: g.Digest} },
@@ -479,7 +480,7 @@ func TestStoreThatIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
 			b := newBench(t, storedIn(store), everywhere, func(o *Options) {
-				o.Policy = PolicyFirstRun
+				o.Policy = policy.FirstRun
 				o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"run"}, Tool: "close", Where: "config.yaml:1"}}
 			})
 			req := with(of(), func(r *call.Request) { r.AlwaysAsk = true })
@@ -552,7 +553,7 @@ func (*readOnly) Update(func([]grants.Grant) ([]grants.Grant, error)) error { re
 func TestNoGrantWithoutALine(t *testing.T) {
 	for _, d := range []queue.Decision{queue.Once, queue.Chat, queue.Always} {
 		store := new(memory)
-		b := newBench(t, storedIn(store), func(o *Options) { o.Policy = PolicyFirstRun })
+		b := newBench(t, storedIn(store), func(o *Options) { o.Policy = policy.FirstRun })
 		req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true })
 		q := b.ask(req)
 		b.log.fail = func(e audit.Entry) error { return errDisk }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
@@ -61,7 +62,7 @@ func onCard(p queue.Pending) []queue.Choice {
 		case c.Value == queue.Deny.String():
 			choices = append(choices, c)
 		case c.Value == string(queue.Once) && p.Limit == "":
-			choices = append(choices, plainOnce())
+			choices = append(choices, policy.Once())
 		}
 	}
 	return choices
@@ -116,7 +117,7 @@ func (g *Gate) wrongInChat(c call.Caller) {
 }
 
 // showsCard reports whether the person is asked on a card in the chat.
-func (c *check) showsCard() bool { return !c.elicits() && c.ShowsInChat(c.call.Caller) }
+func (c *check) showsCard() bool { return !c.elicits() && c.ShowsInChat(c.Call.Caller) }
 
 // byCard reports whether the card in the chat can allow the request. Then the call
 // does not wait: the client shows the card when the model asks for it.
@@ -124,7 +125,7 @@ func (c *check) byCard() bool { return c.showsCard() && c.limit() == "" }
 
 // limit returns why the card in a chat cannot allow the request, or "" if it can.
 func (c *check) limit() string {
-	r := c.call
+	r := c.Call
 	switch {
 	case !c.selfDecides():
 		return "Others decide about this, so this card can only deny it. It may be allowed by " + c.need().String() + "."
@@ -132,22 +133,17 @@ func (c *check) limit() string {
 		return "The pack is not trusted, so this card can only deny it."
 	case len(r.Fields) > 0:
 		return "It needs a value from you, which this card cannot take, so it can only deny it."
-	case r.AlwaysAsk || c.always:
+	case r.AlwaysAsk || c.Always:
 		return "You are to be asked about this each time, so this card can only deny it."
-	case reachesNetwork(r):
+	case policy.ReachesNetwork(r):
 		return "It can send data to other machines, so this card can only deny it."
 	}
 	return ""
-}
-
-// plainOnce is the answer that holds for one call and no other.
-func plainOnce() queue.Choice {
-	return queue.Choice{Value: string(queue.Once), Title: "Once: this exact call", Means: "Once: this exact call, one time."}
 }
 
 // unaskedInChat returns the denial of a request that only the card could show but
 // cannot allow.
 func (c *check) unaskedInChat() error {
 	return unasked(c.deny("the card in the chat cannot allow this, and nobody could be asked elsewhere: "+c.limit(),
-		"Tell the user: with page or terminal in approval.channels, in the configuration, they can answer there. This was about: "+prompt.Title(&c.call.Request)))
+		"Tell the user: with page or terminal in approval.channels, in the configuration, they can answer there. This was about: "+prompt.Title(&c.Call.Request)))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -152,7 +153,7 @@ func TestCardLimits(t *testing.T) {
 
 // What a card allows holds for one call, even where "once" means more elsewhere.
 func TestCardKeepsNothing(t *testing.T) {
-	b := newBench(t, inChat, remembers, func(o *Options) { o.Policy = PolicyFirstRun })
+	b := newBench(t, inChat, remembers, func(o *Options) { o.Policy = policy.FirstRun })
 	req := cardCall(with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true }))
 	for range 2 {
 		b.leftOnCard(req)

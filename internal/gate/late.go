@@ -18,7 +18,7 @@ func (c *check) stillKept(r *queue.Ruling) bool {
 		return true // applyLate reports the error
 	}
 	is := func(g grants.Grant) bool { return g.Digest == kept && g.Void == nil }
-	if slices.ContainsFunc(c.chatsOf(&c.call.Caller).Of(c.call.Caller.Chat), is) {
+	if slices.ContainsFunc(c.chatsOf(&c.Call.Caller).Of(c.Call.Caller.Chat), is) {
 		return true
 	}
 	// Read the file again: it may have changed since the check began.
@@ -57,11 +57,11 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 // later calls if it says so.
 func (c *check) takeLate(r *queue.Ruling, reason string) (*Permit, error) {
 	c.answer = answerOf(r, "")
-	d := c.answer.decision(c.choices(), c.call.Fields)
+	d := c.answer.decision(c.Choices(), c.Call.Fields)
 	if d.Decision == queue.Deny {
 		return nil, c.deny(d.reason, "Make the call again; the user will then be asked.")
 	}
-	if r.Entry.Call.FactsDigest() != c.ownGrant().Digest {
+	if r.Entry.Call.FactsDigest() != c.OwnGrant().Digest {
 		d.Decision = queue.Once // it was asked about other files than the ones that are there now
 	}
 	c.answer.Note = withNote(reason, c.answer.Note)
@@ -119,7 +119,7 @@ func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 // made, if any.
 func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 	e := r.Entry
-	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note, by: r.By}}
+	c := &check{Gate: g, box: e.Box, Case: g.caseOf(e.Call), changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note, by: r.By}}
 	if g.queue.Shared() {
 		// The call that takes the answer keeps it for later ones, and records that.
 		reason := "the call had returned; it is allowed when it is made again"
@@ -131,7 +131,7 @@ func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 		}
 		return "", c.record(r.Decision, r.Channel, withNote(reason, r.Note), "")
 	}
-	c.always = c.rule().Effect == rules.Ask
+	c.Always = c.rule().Effect == rules.Ask
 	if r.Decision == queue.Deny {
 		if r.Before != nil {
 			c.takeBack(r.Before)
@@ -145,7 +145,7 @@ func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 		return c.record(d, r.Channel, withNote(reason, r.Note), "")
 	})
 	if err == nil && c.grant != "" {
-		kept = c.wouldGrant().Digest
+		kept = c.WouldGrant().Digest
 	}
 	return kept, err
 }

@@ -89,7 +89,7 @@ func (p *Permit) Fill(req call.Request) (*Permit, error) {
 		return nil, p.Withhold("something about the call changed after it was allowed", "Call again; the user will be asked about it as it is now.")
 	}
 	// The rules have not seen what was filled in yet.
-	c := &check{Gate: p.gate, box: p.box, call: call.Freeze(req, p.box.Level)}
+	c := &check{Gate: p.gate, box: p.box, Case: p.gate.caseOf(call.Freeze(req, p.box.Level))}
 	if verdict := c.rule(); verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
 		return nil, c.denyBy(queue.ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
@@ -142,7 +142,7 @@ func (p *Permit) Covers(req call.Request) bool {
 // denial. A withheld run can no longer be started.
 func (p *Permit) Withhold(reason, hint string) error {
 	p.used.Store(true)
-	c := &check{Gate: p.gate, box: p.box, call: p.call}
+	c := &check{Gate: p.gate, box: p.box, Case: p.gate.caseOf(p.call)}
 	return c.deny(reason, hint)
 }
 
@@ -173,7 +173,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	defer p.Close()
 	g := p.gate
 	if now := g.sandboxAt(ctx, p.call.Run.Place); now.Level != p.box.Level {
-		c := &check{Gate: g, box: now, call: call.Freeze(p.call.Request, now.Level)}
+		c := &check{Gate: g, box: now, Case: g.caseOf(call.Freeze(p.call.Request, now.Level))}
 		return nil, c.deny(fmt.Sprintf("the sandbox level was %q when this was approved, and is %q", p.box.Level, now.Level),
 			"Call again; the user will be asked about the run as it is now.")
 	}
@@ -269,11 +269,11 @@ func (p *Permit) Close() {
 // claim returns what takes the place of the question whose answer is taken. It is nil if
 // the call is no run, or this server is alone.
 func (c *check) claim() queue.Claim {
-	if c.runs == nil || !c.call.Kind.Starts() || !c.queue.Shared() {
+	if c.runs == nil || !c.Call.Kind.Starts() || !c.queue.Shared() {
 		return nil
 	}
 	c.run = newRunID()
-	return func(question string) ([]byte, error) { return c.runs.Entry(question, c.cutLine(c.call, c.run)) }
+	return func(question string) ([]byte, error) { return c.runs.Entry(question, c.cutLine(c.Call, c.run)) }
 }
 
 // took notes the question whose answer the call took.

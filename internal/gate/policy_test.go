@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -15,7 +16,7 @@ import (
 )
 
 // firstRun makes a gate ask about the first run only.
-func firstRun(o *Options) { o.Policy = PolicyFirstRun }
+func firstRun(o *Options) { o.Policy = policy.FirstRun }
 
 // ruled gives a gate these rules.
 func ruled(all ...rules.Rule) func(*Options) { return func(o *Options) { o.Rules = all } }
@@ -122,7 +123,7 @@ func TestFirstRunAnswer(t *testing.T) {
 		t.Errorf("the choice says %q, want %q", got, want)
 	}
 	b.approve(req, queue.Once)
-	if g := store.grants; len(g) != 1 || g[0].Policy != PolicyFirstRun || !strings.Contains(g[0].Covers, "says that it changes nothing") {
+	if g := store.grants; len(g) != 1 || g[0].Policy != policy.FirstRun || !strings.Contains(g[0].Covers, "says that it changes nothing") {
 		t.Fatalf("grants = %+v, want one of the policy", g)
 	}
 	for says, change := range map[string]func(*call.Request){
@@ -199,7 +200,7 @@ func TestFirstRunNetwork(t *testing.T) {
 		t.Errorf("choices = %+v, want no answer for always", q.Choices)
 	}
 	b.approve(req, queue.Once)
-	if g := store.grants; len(g) != 1 || g[0].Policy != PolicyFirstRun {
+	if g := store.grants; len(g) != 1 || g[0].Policy != policy.FirstRun {
 		t.Fatalf("grants = %+v, want one of the policy", g)
 	}
 	for says, change := range map[string]func(*call.Request){

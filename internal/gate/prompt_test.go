@@ -18,6 +18,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -640,7 +641,7 @@ func fuzzOne(t *testing.T, pack, tool, value, about, client, args string) {
 				}
 			}
 		}
-		for _, c := range (&check{Gate: &Gate{store: new(memory)}, call: call.Freeze(req, 0)}).choices() {
+		for _, c := range (&policy.Case{Keeps: true, Call: call.Freeze(req, 0)}).Choices() {
 			checkShown(t, strings.ReplaceAll(c.Title+c.Means, "\ufe0f", ""))
 			if utf8.RuneCountInString(c.Title) > 40 || strings.Contains(c.Means, "▸") {
 				t.Errorf("the choice is %+v", c)

@@ -19,7 +19,7 @@ import (
 // syncs every line before it. A client can cause some denials as often as it likes;
 // beyond the bound of refusals these are only counted.
 func (c *check) record(d queue.Decision, channel, reason, run string) error {
-	lazy := d != queue.Deny && c.answer == nil && !c.call.Caller.Act
+	lazy := d != queue.Deny && c.answer == nil && !c.Call.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
 }
 
@@ -33,7 +33,7 @@ func (c *check) recordPending(reason string) error {
 const pendingWord = "pending"
 
 func (c *check) write(decision, channel, reason, run string, lazy bool) error {
-	e := c.entry(c.call, audit.EventDecision)
+	e := c.entry(c.Call, audit.EventDecision)
 	e.Decision, e.Channel, e.Reason, e.Run = decision, channel, withNote(reason, c.short), run
 	e.Grant, e.Rule, e.Changed = c.grant, c.ruled, c.changed
 	e.Approver = c.approver(decision)
@@ -53,13 +53,13 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 			return err
 		}
 	}
-	if c.call.Kind != call.KindList {
+	if c.Call.Kind != call.KindList {
 		if reason == choseToDeny {
 			reason = "" // the decision says so
 		}
 		c.queue.Remember(queue.Past{
-			Time: c.now(), Chat: c.call.Caller.Chat, Call: c.call.Caller.Call, Kind: c.call.Kind, Pack: prompt.Name(c.call.Pack.ID),
-			Title: prompt.Title(&c.call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
+			Time: c.now(), Chat: c.Call.Caller.Chat, Call: c.Call.Caller.Call, Kind: c.Call.Kind, Pack: prompt.Name(c.Call.Pack.ID),
+			Title: prompt.Title(&c.Call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
 		})
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
@@ -299,7 +300,7 @@ func TestRevokedBeforeTheCall(t *testing.T) {
 		want     string
 	}{
 		"always, revoked":     {queue.Always, nil, toolRun(), revoke, asks},
-		"first run, revoked":  {queue.Once, func(o *Options) { o.Policy = PolicyFirstRun }, with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true }), revoke, asks},
+		"first run, revoked":  {queue.Once, func(o *Options) { o.Policy = policy.FirstRun }, with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true }), revoke, asks},
 		"always, void":        {queue.Always, nil, toolRun(), voidAll, asks},
 		"always, refused":     {queue.Always, nil, toolRun(), func(_ *testing.T, _ *bench, m *memory) { m.err = errDisk }, "cannot be trusted"},
 		"always, still there": {queue.Always, nil, toolRun(), nil, allows},

@@ -15,7 +15,7 @@ func askerOf(c *call.Caller) approvers.Person {
 	return approvers.Person{Name: c.Person, Groups: c.Groups, Operator: c.Person == "" && c.Origin != call.OriginNetwork}
 }
 
-func (c *check) asker() approvers.Person { return askerOf(&c.call.Caller) }
+func (c *check) asker() approvers.Person { return askerOf(&c.Call.Caller) }
 
 // needOf returns who has to allow a call.
 func (g *Gate) needOf(c *call.Call) approvers.Need {
@@ -25,7 +25,7 @@ func (g *Gate) needOf(c *call.Call) approvers.Need {
 	return approvers.For(g.who, c.Pack.ID, string(c.Kind))
 }
 
-func (c *check) need() approvers.Need { return c.needOf(c.call) }
+func (c *check) need() approvers.Need { return c.needOf(c.Call) }
 
 // selfDecides reports whether the person who asks may allow the call. Otherwise the
 // client's own form and card can only deny it, no matter who fills them in.
@@ -122,7 +122,7 @@ func (c *check) approver(decision string) string {
 	switch {
 	case c.answer == nil || decision == pendingWord:
 		return ""
-	case c.answer.by != nil && c.answer.by.Name != c.call.Caller.Person:
+	case c.answer.by != nil && c.answer.by.Name != c.Call.Caller.Person:
 		return c.answer.by.String()
 	case c.need().Any() && decision != queue.Deny.String():
 		return c.answeredBy().String()

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
@@ -148,7 +148,7 @@ func TestRoomsHaveTheProblemsOfTheList(t *testing.T) {
 // The answer that a pack may be used belongs to one person: the same server asks
 // again for another person's token.
 func TestUseIsForOnePerson(t *testing.T) {
-	w := newWorld(t, triage, func(s *setup) { s.gate.Grants, s.gate.Policy = new(kept), gate.PolicyBalanced })
+	w := newWorld(t, triage, func(s *setup) { s.gate.Grants, s.gate.Policy = new(kept), policy.Balanced })
 	s := newSite(t, w)
 	ada, grace := s.Older(tokenAda, decide("always")), s.Older(tokenGrace, decide("once"))
 	for want, c := range map[int]*servertest.Client{1: ada, 3: grace} {

@@ -1,4 +1,4 @@
-package gate
+package policy
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// onlyReads reports whether the request is a run that the policy balanced does not
+// OnlyReads reports whether the request is a run that the policy balanced does not
 // ask about once its pack is in use. It asks about a run that could do anything
 // beyond reading its pack, the system and the project.
-func (c *check) onlyReads() bool {
-	r := c.call
-	if r.Kind != call.KindRun || !r.Lasting() || c.always {
+func (c *Case) OnlyReads() bool {
+	r := c.Call
+	if r.Kind != call.KindRun || !r.Lasting() || c.Always {
 		return false
 	}
 	run, policy := r.Run, &r.Run.Policy
@@ -46,9 +46,9 @@ func changesNothing(r *call.Call) bool {
 // pack and programs of the system. A program in the user's home, the project or the
 // workspace is neither. The digest of a loose tool leaves out the files beside it,
 // and without private copies the pack can change after it was approved.
-func (c *check) startsWhatWasApproved() bool {
-	pack, p := c.call.Pack, c.call.Run.Command.Program
-	if pack.Loose || c.copies == nil || p.Shim != "" || len(p.Needs) > 0 {
+func (c *Case) startsWhatWasApproved() bool {
+	pack, p := c.Call.Pack, c.Call.Run.Command.Program
+	if pack.Loose || !c.Copies || p.Shim != "" || len(p.Needs) > 0 {
 		return false
 	}
 	approved := func(files ...string) bool {
