@@ -156,6 +156,10 @@ func (s *postgresStore) Mark(ctx context.Context, seen uint64) (rev uint64, back
 	return rev, taken < seen, nil
 }
 
+// lookEvery is the least time between two looks at what has changed. Under load, a look
+// finds several changes; it costs the engine about as much as one of them.
+const lookEvery = 10 * time.Millisecond
+
 // sweepEvery is how often a watcher looks for expired entries and checks its
 // connection.
 const sweepEvery = 2 * time.Second
@@ -212,10 +216,17 @@ func (s *postgresStore) Watch(ctx context.Context, f func(Change)) error {
 		if err := read(columns+`rev > $1 order by rev`, int64(seen)); err != nil {
 			return err
 		}
+		again := time.After(lookEvery)
 		waiting, cancel := context.WithDeadline(ctx, next)
 		_, err := conn.WaitForNotification(waiting)
 		idle := waiting.Err() != nil
 		cancel()
+		if err == nil {
+			select {
+			case <-again:
+			case <-ctx.Done():
+			}
+		}
 		// One look serves all notifications that have come.
 		for err == nil {
 			if _, none := conn.WaitForNotification(over); none != nil {
