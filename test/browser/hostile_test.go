@@ -176,7 +176,7 @@ func TestHostileChanges(t *testing.T) {
 	// A person applies them all, and the list of what was applied says no more.
 	b.set(fmt.Sprintf("Apply all %d", len(files)+1))
 	b.has(fmt.Sprintf("Applied: %d changes in %s", len(files)+1, w.dir))
-	b.until(`document.querySelector('#changes').hidden`)
+	b.until(`document.querySelector('#changes').hidden && document.querySelector('#applied li:first-child code')`)
 	for name, text := range files {
 		if got := w.file(filepath.Join(".vscode", name)); got != text {
 			t.Errorf("%q holds %.80q, want %.80q", name, got, text)
