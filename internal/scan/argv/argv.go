@@ -134,7 +134,12 @@ func Changes(program string, args []string) bool {
 	case "find":
 		return slices.Contains(args, "-delete")
 	case "git":
-		for _, a := range args {
+		for i := 0; i < len(args); i++ {
+			a := args[i]
+			if slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"}, a) {
+				i++ // its value
+				continue
+			}
 			if strings.HasPrefix(a, "-") {
 				continue
 			}
