@@ -340,6 +340,19 @@ func (b *tab) opens(file, text string) {
 	}
 }
 
+// holdClock stops the page's clock, so that what appears or moves from now on stays new to
+// it, however slow the machine is. The caller calls release.
+func (b *tab) holdClock() (release func()) {
+	b.t.Helper()
+	eval[bool](b, `(() => { const at = performance.now(); performance.now = () => at; return true })()`)
+	return func() {
+		b.t.Helper()
+		// A new size makes everything new, with the clock going.
+		eval[bool](b, `(() => { delete performance.now; dispatchEvent(new Event('resize')); return true })()`)
+	}
+}
+
+// pressNow clicks, without waiting until the page accepts that.
 func (b *tab) pressNow(card, button string) {
 	b.t.Helper()
 	b.do(chromedp.Click(onCard(card, button)))

@@ -36,10 +36,12 @@ func TestAnswer(t *testing.T) {
 	}
 
 	// A call that has just appeared cannot be answered yet.
+	release := b.holdClock()
 	q.add(greet(now))
 	b.has("--name=Ada")
 	b.pressNow("Run tool greet of pack triage?", "Run once")
 	q.wantNothing(t)
+	release()
 	b.showsAll(greetCard())
 	b.until(`document.title.startsWith('(1) ')`)
 	b.until(`/^client waits 0:\d\d more$/.test(document.querySelector('.when').textContent)`)
@@ -222,12 +224,14 @@ func TestUpdates(t *testing.T) {
 	q.add(third)
 	b.has("3 calls wait for you")
 	b.has("New: Run tool close of pack triage?")
+	release := b.holdClock()
 	q.drop(first.Code) // everything moves up
 	b.has("2 calls wait for you")
 	b.pressNow(second.Title, "Open once")
 	b.do(chromedp.Focus(chromedp.CSS(`input[name=city]`)))
 	b.do(chromedp.KeyEvent("o"))
 	q.wantNothing(t)
+	release()
 	if got := eval[string](b, `document.querySelector('input').value`); got != "Rrdjo" {
 		t.Errorf("the field has %q, want what was typed", got)
 	}
@@ -281,10 +285,12 @@ func TestNothingMovesUnderThePointer(t *testing.T) {
 	}
 	// The call returns, and the line about its time wraps into two.
 	noted.Waits = time.Time{}
+	release := b.holdClock()
 	q.edit(func() { q.pending = []queue.Pending{noted} })
 	b.has("The client stopped waiting.")
 	b.pressNow(call.Title, "Always")
 	q.wantNothing(t)
+	release()
 	if got := eval[string](b, places); got == before {
 		t.Errorf("the buttons stay at %s: this test shows nothing", got)
 	}
