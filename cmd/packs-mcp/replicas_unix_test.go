@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
@@ -132,10 +133,8 @@ func TestReplicas(t *testing.T) {
 		}
 		proxy.Mend()
 		back := false
-		for range 100 {
-			if back = b.open("") == "allowed"; back {
-				break
-			}
+		for end := time.Now().Add(time.Minute); !back && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			back = b.open("") == "allowed"
 		}
 		if !back {
 			t.Errorf("when the store was back, %s", b.said())

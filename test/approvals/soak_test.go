@@ -60,7 +60,11 @@ func clerk(ctx context.Context, t *testing.T, s *terminal.Server, command func(c
 				continue
 			}
 			_, err := s.Decide(ctx, d)
-			if _, refused := errors.AsType[*terminal.RefusedError](err); err != nil && ctx.Err() == nil && (refused || command != nil) {
+			refusal, refused := errors.AsType[*terminal.RefusedError](err)
+			if refused && d.Decision == "always" && strings.HasSuffix(refusal.Message, "an answer to another call covers it") {
+				continue // several calls are the same, and so are those of other servers
+			}
+			if err != nil && ctx.Err() == nil && (refused || command != nil) {
 				t.Errorf("Decide(%+v) = %v", d, err)
 			}
 		}
