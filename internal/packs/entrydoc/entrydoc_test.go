@@ -167,7 +167,7 @@ func TestIsAsFound(t *testing.T) {
 		"a loose one's description": {files: "-- b.tool.json --\n" + tool + "\n", change: func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "b.tool.json"), otherTool)
 		}},
-		"a loose one that is none any more": {files: "-- b.tool.json --\n" + tool + "\n", change: func(t *testing.T, dir string) {
+		"a loose tool that is no longer JSON": {files: "-- b.tool.json --\n" + tool + "\n", change: func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "b.tool.json"), "{")
 		}},
 		"a document without frontmatter": {files: "-- a/SKILL.md --\n" + before, change: func(t *testing.T, dir string) {

@@ -1,8 +1,8 @@
-// Package argv says what the command of a tool does, as far as its words tell: which
+// Package argv says what the command of a tool does, as far as its words show: which
 // program it starts in the end, which argument is code, whether it downloads a program,
 // changes something, or leads out of the pack.
 //
-// It looks up no program and reads no file. Which of it is a finding, package scan says.
+// It looks up no program and reads no file. Package scan decides what is a finding.
 package argv
 
 import (

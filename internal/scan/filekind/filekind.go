@@ -2,7 +2,7 @@
 // archive, a picture, a text, and which language a script is in; and what runs it by
 // itself.
 //
-// It opens nothing, and does not unpack. Which kind is a finding, package scan says.
+// It opens and unpacks nothing. Package scan decides which kinds are findings.
 // Endings are in lower case, with the dot.
 package filekind
 

@@ -1,8 +1,8 @@
-// Package findings is what scans of packs have found: the rules, findings with their hashes,
-// reports, and the policy with which a person changes severities and accepts findings.
+// Package findings has what the scan of a pack results in: the rules, findings with their
+// hashes, reports, and the policy with which a person changes severities and accepts
+// findings.
 //
-// It examines no pack and knows no text that would be found: package scan does. It decides
-// nothing: the caller says what a finding means.
+// It examines no packs; package scan does. What a finding leads to, its caller decides.
 package findings
 
 import (

@@ -1,7 +1,7 @@
-// Package own reads a pack of the person's own that they publish: in the way that add would
-// read it elsewhere, with what a scan finds in it.
+// Package own reads and scans a pack that a person publishes, as add will for those who get
+// it.
 //
-// It publishes and signs nothing, and does not ask: package get does.
+// It publishes nothing, signs nothing and asks nobody; package get does.
 package own
 
 import (
@@ -76,7 +76,7 @@ func Read(ctx context.Context, snap sources.Snapshot, pack sources.Pack, hashes 
 	return o, nil
 }
 
-// Show prints what of it others would get.
+// Show prints what others would get of the pack.
 func (o *Pack) Show(w io.Writer) {
 	fmt.Fprintf(w, "  files    %s, %d bytes, %s\n", cli.Counted(len(o.Tree.Files), "file", "files"), o.Tree.Bytes, o.Tree.Digest())
 	for i, f := range o.Tree.Files {
