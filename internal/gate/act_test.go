@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -160,7 +161,7 @@ func TestActsThatAsk(t *testing.T) {
 func TestActsThatAreDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		req    call.Request
-		answer *Answer
+		answer *answers.Answer
 		reason string
 	}{
 		"a rule about open":        {with(actCall(call.KindOpen), func(r *call.Request) { r.Pack.ID = "closed" }), nil, "rule"},

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
@@ -200,19 +200,12 @@ func (c *check) renew(e *queue.Entry, note string) (*Question, error) {
 
 // Answered returns what was decided about a question on the page or in the
 // terminal, or nil if nothing was yet. Pass it to Check like any other answer.
-func (g *Gate) Answered(q *Question) *Answer {
+func (g *Gate) Answered(q *Question) *answers.Answer {
 	r := g.queue.RulingOn(q.nonce)
 	if r == nil {
 		return nil
 	}
-	return answerOf(r, q.State)
-}
-
-// answerOf turns a ruling into the answer to the question with this state.
-func answerOf(r *queue.Ruling, state string) *Answer {
-	v := r.Verdict
-	v.Values = maps.Clone(v.Values)
-	return &Answer{State: state, Verdict: &v, Channel: v.Channel, Note: v.Note, by: v.By}
+	return answers.FromRuling(r, q.State)
 }
 
 // Postpone ends the wait of a call that has waited long enough. If a person can
@@ -222,7 +215,7 @@ func answerOf(r *queue.Ruling, state string) *Answer {
 // question stays open for that call, and the error is a [*PendingError] too.
 // Otherwise Postpone returns an answer: the one that came at this moment, or an
 // empty one, which is a denial.
-func (g *Gate) Postpone(q *Question) (*Answer, error) {
+func (g *Gate) Postpone(q *Question) (*answers.Answer, error) {
 	select {
 	case <-q.Taken:
 		return nil, &PendingError{
@@ -232,16 +225,16 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	default:
 	}
 	if !g.elsewhere() && !q.InChat {
-		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: q.unanswered()}, nil
+		return &answers.Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: q.unanswered()}, nil
 	}
 	e, shown, answer, err := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
 	case err != nil:
-		return &Answer{State: q.State, Reason: unreachable}, nil
+		return &answers.Answer{State: q.State, Reason: unreachable}, nil
 	case e == nil:
-		return &Answer{State: q.State, Reason: "the question is no longer open"}, nil
+		return &answers.Answer{State: q.State, Reason: "the question is no longer open"}, nil
 	case answer != nil:
-		return answerOf(answer, q.State), nil
+		return answers.FromRuling(answer, q.State), nil
 	}
 	c := &check{Gate: g, box: e.Box, Case: g.caseOf(e.Call), changed: e.Changed, atOnce: q.InChat}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires, InChat: q.InChat}
@@ -353,11 +346,11 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	c.repeatable = false
 	verdict := c.rule()
 	c.Always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
-	d := c.answer.decision(c.Choices(), c.Call.Fields)
+	d := c.answer.Decide(c.Choices(), c.Call.Fields)
 	if why := c.byItself(); why != "" {
 		return c.unanswered(why)
 	}
-	if d.Decision == queue.Deny && !d.explicit && !c.answer.Declined && c.elsewhere() {
+	if d.Decision == queue.Deny && !d.Explicit && !c.answer.Declined && c.elsewhere() {
 		// The client garbled the answer. A person can still allow the call for when
 		// it is made again.
 		e, shown, answer, err := c.queue.Leave(c.nonce, "The client's answer was of no use. You can still allow the call for when it is made again.")
@@ -366,7 +359,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		}
 		if e != nil && answer == nil {
 			c.changed = e.Changed
-			return nil, nil, c.denyBy(c.answer.Channel, d.reason, "Tell the user that their answer did not arrive. They can allow the call "+c.where(shown.Code)+
+			return nil, nil, c.denyBy(c.answer.Channel, d.Reason, "Tell the user that their answer did not arrive. They can allow the call "+c.where(shown.Code)+
 				" and ask you to make exactly the same call again. Otherwise go on without it.", shown.Code)
 		}
 	}
@@ -403,8 +396,8 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	unlock()
 	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
 		// The first answer counts, and a denial anywhere wins.
-		c.answer = answerOf(other, "")
-		d = c.answer.decision(c.Choices(), c.Call.Fields)
+		c.answer = answers.FromRuling(other, "")
+		d = c.answer.Decide(c.Choices(), c.Call.Fields)
 	}
 	if d.Decision != queue.Deny && other == nil && !c.selfDecides() {
 		// It came from the client, so it is the asker's own, no matter who filled in the form.
@@ -412,7 +405,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 			"Make the call again, without an answer or a state; the others will then be asked.")
 	}
 	if d.Decision == queue.Deny {
-		return nil, nil, c.deny(d.reason,
+		return nil, nil, c.deny(d.Reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	if other != nil && other.Late() && !c.queue.Shared() {
@@ -427,7 +420,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		answer.Note = withNote("what the answer would be bound to changed while it was asked for, so it holds once", answer.Note)
 		c.answer = &answer
 	}
-	permit, err := c.allow(d.Decision, d.values)
+	permit, err := c.allow(d.Decision, d.Values)
 	return permit, nil, err
 }
 

@@ -5,7 +5,7 @@
 // happen as a [Request] made of facts, and [Gate.Check] returns exactly one of
 // three things: a [Permit], a [Question] for a person, or an error that is a
 // denial. The caller carries the question to the person over whatever channel it
-// has, builds the same request again, and calls Check with the [Answer]. The
+// has, builds the same request again, and calls Check with the [answers.Answer]. The
 // question's state is authenticated, bound to the chat and to everything the person
 // was shown, expires, and works once. It may therefore travel through a client that
 // is not trusted.

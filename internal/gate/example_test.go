@@ -6,6 +6,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -46,7 +47,7 @@ func Example() {
 		fmt.Printf("[%s] %s\n", c.Value, c.Title)
 	}
 
-	permit, _, err := g.Check(ctx, request(), gate.ReadForm(question.State, "accept", map[string]any{"decision": "once"}))
+	permit, _, err := g.Check(ctx, request(), answers.FromForm(question.State, "accept", map[string]any{"decision": "once"}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,7 +60,7 @@ func Example() {
 	fmt.Printf("%s", result.Stdout.Bytes())
 
 	// The answer was for one call.
-	_, _, err = g.Check(ctx, request(), gate.ReadForm(question.State, "accept", map[string]any{"decision": "once"}))
+	_, _, err = g.Check(ctx, request(), answers.FromForm(question.State, "accept", map[string]any{"decision": "once"}))
 	fmt.Println(err)
 
 	// Output:

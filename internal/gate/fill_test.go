@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -276,7 +277,7 @@ func TestFields(t *testing.T) {
 		if v != nil {
 			form["context_url"] = v
 		}
-		a := ReadForm(b.ask(lookUp()).State, "accept", form)
+		a := answers.FromForm(b.ask(lookUp()).State, "accept", form)
 		_, err := b.answer(lookUp(), a)
 		b.denied(err, "malformed")
 		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code == "" {

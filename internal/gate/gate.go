@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
@@ -359,7 +360,7 @@ func (g *Gate) forgetChat(chat string) {
 // second. If the client gave the answer without a person, Check returns another
 // question, which is asked elsewhere only. If a client sends an answer or a state
 // with a first call, pass it on here as an Answer: it is refused and recorded.
-func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Permit, *Question, error) {
+func (g *Gate) Check(ctx context.Context, req call.Request, answer *answers.Answer) (*Permit, *Question, error) {
 	c := g.newCheck(ctx, req, answer)
 	var stale error
 	if answer != nil {
@@ -433,7 +434,7 @@ func (c *check) cancelled() {
 // something that is not a call. It spends the answer's state, so that the state
 // allows nothing later. Of req, only the caller, the method and the arguments are
 // needed.
-func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
+func (g *Gate) Refuse(req call.Request, answer *answers.Answer, reason string) error {
 	c := g.newCheck(context.Background(), req, answer)
 	nonce, err := c.queue.Redeem(answer.State, c.Call)
 	if err != nil {
@@ -453,7 +454,7 @@ type check struct {
 	*Gate
 	box sandbox.Report // how the runner confines; asked once, and only if the request is a run
 	policy.Case
-	answer *Answer
+	answer *answers.Answer
 	nonce  string // of the answer's state, if that is authentic
 	asked  string // the id of the question that was answered; empty: there was none
 	run    string // the id that the run will have, if taking its answer may have claimed it
@@ -473,7 +474,7 @@ type check struct {
 }
 
 // newCheck freezes a request for a decision.
-func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *check {
+func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *answers.Answer) *check {
 	c := &check{Gate: g, answer: answer, repeatable: true}
 	if req.Run != nil {
 		c.box = g.sandboxAt(ctx, req.Run.Place)

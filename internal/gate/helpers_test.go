@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -235,7 +236,7 @@ func (b *bench) ask(req call.Request) *Question {
 }
 
 // answer makes the second call.
-func (b *bench) answer(req call.Request, a *Answer) (*Permit, error) {
+func (b *bench) answer(req call.Request, a *answers.Answer) (*Permit, error) {
 	b.t.Helper()
 	permit, q, err := b.Check(b.t.Context(), req, a)
 	if q != nil {
@@ -279,8 +280,8 @@ const (
 	allows = "allows"
 )
 
-func accept(state, decision string) *Answer {
-	return ReadForm(state, "accept", map[string]any{"decision": decision})
+func accept(state, decision string) *answers.Answer {
+	return answers.FromForm(state, "accept", map[string]any{"decision": decision})
 }
 
 // denied fails unless err is a denial with this text in its reason, and the newest

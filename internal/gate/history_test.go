@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -185,7 +186,7 @@ func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 			if e.Grant != "" || e.Run != "" {
 				t.Errorf("the line of a denial has grant %q and run %q", e.Grant, e.Run)
 			}
-			if h := b.History(); len(h) != c.before+1 || h[0].Decision != e.Decision || c.reason != choseToDeny && !strings.HasPrefix(h[0].Reason, c.reason) || c.reason == choseToDeny && h[0].Reason != "" {
+			if h := b.History(); len(h) != c.before+1 || h[0].Decision != e.Decision || c.reason != answers.ChoseToDeny && !strings.HasPrefix(h[0].Reason, c.reason) || c.reason == answers.ChoseToDeny && h[0].Reason != "" {
 				t.Errorf("History() = %+v", h)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -139,7 +140,7 @@ func TestCardLimits(t *testing.T) {
 			if b.DecideInChat(req.Caller, shown.Secret, "once") {
 				t.Error("the card allows it")
 			}
-			if got := b.goes(req, b.Answered(q)); got != "denied: "+nobodyDecided {
+			if got := b.goes(req, b.Answered(q)); got != "denied: "+answers.NobodyDecided {
 				t.Errorf("outcome = %q, want that nobody decided it", got)
 			}
 			// Without another channel nobody can be asked at all.
@@ -173,7 +174,7 @@ func TestCardKeepsNothing(t *testing.T) {
 		if b.DecideInChat(req.Caller, b.only(req.Caller).Secret, word) {
 			t.Errorf("%q counts", word)
 		}
-		if got := b.outcome(req); got != "denied: "+nobodyDecided {
+		if got := b.outcome(req); got != "denied: "+answers.NobodyDecided {
 			t.Errorf("after %q: %q, want it denied", word, got)
 		}
 	}
@@ -217,7 +218,7 @@ func TestWrongSecret(t *testing.T) {
 			t.Errorf("after %d wrong answers there are cards: %v", n+1, shows)
 		}
 		for _, r := range []call.Request{req, open} {
-			if got := b.outcome(r); got != "denied: "+nobodyDecided {
+			if got := b.outcome(r); got != "denied: "+answers.NobodyDecided {
 				t.Errorf("outcome = %q, want that nobody decided it", got)
 			}
 		}
@@ -234,7 +235,7 @@ func TestWrongSecret(t *testing.T) {
 	if b.DecideInChat(other.Caller, b.only(req.Caller).Secret, "once") {
 		t.Error("the secret of another chat counts")
 	}
-	if got := b.outcome(other); got != "denied: "+nobodyDecided {
+	if got := b.outcome(other); got != "denied: "+answers.NobodyDecided {
 		t.Errorf("outcome = %q, want it denied", got)
 	}
 	if !b.DecideInChat(req.Caller, b.only(req.Caller).Secret, "once") {
@@ -251,7 +252,7 @@ func TestWrongSecretTakesBack(t *testing.T) {
 		t.Fatal("it does not count")
 	}
 	b.DecideInChat(req.Caller, "guess", "once")
-	if got := b.outcome(req); got != "denied: "+nobodyDecided {
+	if got := b.outcome(req); got != "denied: "+answers.NobodyDecided {
 		t.Errorf("outcome = %q, want it denied", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -29,14 +30,14 @@ func (c *check) stillKept(r *queue.Ruling) bool {
 // applyLate applies a ruling that was given while no call waited for it. The same
 // call has now been made again.
 func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
-	c.answer, c.repeatable = &Answer{Channel: r.Channel, Note: r.Note, by: r.By}, false
+	c.answer, c.repeatable = answers.FromRuling(r, ""), false
 	if _, err := r.Settled(); err != nil {
 		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
 	}
 	if r.Decision == queue.Deny {
 		reason := fmt.Sprintf("the person denied it at %s", queue.Clock(r.At))
 		if r.Nobody {
-			reason = nobodyDecided
+			reason = answers.NobodyDecided
 		}
 		return nil, c.deny(reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
@@ -56,16 +57,16 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 // takeLate applies a ruling that another replica may have recorded, and keeps it for
 // later calls if it says so.
 func (c *check) takeLate(r *queue.Ruling, reason string) (*Permit, error) {
-	c.answer = answerOf(r, "")
-	d := c.answer.decision(c.Choices(), c.Call.Fields)
+	c.answer = answers.FromRuling(r, "")
+	d := c.answer.Decide(c.Choices(), c.Call.Fields)
 	if d.Decision == queue.Deny {
-		return nil, c.deny(d.reason, "Make the call again; the user will then be asked.")
+		return nil, c.deny(d.Reason, "Make the call again; the user will then be asked.")
 	}
 	if r.Entry.Call.FactsDigest() != c.OwnGrant().Digest {
 		d.Decision = queue.Once // it was asked about other files than the ones that are there now
 	}
 	c.answer.Note = withNote(reason, c.answer.Note)
-	return c.allow(d.Decision, d.values)
+	return c.allow(d.Decision, d.Values)
 }
 
 // Pending returns the calls that wait for a person, and those whose answer waits
@@ -119,7 +120,7 @@ func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 // made, if any.
 func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 	e := r.Entry
-	c := &check{Gate: g, box: e.Box, Case: g.caseOf(e.Call), changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note, by: r.By}}
+	c := &check{Gate: g, box: e.Box, Case: g.caseOf(e.Call), changed: e.Changed, answer: answers.FromRuling(r, "")}
 	if g.queue.Shared() {
 		// The call that takes the answer keeps it for later ones, and records that.
 		reason := "the call had returned; it is allowed when it is made again"

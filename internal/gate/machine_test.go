@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
@@ -156,7 +157,7 @@ func (p *player) step() {
 		what = 0
 	}
 	decision := []queue.Decision{queue.Once, queue.Once, queue.Chat, queue.Always, queue.Deny}[p.r.IntN(5)]
-	check := func(a *Answer) error {
+	check := func(a *answers.Answer) error {
 		permit, q, err := p.b.Check(p.t.Context(), o.req, a)
 		p.came(o.req, o, permit, q, err)
 		return err
@@ -177,7 +178,7 @@ func (p *player) step() {
 			l.mu.Unlock()
 		}
 	case 12: // a malformed answer, or one that the client gave by itself
-		_ = check([]*Answer{ReadForm(o.q.State, "decline", nil), ReadForm(o.q.State, "accept", nil), ReadForm(o.q.State+"x", "accept", nil)}[p.r.IntN(3)])
+		_ = check([]*answers.Answer{answers.FromForm(o.q.State, "decline", nil), answers.FromForm(o.q.State, "accept", nil), answers.FromForm(o.q.State+"x", "accept", nil)}[p.r.IntN(3)])
 	case 13: // an answer to another call
 		p.say(o, queue.Deny)
 		_, _, err := p.b.Check(p.t.Context(), with(o.req, func(r *call.Request) { r.Run.Command.Args = []string{"evil"} }), accept(o.q.State, "once"))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -20,12 +21,12 @@ import (
 
 // AP-01: an answer to a question that was never asked allows nothing.
 func TestUnsolicitedAnswer(t *testing.T) {
-	for name, a := range map[string]*Answer{
+	for name, a := range map[string]*answers.Answer{
 		"accept without a state":         accept("", "once"),
 		"accept for the chat":            accept("", "chat"),
-		"decline without a state":        ReadForm("", "decline", nil),
+		"decline without a state":        answers.FromForm("", "decline", nil),
 		"an empty answer":                {},
-		"accept with the choice's title": ReadForm("", "accept", map[string]any{"decision": "Run once"}),
+		"accept with the choice's title": answers.FromForm("", "accept", map[string]any{"decision": "Run once"}),
 	} {
 		for _, req := range []call.Request{toolRun(), openCall(), listCall(), with(toolRun(), func(r *call.Request) { r.Caller.CanAsk = false })} {
 			t.Run(name+"/"+req.Method, func(t *testing.T) {
@@ -220,10 +221,10 @@ func TestStateWorksOnce(t *testing.T) {
 	_, err := b.answer(req, accept(q.State, "once"))
 	b.denied(err, "used before")
 
-	for name, a := range map[string]*Answer{
+	for name, a := range map[string]*answers.Answer{
 		"denied":    accept("", "deny"),
-		"declined":  ReadForm("", "decline", nil),
-		"cancelled": ReadForm("", "cancel", nil),
+		"declined":  answers.FromForm("", "decline", nil),
+		"cancelled": answers.FromForm("", "cancel", nil),
 		"malformed": accept("", "always"),
 		"silence":   {Reason: "nobody answered within 45s"},
 	} {
@@ -321,37 +322,37 @@ func TestStateWorksOnce(t *testing.T) {
 func TestDoubtfulAnswers(t *testing.T) {
 	form := func(v any) map[string]any { return map[string]any{"decision": v} }
 	for name, c := range map[string]struct {
-		answer Answer
+		answer answers.Answer
 		reason string
 	}{
-		"declined":                   {*ReadForm("", "decline", nil), "the person declined"},
-		"declined with a yes in it":  {*ReadForm("", "decline", form("once")), "the person declined"},
-		"cancelled":                  {*ReadForm("", "cancel", form("once")), "closed without an answer"},
-		"no action":                  {*ReadForm("", "", form("once")), "there was no answer"},
-		"no action, with the reason": {Answer{Reason: "nobody answered within 45s"}, "nobody answered within 45s"},
-		"another action":             {*ReadForm("", "yes", form("once")), "malformed"},
-		"the action in capitals":     {*ReadForm("", "Accept", form("once")), "malformed"},
-		"the action with a space":    {*ReadForm("", "accept ", form("once")), "malformed"},
-		"no content":                 {*ReadForm("", "accept", nil), "no form was filled in"},
-		"an empty form":              {*ReadForm("", "accept", map[string]any{}), `no "decision"`},
-		"a nil form":                 {*ReadForm("", "accept", map[string]any(nil)), `no "decision"`},
-		"another field":              {*ReadForm("", "accept", map[string]any{"Decision": "once"}), `no "decision"`},
-		"a string":                   {*ReadForm("", "accept", "once"), "no form was filled in"},
-		"a list":                     {*ReadForm("", "accept", []any{"once"}), "no form was filled in"},
-		"JSON as text":               {*ReadForm("", "accept", `{"decision":"once"}`), "no form was filled in"},
-		"true":                       {*ReadForm("", "accept", true), "no form was filled in"},
-		"decision true":              {*ReadForm("", "accept", form(true)), `no "decision"`},
-		"decision 1":                 {*ReadForm("", "accept", form(1.0)), `no "decision"`},
-		"decision nil":               {*ReadForm("", "accept", form(nil)), `no "decision"`},
-		"decision a list":            {*ReadForm("", "accept", form([]any{"once"})), `no "decision"`},
-		"decision a list of words":   {*ReadForm("", "accept", form([]string{"once"})), `no "decision"`},
-		"decision an object":         {*ReadForm("", "accept", form(map[string]any{"value": "once"})), `no "decision"`},
-		"decision empty":             {*ReadForm("", "accept", form("")), "none of the choices"},
-		"decision always":            {*ReadForm("", "accept", form("always")), "none of the choices"},
-		"decision in capitals":       {*ReadForm("", "accept", form("ONCE")), "none of the choices"},
-		"decision with a space":      {*ReadForm("", "accept", form("once ")), "none of the choices"},
-		"decision by its title":      {*ReadForm("", "accept", form("Once: this exact call")), "none of the choices"},
-		"decision deny":              {*ReadForm("", "accept", form("deny")), "chose to deny"},
+		"declined":                   {*answers.FromForm("", "decline", nil), "the person declined"},
+		"declined with a yes in it":  {*answers.FromForm("", "decline", form("once")), "the person declined"},
+		"cancelled":                  {*answers.FromForm("", "cancel", form("once")), "closed without an answer"},
+		"no action":                  {*answers.FromForm("", "", form("once")), "there was no answer"},
+		"no action, with the reason": {answers.Answer{Reason: "nobody answered within 45s"}, "nobody answered within 45s"},
+		"another action":             {*answers.FromForm("", "yes", form("once")), "malformed"},
+		"the action in capitals":     {*answers.FromForm("", "Accept", form("once")), "malformed"},
+		"the action with a space":    {*answers.FromForm("", "accept ", form("once")), "malformed"},
+		"no content":                 {*answers.FromForm("", "accept", nil), "no form was filled in"},
+		"an empty form":              {*answers.FromForm("", "accept", map[string]any{}), `no "decision"`},
+		"a nil form":                 {*answers.FromForm("", "accept", map[string]any(nil)), `no "decision"`},
+		"another field":              {*answers.FromForm("", "accept", map[string]any{"Decision": "once"}), `no "decision"`},
+		"a string":                   {*answers.FromForm("", "accept", "once"), "no form was filled in"},
+		"a list":                     {*answers.FromForm("", "accept", []any{"once"}), "no form was filled in"},
+		"JSON as text":               {*answers.FromForm("", "accept", `{"decision":"once"}`), "no form was filled in"},
+		"true":                       {*answers.FromForm("", "accept", true), "no form was filled in"},
+		"decision true":              {*answers.FromForm("", "accept", form(true)), `no "decision"`},
+		"decision 1":                 {*answers.FromForm("", "accept", form(1.0)), `no "decision"`},
+		"decision nil":               {*answers.FromForm("", "accept", form(nil)), `no "decision"`},
+		"decision a list":            {*answers.FromForm("", "accept", form([]any{"once"})), `no "decision"`},
+		"decision a list of words":   {*answers.FromForm("", "accept", form([]string{"once"})), `no "decision"`},
+		"decision an object":         {*answers.FromForm("", "accept", form(map[string]any{"value": "once"})), `no "decision"`},
+		"decision empty":             {*answers.FromForm("", "accept", form("")), "none of the choices"},
+		"decision always":            {*answers.FromForm("", "accept", form("always")), "none of the choices"},
+		"decision in capitals":       {*answers.FromForm("", "accept", form("ONCE")), "none of the choices"},
+		"decision with a space":      {*answers.FromForm("", "accept", form("once ")), "none of the choices"},
+		"decision by its title":      {*answers.FromForm("", "accept", form("Once: this exact call")), "none of the choices"},
+		"decision deny":              {*answers.FromForm("", "accept", form("deny")), "chose to deny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
@@ -236,7 +237,7 @@ func TestCodeProblems(t *testing.T) {
 	t.Run("the word for a denial", func(t *testing.T) {
 		q := b.ask(toolRun())
 		b.refused(q.Code, says("deny"), queue.CodeInvalid, "none of the answers")
-		_, err := b.answer(toolRun(), &Answer{State: q.State, Verdict: &queue.Verdict{Decision: "deny"}})
+		_, err := b.answer(toolRun(), &answers.Answer{State: q.State, Verdict: &queue.Verdict{Decision: "deny"}})
 		b.denied(err, "none of the choices")
 	})
 	t.Run("answered, while it waits", func(t *testing.T) {
@@ -279,14 +280,14 @@ func TestCodeProblems(t *testing.T) {
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		q := b.ask(toolRun())
-		_, err := b.answer(toolRun(), &Answer{State: q.State, Reason: "the call was cancelled"})
+		_, err := b.answer(toolRun(), &answers.Answer{State: q.State, Reason: "the call was cancelled"})
 		if err == nil {
 			t.Fatal("a cancelled call is allowed")
 		}
 		q = b.ask(enableCall())
 		ctx, cancel := cancelled(t)
 		cancel()
-		if _, _, err := b.Check(ctx, enableCall(), &Answer{State: q.State}); err == nil {
+		if _, _, err := b.Check(ctx, enableCall(), &answers.Answer{State: q.State}); err == nil {
 			t.Fatal("a cancelled call is allowed")
 		}
 		b.refused(q.Code, says(queue.Once), queue.CodeWithdrawn, "the client cancelled")

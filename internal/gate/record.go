@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
@@ -54,7 +55,7 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		}
 	}
 	if c.Call.Kind != call.KindList {
-		if reason == choseToDeny {
+		if reason == answers.ChoseToDeny {
 			reason = "" // the decision says so
 		}
 		c.queue.Remember(queue.Past{

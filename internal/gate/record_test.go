@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
@@ -44,21 +45,21 @@ func TestEveryDenialIsRecorded(t *testing.T) {
 		name   string
 		ctx    context.Context
 		req    call.Request
-		answer func() *Answer
+		answer func() *answers.Answer
 	}{
 		{"cancelled", cancelled, req, nil},
 		{"incomplete", t.Context(), call.Request{}, nil},
 		{"bad arguments", t.Context(), with(req, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte("{")) }), nil},
 		{"cannot ask", t.Context(), with(req, func(r *call.Request) { r.Caller.CanAsk = false }), nil},
 		{"too long", t.Context(), with(req, func(r *call.Request) { r.Run.Command.Args[0] = strings.Repeat("x", 50_000) }), nil},
-		{"unsolicited", t.Context(), req, func() *Answer { return accept("", "once") }},
-		{"forged", t.Context(), req, func() *Answer { return accept("x.y", "once") }},
-		{"spent", t.Context(), req, func() *Answer { return accept(spent, "once") }},
-		{"other call", t.Context(), req, func() *Answer { return accept(b.ask(openCall()).State, "once") }},
-		{"declined", t.Context(), req, func() *Answer { return ReadForm(b.ask(req).State, "decline", nil) }},
-		{"malformed", t.Context(), req, func() *Answer { return accept(b.ask(req).State, "always") }},
+		{"unsolicited", t.Context(), req, func() *answers.Answer { return accept("", "once") }},
+		{"forged", t.Context(), req, func() *answers.Answer { return accept("x.y", "once") }},
+		{"spent", t.Context(), req, func() *answers.Answer { return accept(spent, "once") }},
+		{"other call", t.Context(), req, func() *answers.Answer { return accept(b.ask(openCall()).State, "once") }},
+		{"declined", t.Context(), req, func() *answers.Answer { return answers.FromForm(b.ask(req).State, "decline", nil) }},
+		{"malformed", t.Context(), req, func() *answers.Answer { return accept(b.ask(req).State, "always") }},
 	} {
-		var a *Answer
+		var a *answers.Answer
 		if c.answer != nil {
 			a = c.answer()
 		}
@@ -526,7 +527,7 @@ func TestTooLongForTheLog(t *testing.T) {
 	req := toolRun()
 	req.Arguments = call.ParseArguments([]byte(`{"who":"Ada"}`))
 	req.Logged = req.Arguments.Compact()
-	err := b.Refuse(req, &Answer{State: "forged"}, "unsolicited")
+	err := b.Refuse(req, &answers.Answer{State: "forged"}, "unsolicited")
 	if e, ok := errors.AsType[*DeniedError](err); !ok || !strings.HasPrefix(e.Reason, "unsolicited") {
 		t.Errorf("Refuse = %v, want the denial itself", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -133,7 +134,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 	denies := func(o *Options) { o.Rules = []rules.Rule{{Effect: rules.Deny, Where: "c:1", Kinds: []string{"run"}}} }
 	for name, c := range map[string]struct {
 		option func(*Options)
-		answer *Answer
+		answer *answers.Answer
 		change func(*call.Request)
 	}{
 		"rule":          {option: denies},

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantshared"
@@ -278,7 +279,7 @@ func TestCallMovesOn(t *testing.T) {
 		q = a.ask(other)
 		ending, end := context.WithCancel(t.Context())
 		end()
-		if _, _, err := a.Check(ending, other, &Answer{State: q.State, Reason: "the server ends", Ended: true}); !errors.Is(err, ErrDenied) {
+		if _, _, err := a.Check(ending, other, &answers.Answer{State: q.State, Reason: "the server ends", Ended: true}); !errors.Is(err, ErrDenied) {
 			t.Errorf("a call of a server that ends: %v", err)
 		}
 		b.shows(q.Code)
@@ -456,7 +457,7 @@ func TestAnswerIsTakenWithItsClaim(t *testing.T) {
 			{"a document, of a call that waits", opens, once, true, false},
 			{"a document, of a call that is made again", opens, once, false, false},
 		} {
-			q, answer := &Question{}, (*Answer)(nil)
+			q, answer := &Question{}, (*answers.Answer)(nil)
 			if c.waits {
 				q = a.ask(c.req)
 			} else {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
@@ -349,18 +350,20 @@ func voidAll(t *testing.T, b *bench, m *memory) {
 func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		req     func(call.Request) call.Request
-		answer  func(*bench, *Question) *Answer
+		answer  func(*bench, *Question) *answers.Answer
 		invalid bool
 	}{
-		"made up":           {nil, func(*bench, *Question) *Answer { return accept("x.y", "once") }, true},
-		"tampered":          {nil, func(_ *bench, q *Question) *Answer { return accept(q.State+"-", "once") }, true},
-		"no state":          {nil, func(*bench, *Question) *Answer { return accept("", "once") }, false},
-		"expired":           {nil, func(b *bench, q *Question) *Answer { b.pass(time.Hour); return accept(q.State, "once") }, true},
-		"of an ended chat":  {nil, func(b *bench, q *Question) *Answer { b.EndChat("stdio-1"); return accept(q.State, "once") }, true},
-		"of another server": {nil, func(b *bench, _ *Question) *Answer { return accept(newBench(b.t).ask(openCall()).State, "once") }, true},
-		"another chat":      {func(r call.Request) call.Request { r.Caller.Chat = "2"; return r }, nil, true},
-		"another person":    {func(r call.Request) call.Request { r.Caller.Person = "grace"; return r }, nil, true},
-		"another method":    {func(r call.Request) call.Request { r.Method = "resources/read"; return r }, nil, true},
+		"made up":          {nil, func(*bench, *Question) *answers.Answer { return accept("x.y", "once") }, true},
+		"tampered":         {nil, func(_ *bench, q *Question) *answers.Answer { return accept(q.State+"-", "once") }, true},
+		"no state":         {nil, func(*bench, *Question) *answers.Answer { return accept("", "once") }, false},
+		"expired":          {nil, func(b *bench, q *Question) *answers.Answer { b.pass(time.Hour); return accept(q.State, "once") }, true},
+		"of an ended chat": {nil, func(b *bench, q *Question) *answers.Answer { b.EndChat("stdio-1"); return accept(q.State, "once") }, true},
+		"of another server": {nil, func(b *bench, _ *Question) *answers.Answer {
+			return accept(newBench(b.t).ask(openCall()).State, "once")
+		}, true},
+		"another chat":   {func(r call.Request) call.Request { r.Caller.Chat = "2"; return r }, nil, true},
+		"another person": {func(r call.Request) call.Request { r.Caller.Person = "grace"; return r }, nil, true},
+		"another method": {func(r call.Request) call.Request { r.Method = "resources/read"; return r }, nil, true},
 		"other arguments": {func(r call.Request) call.Request {
 			r.Arguments = call.ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
 			return r
@@ -369,8 +372,8 @@ func TestInvalidAnswers(t *testing.T) {
 		"a prompt":           {func(r call.Request) call.Request { r.Caller.Act = true; return r }, nil, true},
 		"the pack changed":   {func(r call.Request) call.Request { r.Pack.Digest = "sha256:ff"; return r }, nil, false},
 		"it is less trusted": {func(r call.Request) call.Request { r.Pack.Trust = call.TrustUntrusted; return r }, nil, false},
-		"a no":               {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "deny") }, false},
-		"nonsense":           {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "perhaps") }, false},
+		"a no":               {nil, func(_ *bench, q *Question) *answers.Answer { return accept(q.State, "deny") }, false},
+		"nonsense":           {nil, func(_ *bench, q *Question) *answers.Answer { return accept(q.State, "perhaps") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -19,7 +20,7 @@ import (
 
 // goes makes the second call of a request with an answer, and returns whether it is
 // allowed.
-func (b *bench) goes(req call.Request, a *Answer) string {
+func (b *bench) goes(req call.Request, a *answers.Answer) string {
 	b.t.Helper()
 	if a == nil {
 		b.t.Fatal("there is no answer to go on with")
@@ -31,9 +32,9 @@ func (b *bench) goes(req call.Request, a *Answer) string {
 }
 
 // decline returns the answer of a person who declines.
-func (b *bench) decline(q *Question) *Answer {
+func (b *bench) decline(q *Question) *answers.Answer {
 	b.pass(personTime)
-	return ReadForm(q.State, "decline", nil)
+	return answers.FromForm(q.State, "decline", nil)
 }
 
 func TestAnsweredElsewhere(t *testing.T) {
@@ -115,7 +116,7 @@ func TestTwoAnswers(t *testing.T) {
 			for _, d := range c.pages {
 				b.page(q.Code, d)
 			}
-			var a *Answer
+			var a *answers.Answer
 			switch c.client {
 			case "":
 				a = b.Answered(q)
@@ -504,14 +505,14 @@ func TestCoveredMeanwhile(t *testing.T) {
 // channels, but not after a person's choice.
 func TestClientDeclines(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer Answer
+		answer answers.Answer
 		open   bool
 	}{
-		"declined":         {*ReadForm("", "decline", nil), false},
-		"cancelled":        {*ReadForm("", "cancel", nil), false},
-		"malformed":        {*ReadForm("", "accept", "once"), true},
-		"an unknown value": {*ReadForm("", "accept", map[string]any{"decision": "yes"}), true},
-		"denied":           {*ReadForm("", "accept", map[string]any{"decision": "deny"}), false},
+		"declined":         {*answers.FromForm("", "decline", nil), false},
+		"cancelled":        {*answers.FromForm("", "cancel", nil), false},
+		"malformed":        {*answers.FromForm("", "accept", "once"), true},
+		"an unknown value": {*answers.FromForm("", "accept", map[string]any{"decision": "yes"}), true},
+		"denied":           {*answers.FromForm("", "accept", map[string]any{"decision": "deny"}), false},
 	} {
 		for _, req := range []call.Request{toolRun(), carrying(toolRun())} {
 			t.Run(fmt.Sprint(name, ", carried ", req.Caller.Carries), func(t *testing.T) {
@@ -854,7 +855,7 @@ func TestAnswersCross(t *testing.T) {
 			mu sync.Mutex
 			n  int
 		)
-		for _, a := range []*Answer{nil, accept(q.State, "once")} {
+		for _, a := range []*answers.Answer{nil, accept(q.State, "once")} {
 			wg.Go(func() {
 				if permit, _, _ := b.Check(t.Context(), req, a); permit != nil {
 					mu.Lock()
@@ -909,13 +910,13 @@ func TestPatience(t *testing.T) {
 // stays open on the page and in the terminal, as for a client that cannot ask.
 func TestDeclinesByItself(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer Answer
+		answer answers.Answer
 		after  time.Duration
 		why    string
 	}{
-		"declined":      {*ReadForm("", "decline", nil), time.Millisecond, "the client declined by itself"},
-		"cancelled":     {*ReadForm("", "cancel", nil), personTime - 1, "the client declined by itself"},
-		"could not ask": {Answer{Reason: "the client could not show the question", Failed: true}, time.Hour, "could not show the question"},
+		"declined":      {*answers.FromForm("", "decline", nil), time.Millisecond, "the client declined by itself"},
+		"cancelled":     {*answers.FromForm("", "cancel", nil), personTime - 1, "the client declined by itself"},
+		"could not ask": {answers.Answer{Reason: "the client could not show the question", Failed: true}, time.Hour, "could not show the question"},
 	} {
 		for _, req := range []call.Request{toolRun(), carrying(toolRun())} {
 			t.Run(fmt.Sprint(name, ", carried ", req.Caller.Carries), func(t *testing.T) {
@@ -976,7 +977,7 @@ func TestDeclinesByItself(t *testing.T) {
 			b := newBench(t, everywhere)
 			q := b.ask(req)
 			b.page(q.Code, queue.Once)
-			permit, again, err := b.Check(t.Context(), req, ReadForm(q.State, "decline", nil))
+			permit, again, err := b.Check(t.Context(), req, answers.FromForm(q.State, "decline", nil))
 			if permit != nil || err != nil || again == nil {
 				t.Fatalf("Check() = %v, %+v, %v", permit, again, err)
 			}
@@ -988,7 +989,7 @@ func TestDeclinesByItself(t *testing.T) {
 	})
 	t.Run("nowhere else", func(t *testing.T) {
 		b := newBench(t)
-		_, err := b.answer(toolRun(), ReadForm(b.ask(toolRun()).State, "decline", nil))
+		_, err := b.answer(toolRun(), answers.FromForm(b.ask(toolRun()).State, "decline", nil))
 		b.denied(err, "the client declined by itself")
 		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" || !strings.Contains(d.Hint, "approval.channels") || len(b.codes()) != 0 {
 			t.Errorf("Check() = %+v, want a denial without a code, and what to do", d)
@@ -998,7 +999,7 @@ func TestDeclinesByItself(t *testing.T) {
 		b := newBench(t, everywhere)
 		q := b.ask(toolRun())
 		b.log.fail = func(audit.Entry) error { return errDisk }
-		_, err := b.answer(toolRun(), ReadForm(q.State, "decline", nil))
+		_, err := b.answer(toolRun(), answers.FromForm(q.State, "decline", nil))
 		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" || len(b.codes()) != 0 {
 			t.Errorf("Check() = %+v, want the log's failure, and nothing left", err)
 		}
@@ -1010,7 +1011,7 @@ func TestDeclinesByItself(t *testing.T) {
 			b.EndChat(toolRun().Caller.Chat)
 			return nil
 		}
-		_, _, err := b.Check(t.Context(), toolRun(), ReadForm(q.State, "decline", nil))
+		_, _, err := b.Check(t.Context(), toolRun(), answers.FromForm(q.State, "decline", nil))
 		if lines := b.log.all(); err != nil || len(lines) != 1 || len(b.codes()) != 0 {
 			t.Errorf("Check() = %v, and the log has %+v; want one line, and no question left", err, lines)
 		}
@@ -1021,7 +1022,7 @@ func TestDeclinesByItself(t *testing.T) {
 			b := newBench(t, everywhere)
 			q := b.ask(toolRun())
 			b.pass(personTime)
-			_, err := b.answer(toolRun(), ReadForm(q.State, action, nil))
+			_, err := b.answer(toolRun(), answers.FromForm(q.State, action, nil))
 			if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" || len(b.codes()) != 0 {
 				t.Errorf("%s: Check() = %+v, want a denial that leaves nothing", action, err)
 			}

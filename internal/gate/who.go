@@ -108,8 +108,8 @@ func (g *Gate) mayDecide(code string, v queue.Verdict) error {
 // answeredBy returns the person who gave the answer that is being applied.
 func (c *check) answeredBy() approvers.Person {
 	switch {
-	case c.answer.by != nil:
-		return *c.answer.by
+	case c.answer.By() != nil:
+		return *c.answer.By()
 	case c.answer.Channel == queue.ChannelPage || c.answer.Channel == queue.ChannelTerminal || c.answer.Channel == queue.ChannelCommand:
 		return approvers.Person{Operator: true}
 	}
@@ -122,8 +122,8 @@ func (c *check) approver(decision string) string {
 	switch {
 	case c.answer == nil || decision == pendingWord:
 		return ""
-	case c.answer.by != nil && c.answer.by.Name != c.Call.Caller.Person:
-		return c.answer.by.String()
+	case c.answer.By() != nil && c.answer.By().Name != c.Call.Caller.Person:
+		return c.answer.By().String()
 	case c.need().Any() && decision != queue.Deny.String():
 		return c.answeredBy().String()
 	}

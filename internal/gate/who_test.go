@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
@@ -130,7 +131,7 @@ func TestApproversDenial(t *testing.T) {
 			t.Fatalf("%s: Decide() = %v", name, err)
 		}
 		_, err := b.answer(req, b.Answered(q))
-		b.denied(err, choseToDeny)
+		b.denied(err, answers.ChoseToDeny)
 		want := map[string]string{"who asks": "", "operator": "", "approver": "grace"}[name]
 		if e := b.log.last(); e.Approver != want {
 			t.Errorf("%s: the log has the approver %q, want %q", name, e.Approver, want)

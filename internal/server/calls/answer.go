@@ -11,6 +11,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
@@ -20,20 +21,20 @@ import (
 // UnaskedAnswer returns the answer that a call brought with it, or nil. In both eras
 // it goes to the gate unchanged. The gate believes it only if its state is one that
 // the gate made.
-func UnaskedAnswer(ctx context.Context, p mcp.MultiRoundTripParams) *gate.Answer {
+func UnaskedAnswer(ctx context.Context, p mcp.MultiRoundTripParams) *answers.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
 	}
 	if r := mcpserver.ElicitationResponse(p.InputResponses, inputID); r != nil {
 		return readForm(ctx, p.RequestState, r)
 	}
-	return &gate.Answer{State: p.RequestState, Channel: formChannel(ctx)}
+	return &answers.Answer{State: p.RequestState, Channel: formChannel(ctx)}
 }
 
 // readForm returns the answer in a client's form, or in our card if the client shows
 // that instead.
-func readForm(ctx context.Context, state string, result *mcp.ElicitationResult) *gate.Answer {
-	return gate.ReadForm(state, string(result.Action), result.Content).Over(formChannel(ctx))
+func readForm(ctx context.Context, state string, result *mcp.ElicitationResult) *answers.Answer {
+	return answers.FromForm(state, string(result.Action), result.Content).Over(formChannel(ctx))
 }
 
 // Answerable reports whether a request with this method may carry an answer.
@@ -95,7 +96,7 @@ func (r *Road) RefuseAnswer(ctx context.Context, method *Method, args *callargs.
 		return err
 	}
 	err = r.opts.Gate.Refuse(gate.Request{Caller: c.Caller, Method: method.Name, Arguments: c.Args.Whole()},
-		&gate.Answer{State: state, Channel: formChannel(ctx)}, problem)
+		&answers.Answer{State: state, Channel: formChannel(ctx)}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true
 		return wrongAnswer(denied)

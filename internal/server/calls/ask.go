@@ -11,6 +11,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -59,12 +60,12 @@ func InputRequired(ctx context.Context, q *gate.Question) *mcpserver.InputReques
 // ask waits until a person has answered, in the client's form or elsewhere, or the
 // call has waited long enough. The first answer counts. If it came from elsewhere,
 // the form is withdrawn. An error ends the call.
-func (r *Road) ask(ctx context.Context, c *Call, q *gate.Question) (answer *gate.Answer, err error) {
+func (r *Road) ask(ctx context.Context, c *Call, q *gate.Question) (answer *answers.Answer, err error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, q.Wait, errNoAnswer)
 	defer cancel()
-	var form chan *gate.Answer // nil if the client does not ask
+	var form chan *answers.Answer // nil if the client does not ask
 	if q.Elicit {
-		form = make(chan *gate.Answer, 1)
+		form = make(chan *answers.Answer, 1)
 		go func() { form <- r.elicit(waiting, q) }()
 	}
 	wire.Aside(ctx, func() {
@@ -102,9 +103,9 @@ func (r *Road) ask(ctx context.Context, c *Call, q *gate.Question) (answer *gate
 
 // gaveUp ends the wait of a call that nobody answered in time, that its client
 // cancelled, or that was made again.
-func (r *Road) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, error) {
+func (r *Road) gaveUp(ctx context.Context, q *gate.Question) (*answers.Answer, error) {
 	if ctx.Err() != nil {
-		return &gate.Answer{
+		return &answers.Answer{
 			State: q.State, Reason: "the call was cancelled while the question was open",
 			Ended: errors.Is(context.Cause(ctx), wire.ErrEnded),
 		}, nil
@@ -196,7 +197,7 @@ func (t *Teller) Stop() {
 // elicit asks the user of an older client and waits for the answer. It returns nil if
 // ctx is done first. If anything else goes wrong, it returns an answer that allows
 // nothing.
-func (r *Road) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
+func (r *Road) elicit(ctx context.Context, q *gate.Question) *answers.Answer {
 	result, err := r.opts.Elicit(ctx, mcp.ElicitationRequest{
 		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
 		Params:  form(ctx, q),
@@ -208,7 +209,7 @@ func (r *Road) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 		return nil
 	default:
 		r.opts.Logger.Warn("the client could not ask", "err", err)
-		return &gate.Answer{
+		return &answers.Answer{
 			State: q.State, Channel: formChannel(ctx), Reason: "the client could not show the question",
 			Failed: !errors.Is(err, wire.ErrClosed), // if the client is gone, nobody else needs to be asked
 		}

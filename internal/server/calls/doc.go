@@ -17,6 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 )
@@ -24,14 +25,14 @@ import (
 // A Gate decides about calls, keeps the open questions, refuses answers to calls that
 // cannot be made, and records calls that were refused before they reached it.
 type Gate interface {
-	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
-	Refuse(gate.Request, *gate.Answer, string) error
+	Check(context.Context, gate.Request, *answers.Answer) (*gate.Permit, *gate.Question, error)
+	Refuse(gate.Request, *answers.Answer, string) error
 	Refused(gate.Refusal)
 	// Answered returns what was decided about a question on another channel than the
 	// client, or nil if nothing was yet.
-	Answered(*gate.Question) *gate.Answer
+	Answered(*gate.Question) *answers.Answer
 	// Postpone leaves the question of a call that has waited long enough open.
-	Postpone(*gate.Question) (*gate.Answer, error)
+	Postpone(*gate.Question) (*answers.Answer, error)
 }
 
 // Options are what a [Road] is made of. All are required, but for Asking.

@@ -8,6 +8,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
@@ -62,7 +63,7 @@ func (r *Road) Explain(err error, callID string) *toolerr.Error {
 // Decide takes one call through the gate, and if needed to a person, and does its
 // work. If it returns a question, there is no result yet: the client calls again with
 // the answer.
-func (r *Road) Decide(ctx context.Context, c *Call, answer *gate.Answer) (out any, _ *gate.Question, err error) {
+func (r *Road) Decide(ctx context.Context, c *Call, answer *answers.Answer) (out any, _ *gate.Question, err error) {
 	act, err := r.prepare(ctx, c)
 	if err != nil {
 		if answer != nil {
@@ -123,7 +124,7 @@ func (r *Road) PrepareNow(ctx context.Context, c *Call) (*Action, error) {
 
 // permit takes one call through the gate, and if needed to a person. It returns what
 // was allowed, or the question that the client carries to its user.
-func (r *Road) permit(ctx context.Context, c *Call, act *Action, answer *gate.Answer) (_ *Action, _ *gate.Permit, _ *gate.Question, err error) {
+func (r *Road) permit(ctx context.Context, c *Call, act *Action, answer *answers.Answer) (_ *Action, _ *gate.Permit, _ *gate.Question, err error) {
 	deciding := spans.From(ctx).Gate()
 	defer func() { deciding.End(err != nil && !errors.Is(err, gate.ErrDenied)) }()
 	permit, question, err := r.opts.Gate.Check(ctx, act.Request, answer)
@@ -213,7 +214,7 @@ func (r *Road) fillIn(ctx context.Context, c *Call, permit *gate.Permit) (*Actio
 // refuse records an answer to a call that cannot be made, because what was asked
 // about is gone or never existed. The answer allows nothing. refuse returns the
 // denial.
-func (r *Road) refuse(c *Call, answer *gate.Answer) error {
+func (r *Road) refuse(c *Call, answer *answers.Answer) error {
 	req := gate.Request{Caller: c.Caller, Method: c.Method.Name, Arguments: c.Args.Whole()}
 	err := r.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
 	r.opts.Logger.Debug("an answer was refused", "call", c.ID, "err", err)

@@ -24,6 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals/terminal"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -144,7 +145,7 @@ func (o *office) call(t *testing.T, name string, fields ...call.Field) *pendingC
 	go func() {
 		defer close(c.ended)
 		ctx := context.Background()
-		var answer *gate.Answer
+		var answer *answers.Answer
 		select {
 		case <-q.Decided:
 			answer = o.gate.Answered(q)
@@ -157,7 +158,7 @@ func (o *office) call(t *testing.T, name string, fields ...call.Field) *pendingC
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)
 			cancel()
-			answer = &gate.Answer{State: q.State, Reason: "the question was closed", Channel: queue.ChannelTerminal}
+			answer = &answers.Answer{State: q.State, Reason: "the question was closed", Channel: queue.ChannelTerminal}
 		}
 		permit, _, err := o.gate.Check(ctx, req, answer)
 		if c.result = "allowed"; permit == nil {
