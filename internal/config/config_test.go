@@ -151,7 +151,7 @@ expose: skills
 	want.Limits.Workspaces, want.Limits.WorkspacesAge = 3*gib, 48*time.Hour
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456", []string{"sre", "on call"}}, {"bob@example.com", "s3cret-s3cret-s3cret", nil}}, InFile: true,
-		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsEach: 5, CallsGroup: map[string]int{"sre": 20, "on call": 5}, Drain: time.Minute,
+		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsOf: Quota{5, map[string]int64{"sre": 20, "on call": 5}}, Drain: time.Minute,
 		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200, "terminals", "s3cret"},
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}

@@ -31,11 +31,8 @@ type HTTP struct {
 	Issuer    string        // the authorization server that issues tokens; may be ""
 	Drain     time.Duration // how long calls may go on when the server is to end
 	Calls     int           // that are worked on at the same time
-	CallsEach int           // of these, of one person
-	// CallsGroup is how many of these may be of a group's people together; a group
-	// that is not in it has no bound of its own.
-	CallsGroup map[string]int
-	OIDC       OIDC
+	CallsOf   Quota         // of these, of one person or group
+	OIDC      OIDC
 }
 
 // OIDC says which tokens of an identity provider are accepted.
@@ -71,8 +68,8 @@ func httpKeys() []key {
 		checked("http.public_url", "want a URL such as https://packs.example.com", publicURL, func(c *Config) *string { return &c.HTTP.PublicURL }),
 		checked("http.issuer", "want the URL of an authorization server, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.Issuer }),
 		count("http.calls", 1, 100_000, func(c *Config) *int { return &c.HTTP.Calls }),
-		count("http.calls_each", 1, 1024, func(c *Config) *int { return &c.HTTP.CallsEach }),
-		groupCalls(),
+		each("http.calls_each", 1, 1024, func(c *Config) *int64 { return &c.HTTP.CallsOf.Each }),
+		ofGroups("http.calls_group", aNumber, func(c *Config) *Quota { return &c.HTTP.CallsOf }),
 		duration("http.drain", 0, time.Hour, func(c *Config) *time.Duration { return &c.HTTP.Drain }),
 		checked("http.oidc.issuer", "want the URL of an identity provider, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.OIDC.Issuer }),
 		checked("http.oidc.audience", "want text without spaces", audience, func(c *Config) *string { return &c.HTTP.OIDC.Audience }),
@@ -113,38 +110,6 @@ func words(name, want string, field func(*Config) *[]string) key {
 			return "name it once"
 		}
 		*field(c) = append(*field(c), s)
-		return ""
-	}}
-}
-
-// maxGroupCalls is how many groups may have a bound of their own: each request looks
-// at those of its person.
-const maxGroupCalls = 100
-
-// groupCalls returns the key for the calls that groups may have under way. An element
-// is the name of a group and a number: contractors=20.
-func groupCalls() key {
-	const want = "want a group and a number from 1 to 100000, such as contractors=20"
-	return key{path: "http.calls_group", want: want, list: ",", none: true, clear: func(c *Config) { c.HTTP.CallsGroup = nil }, set: func(c *Config, s string, _ places.Base) string {
-		i := strings.LastIndexByte(s, '=')
-		if i < 1 {
-			return want
-		}
-		group, number := s[:i], s[i+1:]
-		n, err := strconv.Atoi(number)
-		if err != nil || strconv.Itoa(n) != number || n < 1 || n > 100_000 || len(group) > 256 || strings.TrimSpace(group) != group || strings.ContainsFunc(group, unicode.IsControl) {
-			return want
-		}
-		if _, twice := c.HTTP.CallsGroup[group]; twice {
-			return "name the group once"
-		}
-		if len(c.HTTP.CallsGroup) == maxGroupCalls {
-			return fmt.Sprintf("name at most %d groups", maxGroupCalls)
-		}
-		if c.HTTP.CallsGroup == nil {
-			c.HTTP.CallsGroup = make(map[string]int)
-		}
-		c.HTTP.CallsGroup[group] = n
 		return ""
 	}}
 }

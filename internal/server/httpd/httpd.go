@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/busy"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/conns"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/guard"
@@ -53,13 +54,11 @@ type Options struct {
 	// Ready says in a word why the server cannot do its work now; empty: it can. If nil,
 	// it always can.
 	Ready func(context.Context) (why string)
-	// Calls is how many requests are worked on at the same time, and CallsEach how many of
-	// these may be of one person; 0 is [DefaultCalls] and [DefaultCallsEach].
-	Calls, CallsEach int
-	// CallsGroup is how many of these may be of the people of a group together. A
-	// request counts for each group of its person; a group that is not in it has no
-	// bound of its own.
-	CallsGroup map[string]int
+	// Calls is how many requests are worked on at the same time, and CallsOf how many of
+	// these may be of one person, and of the people of a group together; 0 is
+	// [DefaultCalls] and [DefaultCallsEach].
+	Calls   int
+	CallsOf quota.Limits
 	// Drain is how long what the server works on may go on when it is to end.
 	Drain time.Duration
 	// Page answers people's browsers below /approvals; nil: there is no page there. It
@@ -111,7 +110,8 @@ func New(host Host, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
 	in := newCore(host, o.Idle)
-	in.busy = busy.New(cmp.Or(o.Calls, DefaultCalls), cmp.Or(o.CallsEach, DefaultCallsEach), o.CallsGroup)
+	o.CallsOf.Each = cmp.Or(o.CallsOf.Each, DefaultCallsEach)
+	in.busy = busy.New(cmp.Or(o.Calls, DefaultCalls), o.CallsOf)
 	who, err := guard.New(guard.Options{
 		Credentials: o.Credentials, Tokens: o.Tokens, Local: o.Local, PublicURL: o.PublicURL, Issuer: o.Issuer, Scopes: o.Scopes, Client: o.Client, Logger: in.logger,
 	})

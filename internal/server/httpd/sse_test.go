@@ -80,7 +80,7 @@ func TestSSEOfAGroup(t *testing.T) {
 		for i := range o.Credentials {
 			o.Credentials[i].Groups = []string{"sre", "sre", "staff"}
 		}
-		o.CallsGroup = map[string]int{"sre": 1}
+		o.CallsOf.Group = map[string]int64{"sre": 1}
 	})
 	grace, ada := s.SSE(tokenGrace), s.SSE(tokenAda)
 	ada.Initialize()

@@ -4,10 +4,11 @@
 package busy
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
+
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 )
 
 // EndingWords tell a client whose request comes while the server drains.
@@ -16,59 +17,45 @@ const EndingWords = "the server is ending and takes no new calls; call again, an
 // Requests counts the requests under way. No more begin when there are as many as there may
 // be, or once it is closed; those under way go on.
 type Requests struct {
-	most, each int            // of all, and of one person; set before the first
-	group      map[string]int // :: group → how many of its people together; never modified
+	most int // of all; set before the first
 
 	mu     sync.Mutex
 	n      int
-	of     map[any]int    // :: person → their requests
-	in     map[string]int // :: group in the map group → how many of its people
+	tally  *quota.Tally
 	closed bool
 	none   chan struct{} // closed when nothing is left; nil: nobody waits
 }
 
-// New returns Requests that allow most requests at the same time, each of them for one
-// person, and group[g] for the people of a group g together.
-func New(most, each int, group map[string]int) *Requests {
-	return &Requests{most: most, each: each, group: maps.Clone(group), of: make(map[any]int), in: make(map[string]int)}
+// New returns Requests that allow most requests at the same time, within the limits of
+// persons and groups.
+func New(most int, limits quota.Limits) *Requests {
+	return &Requests{most: most, tally: quota.New(limits)}
 }
 
 // Begin counts a request of a person, who is in these groups, until done is called. If
 // it must not begin, Begin returns the status of the refusal, and why.
 func (b *Requests) Begin(person any, groups []string) (done func(), status int, why string) {
-	var bounded []string // each once: a token may name a group twice
-	for _, g := range groups {
-		if _, ok := b.group[g]; ok && !slices.Contains(bounded, g) {
-			bounded = append(bounded, g)
-		}
-	}
+	use := quota.Use{Person: person, Groups: slices.Clone(groups), Amount: 1}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	over := b.tally.Over(use)
 	switch {
 	case b.closed:
 		return nil, http.StatusServiceUnavailable, EndingWords
-	case b.of[person] >= b.each:
+	case over != nil && over.Group == "":
 		return nil, http.StatusTooManyRequests, "too many calls of yours are under way; call again when one has ended"
-	case slices.ContainsFunc(bounded, func(g string) bool { return b.in[g] >= b.group[g] }):
+	case over != nil:
 		return nil, http.StatusTooManyRequests, "too many calls of your group are under way; call again when one has ended"
 	case b.n >= b.most:
 		return nil, http.StatusServiceUnavailable, "the server has as many calls under way as it takes; call again soon"
 	}
 	b.n++
-	b.of[person]++
-	for _, g := range bounded {
-		b.in[g]++
-	}
+	b.tally.Add(use)
 	return sync.OnceFunc(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.n--
-		if b.of[person]--; b.of[person] == 0 {
-			delete(b.of, person)
-		}
-		for _, g := range bounded {
-			b.in[g]--
-		}
+		b.tally.Remove(use)
 		if b.n == 0 && b.none != nil {
 			close(b.none)
 			b.none = nil

@@ -3,11 +3,12 @@ package busy_test
 import (
 	"fmt"
 
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd/busy"
 )
 
 func Example() {
-	r := busy.New(10, 1, nil)
+	r := busy.New(10, quota.Limits{Each: 1})
 	done, _, _ := r.Begin("ada", nil)
 	_, status, why := r.Begin("ada", nil)
 	fmt.Println(status, why)
