@@ -83,6 +83,7 @@ func TestSSEOfAGroup(t *testing.T) {
 		o.CallsOf.Group = map[string]int64{"sre": 1}
 	})
 	grace, ada := s.SSE(tokenGrace), s.SSE(tokenAda)
+	ada.Answer = decide("once") // her client shows questions; this one is never answered
 	ada.Initialize()
 	ping := func() (int, string) {
 		code, header, _ := grace.Status(grace.Request(t.Context(), "POST", grace.Path, []byte(`{"jsonrpc":"2.0","id":5,"method":"ping"}`)))
@@ -92,6 +93,11 @@ func TestSSEOfAGroup(t *testing.T) {
 	until(t, "ada's call begins", func() bool {
 		return ada.Post(map[string]any{"id": 1, "method": "tools/call", "params": map[string]any{"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"}}}) == 202
 	})
+	for m := ada.Stream.Next(); m["method"] != "elicitation/create"; m = ada.Stream.Next() {
+		if m == nil || m["id"] != nil && m["method"] == nil {
+			t.Fatalf("ada's call ended with %v, want a question", m)
+		}
+	}
 	if code, retry := ping(); code != 429 || retry == "" { // ada's call waits for an answer
 		t.Errorf("a request of grace = %d, Retry-After %q, want 429 with it", code, retry)
 	}
