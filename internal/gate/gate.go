@@ -213,6 +213,7 @@ type Gate struct {
 	log     Recorder
 	logger  *slog.Logger
 	server  string
+	author  lines.Author
 	require sandbox.Level
 	policy  string
 	prompts string
@@ -230,7 +231,6 @@ type Gate struct {
 	ask     []string                     // the channels
 	wait    time.Duration                // 0: as long as the client of a call is known to wait
 	pending time.Duration
-	full    bool
 	now     func() time.Time
 	queue   *queue.Queue
 	chats   *grants.Chats    // what was allowed in each chat of this server alone
@@ -284,9 +284,9 @@ func New(o Options) (*Gate, error) {
 		return nil, err
 	}
 	return &Gate{
-		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server,
+		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server, author: lines.Author{Server: o.Server, Full: o.FullArguments},
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
-		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
+		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, now: o.Now,
 		refusals: lines.NewRefusals(time.Minute),
 		queue:    questions, chats: grants.NewChats(people), common: o.SharedChats, wrong: make(map[string]int),
 	}, nil

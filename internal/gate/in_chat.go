@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -105,7 +106,7 @@ func (g *Gate) wrongInChat(c call.Caller) {
 	g.mu.Lock()
 	g.wrong[c.Chat]++
 	g.mu.Unlock()
-	g.Refused(Refusal{Caller: c, Method: "approval card", Code: codeOfDenials, Reason: noteWrong})
+	g.Refused(lines.Refusal{Caller: c, Method: "approval card", Code: codeOfDenials, Reason: noteWrong})
 	by := askerOf(&c)
 	for _, p := range g.queue.Pending() {
 		if p.Chat == c.Chat && !p.Carried {

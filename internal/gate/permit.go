@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,49 +198,18 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if err := p.claimed(ctx); err != nil {
 		return nil, err
 	}
-	start := p.runEntry(audit.EventRunStart)
-	start.Argv = p.call.Run.Logged
-	p.reach(&start, &policy)
-	if err := g.append(p.failures, start); err != nil {
+	if err := g.append(p.failures, g.author.RunStart(p.call, p.run, &policy, p.box.Together == "")); err != nil {
 		return nil, err
 	}
 	result, err := g.start(ctx, p.call.Run.Place, policy, command)
-	end := p.runEntry(audit.EventRunEnd)
+	end := g.author.RunEnd(p.call, p.run, result, err, p.hide)
 	if result != nil {
-		code := result.ExitCode
-		end.ExitCode = &code
-		end.Signal, end.Cause = result.Signal, string(result.Cause)
-		end.Sandbox = result.Level.String()
-		end.StdoutBytes, end.StderrBytes = result.Stdout.Total, result.Stderr.Total
-		end.DurationMS = result.Duration.Milliseconds()
 		held = caches.Held(result.Cache)
-		end.CacheFull = held.Full
-		end.CPUMS, end.MaxRSS = result.Usage.CPU.Milliseconds(), result.Usage.MaxRSS
-		for _, c := range result.Contacts {
-			c.Host = safetext.Line(c.Host)
-			end.Contacts = append(end.Contacts, audit.Contact(c))
-		}
-		for _, a := range result.Artifacts {
-			end.Artifacts = append(end.Artifacts, a.Path)
-		}
-		for _, c := range result.Complaints() {
-			if p.hide != nil {
-				c = p.hide(c)
-			}
-			end.Refused = append(end.Refused, call.Cut(c, maxRefusal)) // Hide first: a cut secret might not be recognized
-		}
+	} else if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		end.Cause = string(sandbox.CauseCancelled) // cancelled before there was a process
 	}
-	if err != nil {
-		end.Error = err.Error()
-		if result == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			end.Cause = string(sandbox.CauseCancelled) // cancelled before there was a process
-		}
-	}
-	lines := []audit.Entry{end}
-	if result != nil {
-		lines = append(lines, p.changeEntries(result)...)
-	}
-	if logErr := g.append(g.log.Failures(), lines...); logErr != nil {
+	entries := append([]audit.Entry{end}, g.author.Changes(p.call, p.run, result)...)
+	if logErr := g.append(g.log.Failures(), entries...); logErr != nil {
 		g.queue.Outcome(p.run, outcome(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started
@@ -254,9 +222,6 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	g.queue.Outcome(p.run, outcome(result, err))
 	return result, err
 }
-
-// causeCut is the cause of the end of a run whose server ended first.
-const causeCut = "cut"
 
 // Close says that the permit is not used any more. A run that did not start is then not
 // claimed any more, and its answer is spent. Call it when the work of the call is done.
@@ -273,7 +238,7 @@ func (c *check) claim() queue.Claim {
 		return nil
 	}
 	c.run = newRunID()
-	return func(question string) ([]byte, error) { return c.runs.Entry(question, c.cutLine(c.Call, c.run)) }
+	return func(question string) ([]byte, error) { return c.runs.Entry(question, c.author.RunCut(c.Call, c.run)) }
 }
 
 // took notes the question whose answer the call took.
@@ -285,21 +250,12 @@ func (c *check) took(e *queue.Entry) {
 	}
 }
 
-// cutLine returns the line about a run whose server ends before the run does.
-func (g *Gate) cutLine(of *call.Call, run string) audit.Entry {
-	cut := g.runEntry(of, run, audit.EventRunEnd)
-	cut.Cause = causeCut
-	cut.Error = "the server " + cut.Server + " ended, or was cut off, before the run did; it was not started again"
-	cut.Server = "" // of the replica that reports it
-	return cut
-}
-
 // claimed claims the run, so that it starts once among all replicas.
 func (p *Permit) claimed(ctx context.Context) error {
 	if p.gate.runs == nil {
 		return nil
 	}
-	claimed, err := p.gate.runs.Claim(ctx, p.claim, p.gate.cutLine(p.call, p.run))
+	claimed, err := p.gate.runs.Claim(ctx, p.claim, p.gate.author.RunCut(p.call, p.run))
 	switch {
 	case err != nil:
 		p.gate.logger.Error("a run could not be claimed; nothing was started", "run", p.run, "err", err)
@@ -319,46 +275,6 @@ func (g *Gate) Cut(cut audit.Entry) error {
 	cut.Server = g.server
 	g.logger.Warn("a run was cut, since its server ended first", "run", cut.Run, "pack", cut.Pack)
 	return g.failed(cut, lines.Write(cut, g.log.Append))
-}
-
-// maxRecorded is how many changes of each kind one log line names.
-const maxRecorded = 1000
-
-// changeEntries returns the log lines about a run's changes, one for each folder.
-func (p *Permit) changeEntries(result *sandbox.Result) (lines []audit.Entry) {
-	for _, set := range result.Changes {
-		e := p.gate.entry(p.call, audit.EventChanges)
-		e.Run, e.Dir, e.Set = p.run, set.Folder, set.ID
-		for _, c := range set.Changes {
-			switch c.State {
-			case changes.Applied:
-				e.Applied = record(e.Applied, c.Path)
-			case changes.Held:
-				e.Held = record(e.Held, c.Path+": "+c.Reason)
-			case changes.Refused:
-				e.Refused = record(e.Refused, c.Path+": "+c.Reason)
-			}
-		}
-		lines = append(lines, e)
-	}
-	if result.ChangesProblem != "" {
-		e := p.gate.entry(p.call, audit.EventChanges)
-		e.Run, e.Error = p.run, result.ChangesProblem
-		lines = append(lines, e)
-	}
-	return lines
-}
-
-// record appends a path to a list for the log. When the list is full, its last
-// entry says that there are more.
-func record(list []string, path string) []string {
-	switch {
-	case len(list) < maxRecorded:
-		return append(list, path)
-	case len(list) == maxRecorded:
-		return append(list, "and more")
-	}
-	return list
 }
 
 // Copies reports whether the run starts from a private copy of the pack, which is
@@ -451,62 +367,4 @@ func (g *Gate) start(ctx context.Context, place sandbox.Place, policy sandbox.Po
 		result.Place = place
 	}
 	return result, err
-}
-
-// maxReach is how many folders of each kind a line about a run names.
-const maxReach = 100
-
-// reach notes what the run may touch. That explains what the run was refused.
-func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
-	policy := p.call.Run.Policy
-	first := func(all []string) []string { return slices.Clone(all[:min(len(all), maxReach)]) }
-	reads, writes := slices.Clone(policy.ReadOnly), slices.Clone(policy.Writable)
-	var closed []string
-	for _, l := range policy.Layers {
-		if l.Kind == sandbox.LayerReadOnly {
-			reads, closed = append(reads, l.Folder), append(closed, l.Folder)
-		} else {
-			writes = append(writes, l.Folder)
-		}
-	}
-	if started.Cache != "" {
-		e.Cache, writes = p.call.Run.Cache, append(writes, started.Cache)
-	}
-	e.Reads, e.Writes, e.Closed = first(reads), first(writes), first(closed)
-	if policy.Review {
-		e.Review = cmp.Or(p.reviewRule(), "the tool or sandbox.grants")
-	}
-	l := policy.Limits
-	e.Limits = &audit.Limits{
-		TimeoutMS: l.Timeout.Milliseconds(), CPUMS: l.CPU.Milliseconds(), Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
-		FileSize: l.FileSize, Workspace: l.Workspace, OutputSize: l.OutputTotal,
-	}
-	if started.Cache != "" {
-		e.Limits.Cache = l.Cache
-	}
-	if p.box.Together == "" {
-		e.Limits.Together, e.Limits.Processors = policy.Together.Memory, policy.Together.Processors
-	}
-}
-
-// runEntry returns what the two lines about a run have in common.
-func (p *Permit) runEntry(event audit.Event) audit.Entry {
-	return p.gate.runEntry(p.call, p.run, event)
-}
-
-func (g *Gate) runEntry(of *call.Call, id string, event audit.Event) audit.Entry {
-	e := g.entry(of, event)
-	run := of.Run
-	e.Run = id
-	e.Program = run.Command.Program.Path
-	e.ProgramDigest = run.Command.Program.Digest
-	e.Dir = run.Command.Dir
-	e.Network = run.Policy.Network.String()
-	if !run.Place.Local() {
-		e.Runner, e.Image = run.Place.String(), run.Place.Image
-	}
-	if len(run.Policy.Hosts) > 0 {
-		e.Hosts = run.Policy.Reach()[1:]
-	}
-	return e
 }

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
@@ -34,7 +33,7 @@ func (c *check) recordPending(reason string) error {
 const pendingWord = "pending"
 
 func (c *check) write(decision, channel, reason, run string, lazy bool) error {
-	e := c.entry(c.Call, audit.EventDecision)
+	e := c.author.Decision(c.Call)
 	e.Decision, e.Channel, e.Reason, e.Run = decision, channel, withNote(reason, c.short), run
 	e.Grant, e.Rule, e.Changed = c.grant, c.ruled, c.changed
 	e.Approver = c.approver(decision)
@@ -106,37 +105,4 @@ func (g *Gate) failed(e audit.Entry, err error) error {
 		Reason: "the audit log cannot be written",
 		Hint:   "Nothing may happen without a record. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
 	}
-}
-
-// entry returns what every line about a request has in common.
-func (g *Gate) entry(c *call.Call, event audit.Event) audit.Entry {
-	e := audit.Entry{
-		Event:      event,
-		Server:     g.server,
-		Chat:       c.Caller.Chat,
-		Caller:     c.Caller.Person,
-		Client:     c.Caller.Client,
-		Call:       c.Caller.Call,
-		Kind:       string(c.Kind),
-		Tool:       c.Method,
-		Pack:       c.Pack.ID,
-		PackDigest: c.Pack.Digest,
-		CallDigest: c.Digest(),
-		ArgsDigest: c.Arguments.Digest(),
-	}
-	// Later lines about a run are tied to its start by the run's id and need not
-	// repeat these fields.
-	if event == audit.EventDecision || event == audit.EventRunStart {
-		e.Args = c.Logged
-		if g.full {
-			e.Args = c.Arguments.Compact()
-		}
-	}
-	if c.Run != nil {
-		e.Sandbox = c.Level().String()
-	}
-	if c.Run != nil && c.Run.Tool != "" {
-		e.Tool = fmt.Sprintf("%s/%s", c.Method, c.Run.Tool)
-	}
-	return e
 }

@@ -24,7 +24,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	b.refusals = lines.NewRefusals(time.Hour) // Close writes the lines with counts
 	refuse := func(person, chat, code string, times int) {
 		for range times {
-			b.Refused(Refusal{Caller: call.Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: call.ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
+			b.Refused(lines.Refusal{Caller: call.Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: call.ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
 		}
 	}
 	written := func() (written, counted map[string]int) {
@@ -84,7 +84,7 @@ func TestRefusalsAreCountedInTime(t *testing.T) {
 	b := newBench(t)
 	b.refusals = lines.NewRefusals(time.Millisecond)
 	for range linesOfChat + 1 {
-		b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
+		b.Refused(lines.Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	}
 	for begin := time.Now(); b.log.last().Count == 0; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
@@ -97,7 +97,7 @@ func TestRefusalsAreCountedInTime(t *testing.T) {
 func TestRefusalsWithoutALog(t *testing.T) {
 	b := newBench(t)
 	b.log.fail = func(audit.Entry) error { return errors.New("the disk is full") }
-	b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
+	b.Refused(lines.Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	if !strings.Contains(b.logged.String(), "could not be recorded") {
 		t.Errorf("the server's log has %q", b.logged)
 	}
@@ -113,9 +113,10 @@ func TestCutTextsHaveNoTokens(t *testing.T) {
 	defer log.Close()
 	b := newBench(t, func(o *Options) { o.Log = log })
 	token := "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
+	const maxReason = 500 // of package lines
 	across := func(most int) string { return strings.Repeat("/", most-20) + token }
-	b.runner.result = &sandbox.Result{Stderr: sandbox.Capture{Head: []byte("cat: '" + across(maxRefusal-len("EACCES use ")) + "': Permission denied\n")}}
-	b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Pack: across(100), Code: "not_found", Reason: across(maxRefusal)})
+	b.runner.result = &sandbox.Result{Stderr: sandbox.Capture{Head: []byte("cat: '" + across(maxReason-len("EACCES use ")) + "': Permission denied\n")}}
+	b.Refused(lines.Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Pack: across(100), Code: "not_found", Reason: across(maxReason)})
 	if _, err := b.approve(toolRun(), queue.Once).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

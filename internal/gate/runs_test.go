@@ -61,7 +61,7 @@ func TestRunIsClaimed(t *testing.T) {
 	if _, err := permit.Run(t.Context()); err != nil || claims.ended != 1 {
 		t.Fatalf("Run = %v, with %d ended claims", err, claims.ended)
 	}
-	if c := claims.cut; c.Event != audit.EventRunEnd || c.Cause != causeCut || c.Run != permit.RunID() || c.Pack != "triage" || c.Chat != "stdio-1" || !strings.Contains(c.Error, "the server test ended") {
+	if c := claims.cut; c.Event != audit.EventRunEnd || c.Cause != "cut" || c.Run != permit.RunID() || c.Pack != "triage" || c.Chat != "stdio-1" || !strings.Contains(c.Error, "the server test ended") {
 		t.Errorf("the line for others is %+v", c)
 	}
 	if err := b.Cut(claims.cut); err != nil || b.log.last().Run != permit.RunID() || b.log.last().Server != "test" {

@@ -1,6 +1,8 @@
-// Package lines keeps callers from filling the audit log. It bounds how long the line about
-// a call is, and how many lines there are about calls of one person on which nobody decided.
-// It makes no decision, and does not know the log.
+// Package lines makes the lines of the audit log about calls, and keeps callers from
+// filling the log: it bounds how long a line is, and how many lines there are about calls
+// of one person on which nobody decided.
+//
+// It makes no decision, and writes to no log.
 package lines
 
 import (

@@ -18,6 +18,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/given"
 )
@@ -27,7 +28,7 @@ import (
 type Gate interface {
 	Check(context.Context, gate.Request, *answers.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *answers.Answer, string) error
-	Refused(gate.Refusal)
+	Refused(lines.Refusal)
 	// Answered returns what was decided about a question on another channel than the
 	// client, or nil if nothing was yet.
 	Answered(*gate.Question) *answers.Answer

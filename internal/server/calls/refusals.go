@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/server/address"
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
@@ -21,7 +22,7 @@ func (r *Road) refused(by gate.Caller, method string, args *callargs.Arguments, 
 	if code == "" {
 		return
 	}
-	refusal := gate.Refusal{Caller: by, Method: method, Pack: args.Tree.StringAt("pack_id"), Arguments: args.Whole(), Code: code, Reason: reason}
+	refusal := lines.Refusal{Caller: by, Method: method, Pack: args.Tree.StringAt("pack_id"), Arguments: args.Whole(), Code: code, Reason: reason}
 	refusal.Pack, refusal.Reason = r.opts.Secrets.Logged(refusal.Pack), r.opts.Secrets.Logged(refusal.Reason)
 	r.opts.Gate.Refused(refusal)
 }
