@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
@@ -16,40 +15,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// elsewhere reports whether a person can be asked without the client.
-func (g *Gate) elsewhere() bool {
-	return slices.Contains(g.ask, queue.ChannelPage) || slices.Contains(g.ask, queue.ChannelTerminal)
-}
-
-// where tells a model what its user can do about a call with this code.
-func (g *Gate) where(code string) string {
-	const page, terminal = "on the approval page (packs-mcp approvals open shows it)", "in a terminal with: packs-mcp approvals approve "
-	switch {
-	case !slices.Contains(g.ask, queue.ChannelTerminal):
-		return page
-	case !slices.Contains(g.ask, queue.ChannelPage):
-		return terminal + code
-	default:
-		return page + ", or " + terminal + code
-	}
-}
-
-// see returns how a person can see the whole question with this code outside the
-// client. It returns "" if only the client shows it.
-func (g *Gate) see(code string) string {
-	switch {
-	case slices.Contains(g.ask, queue.ChannelTerminal):
-		return "packs-mcp approvals show " + code
-	case slices.Contains(g.ask, queue.ChannelPage):
-		return "packs-mcp approvals open"
-	default:
-		return ""
-	}
-}
-
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
-	return !c.unshown && c.selfDecides() && c.Call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
+	return !c.unshown && c.selfDecides() && c.Call.Caller.CanAsk && c.ask.Has(queue.ChannelElicitation)
 }
 
 // holder returns who holds the question that the request leads to.
@@ -70,10 +38,10 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 	if why := c.nobodyMay(); why != "" {
 		return nil, nil, unasked(c.deny(why, "Do not try it in another way. Tell the user who may allow this, and that these people cannot be asked here."))
 	}
-	if c.showsCard() && !c.byCard() && !c.elsewhere() {
+	if c.showsCard() && !c.byCard() && !c.ask.Elsewhere() {
 		return nil, nil, c.unaskedInChat()
 	}
-	if !c.elicits() && !c.elsewhere() && !c.showsCard() {
+	if !c.elicits() && !c.ask.Elsewhere() && !c.showsCard() {
 		return nil, nil, unasked(c.deny("this client cannot show questions, so nobody could be asked",
 			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
 				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR"))
@@ -162,7 +130,7 @@ func (c *check) patience() time.Duration {
 
 // carried returns a queue's ticket as the question that the client gets.
 func (c *check) carried(t *queue.Ticket) *Question {
-	see := c.see(t.Shown.Code)
+	see := c.ask.See(t.Shown.Code)
 	form := prompt.Form{Card: t.Shown.Card, Pack: t.Shown.Pack, See: see}
 	for _, ch := range t.Shown.Choices {
 		form.Answers = append(form.Answers, ch.Means)
@@ -171,18 +139,6 @@ func (c *check) carried(t *queue.Ticket) *Question {
 		Kind: string(t.Shown.Kind), Title: t.Shown.Title, Card: t.Shown.Card, Form: form.Text(), Choices: t.Shown.Choices, Fields: t.Shown.Fields,
 		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), InChat: c.byCard(), See: see, Decided: t.Decided, Taken: t.Taken,
 		Wait: c.patience(), Waiting: c.waitingFor(t.Shown.Code), nonce: t.Nonce,
-	}
-}
-
-// waiting returns the words that tell the client's user where to answer.
-func (g *Gate) waiting(code string) string {
-	switch {
-	case slices.Contains(g.ask, queue.ChannelTerminal):
-		return fmt.Sprintf("waiting for you: packs-mcp approvals (code %s)", code)
-	case slices.Contains(g.ask, queue.ChannelPage):
-		return fmt.Sprintf("waiting for you on the approval page: packs-mcp approvals open (code %s)", code)
-	default:
-		return "waiting for you"
 	}
 }
 
@@ -224,7 +180,7 @@ func (g *Gate) Postpone(q *Question) (*answers.Answer, error) {
 		}
 	default:
 	}
-	if !g.elsewhere() && !q.InChat {
+	if !g.ask.Elsewhere() && !q.InChat {
 		return &answers.Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: q.unanswered()}, nil
 	}
 	e, shown, answer, err := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
@@ -247,8 +203,8 @@ func (g *Gate) Postpone(q *Question) (*answers.Answer, error) {
 		return nil, err
 	}
 	switch {
-	case q.InChat && g.elsewhere():
-		p.Hint = "They can also answer " + g.where(q.Code) + "."
+	case q.InChat && g.ask.Elsewhere():
+		p.Hint = "They can also answer " + g.ask.Where(q.Code) + "."
 		return nil, p
 	case q.InChat:
 		return nil, p
@@ -258,7 +214,7 @@ func (g *Gate) Postpone(q *Question) (*answers.Answer, error) {
 			". Make exactly the same call again to keep waiting; the answer holds for it."
 		return nil, p
 	}
-	p.Hint = "Tell the user that this waits for them: they can answer " + g.where(q.Code) +
+	p.Hint = "Tell the user that this waits for them: they can answer " + g.ask.Where(q.Code) +
 		" (or deny). Make exactly the same call again to keep waiting; the answer holds for it. A person answers: do not run packs-mcp approvals yourself."
 	return nil, p
 }
@@ -286,7 +242,7 @@ func (c *check) byItself() string {
 // person is asked elsewhere, as for a client that cannot ask. If that is not
 // possible, the call is denied.
 func (c *check) unanswered(why string) (*Permit, *Question, error) {
-	if !c.elsewhere() {
+	if !c.ask.Elsewhere() {
 		c.withdraw(why)
 		return nil, nil, c.deny(why, "Nobody decided this. Tell the user: their client does not let them answer, and the configuration has no other channel. "+
 			"With approval.channels: [elicitation, page, terminal] they can answer on a page or in a terminal.")
@@ -350,7 +306,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	if why := c.byItself(); why != "" {
 		return c.unanswered(why)
 	}
-	if d.Decision == queue.Deny && !d.Explicit && !c.answer.Declined && c.elsewhere() {
+	if d.Decision == queue.Deny && !d.Explicit && !c.answer.Declined && c.ask.Elsewhere() {
 		// The client garbled the answer. A person can still allow the call for when
 		// it is made again.
 		e, shown, answer, err := c.queue.Leave(c.nonce, "The client's answer was of no use. You can still allow the call for when it is made again.")
@@ -359,7 +315,7 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		}
 		if e != nil && answer == nil {
 			c.changed = e.Changed
-			return nil, nil, c.denyBy(c.answer.Channel, d.Reason, "Tell the user that their answer did not arrive. They can allow the call "+c.where(shown.Code)+
+			return nil, nil, c.denyBy(c.answer.Channel, d.Reason, "Tell the user that their answer did not arrive. They can allow the call "+c.ask.Where(shown.Code)+
 				" and ask you to make exactly the same call again. Otherwise go on without it.", shown.Code)
 		}
 	}

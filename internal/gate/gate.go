@@ -228,8 +228,8 @@ type Gate struct {
 	copies  Copier                  // nil: packs are not copied
 	caches  *caches.Store
 	scan    func(*call.Pack) prompt.Scan // nil: there is no scan
-	ask     []string                     // the channels
-	wait    time.Duration                // 0: as long as the client of a call is known to wait
+	ask     queue.Channels
+	wait    time.Duration // 0: as long as the client of a call is known to wait
 	pending time.Duration
 	now     func() time.Time
 	queue   *queue.Queue

@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"slices"
-
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
@@ -29,7 +27,7 @@ type ChatQuestion struct {
 // user configured it, the client shows cards and cannot ask by itself, and the chat
 // has not given too many wrong answers.
 func (g *Gate) ShowsInChat(c call.Caller) bool {
-	if !c.Cards || !slices.Contains(g.ask, queue.ChannelApp) || c.CanAsk && slices.Contains(g.ask, queue.ChannelElicitation) {
+	if !c.Cards || !g.ask.Has(queue.ChannelApp) || c.CanAsk && g.ask.Has(queue.ChannelElicitation) {
 		return false
 	}
 	g.mu.Lock()
@@ -49,7 +47,7 @@ func (g *Gate) InChat(c call.Caller) []ChatQuestion {
 			continue
 		}
 		p.Choices = onCard(p)
-		all = append(all, ChatQuestion{Pending: p, See: g.see(p.Code), Secret: g.queue.Secret(p.Chat, p.Code)})
+		all = append(all, ChatQuestion{Pending: p, See: g.ask.See(p.Code), Secret: g.queue.Secret(p.Chat, p.Code)})
 	}
 	return all
 }

@@ -41,11 +41,11 @@ func (c *check) nobodyMay() string {
 	switch {
 	case !n.Any():
 		return ""
-	case c.selfDecides() && (c.elicits() || c.byCard() || c.elsewhere() && c.remote):
+	case c.selfDecides() && (c.elicits() || c.byCard() || c.ask.Elsewhere() && c.remote):
 		return ""
-	case c.elsewhere() && n.May(approvers.Person{Operator: true}, c.asker()):
+	case c.ask.Elsewhere() && n.May(approvers.Person{Operator: true}, c.asker()):
 		return ""
-	case c.elsewhere() && c.remote && n.Others(c.asker()):
+	case c.ask.Elsewhere() && c.remote && n.Others(c.asker()):
 		return ""
 	}
 	why := "nobody who can be asked may allow this. It may be allowed by " + n.String()
@@ -133,7 +133,7 @@ func (c *check) approver(decision string) string {
 // waitingFor returns the words that tell the client's user who has to answer, and where.
 func (c *check) waitingFor(code string) string {
 	if c.selfDecides() {
-		return c.waiting(code)
+		return c.ask.Waiting(code)
 	}
 	return "waiting for others: it may be allowed by " + c.need().String() + " (code " + code + ")"
 }

@@ -44,23 +44,6 @@ func ParseDecision(word string) (d Decision, ok bool) {
 	return Deny, false
 }
 
-// The channels over which decisions are made, as the audit log names them.
-const (
-	ChannelElicitation = "elicitation" // the client's own form
-	// ChannelCard is elicitation by a client that said that it can show our card in
-	// place of its form. Only the client knows which of them the person saw.
-	ChannelCard = "elicitation+app"
-	// ChannelApp is a card beside the result of a tool, in a client that cannot ask.
-	ChannelApp      = "app"
-	ChannelPage     = "page"     // the approval page
-	ChannelTerminal = "terminal" // packs-mcp approvals, call and test
-	ChannelCommand  = "command"  // the command line itself, such as packs-mcp call --yes
-	ChannelGrant    = "grant"    // a person's earlier answer
-	ChannelRule     = "rule"     // a rule of the user's
-	ChannelPolicy   = "policy"   // the policy the user chose
-	ChannelPrompt   = "prompt"   // a prompt that a person chose in the client, as the client says
-)
-
 // A Verdict is what a person decided about a pending call.
 type Verdict struct {
 	Decision Decision
@@ -161,21 +144,6 @@ func Answered(d Decision, channel string, at time.Time) string {
 		done = "denied"
 	}
 	return fmt.Sprintf("it was answered before: %s, %s at %s", done, spokenChannel(channel), Clock(at))
-}
-
-func spokenChannel(channel string) string {
-	switch channel {
-	case ChannelPage:
-		return "on the page"
-	case ChannelTerminal:
-		return "in a terminal"
-	case ChannelCommand:
-		return "on the command line"
-	case ChannelElicitation, ChannelCard, ChannelApp, ChannelPrompt:
-		return "in the client"
-	default:
-		return "by " + channel
-	}
 }
 
 // Clock formats a time of day for people.
