@@ -115,8 +115,9 @@ func theMap() []row {
 		{dir: "internal/gate/policy", may: []string{"internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/rules", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "internal/gate/lines", may: []string{"internal/audit", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/changes", "internal/strictjson"}},
 		{dir: "internal/gate/answers", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/queue"}},
+		{dir: "internal/gate/deciders", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/grants", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/gate/runs", may: []string{"internal/audit", "internal/store", "internal/strictjson"}},
-		{dir: "internal/gate", may: []string{"internal/approvers", "internal/audit", "internal/caches", "internal/gate/answers", "internal/gate/call", "internal/gate/grants", "internal/gate/lines", "internal/gate/policy", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/store", "internal/strictjson"}},
+		{dir: "internal/gate", may: []string{"internal/approvers", "internal/audit", "internal/caches", "internal/gate/answers", "internal/gate/call", "internal/gate/deciders", "internal/gate/grants", "internal/gate/lines", "internal/gate/policy", "internal/gate/prompt", "internal/gate/queue", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/store", "internal/strictjson"}},
 		// Only stage decides what may come in, and only store keeps it.
 		{dir: "internal/sources/stage", may: []string{"internal/packs"}},
 		{dir: "internal/sources/lock", may: []string{"internal/strictjson"}},

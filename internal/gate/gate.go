@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/deciders"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
@@ -218,8 +219,7 @@ type Gate struct {
 	policy  string
 	prompts string
 	rules   []rules.Rule
-	who     []approvers.Rule                                // who may allow calls
-	giver   func(approvers.Person) (approvers.Person, bool) // nil: everybody is who they were
+	who     deciders.Deciders
 	users   []approvers.Who
 	remote  bool
 	ended   func(grants.Grant) bool // see Options.Ended
@@ -285,7 +285,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server, author: lines.Author{Server: o.Server, Full: o.FullArguments},
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: slices.Clone(o.Approvers), giver: o.Giver, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: deciders.Deciders{Rules: slices.Clone(o.Approvers), Giver: o.Giver}, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, now: o.Now,
 		refusals: lines.NewRefusals(time.Minute),
 		queue:    questions, chats: grants.NewChats(people), common: o.SharedChats, wrong: make(map[string]int),

@@ -62,7 +62,7 @@ func (c *check) granted(stored []grants.Grant) (d queue.Decision, grant grants.G
 // find returns a grant with the facts of would that counts for the request.
 func (c *check) find(would *grants.Grant, stored []grants.Grant) (d queue.Decision, grant grants.Grant, ok bool) {
 	holds := func(g grants.Grant) bool {
-		return c.authorised(g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.Policy)
+		return c.who.GiverMay(c.Call, g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.Policy)
 	}
 	chat := c.chatsOf(&c.Call.Caller).Of(c.Call.Caller.Chat)
 	if i := slices.IndexFunc(chat, func(g grants.Grant) bool { return holds(g) && !c.ended(g) }); i >= 0 {

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/deciders"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
@@ -83,7 +84,7 @@ func (g *Gate) DecideInChat(c call.Caller, secret, decision string) bool {
 		g.wrongInChat(c)
 		return false
 	}
-	by := askerOf(&c)
+	by := deciders.Asker(&c)
 	v := queue.Verdict{Channel: queue.ChannelApp, By: &by}
 	d, known := queue.ParseDecision(decision)
 	for _, p := range g.queue.Pending() {
@@ -105,7 +106,7 @@ func (g *Gate) wrongInChat(c call.Caller) {
 	g.wrong[c.Chat]++
 	g.mu.Unlock()
 	g.Refused(lines.Refusal{Caller: c, Method: "approval card", Code: codeOfDenials, Reason: noteWrong})
-	by := askerOf(&c)
+	by := deciders.Asker(&c)
 	for _, p := range g.queue.Pending() {
 		if p.Chat == c.Chat && !p.Carried {
 			// An error means that the question has ended meanwhile, or that the log

@@ -92,8 +92,10 @@ func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	// Decide and record one at a time: a denial must not overtake what it takes
 	// back.
 	defer g.oneByOne()()
-	if err := g.mayDecide(code, v); err != nil {
-		return queue.Pending{}, err
+	if asked := g.queue.CallOf(code); asked != nil { // otherwise the queue says what happened to it
+		if err := g.who.Allow(asked, code, v); err != nil {
+			return queue.Pending{}, err
+		}
 	}
 	r, err := g.queue.Rule(code, v, g.pending)
 	if errors.Is(err, queue.ErrUnavailable) {

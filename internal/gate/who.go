@@ -1,38 +1,21 @@
 package gate
 
 import (
-	"fmt"
-
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
-	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/deciders"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// askerOf returns the person for whom a caller makes calls.
-func askerOf(c *call.Caller) approvers.Person {
-	return approvers.Person{Name: c.Person, Groups: c.Groups, Operator: c.Person == "" && c.Origin != call.OriginNetwork}
-}
+// asker returns the person for whom the call is made.
+func (c *check) asker() approvers.Person { return deciders.Asker(&c.Call.Caller) }
 
-func (c *check) asker() approvers.Person { return askerOf(&c.Call.Caller) }
+// need returns who has to allow the call.
+func (c *check) need() approvers.Need { return c.who.Need(c.Call) }
 
-// needOf returns who has to allow a call.
-func (g *Gate) needOf(c *call.Call) approvers.Need {
-	if len(g.who) == 0 {
-		return approvers.Need{}
-	}
-	return approvers.For(g.who, c.Pack.ID, string(c.Kind))
-}
-
-func (c *check) need() approvers.Need { return c.needOf(c.Call) }
-
-// selfDecides reports whether the person who asks may allow the call. Otherwise the
-// client's own form and card can only deny it, no matter who fills them in.
-func (c *check) selfDecides() bool {
-	n := c.need()
-	return !n.Any() || n.May(c.asker(), c.asker())
-}
+// selfDecides reports whether the person who asks may allow the call.
+func (c *check) selfDecides() bool { return c.who.AskerMay(c.Call) }
 
 // nobodyMay returns why nobody who may allow the call can be asked, or "" if somebody
 // can.
@@ -55,54 +38,10 @@ func (c *check) nobodyMay() string {
 	return why
 }
 
-// authorised reports whether the person who gave a grant may allow the request now.
-func (c *check) authorised(g grants.Grant) bool {
-	n := c.need()
-	switch {
-	case !n.Any():
-		return true
-	case g.By == nil:
-		return false
-	case g.By.Operator || c.giver == nil:
-		return n.May(*g.By, c.asker())
-	}
-	now, known := c.giver(*g.By)
-	return known && n.May(now, c.asker())
-}
-
 // OperatorMay returns why the operator of the server may not allow what asker would have
 // to ask for with a call of a kind, or nil if they may.
 func (g *Gate) OperatorMay(kind call.Kind, pack string, asker approvers.Person) error {
-	n := approvers.For(g.who, pack, string(kind))
-	if n.May(approvers.Person{Operator: true}, asker) {
-		return nil
-	}
-	return fmt.Errorf("you may not decide about it: it may be allowed by %s", safetext.Line(n.String()))
-}
-
-// mayDecide returns why a verdict's person may not give it, or nil. The person who asks
-// may always deny, and so may the operator.
-func (g *Gate) mayDecide(code string, v queue.Verdict) error {
-	asked := g.queue.CallOf(code)
-	if asked == nil {
-		return nil // the queue says what happened to it
-	}
-	by, asker := approvers.Person{Operator: true}, askerOf(&asked.Caller)
-	if v.By != nil {
-		by = *v.By
-	}
-	n := g.needOf(asked)
-	switch {
-	case n.May(by, asker), v.Decision == queue.Deny && (approvers.Need{}).May(by, asker):
-		return nil
-	case v.Channel == queue.ChannelApp && (!n.Any() || v.Decision == queue.Deny):
-		return nil // the card in the caller's own chat
-	}
-	why := "another person's call"
-	if n.Any() {
-		why = "it may be allowed by " + safetext.Line(n.String())
-	}
-	return &queue.CodeError{Code: safetext.Line(code), Problem: queue.CodeForbidden, Detail: "you may not decide about it: " + why}
+	return g.who.OperatorMay(kind, pack, asker)
 }
 
 // answeredBy returns the person who gave the answer that is being applied.
@@ -149,10 +88,7 @@ type View struct {
 func (g *Gate) View(p approvers.Person) *View { return &View{g, p} }
 
 // sees reports whether the person may see a call.
-func (v *View) sees(c *call.Call) bool {
-	asker := askerOf(&c.Caller)
-	return v.gate.needOf(c).May(v.person, asker) || (approvers.Need{}).May(v.person, asker)
-}
+func (v *View) sees(c *call.Call) bool { return v.gate.who.Sees(v.person, c) }
 
 // Pending is [Gate.Pending] for the person.
 func (v *View) Pending() []queue.Pending { return v.gate.queue.PendingOf(v.sees) }
