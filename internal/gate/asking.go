@@ -46,7 +46,10 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
 				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR"))
 	}
-	earlier, changed := c.changedSince(stored)
+	earlier, changed, err := c.book.ChangedSince(&c.Call.Caller, c.Related(), stored, c.now())
+	if err != nil {
+		c.logger.Warn("grants that no longer hold could not be marked", "err", err)
+	}
 	c.changed = changed
 	ask := prompt.Ask{Box: c.box, Since: sinceWords(earlier), Changed: changed, Rule: c.short, Approvers: c.need().String()}
 	if c.scan != nil && c.Call.Pack.Dir != "" {
@@ -397,7 +400,7 @@ func (c *check) takeBack(r *queue.Ruling) {
 	if kept == "" {
 		return
 	}
-	if err := c.ungrant(kept, &c.Call.Caller); err != nil {
+	if err := c.book.TakeBack(&c.Call.Caller, kept); err != nil {
 		c.logger.Error("an answer that was taken back may still be kept", "err", err, "hint", "packs-mcp approvals grants")
 	}
 }
@@ -430,7 +433,7 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.Call.Request, g.Kind), prompt.Until(&c.Call.Request))
 	case d == queue.Always:
 		g.Covers = prompt.Scope(&c.Call.Request, g.Kind)
-	case c.FirstRunOnly() && c.store != nil && channel != queue.ChannelApp:
+	case c.FirstRunOnly() && c.Keeps && channel != queue.ChannelApp:
 		keep = queue.Always
 		g.Policy = policy.FirstRun
 		g.Covers = prompt.Scope(&c.Call.Request, g.Kind) + ", which says that it changes nothing"

@@ -223,7 +223,6 @@ type Gate struct {
 	users   []approvers.Who
 	remote  bool
 	ended   func(grants.Grant) bool // see Options.Ended
-	store   grants.Store            // nil: no grant holds in every chat
 	runs    Claims                  // nil: this server is alone
 	copies  Copier                  // nil: packs are not copied
 	caches  *caches.Store
@@ -233,8 +232,7 @@ type Gate struct {
 	pending time.Duration
 	now     func() time.Time
 	queue   *queue.Queue
-	chats   *grants.Chats    // what was allowed in each chat of this server alone
-	common  grants.ChatStore // the same of chats that replicas have in common; nil: none are
+	book    grants.Book
 
 	refusals *lines.Refusals // bounds the lines about them
 
@@ -285,10 +283,10 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server, author: lines.Author{Server: o.Server, Full: o.FullArguments},
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: deciders.Deciders{Rules: slices.Clone(o.Approvers), Giver: o.Giver}, users: slices.Clone(o.Users), remote: o.Remote, store: o.Grants, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: deciders.Deciders{Rules: slices.Clone(o.Approvers), Giver: o.Giver}, users: slices.Clone(o.Users), remote: o.Remote, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, now: o.Now,
 		refusals: lines.NewRefusals(time.Minute),
-		queue:    questions, chats: grants.NewChats(people), common: o.SharedChats, wrong: make(map[string]int),
+		queue:    questions, book: grants.Book{Store: o.Grants, Chats: grants.NewChats(people), Common: o.SharedChats}, wrong: make(map[string]int),
 	}, nil
 }
 
@@ -346,7 +344,7 @@ func (g *Gate) EndChat(chat string) {
 
 func (g *Gate) forgetChat(chat string) {
 	g.refusals.Forget(chat)
-	g.chats.Forget(chat)
+	g.book.Chats.Forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.wrong, chat)
@@ -485,7 +483,7 @@ func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *answers.A
 
 // caseOf returns how a call stands under the gate's policy.
 func (g *Gate) caseOf(c *call.Call) policy.Case {
-	return policy.Case{Call: c, Policy: g.policy, Keeps: g.store != nil, Copies: g.copies != nil}
+	return policy.Case{Call: c, Policy: g.policy, Keeps: g.book.Store != nil, Copies: g.copies != nil}
 }
 
 // first decides about a request that came without an answer.

@@ -326,7 +326,7 @@ func TestEveryChangeAsks(t *testing.T) {
 					if scope == queue.Always {
 						void = store.grants[0].Void
 					} else {
-						void = b.chats.Of("stdio-1")[0].Void
+						void = b.book.Chats.Of("stdio-1")[0].Void
 					}
 					if (void != nil) != d.void {
 						t.Errorf("void = %+v, want one: %v", void, d.void)
@@ -561,7 +561,7 @@ func TestNoGrantWithoutALine(t *testing.T) {
 			t.Errorf("%s: Check() = %v, want a denial", d, err)
 		}
 		b.log.fail = nil
-		if n := len(store.grants) + len(b.chats.Of("stdio-1")); n != 0 {
+		if n := len(store.grants) + len(b.book.Chats.Of("stdio-1")); n != 0 {
 			t.Errorf("%s: %d grants are kept", d, n)
 		}
 		if got := b.outcome(req); got != asks {
@@ -620,8 +620,8 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 					t.Errorf("%s in the client: %s, want a denial", d, got)
 				}
 			}
-			if len(store.grants)+len(b.chats.Of("stdio-1")) != 0 {
-				t.Errorf("grants are kept: %+v %+v", store.grants, b.chats)
+			if len(store.grants)+len(b.book.Chats.Of("stdio-1")) != 0 {
+				t.Errorf("grants are kept: %+v %+v", store.grants, b.book.Chats)
 			}
 			if slices.Contains(c.want, "chat") {
 				b.approve(with(req, func(r *call.Request) { r.Caller.Chat = "stdio-2" }), queue.Chat)
@@ -697,7 +697,7 @@ func TestGrantSaysWhatItCovers(t *testing.T) {
 		}
 		c := newBench(t)
 		c.approve(of(), queue.Chat)
-		if got := c.chats.Of("stdio-1")[0].Covers; !strings.Contains(means("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
+		if got := c.book.Chats.Of("stdio-1")[0].Covers; !strings.Contains(means("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
 			t.Errorf("%s: the grant covers %q, the choice was %q", name, got, means("chat"))
 		}
 	}
@@ -712,11 +712,11 @@ func TestChatRemembersSoMuch(t *testing.T) {
 	const maxChatGrants = 1000
 	for i := range maxChatGrants - 1 {
 		c := call.Freeze(of(i), sandbox.LevelNone)
-		b.chats.Add(&c.Caller, grants.New(c))
+		b.book.Chats.Add(&c.Caller, grants.New(c))
 	}
 	b.approve(of(maxChatGrants-1), queue.Chat)
 	b.approve(of(maxChatGrants), queue.Chat)
-	if n := len(b.chats.Of("stdio-1")); n != maxChatGrants {
+	if n := len(b.book.Chats.Of("stdio-1")); n != maxChatGrants {
 		t.Errorf("%d answers are remembered, want %d", n, maxChatGrants)
 	}
 	if got := []string{b.outcome(of(0)), b.outcome(of(1)), b.outcome(of(maxChatGrants))}; !slices.Equal(got, []string{asks, allows, allows}) {
@@ -734,10 +734,10 @@ func TestChatsOfAPersonRememberSoMuch(t *testing.T) {
 	// Another chat of hers leaves less room than a grant needs.
 	fills := grants.Grant{Person: "ada", Covers: strings.Repeat("x", 32<<20)}
 	other := call.Caller{Person: "ada", Chat: "ada-2"}
-	for !b.chats.Fits(&other, fills) {
+	for !b.book.Chats.Fits(&other, fills) {
 		fills.Covers = fills.Covers[200:]
 	}
-	b.chats.Add(&other, fills)
+	b.book.Chats.Add(&other, fills)
 	b.approve(by("ada", "ada-3"), queue.Chat)
 	if last := b.log.last(); last.Decision != queue.Once.String() || !strings.Contains(last.Reason, "no room") {
 		t.Errorf("the log has %+v, want that the answer held once", last)

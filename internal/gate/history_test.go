@@ -153,7 +153,7 @@ func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 			return err
 		}, 0, queue.ChannelRule, "a rule of the user's forbids it: c:1"},
 		{"grants that are refused", func(b *bench) error {
-			b.store.(*memory).err = errDisk
+			b.book.Store.(*memory).err = errDisk
 			_, _, err := b.Check(b.t.Context(), req, nil)
 			return err
 		}, 0, "", "the user's remembered approvals cannot be trusted"},

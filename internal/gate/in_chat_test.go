@@ -178,7 +178,7 @@ func TestCardKeepsNothing(t *testing.T) {
 			t.Errorf("after %q: %q, want it denied", word, got)
 		}
 	}
-	if grants, err := b.store.Load(); len(grants) > 0 || err != nil || len(b.ChatGrants()) > 0 {
+	if grants, err := b.book.Store.Load(); len(grants) > 0 || err != nil || len(b.ChatGrants()) > 0 {
 		t.Errorf("kept: %v, %v, %v", grants, err, b.ChatGrants())
 	}
 }

@@ -19,7 +19,7 @@ func (c *check) stillKept(r *queue.Ruling) bool {
 		return true // applyLate reports the error
 	}
 	is := func(g grants.Grant) bool { return g.Digest == kept && g.Void == nil }
-	if slices.ContainsFunc(c.chatsOf(&c.Call.Caller).Of(c.Call.Caller.Chat), is) {
+	if slices.ContainsFunc(c.book.InChat(&c.Call.Caller), is) {
 		return true
 	}
 	// Read the file again: it may have changed since the check began.

@@ -352,12 +352,12 @@ func TestRules(t *testing.T) {
 			t.Errorf("under an ask rule the choice says %q", got)
 		}
 		b.approve(req, queue.Once)
-		if got := b.outcome(req); got != asks || len(b.store.(*memory).grants) != 0 {
+		if got := b.outcome(req); got != asks || len(b.book.Store.(*memory).grants) != 0 {
 			t.Errorf("a read-only tool under an ask rule, again: %s, want %s and no grant", got, asks)
 		}
 		b = newBench(t, remembers, firstRun, everywhere, ruled(at(rules.Ask, "c:1")))
 		b.page(b.left(req), queue.Once)
-		if n := len(b.store.(*memory).grants); n != 0 {
+		if n := len(b.book.Store.(*memory).grants); n != 0 {
 			t.Errorf("%d grants are kept of a late answer under an ask rule", n)
 		}
 	})

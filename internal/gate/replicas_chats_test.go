@@ -20,7 +20,7 @@ import (
 // reads has a replica take everything that the others wrote.
 func (b *bench) reads() {
 	b.t.Helper()
-	if err := b.store.(synced).mirror.Sync(b.t.Context()); err != nil {
+	if err := b.book.Store.(synced).mirror.Sync(b.t.Context()); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -150,7 +150,7 @@ func TestForgedChatAnswers(t *testing.T) {
 			t.Errorf("without the store: %v", err)
 		}
 		proxy.Mend()
-		for b.store.(synced).mirror.Sync(t.Context()) != nil { // until the mirror is back
+		for b.book.Store.(synced).mirror.Sync(t.Context()) != nil { // until the mirror is back
 			if t.Context().Err() != nil {
 				t.Fatal("the store does not come back")
 			}

@@ -219,7 +219,7 @@ func TestFirstAnswerCounts(t *testing.T) {
 			if e := a.log.last(); e.Decision != "once" || e.Channel != queue.ChannelTerminal || e.Run != permit.RunID() {
 				t.Errorf("its log has %+v", e)
 			}
-			if err := b.store.(synced).mirror.Sync(t.Context()); err != nil {
+			if err := b.book.Store.(synced).mirror.Sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := b.Decide(q.Code, queue.Verdict{Decision: queue.Deny, Channel: queue.ChannelPage}); err == nil {
@@ -234,13 +234,13 @@ func TestFirstAnswerCounts(t *testing.T) {
 		if e := b.log.last(); e.Decision != "once" || !strings.Contains(e.Reason, "the call had returned") {
 			t.Errorf("the log of the replica of the answer has %+v", e)
 		}
-		if err := c.store.(synced).mirror.Sync(t.Context()); err != nil {
+		if err := c.book.Store.(synced).mirror.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Decide(code, queue.Verdict{Decision: queue.Deny, Channel: queue.ChannelPage}); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.store.(synced).mirror.Sync(t.Context()); err != nil {
+		if err := a.book.Store.(synced).mirror.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err := a.Check(t.Context(), silent(), nil)
@@ -289,7 +289,7 @@ func TestCallMovesOn(t *testing.T) {
 		if permit, _, err := b.Check(t.Context(), other, nil); err != nil || permit == nil {
 			t.Errorf("the call made again: %v", err)
 		}
-		if all, _ := b.store.Load(); len(all) != 1 || all[0].Pack != "other" {
+		if all, _ := b.book.Store.Load(); len(all) != 1 || all[0].Pack != "other" {
 			t.Errorf("the grants are %+v", all)
 		}
 	})
@@ -381,7 +381,7 @@ func TestForgedQuestions(t *testing.T) {
 			if _, err := raw.Put(t.Context(), "q.AAAA-AAAA", value, 0, time.Minute); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.store.(synced).mirror.Sync(t.Context()); err != nil {
+			if err := a.book.Store.(synced).mirror.Sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if all := a.Gate.Pending(); len(all) != 1 || all[0].Code != code {
@@ -394,7 +394,7 @@ func TestForgedQuestions(t *testing.T) {
 		if _, err := raw.Put(t.Context(), "q.BBBB-BBBB", open.Value, 0, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.store.(synced).mirror.Sync(t.Context()); err != nil {
+		if err := a.book.Store.(synced).mirror.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if all := a.Gate.Pending(); len(all) != 1 {
@@ -424,7 +424,7 @@ func TestForgedQuestions(t *testing.T) {
 			if _, err := raw.Put(t.Context(), key, answered.Value, claim.Rev, time.Minute); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.store.(synced).mirror.Sync(t.Context()); err != nil {
+			if err := a.book.Store.(synced).mirror.Sync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -440,7 +440,7 @@ func TestAnswerIsTakenWithItsClaim(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		a, b := replicaAt(t, e.URL(), sharedKey), replicaAt(t, e.URL(), sharedKey)
 		a.runs = &claimed{bench: a}
-		mirror := a.store.(synced).mirror
+		mirror := a.book.Store.(synced).mirror
 		once, deny := queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}, queue.Verdict{Channel: queue.ChannelPage}
 		opens := with(silent(), func(r *call.Request) { *r = carried(); r.Caller.CanAsk = false })
 		for _, c := range []struct {
@@ -483,7 +483,7 @@ func TestAnswerIsTakenWithItsClaim(t *testing.T) {
 				t.Errorf("%s: in the place of its question there is %q, %v", c.name, left.Value, err)
 			}
 			for name, x := range map[string]*bench{"this replica": a, "the other": b} {
-				if err := x.store.(synced).mirror.Sync(t.Context()); err != nil {
+				if err := x.book.Store.(synced).mirror.Sync(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if all := x.Gate.Pending(); len(all) > 0 {

@@ -308,7 +308,7 @@ func TestRevokedBeforeTheCall(t *testing.T) {
 		"for the chat":        {queue.Chat, nil, toolRun(), revoke, allows},
 		"once":                {queue.Once, nil, toolRun(), revoke, allows},
 		"for the chat, taken back": {queue.Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
-			if err := b.ungrant(b.chats.Of("stdio-1")[0].Digest, &call.Caller{Chat: "stdio-1"}); err != nil {
+			if err := b.book.TakeBack(&call.Caller{Chat: "stdio-1"}, b.book.Chats.Of("stdio-1")[0].Digest); err != nil {
 				t.Fatal(err)
 			}
 		}, asks},

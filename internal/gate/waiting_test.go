@@ -422,7 +422,7 @@ func TestDeniedLate(t *testing.T) {
 			if shown.Answered != queue.Deny {
 				t.Errorf("Decide() = %+v", shown)
 			}
-			if n := len(store.grants) + len(b.chats.Of("stdio-1")); n != 0 {
+			if n := len(store.grants) + len(b.book.Chats.Of("stdio-1")); n != 0 {
 				t.Errorf("%d grants are kept after a denial", n)
 			}
 			if n := len(b.codes()); n != 0 {
@@ -610,7 +610,7 @@ func TestCarried(t *testing.T) {
 				t.Errorf("the call: %s, want %s", got, c.want)
 			}
 			b.has(0, c.lines...)
-			if n := len(store.grants) + len(b.chats.Of("stdio-1")); n != c.grants {
+			if n := len(store.grants) + len(b.book.Chats.Of("stdio-1")); n != c.grants {
 				t.Errorf("%d grants are kept, want %d", n, c.grants)
 			}
 			if c.grants == 0 {
@@ -717,7 +717,7 @@ func TestLateAnswerThatCannotBeRecorded(t *testing.T) {
 			t.Errorf("Decide(%s) = %+v, %v, want a denial", d, p, err)
 		}
 		b.log.fail = nil
-		if n := len(store.grants) + len(b.chats.Of("stdio-1")); n != 0 {
+		if n := len(store.grants) + len(b.book.Chats.Of("stdio-1")); n != 0 {
 			t.Errorf("%s: %d grants are kept", d, n)
 		}
 		b.has(0, "pending")

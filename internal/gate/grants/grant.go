@@ -1,5 +1,5 @@
 // Package grants has the answers that hold for more than one call: what each is bound
-// to, what changed since it was given, and those that hold in one chat.
+// to, what changed since it was given, those that hold in one chat, and a [Book] of all.
 //
 // It decides about no call and asks nobody; see package gate. Answers that hold in
 // every chat are kept by a [Store].
