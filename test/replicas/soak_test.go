@@ -60,7 +60,7 @@ func TestReplicas(t *testing.T) {
 			return newLoad(t, e.URL(), tool, people)
 		}
 		t.Run("approvals", func(t *testing.T) {
-			l := newLoad(t, opens, 32)
+			l := newLoad(t, opens, 100)
 			before := bare(t, e.URL(), len(l.tokens), lasts/4)
 			wrote := l.count(e.URL())
 			l.run(lasts, 0, 0)
@@ -93,15 +93,18 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// What the store has of a call that [opens] a document, in bytes.
+// What the store has of a call, in bytes: its question, the claim of its run in the place of
+// the question, and a line of the log.
 const (
 	questionSize = 3100
+	claimSize    = 300
 	lineSize     = 1100 // with its seal
 )
 
 // bare returns how many approvals a second the engine can keep by itself, for as many
 // clients as there are people, over as many connections as three servers have. It does what
-// servers do for each: a question is made, and taken by its answer, and the log gets a line.
+// servers do for each: a question is made, its answer takes its place, and the log gets a
+// line about the decision and one about what it allowed.
 func bare(t *testing.T, url string, clients int, lasts time.Duration) float64 {
 	t.Helper()
 	stores := make([]store.Store, 3)
@@ -120,15 +123,17 @@ func bare(t *testing.T, url string, clients int, lasts time.Duration) float64 {
 		wg.Go(func() {
 			var end uint64
 			s, name := stores[i%len(stores)], fmt.Sprintf("bare.%d.%d", begin.UnixNano(), i)
-			question, line := bytes.Repeat([]byte("x"), questionSize), bytes.Repeat([]byte("x"), lineSize)
+			question, claim, line := bytes.Repeat([]byte("x"), questionSize), bytes.Repeat([]byte("x"), claimSize), bytes.Repeat([]byte("x"), lineSize)
 			for n := 0; time.Since(begin) < lasts; n++ {
 				key := fmt.Sprintf("%s.%d", name, n)
 				rev, err := s.Put(t.Context(), key, question, 0, time.Minute)
 				if err == nil {
-					err = s.Delete(t.Context(), key, rev)
+					_, err = s.Put(t.Context(), key, claim, rev, time.Minute)
 				}
-				if err == nil {
-					end, err = s.Append(t.Context(), name, end, line)
+				for range 2 {
+					if err == nil {
+						end, err = s.Append(t.Context(), name, end, line)
+					}
 				}
 				if err != nil {
 					t.Errorf("the bare engine: %v", err)
