@@ -276,6 +276,7 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		wire.Deepen(0)
 		a := x.work(ctx, sess, status)
 		if x.answered != nil {
 			x.answered()
