@@ -97,7 +97,7 @@ approvers:
   - {packs: ["prod/*", billing], kinds: [run, exec], who: ["group:sre", "grace@example.com 3f9a1c2d5b60e4a781c0ffd2", "person:a:b"], not_self: true}
   - {who: [asker, operator]}
 roles: {use: ["group:engineering"]}
-http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/, calls: 50, calls_each: 5, calls_group: [sre=20, on call=5], drain: 1m,
+http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456, groups: [sre, on call]}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/, calls: 50, calls_each: 5, calls_group: [sre=20, on call=5], runs_each: 6, runs_group: [sre=12], questions_each: 7, questions_group: [sre=14, on call=3], memory_each: 8GiB, memory_group: [on call=16GiB], drain: 1m,
   oidc: {issuer: https://login.example/, audience: packs, person: sub, groups: realm_access.roles, allow: [sre, "https://x.example/ops"], scopes: [], people: 200, client: terminals, client_secret: s3cret}}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
@@ -151,7 +151,7 @@ expose: skills
 	want.Limits.Workspaces, want.Limits.WorkspacesAge = 3*gib, 48*time.Hour
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456", []string{"sre", "on call"}}, {"bob@example.com", "s3cret-s3cret-s3cret", nil}}, InFile: true,
-		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsOf: Quota{5, map[string]int64{"sre": 20, "on call": 5}}, Drain: time.Minute,
+		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsOf: Quota{5, map[string]int64{"sre": 20, "on call": 5}}, RunsOf: Quota{6, map[string]int64{"sre": 12}}, WaitingOf: Quota{7, map[string]int64{"sre": 14, "on call": 3}}, MemoryOf: Quota{8 << 30, map[string]int64{"on call": 16 << 30}}, Drain: time.Minute,
 		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200, "terminals", "s3cret"},
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}
@@ -233,6 +233,13 @@ func TestFileProblems(t *testing.T) {
 		{"a provider that is a list", "http: {oidc: [x]}\n", `FILE:1:14: http.oidc: is a list; want a mapping of keys to values`},
 		{"a group without a number", "http: {calls_group: [sre]}\n", `FILE:1:22: http.calls_group[0]: is "sre"; want a group and a number from 1 to 100000, such as contractors=20`},
 		{"no calls of a group", "http: {calls_group: [sre=0]}\n", `FILE:1:22: http.calls_group[0]: is "sre=0"; want a group and a number from 1 to 100000, such as contractors=20`},
+		{"no runs", "http: {runs_each: 0}\n", `FILE:1:19: http.runs_each: is "0"; want a number from 1 to 1024, or none`},
+		{"fewer than no questions", "http: {questions_each: -1}\n", `FILE:1:24: http.questions_each: is "-1"; want a number from 1 to 2048, or none`},
+		{"fewer than no runs of a group", "http: {runs_group: [sre=-1]}\n", `FILE:1:21: http.runs_group[0]: is "sre=-1"; want a group and a number from 1 to 100000, such as contractors=20`},
+		{"no memory of a group", "http: {memory_group: [sre=0]}\n", `FILE:1:23: http.memory_group[0]: is "sre=0"; want a group and a size from 16MiB to 1TiB, such as contractors=16GiB`},
+		{"memory of a group without a unit", "http: {memory_group: [sre=16]}\n", `FILE:1:23: http.memory_group[0]: is "sre=16"; want a group and a size from 16MiB to 1TiB, such as contractors=16GiB`},
+		{"too little memory for one program", "http: {memory_each: 1GiB}\n", `FILE:1:21: http.memory_each: is 1GiB, and each program may take 2GiB; raise it, or lower limits.memory`},
+		{"too little memory for one program of a group", "limits: {memory_together: 8GiB}\nhttp:\n  memory_group: [sre=9GiB, ops=4GiB]\n", `FILE:3:17: http.memory_group: is 4GiB, and each program may take 8GiB; raise it, or lower limits.memory`},
 		{"a group twice", "http: {calls_group: [sre=1, sre=2]}\n", `FILE:1:29: http.calls_group[1]: is "sre=2"; name the group once`},
 		{"a scope of two words", "http: {oidc: {scopes: [\"a b\"]}}\n", `FILE:1:24: http.oidc.scopes[0]: is "a b"; want a name of at most 256 bytes, without spaces, quotes and backslashes`},
 		{"a private URL", "sources:\n  private: [https://example.org]\n", `FILE:2:13: sources.private[0]: is "https://example.org"; want the name or address of a host, without a scheme`},

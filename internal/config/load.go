@@ -272,6 +272,7 @@ func (l *loader) together() {
 	// retry.
 	check(c.Approval.Wait < c.Approval.Pending, "approval.wait", units.DurationText(c.Approval.Wait), "approval.pending", units.DurationText(c.Approval.Pending))
 	l.httpTogether()
+	l.quotasTogether()
 	l.containersTogether()
 	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", units.DurationText(c.Limits.Timeout), "sandbox.timeout_max", units.DurationText(c.Sandbox.TimeoutMax))
 }

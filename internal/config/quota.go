@@ -1,7 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -32,6 +35,24 @@ var aNumber = amount{"a group and a number from 1 to 100000, such as contractors
 	n, err := strconv.Atoi(s)
 	return int64(n), err == nil && strconv.Itoa(n) == s && 1 <= n && n <= 100_000
 }}
+
+// aSize is an amount of memory.
+var aSize = amount{"a group and a size from 16MiB to 1TiB, such as contractors=16GiB", func(s string) (int64, bool) {
+	n, ok := units.ParseSize(s)
+	return n, ok && 16*mib <= n && n <= 1024*gib
+}}
+
+// orNone returns a key that also takes none: no limit.
+func orNone(k key, field func(*Config) *int64) key {
+	k = or(k, "none", func(c *Config, s string) bool {
+		if s == "none" {
+			*field(c) = 0
+		}
+		return s == "none"
+	})
+	k.tags = []string{node.TagInt, node.TagString}
+	return k
+}
 
 // each returns a key for a number that one person may have.
 func each(name string, least, most int64, field func(*Config) *int64) key {
@@ -73,4 +94,35 @@ func ofGroups(name string, of amount, field func(*Config) *Quota) key {
 		q.Group[group] = n
 		return ""
 	}}
+}
+
+// quotasTogether checks that each limit of memory is enough for one program, and warns of
+// limits for groups that nobody is in: a provider's people can be in any.
+func (l *loader) quotasTogether() {
+	h := &l.cfg.HTTP
+	needs := cmp.Or(l.cfg.Limits.MemoryTogether, l.cfg.Limits.Memory)
+	small := func(key string, n int64) {
+		l.add(l.origin[key], key, fmt.Sprintf("is %s, and each program may take %s; raise it, or lower limits.memory", units.SizeText(n), units.SizeText(needs)))
+	}
+	if n := h.MemoryOf.Each; n != 0 && n < needs {
+		small("http.memory_each", n)
+	}
+	for _, group := range slices.Sorted(maps.Keys(h.MemoryOf.Group)) {
+		if n := h.MemoryOf.Group[group]; n < needs {
+			small("http.memory_group", n)
+		}
+	}
+	if h.OIDC.Issuer != "" {
+		return
+	}
+	for _, q := range []struct {
+		key string
+		of  Quota
+	}{{"http.calls_group", h.CallsOf}, {"http.runs_group", h.RunsOf}, {"http.questions_group", h.WaitingOf}, {"http.memory_group", h.MemoryOf}} {
+		for _, group := range slices.Sorted(maps.Keys(q.of.Group)) {
+			if !slices.ContainsFunc(h.Tokens, func(t Token) bool { return slices.Contains(t.Groups, group) }) {
+				l.warn("%s limits the group %q, and nobody in http.tokens is in it", q.key, group)
+			}
+		}
+	}
 }

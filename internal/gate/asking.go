@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -65,7 +66,11 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 		Pack: prompt.Name(c.Call.Pack.ID), Title: card.Title, Card: card, Choices: c.Choices(), Fields: c.Call.Fields,
 		Asked: c.now(), Waits: c.waits(), Expires: c.now().Add(c.pending), Limit: c.limit(),
 	}, c.holder())
+	over, isOver := errors.AsType[*quota.Exceeded](err)
 	switch {
+	case isOver:
+		return nil, nil, c.deniedOver(fmt.Sprintf("as many calls of %s wait for an answer as may: %d (%s)", over.Who(), over.Most, over.Setting("questions")),
+			"Nobody was asked. Call again when some of those have been answered, or tell the user.")
 	case errors.Is(err, queue.ErrTooLong):
 		return nil, nil, c.deny(err.Error(), smaller)
 	case errors.Is(err, queue.ErrFull):
@@ -87,6 +92,15 @@ func (c *check) undecided(err error) error {
 		e.Unavailable = true
 	}
 	return denied
+}
+
+// deniedOver is deny for a call that would be over a limit of its person, or of a group.
+func (c *check) deniedOver(reason, hint string) error {
+	err := c.deny(reason, hint)
+	if e, ok := errors.AsType[*DeniedError](err); ok && e.Reason == reason { // it could be recorded
+		e.OverLimit = true
+	}
+	return err
 }
 
 // unasked marks a denial that no person decided because nobody could be asked.

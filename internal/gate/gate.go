@@ -21,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/store"
@@ -43,6 +44,9 @@ type DeniedError struct {
 	Unavailable bool
 	// Unasked says that there was nobody to ask: no person decided this.
 	Unasked bool
+	// OverLimit says that the person, or a group of theirs, has as much as they may:
+	// the call may be made again later.
+	OverLimit bool
 	// Invalid says that the answer came with a state that belongs to no open
 	// question about this call, so no person decided this either.
 	Invalid bool
@@ -199,6 +203,8 @@ type Options struct {
 	// People is how many persons have credentials; 0 means one. Each has an equal
 	// share of the room for questions.
 	People int
+	// WaitingOf limits the questions that wait for an answer, of each person and group.
+	WaitingOf quota.Limits
 	// FullArguments writes arguments into the audit log unchanged. Otherwise secret
 	// values are removed.
 	FullArguments bool
@@ -277,7 +283,7 @@ func New(o Options) (*Gate, error) {
 		o.Ended = func(grants.Grant) bool { return false }
 	}
 	people := max(1, o.People)
-	questions, err := queue.New(queue.Options{Now: o.Now, People: people, Shared: o.Questions, Keys: o.Keys})
+	questions, err := queue.New(queue.Options{Now: o.Now, People: people, Limits: o.WaitingOf, Shared: o.Questions, Keys: o.Keys})
 	if err != nil {
 		return nil, err
 	}

@@ -145,6 +145,14 @@ func (p *Permit) Withhold(reason, hint string) error {
 	return c.deny(reason, hint)
 }
 
+// WithholdOver is Withhold for a run that would be over a limit of its person, or of a
+// group.
+func (p *Permit) WithholdOver(reason, hint string) error {
+	p.used.Store(true)
+	c := &check{Gate: p.gate, box: p.box, Case: p.gate.caseOf(p.call)}
+	return c.deniedOver(reason, hint)
+}
+
 // ByGrant reports whether an earlier answer allowed the call. Everything that
 // answer is bound to must still be the same.
 func (p *Permit) ByGrant() bool { return p.byGrant }

@@ -75,24 +75,28 @@ func (t *Tally) count(u Use, n int64) {
 	}
 }
 
-// Exceeded says who would be over a limit.
+// Exceeded is the error that somebody would be over a limit.
 type Exceeded struct {
 	Group      string // the group whose people would be together; empty: the person
 	Used, Most int64  // what they use now, and what they may use
 }
 
-// Who names them: "this person", or the people of a group together.
+func (e *Exceeded) Error() string {
+	return fmt.Sprintf("%s would be over the limit of %d", e.Who(), e.Most)
+}
+
+// Who names them: this person, or the group "contractors".
 func (e *Exceeded) Who() string {
 	if e.Group == "" {
 		return "this person"
 	}
-	return fmt.Sprintf("the people of the group %q together", e.Group)
+	return fmt.Sprintf("the group %q", e.Group)
 }
 
-// Key returns the setting that limits them, of the two for each person and each group.
-func (e *Exceeded) Key(each, group string) string {
+// Setting names what limits them, as in http.runs_each and http.runs_group; of is "runs".
+func (e *Exceeded) Setting(of string) string {
 	if e.Group == "" {
-		return each
+		return "http." + of + "_each"
 	}
-	return group
+	return "http." + of + "_group"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/calls"
@@ -162,6 +163,9 @@ type Options struct {
 	// belongs in its Recorder.
 	Spans  *spans.Tracer
 	Limits Limits
+	// RunsOf and MemoryOf limit the programs that run, and the bytes of memory that these
+	// may take, of each person and group in all of their chats.
+	RunsOf, MemoryOf quota.Limits
 
 	progress  time.Duration // how often a client that asked for progress is told what its call waits for; 0: progressEvery
 	lookEvery time.Duration // how often the resources that clients subscribe to are looked at; 0: [subscriptions.Every]

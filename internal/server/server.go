@@ -147,7 +147,7 @@ func New(o Options) (*Server, error) {
 	})
 
 	s.runs = runs.New(runs.Options{
-		Road: s.road, Claims: &s.claims, Offer: s.offer, Resolver: s.resolver, Given: s.given, Planner: planner, Logger: o.Logger, Quota: limits.Run.Workspace,
+		Road: s.road, Claims: &s.claims, Offer: s.offer, Resolver: s.resolver, Given: s.given, Planner: planner, Logger: o.Logger, Quota: limits.Run.Workspace, RunsOf: o.RunsOf, MemoryOf: o.MemoryOf,
 	})
 
 	hooks := &mcpserver.Hooks{}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/store"
@@ -80,6 +81,7 @@ type Options struct {
 	Now    func() time.Time // nil is time.Now
 	People int              // how many people share the room equally; 0 is one
 	Most   Size             // of all questions together; fields that are 0 have defaults
+	Limits quota.Limits     // of open questions
 	// Shared is the store in which replicas share the questions, sealed; nil: this
 	// server is alone. Keys then make states, the first one, and check them, all.
 	Shared *store.Mirror
@@ -93,12 +95,14 @@ type Options struct {
 type Queue struct {
 	now    func() time.Time
 	states *states
-	most   Size   // of all questions together
-	share  Size   // of one person
+	most   Size // of all questions together
+	share  Size // of one person
+	limits quota.Limits
 	board  *board // nil: this server is alone
 
 	mu      sync.Mutex
 	entries map[string]*Entry // :: code → question
+	adding  map[*Entry]bool   // that replicas are about to share; they count as open
 	all     Size              // what the entries take up
 	ended   []CodeError       // codes of questions that have ended, newest last
 	past    []Past            // newest last
@@ -120,8 +124,8 @@ func New(o Options) (*Queue, error) {
 		Questions: cmp.Or(o.Most.Questions, maxPending), Text: cmp.Or(o.Most.Text, maxText), Kept: cmp.Or(o.Most.Kept, maxKept),
 	}
 	q := &Queue{
-		now: o.Now, states: st, most: most, share: most.part(people),
-		entries: make(map[string]*Entry), gone: make(map[string]bool), changed: make(chan struct{}),
+		now: o.Now, states: st, most: most, share: most.part(people), limits: o.Limits,
+		entries: make(map[string]*Entry), adding: make(map[*Entry]bool), gone: make(map[string]bool), changed: make(chan struct{}),
 	}
 	if o.Shared != nil {
 		if len(o.Keys) == 0 {
@@ -197,8 +201,8 @@ func (e *Entry) ticket(state string) *Ticket {
 
 // Add puts a question into the queue, which then owns it. shown is what people see of
 // it; Add sets its code. If its person has no room left, older questions of the same
-// person are dropped. If there is an error, which may be [ErrFull] or [ErrTooLong],
-// nothing was asked.
+// person are dropped. If there is an error, which may be [ErrFull], [ErrTooLong] or a
+// [*quota.Exceeded], nothing was asked.
 func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 	state, nonce, err := q.mint(e.Call, shown.Expires)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 )
 
 // Bounds of a queue.
@@ -75,6 +76,9 @@ func (q *Queue) place(e *Entry) error {
 	if !e.size.within(q.share) {
 		return ErrTooLong
 	}
+	if over := q.over(e); over != nil {
+		return over // the older ones stay
+	}
 	for !q.used(e.person()).plus(e.size).within(q.share) {
 		if !q.makeRoom(e.person()) {
 			return ErrFull
@@ -88,6 +92,31 @@ func (q *Queue) place(e *Entry) error {
 		e.shown.Code = newCode()
 	}
 	return nil
+}
+
+// over returns who would have more open questions with e than they may, or nil. The
+// questions of all replicas count. The caller holds the lock.
+func (q *Queue) over(e *Entry) *quota.Exceeded {
+	if !q.limits.Any() {
+		return nil
+	}
+	open := quota.New(q.limits)
+	for other := range q.adding {
+		if q.entries[other.shown.Code] == nil { // the store has not told of it yet
+			open.Add(other.use())
+		}
+	}
+	for _, other := range q.entries {
+		if other.ruling == nil {
+			open.Add(other.use())
+		}
+	}
+	return open.Over(e.use())
+}
+
+// use returns what the question counts as while it is open.
+func (e *Entry) use() quota.Use {
+	return quota.Use{Person: e.person(), Groups: e.Call.Caller.Groups, Amount: 1}
 }
 
 // used returns how much of the queue a person uses. The caller holds the lock.

@@ -21,6 +21,7 @@ func (q *Queue) addShared(e *Entry, state string) (*Ticket, error) {
 		err := q.place(e)
 		if err == nil {
 			e.mark(q.gone[e.Call.Caller.Chat])
+			q.adding[e] = true
 		}
 		r, lasts := q.recordOf(e), e.shown.Expires.Sub(q.now())
 		unlock()
@@ -28,13 +29,16 @@ func (q *Queue) addShared(e *Entry, state string) (*Ticket, error) {
 			return nil, err
 		}
 		rev, err := q.write(ctx, r, 0, lasts)
+		unlock = q.lock()
+		delete(q.adding, e)
 		if errors.Is(err, store.ErrConflict) {
+			unlock()
 			continue // another replica gave the same code to a question of its own
 		}
+		defer unlock()
 		if err != nil {
 			return nil, err
 		}
-		defer q.lock()()
 		// The store may have told of it already, and of what another replica made of it.
 		told := q.entries[r.Shown.Code] != nil
 		q.forgetEntry(r.Shown.Code)

@@ -60,6 +60,9 @@ type Call struct {
 // function that does the work, which needs the permit.
 type Action struct {
 	Request gate.Request
+	// Fits returns why the work could not be done now, whatever a person said. nil: it
+	// always can.
+	Fits    func() error
 	Perform func(context.Context, *gate.Permit) (any, error)
 }
 

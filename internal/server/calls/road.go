@@ -65,6 +65,9 @@ func (r *Road) Explain(err error, callID string) *toolerr.Error {
 // the answer.
 func (r *Road) Decide(ctx context.Context, c *Call, answer *answers.Answer) (out any, _ *gate.Question, err error) {
 	act, err := r.prepare(ctx, c)
+	if err == nil && answer == nil && act.Fits != nil {
+		err = act.Fits() // nobody is asked about what could not start
+	}
 	if err != nil {
 		if answer != nil {
 			if invalid := wrongAnswer(r.refuse(c, answer)); invalid != nil {

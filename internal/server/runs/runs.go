@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -38,13 +39,19 @@ type Options struct {
 	Planner  *plan.Planner
 	Logger   *slog.Logger
 	Quota    int64 // bytes that the workspaces of a chat may hold
+	// RunsOf and MemoryOf limit the programs that run, and the bytes of memory that these
+	// may take, of each person and group.
+	RunsOf, MemoryOf quota.Limits
 }
 
 // Runs run programs. They are safe for concurrent use.
-type Runs struct{ opts Options }
+type Runs struct {
+	opts Options
+	load *load
+}
 
 // New returns Runs.
-func New(o Options) *Runs { return &Runs{o} }
+func New(o Options) *Runs { return &Runs{o, newLoad(o.RunsOf, o.MemoryOf)} }
 
 // A Run is one program of a call, from the permit to the result.
 type Run struct {
@@ -62,7 +69,13 @@ type Run struct {
 // Action returns the action of a call that runs r. It changes r.
 func (s *Runs) Action(r *Run, req gate.Request) *calls.Action {
 	r.runs = s
-	return &calls.Action{Request: req, Perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
+	fits := func() error {
+		if over := s.load.fits(&req); over != nil {
+			return over
+		}
+		return nil
+	}
+	return &calls.Action{Request: req, Fits: fits, Perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
 		step := spans.From(ctx).Run(permit.RunID())
 		defer func() { step.End(err != nil) }()
 		var release func()
@@ -73,6 +86,11 @@ func (s *Runs) Action(r *Run, req gate.Request) *calls.Action {
 			return nil, err
 		}
 		defer release()
+		end, over := s.load.take(&req)
+		if over != nil {
+			return nil, permit.WithholdOver(over.Message, over.Hint+" The user will then be asked again.")
+		}
+		defer end()
 		step.Placed()
 		if err := r.confirm(ctx, permit); err != nil {
 			return nil, err

@@ -54,6 +54,7 @@ const (
 	CodeFileSizeLimit      = "file_size_limit"     // the program wrote a file larger than limits.file_size
 	CodeMemoryLimit        = "memory_limit"        // all processes of the program together had more memory than limits.memory_together, or in a container without that, than limits.memory
 	CodeProcessLimit       = "process_limit"       // the program started more processes than limits.processes
+	CodeOverLimit          = "over_limit"          // the person, or a group of theirs, has as many programs that run, as much memory set aside for these, or as many questions that wait as the limits in http allow; nothing was started, and the call can be made again later
 	CodeFolderBusy         = "folder_busy"         // another run had the folder for longer than sandbox.timeout_max; nothing was started
 	CodeStoreUnavailable   = "store_unavailable"   // the store that replicas share cannot be reached; nothing was decided
 	CodeSandboxUnavailable = "sandbox_unavailable" // the sandbox is weaker than required, or did not work; nothing was started
@@ -142,6 +143,8 @@ func ExplainGate(err error) *Error {
 		code := CodeDenied
 		if e.Unavailable {
 			code = CodeStoreUnavailable
+		} else if e.OverLimit {
+			code = CodeOverLimit
 		}
 		return &Error{Code: code, Message: safetext.Line(e.Reason), Hint: e.Hint, ApprovalCode: e.Code}
 	}

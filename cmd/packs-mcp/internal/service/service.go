@@ -31,6 +31,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -116,8 +117,9 @@ func Start(ctx context.Context, a *cli.Env, cfg *config.Config, logger *slog.Log
 		s.desk = newDesk(a, s, cfg, logger)
 		asking = s.desk.asking
 	}
-	l := cfg.Limits
+	l, of := cfg.Limits, quotas(cfg, at.Here)
 	s.Server, err = server.New(server.Options{
+		RunsOf: of.runs, MemoryOf: of.memory,
 		Version: a.Version, Library: s.Library, Gate: s.Gate, Logger: logger, Tools: files, Programs: programs, Elsewhere: s.containers.elsewhere,
 		Workspaces: cfg.Paths.Workspaces, SharedChat: s.chatID, CommonChats: s.common, Workspace: a.Flags.Workspace, Project: at.Project,
 		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: TokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Cards: slices.Contains(cfg.Approval.Channels, config.ChannelApp), Asking: asking, From: s.added.From, Origin: s.added.Origin, Spans: s.telemetry.Tracer(),
@@ -171,7 +173,7 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 		Runner: s.runner, Elsewhere: s.containers.runnerAt, Log: s.telemetry.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Approvers: cfg.Approvers, Giver: giver(cfg), Users: cfg.Roles.Use, Remote: here == "" && asksPersons(cfg), Channels: cfg.Approval.Channels,
 		Copies: s.copies, Caches: s.caches, Scan: s.added.Scan,
-		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
+		WaitingOf: quotas(cfg, here).waiting, Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here != "" {
 		asking.Channels = []string{here}
@@ -191,6 +193,18 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 		logger.Warn("metrics: waiting questions are not counted", "err", err)
 	}
 	return nil
+}
+
+// limits are what the people of a server may have at the same time.
+type limits struct{ waiting, runs, memory quota.Limits }
+
+// quotas returns what people may have at the same time. Only a server over HTTP has more
+// than one.
+func quotas(cfg *config.Config, here string) limits {
+	if here != "" || cfg.HTTP.Addr == "" {
+		return limits{}
+	}
+	return limits{waiting: quota.Limits(cfg.HTTP.WaitingOf), runs: quota.Limits(cfg.HTTP.RunsOf), memory: quota.Limits(cfg.HTTP.MemoryOf)}
 }
 
 // share opens what replicas share, or else the answers of this user's own file, for a gate.
