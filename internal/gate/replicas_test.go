@@ -295,6 +295,53 @@ func TestCallMovesOn(t *testing.T) {
 	})
 }
 
+// A lateStore acknowledges the write of a question late, once: something happens before.
+type lateStore struct {
+	store.Store
+	meanwhile func()
+}
+
+func (s *lateStore) Put(ctx context.Context, key string, value []byte, rev uint64, ttl time.Duration) (uint64, error) {
+	now, err := s.Store.Put(ctx, key, value, rev, ttl)
+	if then := s.meanwhile; then != nil && strings.HasPrefix(key, "q.") {
+		s.meanwhile = nil
+		then()
+	}
+	return now, err
+}
+
+// A call is made again on another replica before the first one knows that its question was
+// written. The first one learns that it was taken.
+func TestCallMovesOnAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		a, b := replicaAt(t, e.URL(), sharedKey), replicaAt(t, e.URL(), sharedKey)
+		mirror := a.book.Store.(synced).mirror
+		var moved *Question
+		mirror.Store = &lateStore{mirror.Store, func() {
+			moved = b.ask(silent())
+			if err := mirror.Sync(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}}
+		q := a.ask(silent())
+		if moved.Code != q.Code {
+			t.Errorf("the question %s is asked again as %s", q.Code, moved.Code)
+		}
+		select {
+		case <-q.Taken:
+		case <-time.After(time.Minute):
+			t.Error("the call that asked first does not learn that another one took its question")
+		}
+		if _, err := a.Decide(q.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}); err != nil {
+			t.Fatal(err)
+		}
+		<-moved.Decided
+		if _, err := b.answer(silent(), b.Answered(moved)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Without the store, or with one that answers late, nothing is decided.
 func TestQuestionsWithoutStore(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {

@@ -102,7 +102,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	entries map[string]*Entry // :: code → question
-	adding  map[*Entry]bool   // that replicas are about to share; they count as open
+	adding  map[string]*added // :: code → question that is about to be shared, and counts as open
 	all     Size              // what the entries take up
 	ended   []CodeError       // codes of questions that have ended, newest last
 	past    []Past            // newest last
@@ -125,7 +125,7 @@ func New(o Options) (*Queue, error) {
 	}
 	q := &Queue{
 		now: o.Now, states: st, most: most, share: most.part(people), limits: o.Limits,
-		entries: make(map[string]*Entry), adding: make(map[*Entry]bool), gone: make(map[string]bool), changed: make(chan struct{}),
+		entries: make(map[string]*Entry), adding: make(map[string]*added), gone: make(map[string]bool), changed: make(chan struct{}),
 	}
 	if o.Shared != nil {
 		if len(o.Keys) == 0 {

@@ -88,7 +88,7 @@ func (q *Queue) place(e *Entry) error {
 	if !q.all.plus(e.size).within(q.most) {
 		return ErrFull
 	}
-	for e.shown.Code == "" || q.entries[e.shown.Code] != nil {
+	for e.shown.Code == "" || q.entries[e.shown.Code] != nil || q.adding[e.shown.Code] != nil {
 		e.shown.Code = newCode()
 	}
 	return nil
@@ -101,10 +101,8 @@ func (q *Queue) over(e *Entry) *quota.Exceeded {
 		return nil
 	}
 	open := quota.New(q.limits)
-	for other := range q.adding {
-		if q.entries[other.shown.Code] == nil { // the store has not told of it yet
-			open.Add(other.use())
-		}
+	for _, other := range q.adding {
+		open.Add(other.use())
 	}
 	for _, other := range q.entries {
 		if other.ruling == nil {

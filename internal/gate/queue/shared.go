@@ -100,6 +100,10 @@ func (q *Queue) catchUp() {
 
 // meet brings an entry in step with the store. The caller holds the lock.
 func (q *Queue) meet(code string) {
+	if a := q.adding[code]; a != nil {
+		a.told = true
+		return
+	}
 	e := q.entries[code]
 	stored, there := q.board.mirror.Entry(questionPrefix + code)
 	if there && e != nil && stored.Rev <= e.rev {

@@ -10,6 +10,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/store"
 )
 
+// An added question is one that this replica is writing to the store.
+type added struct {
+	*Entry
+	told bool // the store has told of its code; what that says is read after the write
+}
+
 // addShared is [Queue.Add] where replicas share the questions. Two calls that are the
 // same and come at once make two questions.
 func (q *Queue) addShared(e *Entry, state string) (*Ticket, error) {
@@ -18,10 +24,10 @@ func (q *Queue) addShared(e *Entry, state string) (*Ticket, error) {
 	for {
 		unlock := q.lock()
 		e.shown.Code, e.replica = "", q.board.replica
-		err := q.place(e)
+		a, err := &added{Entry: e}, q.place(e)
 		if err == nil {
 			e.mark(q.gone[e.Call.Caller.Chat])
-			q.adding[e] = true
+			q.adding[e.shown.Code] = a
 		}
 		r, lasts := q.recordOf(e), e.shown.Expires.Sub(q.now())
 		unlock()
@@ -30,26 +36,25 @@ func (q *Queue) addShared(e *Entry, state string) (*Ticket, error) {
 		}
 		rev, err := q.write(ctx, r, 0, lasts)
 		unlock = q.lock()
-		delete(q.adding, e)
-		if errors.Is(err, store.ErrConflict) {
-			unlock()
-			continue // another replica gave the same code to a question of its own
+		delete(q.adding, e.shown.Code)
+		if err == nil {
+			e.rev = rev
+			q.entries[e.shown.Code] = e
+			q.all = q.all.plus(e.size)
+			q.change()
 		}
-		defer unlock()
-		if err != nil {
+		t := e.ticket(state) // as it was written: if another call has taken it since, t says so
+		if a.told {
+			q.meet(e.shown.Code)
+		}
+		unlock()
+		switch {
+		case errors.Is(err, store.ErrConflict): // another replica gave the same code to a question of its own
+		case err != nil:
 			return nil, err
+		default:
+			return t, nil
 		}
-		// The store may have told of it already, and of what another replica made of it.
-		told := q.entries[r.Shown.Code] != nil
-		q.forgetEntry(r.Shown.Code)
-		e.rev = rev
-		q.entries[r.Shown.Code] = e
-		q.all = q.all.plus(e.size)
-		if told {
-			q.meet(r.Shown.Code)
-		}
-		q.change()
-		return e.ticket(state), nil
 	}
 }
 
