@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/unicode/norm"
 )
 
 // indexOf returns the Index of a list.
@@ -242,6 +244,32 @@ func TestLongQueries(t *testing.T) {
 
 // words15 are fifteen words that are similar to no others.
 const words15 = "qqqa qqqb qqqc qqqd qqqe qqqf qqqg qqqh qqqi qqqj qqqk qqql qqqm qqqn qqqo "
+
+// Texts are folded in pieces, with the result that folding the whole would have.
+func TestFoldInPieces(t *testing.T) {
+	whole := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Mn, r) {
+				return -1
+			}
+			return r
+		}, norm.NFKD.String(text))
+	}
+	letters := []rune("aZ9 -éÅßŞǅﬁ①²½ªΣςйЖ翻訳ガカﾞ한ㄱก็ำः—“”’😀\u0300\u0301\u0327\u0345\u1100\u1161\u11a8\u200d\ufffd")
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 5_000 {
+		text := make([]rune, r.IntN(12))
+		for i := range text {
+			text[i] = letters[r.IntN(len(letters))]
+		}
+		if got, want := fold(string(text)), whole(string(text)); got != want {
+			t.Fatalf("fold(%+q) = %+q, want %+q", string(text), got, want)
+		}
+	}
+	if got, want := fold("a\xf3ſ\xffb"), "a\ufffds\ufffdb"; got != want {
+		t.Errorf("fold of bytes that are not UTF-8 = %+q, want %+q", got, want)
+	}
+}
 
 func TestNames(t *testing.T) {
 	for _, c := range []struct {

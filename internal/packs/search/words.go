@@ -20,31 +20,36 @@ func words(text string) iter.Seq[string] {
 			text = fold(text)
 		}
 		for at := 0; at < len(text); {
-			r, n := utf8.DecodeRuneInString(text[at:])
-			if !isWord(r) {
+			kind, n := kindAt(text, at)
+			if kind == separator {
 				at += n
 				continue
 			}
-			end, hump, alone := at+n, at, unspaced(r)
-			lower := unicode.IsLower(r)
-			for end < len(text) && !alone {
-				r, n := utf8.DecodeRuneInString(text[end:])
-				if !isWord(r) || unspaced(r) {
+			end, hump := at+n, at
+			isLower := n == 1 && kind != upper // so far; a character outside of ASCII may change in lower case
+			for end < len(text) && kind != unspaced {
+				if kind == lower && 'a' <= text[end] && text[end] <= 'z' { // almost always
+					end++
+					continue
+				}
+				next, n := kindAt(text, end)
+				if next == separator || next == unspaced {
 					break
 				}
-				if lower && unicode.IsUpper(r) {
-					if !give(yield, text[hump:end]) {
+				if kind == lower && next == upper {
+					if !give(yield, text[hump:end], isLower) {
 						return
 					}
 					hump = end
 				}
-				lower = unicode.IsLower(r)
+				isLower = isLower && n == 1 && next != upper
+				kind = next
 				end += n
 			}
-			if end == at+1 && isASCII(text[at:end]) {
+			if end == at+1 && text[at] < utf8.RuneSelf {
 				end += len(languageSign(text[end:]))
 			}
-			if hump > at && !give(yield, text[hump:end]) || !give(yield, text[at:end]) {
+			if hump > at && !give(yield, text[hump:end], isLower) || !give(yield, text[at:end], isLower) {
 				return
 			}
 			at = end
@@ -63,29 +68,82 @@ func languageSign(rest string) string {
 	return ""
 }
 
-func give(yield func(string) bool, word string) bool {
-	return yield(strings.ToLower(cut(word, maxWord)))
-}
-
-func isWord(r rune) bool {
-	if r < utf8.RuneSelf {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+// give yields a word in lower case. isLower says that it is in lower case already.
+func give(yield func(string) bool, word string, isLower bool) bool {
+	word = cut(word, maxWord)
+	if !isLower {
+		word = strings.ToLower(word)
 	}
-	return unicode.IsLetter(r) || unicode.IsDigit(r)
+	return yield(word)
 }
 
-func unspaced(r rune) bool {
-	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+// A kind of character says what it does to a word.
+type kind uint8
+
+const (
+	separator kind = iota
+	other          // a digit, or a letter that is in neither case
+	lower
+	upper
+	unspaced // in a script without spaces: a word by itself
+)
+
+// kindAt returns the kind of the character at text[at], and its length in bytes.
+func kindAt(text string, at int) (kind, int) {
+	switch c := text[at]; {
+	case 'a' <= c && c <= 'z':
+		return lower, 1
+	case c >= utf8.RuneSelf:
+		return foreignAt(text, at)
+	case 'A' <= c && c <= 'Z':
+		return upper, 1
+	case '0' <= c && c <= '9':
+		return other, 1
+	}
+	return separator, 1
+}
+
+// foreignAt is kindAt for a character outside of ASCII.
+func foreignAt(text string, at int) (kind, int) {
+	r, n := utf8.DecodeRuneInString(text[at:])
+	switch {
+	case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+		return separator, n
+	case r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+		return unspaced, n
+	case unicode.IsLower(r):
+		return lower, n
+	case unicode.IsUpper(r):
+		return upper, n
+	}
+	return other, n
 }
 
 // fold removes accents from letters.
 func fold(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Mn, r) {
-			return -1
+	var b strings.Builder
+	b.Grow(len(text))
+	for len(text) > 0 {
+		// Normalizing is slow, and what it makes of a character does not depend on
+		// those beyond the next one in ASCII.
+		n := 0
+		for n < len(text) && text[n] < utf8.RuneSelf {
+			n++
 		}
-		return r
-	}, norm.NFKD.String(text))
+		b.WriteString(text[:n])
+		text = text[n:]
+		for n = 0; n < len(text) && text[n] >= utf8.RuneSelf; {
+			n++
+		}
+		b.WriteString(strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Mn, r) {
+				return -1
+			}
+			return r
+		}, norm.NFKD.String(strings.ToValidUTF8(text[:n], "\ufffd"))))
+		text = text[n:]
+	}
+	return b.String()
 }
 
 func isASCII(s string) bool {
