@@ -146,13 +146,13 @@ func TestLimitsOfRuns(t *testing.T) {
 	defer leave()
 	_, left := g.begin(leaving, adasToken, "")
 	killed, result := g.begin(t.Context(), adasToken, g.session(adasToken))
-	const ofAda = "as many programs of this person run as may at the same time: 2 (http.runs_each)"
+	const ofAda = "the limit for programs of this person that run at the same time is reached: 2 (http.runs_each)"
 	for range 3 { // a denial takes no place
 		g.denied("a third run of ada", adasToken, "", ofAda)
 		g.denied("a third run of ada in another chat", adasToken, g.session(adasToken), ofAda)
 	}
 	gracefully, ended := g.begin(t.Context(), gracesToken, "")
-	g.denied("a run of a group that has one", joesToken, "", `as many programs of the group \"contractors\" run as may at the same time: 1 (http.runs_group)`)
+	g.denied("a run of a group that has one", joesToken, "", `the limit for programs of the group \"contractors\" that run at the same time is reached: 1 (http.runs_group)`)
 	first, one := g.begin(t.Context(), evesToken, "")
 	second, two := g.begin(t.Context(), evesToken, "")
 	g.denied("a third run of eve", evesToken, "", "http.runs_each")
@@ -215,7 +215,7 @@ func TestLimitReachedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`"decision":"deny"[^\n]*as many programs of this person`).Match(log) {
+	if !regexp.MustCompile(`"decision":"deny"[^\n]*the limit for programs of this person`).Match(log) {
 		t.Errorf("the log does not say that the run was withheld: %s", log)
 	}
 	write(t, filepath.Join(folder, "go"), "")
@@ -239,9 +239,9 @@ func TestLimitsOfQuestions(t *testing.T) {
 		t.Fatal("the call asks nothing")
 	}
 	for _, more := range []struct{ token, session, words string }{
-		{adasToken, "", "as many calls of this person wait for an answer as may: 1 (http.questions_each)"},
+		{adasToken, "", "the limit for calls of this person that wait for an answer is reached: 1 (http.questions_each)"},
 		{adasToken, g.session(adasToken), "http.questions_each"},
-		{gracesToken, "", `as many calls of the group \"contractors\" wait for an answer as may: 1 (http.questions_group)`},
+		{gracesToken, "", `the limit for calls of the group \"contractors\" that wait for an answer is reached: 1 (http.questions_group)`},
 	} {
 		if text := g.post(t.Context(), more.token, more.session, execOf("careful")); !strings.Contains(text, "over_limit") || !strings.Contains(text, more.words) {
 			t.Errorf("a further call: %s, want over_limit and %q", text, more.words)

@@ -69,7 +69,7 @@ func (c *check) question(stored []grants.Grant) (*Permit, *Question, error) {
 	over, isOver := errors.AsType[*quota.Exceeded](err)
 	switch {
 	case isOver:
-		return nil, nil, c.deniedOver(fmt.Sprintf("as many calls of %s wait for an answer as may: %d (%s)", over.Who(), over.Most, over.Setting("questions")),
+		return nil, nil, c.deniedOver(fmt.Sprintf("the limit for calls of %s that wait for an answer is reached: %d (%s)", over.Who(), over.Most, over.Setting("questions")),
 			"Nobody was asked. Call again when some of those have been answered, or tell the user.")
 	case errors.Is(err, queue.ErrTooLong):
 		return nil, nil, c.deny(err.Error(), smaller)

@@ -52,7 +52,7 @@ func TestWaitingOfAPerson(t *testing.T) {
 	b := newBench(t, everywhere, waitingOf(2, nil))
 	first, second := b.ask(of("ada", "1", 1)), b.ask(carrying(of("ada", "2", 2)))
 	for n := range 20 {
-		b.overLimit("another chat", of("ada", fmt.Sprint("dodge ", n), 3), "as many calls of this person wait for an answer as may: 2 (http.questions_each)")
+		b.overLimit("another chat", of("ada", fmt.Sprint("dodge ", n), 3), "the limit for calls of this person that wait for an answer is reached: 2 (http.questions_each)")
 		b.overLimit("a chat that has one", carrying(of("ada", "2", 3)), "http.questions_each")
 	}
 	if got := b.outcome(of("bob", "1", 1)); got != asks {
@@ -83,7 +83,7 @@ func TestWaitingOfAGroup(t *testing.T) {
 	b := newBench(t, everywhere, waitingOf(0, map[string]int64{"sre": 2, "on call": 1, "ghosts": 1}))
 	b.ask(in(of("ada", "1", 1), "staff", "sre", "sre"))
 	b.ask(in(of("bob", "1", 1), "sre", "on call"))
-	b.overLimit("the group is full", in(of("eve", "1", 1), "sre"), `as many calls of the group "sre" wait for an answer as may: 2 (http.questions_group)`)
+	b.overLimit("the group is full", in(of("eve", "1", 1), "sre"), `the limit for calls of the group "sre" that wait for an answer is reached: 2 (http.questions_group)`)
 	b.overLimit("the other group of bob", in(of("joe", "1", 1), "on call", "staff"), `the group "on call"`)
 	for _, req := range []call.Request{in(of("kim", "1", 1), "staff"), of("kim", "2", 1), in(of("ada", "2", 2), "staff")} {
 		if got := b.outcome(req); got != asks {

@@ -51,7 +51,7 @@ func (l *load) take(req *gate.Request) (release func(), over *toolerr.Error) {
 func (l *load) over(program, memory quota.Use) *toolerr.Error {
 	const hint = "Nothing was started. Call again when a program has ended, or tell the user."
 	if e := l.programs.Over(program); e != nil {
-		return toolerr.New(toolerr.CodeOverLimit, hint, "as many programs of %s run as may at the same time: %d (%s)", e.Who(), e.Most, e.Setting("runs"))
+		return toolerr.New(toolerr.CodeOverLimit, hint, "the limit for programs of %s that run at the same time is reached: %d (%s)", e.Who(), e.Most, e.Setting("runs"))
 	}
 	if e := l.memory.Over(memory); e != nil {
 		return toolerr.New(toolerr.CodeOverLimit, hint, "the programs of %s may take %d MiB of memory together (%s); those that run may take %d, and this one %d",

@@ -54,7 +54,7 @@ const (
 	CodeFileSizeLimit      = "file_size_limit"     // the program wrote a file larger than limits.file_size
 	CodeMemoryLimit        = "memory_limit"        // all processes of the program together had more memory than limits.memory_together, or in a container without that, than limits.memory
 	CodeProcessLimit       = "process_limit"       // the program started more processes than limits.processes
-	CodeOverLimit          = "over_limit"          // the person, or a group of theirs, has as many programs that run, as much memory set aside for these, or as many questions that wait as the limits in http allow; nothing was started, and the call can be made again later
+	CodeOverLimit          = "over_limit"          // the person, or one of their groups, has reached a limit in http for programs that run, for their memory, or for calls that wait for an answer; nothing was started, and the call can be made again later
 	CodeFolderBusy         = "folder_busy"         // another run had the folder for longer than sandbox.timeout_max; nothing was started
 	CodeStoreUnavailable   = "store_unavailable"   // the store that replicas share cannot be reached; nothing was decided
 	CodeSandboxUnavailable = "sandbox_unavailable" // the sandbox is weaker than required, or did not work; nothing was started
