@@ -45,7 +45,7 @@ func (h *sessions) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	// Either makes it a request of the newer era; if the other is missing, the
 	// client is told.
-	if e.Params.IsModern() || mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
+	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) || e.Params.IsModern() {
 		x.modern()
 	} else {
 		x.older()
