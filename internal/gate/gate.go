@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
-	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/answers"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
@@ -21,279 +19,46 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
-	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
-	"github.com/packs-mcp/packs-mcp/internal/store"
 )
-
-// ErrDenied is the decision that a call does not happen. Errors that are
-// denials match it and are a *[DeniedError].
-var ErrDenied = errors.New("denied")
-
-// A DeniedError says why a call does not happen, in words for a model and a
-// person.
-type DeniedError struct {
-	Reason string // what happened
-	Hint   string // what to do now
-	// Code names the question under which a person can still allow the call for
-	// when it is made again; empty if nobody can.
-	Code string
-	// Unavailable says that the store that replicas share cannot be reached, so nobody
-	// decided this, or it could not be recorded.
-	Unavailable bool
-	// Unasked says that there was nobody to ask: no person decided this.
-	Unasked bool
-	// OverLimit says that the person, or a group of theirs, has as much as they may:
-	// the call may be made again later.
-	OverLimit bool
-	// Invalid says that the answer came with a state that belongs to no open
-	// question about this call, so no person decided this either.
-	Invalid bool
-}
-
-func (e *DeniedError) Error() string { return "denied: " + e.Reason }
-
-func (e *DeniedError) Is(target error) bool { return target == ErrDenied }
-
-// A PendingError says that nobody has answered yet, and that an answer will hold
-// when the same call is made again. Nothing happened.
-type PendingError struct {
-	Code    string
-	Expires time.Time
-	Hint    string // what to do now
-	// InChat says that the client shows the question on a card when the model asks
-	// for it. Hint is then what else the user can do; it may be empty.
-	InChat bool
-}
-
-func (e *PendingError) Error() string {
-	return fmt.Sprintf("nobody has answered yet; the question stays open under the code %s until %s", e.Code, queue.Clock(e.Expires))
-}
-
-func (e *PendingError) Is(target error) bool { return target == ErrDenied }
-
-// A WeakSandboxError denies a run because programs cannot be confined here as
-// strongly as the run or the configuration requires.
-type WeakSandboxError struct {
-	Place         sandbox.Place // where it would run
-	Have, Require sandbox.Level
-	// Network is what cannot be confined at level Have. It is none if the
-	// configuration requires a stronger level.
-	Network sandbox.Network
-	Hint    string // how to get a better level on this machine, or empty
-}
-
-func (e *WeakSandboxError) Error() string {
-	switch {
-	case !e.Place.Local() && e.Network == sandbox.NetworkFull:
-		return fmt.Sprintf("it needs the network %q, and it is to run in a container, which has no network but its own", e.Network)
-	case !e.Place.Local() && e.Network == sandbox.NetworkNone:
-		return fmt.Sprintf("it is to run in a container (%s), and none can be had here; it does not run anywhere else", e.Place)
-	case e.Network != sandbox.NetworkNone:
-		return fmt.Sprintf("it needs the network %q, which the sandbox here, of level %q, cannot give it", e.Network, e.Have)
-	}
-	return fmt.Sprintf("the sandbox level here is %q, and the configuration requires %q", e.Have, e.Require)
-}
-
-func (e *WeakSandboxError) Is(target error) bool { return target == ErrDenied }
-
-// A Runner starts one program under one policy. It is [runner.Runner].
-type Runner interface {
-	// Probe says how programs are confined here. The first call finds that out by
-	// trying.
-	Probe(context.Context) sandbox.Report
-	// Layers says how runs can change these folders without writing to them.
-	Layers(ctx context.Context, folders []string) []sandbox.Layer
-	Run(context.Context, sandbox.Policy, sandbox.Command) (*sandbox.Result, error)
-}
-
-// A Recorder is where decisions and runs are written. It is an [audit.Writer].
-type Recorder interface {
-	// Append returns when the entry is on disk.
-	Append(audit.Entry) error
-	// AppendLazy returns when the entry is written. It reaches the disk within a
-	// second.
-	AppendLazy(audit.Entry) error
-	// Failures returns how many times the log did not reach the disk. Entries
-	// appended lazily before such a failure may be lost.
-	Failures() int
-}
-
-// Claims has each run start once among the replicas of a server. It is [runs.Claims].
-type Claims interface {
-	// Entry returns the claim of a run, to be written in place of the question whose answer
-	// allows it. cut is the line that the log of another replica gets if this one ends
-	// before End is called.
-	Entry(question string, cut audit.Entry) ([]byte, error)
-	// Took says where that was written.
-	Took(run, key string, rev uint64)
-	// Claim claims a run before it starts, and reports false if that was done before, for
-	// the same question or decision, id. After an error nobody knows whether the run is
-	// claimed.
-	Claim(ctx context.Context, id string, cut audit.Entry) (claimed bool, err error)
-	// End ends the claim of a run, if there is one.
-	End(run string)
-}
-
-// Options configure a gate.
-type Options struct {
-	Runner Runner // of this machine
-	// Elsewhere returns the runner of another place; nil: there is none. If Elsewhere
-	// is nil, all programs run here.
-	Elsewhere func(sandbox.Place) Runner
-	Log       Recorder
-	Logger    *slog.Logger // nil discards
-	// Server names this process in the audit log.
-	Server string
-	// Require is the weakest level of confinement at which a program may start.
-	Require sandbox.Level
-	// Policy is policy.EveryCall, policy.FirstRun or policy.Balanced; empty means
-	// policy.EveryCall.
-	Policy string
-	// Rules are the user's rules.
-	Rules []rules.Rule
-	// Approvers say who may allow which calls. A call that no rule covers may be
-	// allowed by the person who asks, and by the operator of the server.
-	Approvers []approvers.Rule
-	// Giver returns who a person that gave a kept answer is today, with the groups that
-	// they are in now, or false if they are nobody any more. The operator is not looked
-	// up. nil: everybody is who they were.
-	Giver func(approvers.Person) (approvers.Person, bool)
-	// Users are who may make calls; empty: everybody who can reach the server.
-	Users []approvers.Who
-	// Remote says that people other than the operator can be asked, on the page or in
-	// the terminal.
-	Remote bool
-	// Prompts is PromptsAuto, PromptsAllow or PromptsAsk; empty means PromptsAuto.
-	Prompts string
-	// Grants keeps the answers that hold in every chat. If nil, no answer does.
-	Grants grants.Store
-	// Ended reports whether somebody has taken a chat's answer back on another server.
-	// It is called after Load of Grants. If nil, nobody can.
-	Ended func(grants.Grant) bool
-	// SharedChats keeps the answers that hold in one chat, for chats that replicas have in
-	// common. It is read after Load of Grants. If nil, there are no such chats.
-	SharedChats grants.ChatStore
-	// Runs claims runs before they start. If nil, this server is alone.
-	Runs Claims
-	// Copies makes the private copies of packs that programs start from. If nil,
-	// they start from the pack's own folder.
-	Copies Copier
-	// Questions is the store in which replicas share their questions, sealed, and Keys
-	// make and check the states that clients carry. If it is nil, this server is alone.
-	Questions *store.Mirror
-	Keys      [][]byte
-	// Caches keeps what tools store between runs. If nil, a tool that needs a cache
-	// does not run.
-	Caches *caches.Store
-	// Channels are the ways to ask a person: ChannelElicitation, ChannelPage,
-	// ChannelTerminal, ChannelApp. Nil means elicitation alone.
-	Channels []string
-	// Scan returns what a scan of a pack finds, for the question about a call. If
-	// nil, questions do not mention a scan. No answer is bound to the result: a
-	// change of the pack ends an answer, but a new rule of the scan does not.
-	Scan func(*call.Pack) prompt.Scan
-	// Wait is how long a call waits for its answer. 0 means as long as its client
-	// is known to wait, or 45 seconds if that is unknown.
-	Wait time.Duration
-	// Pending is how long a question can be answered, and how long an answer holds
-	// for a call that has returned. 0 means ten minutes.
-	Pending time.Duration
-	// People is how many persons have credentials; 0 means one. Each has an equal
-	// share of the room for questions.
-	People int
-	// WaitingOf limits the questions that wait for an answer, of each person and group.
-	WaitingOf quota.Limits
-	// FullArguments writes arguments into the audit log unchanged. Otherwise secret
-	// values are removed.
-	FullArguments bool
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
-}
 
 // A Gate decides about calls and owns the runner. It is safe for concurrent
 // use. Make one with [New].
 type Gate struct {
 	runner  Runner
 	other   func(sandbox.Place) Runner // nil: none
-	log     Recorder
-	logger  *slog.Logger
-	server  string
-	author  lines.Author
 	require sandbox.Level
+	copies  Copier // nil: packs are not copied
+	caches  *caches.Store
+	runs    Claims // nil: this server is alone
+
+	log      Recorder
+	logger   *slog.Logger
+	author   lines.Author
+	refusals *lines.Refusals // bounds the lines about them
+
 	policy  string
 	prompts string
 	rules   []rules.Rule
-	who     deciders.Deciders
 	users   []approvers.Who
-	remote  bool
-	ended   func(grants.Grant) bool // see Options.Ended
-	runs    Claims                  // nil: this server is alone
-	copies  Copier                  // nil: packs are not copied
-	caches  *caches.Store
-	scan    func(*call.Pack) prompt.Scan // nil: there is no scan
-	ask     queue.Channels
-	wait    time.Duration // 0: as long as the client of a call is known to wait
-	pending time.Duration
-	now     func() time.Time
-	queue   *queue.Queue
+	who     deciders.Deciders
 	book    grants.Book
+	ended   func(grants.Grant) bool // see Options.Ended
 
-	refusals *lines.Refusals // bounds the lines about them
+	queue   *queue.Queue
+	ask     queue.Channels
+	remote  bool
+	scan    func(*call.Pack) prompt.Scan // nil: there is no scan
+	wait    time.Duration                // 0: as long as the client of a call is known to wait
+	pending time.Duration
+
+	now func() time.Time
 
 	deciding sync.Mutex // held by Decide, and while an answer is applied that may take a decision back
 
 	mu    sync.Mutex
 	wrong map[string]int // :: chat → wrong answers on its cards
-}
-
-// New returns a gate with no grants. o.Runner and o.Log are required.
-func New(o Options) (*Gate, error) {
-	if o.Runner == nil || o.Log == nil {
-		return nil, errors.New("gate: a runner and an audit log are required")
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Pending <= 0 {
-		o.Pending = 10 * time.Minute
-	}
-	if o.Channels == nil {
-		o.Channels = []string{queue.ChannelElicitation}
-	}
-	switch o.Policy {
-	case "":
-		o.Policy = policy.EveryCall
-	case policy.EveryCall, policy.FirstRun, policy.Balanced:
-	default:
-		return nil, fmt.Errorf("gate: the policy %q is unknown", o.Policy)
-	}
-	switch o.Prompts {
-	case "":
-		o.Prompts = PromptsAuto
-	case PromptsAuto, PromptsAllow, PromptsAsk:
-	default:
-		return nil, fmt.Errorf("gate: the word %q for prompts is unknown", o.Prompts)
-	}
-	if o.Ended == nil {
-		o.Ended = func(grants.Grant) bool { return false }
-	}
-	people := max(1, o.People)
-	questions, err := queue.New(queue.Options{Now: o.Now, People: people, Limits: o.WaitingOf, Shared: o.Questions, Keys: o.Keys})
-	if err != nil {
-		return nil, err
-	}
-	return &Gate{
-		runner: o.Runner, other: o.Elsewhere, log: o.Log, logger: o.Logger, server: o.Server, author: lines.Author{Server: o.Server, Full: o.FullArguments},
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), who: deciders.Deciders{Rules: slices.Clone(o.Approvers), Giver: o.Giver}, users: slices.Clone(o.Users), remote: o.Remote, ended: o.Ended, runs: o.Runs, copies: o.Copies, caches: o.Caches, scan: o.Scan,
-		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, now: o.Now,
-		refusals: lines.NewRefusals(time.Minute),
-		queue:    questions, book: grants.Book{Store: o.Grants, Chats: grants.NewChats(people), Common: o.SharedChats}, wrong: make(map[string]int),
-	}, nil
 }
 
 // Sandbox says how the gate's runner confines programs. The first call, or the
@@ -517,8 +282,8 @@ func (c *check) first() (*Permit, *Question, error) {
 	stored, refused := c.loadGrants()
 	if refused != nil {
 		denied := c.deny(refused.Reason, refused.Hint)
-		if e, ok := errors.AsType[*DeniedError](denied); ok {
-			e.Unavailable = refused.Unavailable
+		if refused.Unavailable {
+			denied = unavailable(denied)
 		}
 		return nil, nil, denied
 	}
@@ -572,7 +337,7 @@ func (c *check) already(verdict rules.Verdict, stored []grants.Grant) (d queue.D
 		c.grant, c.changed = grant.ID, nil
 		return d, queue.ChannelGrant, "allowed before, on " + day(grant.Since)
 	}
-	if reason := c.unasked(stored); reason != "" {
+	if reason := c.allowedByPolicy(stored); reason != "" {
 		return queue.Once, queue.ChannelPolicy, reason
 	}
 	return queue.Deny, "", ""

@@ -9,6 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -71,6 +73,39 @@ func (c *check) find(would *grants.Grant, stored []grants.Grant) (d queue.Decisi
 	return queue.Deny, grants.Grant{}, false
 }
 
+// keepAnswer makes an answer hold for as long as it says. It records the answer by
+// calling record.
+func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue.Decision, reason string) error) error {
+	g := c.WouldGrant().Clone()
+	g.Channel = channel
+	if c.need().Any() {
+		by := c.answeredBy()
+		g.By = &by
+	}
+	keep := d
+	switch {
+	case d == queue.Chat:
+		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.Call.Request, g.Kind), prompt.Until(&c.Call.Request))
+	case d == queue.Always:
+		g.Covers = prompt.Scope(&c.Call.Request, g.Kind)
+	case c.FirstRunOnly() && c.Keeps && channel != queue.ChannelApp:
+		keep = queue.Always
+		g.Policy = policy.FirstRun
+		g.Covers = prompt.Scope(&c.Call.Request, g.Kind) + ", which says that it changes nothing"
+	default:
+		return record(d, "")
+	}
+	return c.keepGrant(g, &c.Call.Caller, keep, func(g grants.Grant, kept queue.Decision, reason string) error {
+		c.grant = g.ID
+		if kept == keep {
+			kept = d // record what the person chose, although a first run keeps "once"
+		} else {
+			c.grant = ""
+		}
+		return record(kept, reason)
+	})
+}
+
 // keepGrant makes a person's answer hold for more than this call. It records the
 // answer by calling record. If the answer cannot be kept, it holds for this call
 // alone.
@@ -131,7 +166,7 @@ func (g *Gate) RevokeChatGrant(id string) (found bool, err error) {
 	}
 	gone := all[i]
 	e := audit.Entry{
-		Event: audit.EventRevoke, Server: g.server, Chat: gone.Chat, Caller: gone.Person, Client: gone.Client, Kind: string(gone.Kind),
+		Event: audit.EventRevoke, Server: g.author.Server, Chat: gone.Chat, Caller: gone.Person, Client: gone.Client, Kind: string(gone.Kind),
 		Pack: gone.Pack, Tool: gone.Tool, Dir: gone.Dir, Channel: queue.ChannelTerminal, Grant: gone.ID,
 		Reason: fmt.Sprintf("the grant %s of %s, for a chat", gone.ID, gone.Since.UTC().Format(time.RFC3339)),
 	}

@@ -71,10 +71,10 @@ func (g *Gate) Forbids(kind call.Kind, pack string) bool {
 	return rules.Forbids(g.rules, string(kind), pack)
 }
 
-// unasked decides under the policy about a request that no person, grant or rule
+// allowedByPolicy decides under the policy about a request that no person, grant or rule
 // has decided about. reason is empty if a person has to be asked. stored are the
 // grants for every chat.
-func (c *check) unasked(stored []grants.Grant) (reason string) {
+func (c *check) allowedByPolicy(stored []grants.Grant) (reason string) {
 	r := c.Call
 	if c.Policy == policy.Balanced && c.OnlyReads() {
 		if _, grant, ok := c.find(c.UseGrant(), stored); ok {

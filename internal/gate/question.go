@@ -53,8 +53,8 @@ type Question struct {
 	nonce string
 }
 
-// unanswered says why the call waits no longer.
-func (q *Question) unanswered() string {
+// whyNoAnswer says why the call waits no longer.
+func (q *Question) whyNoAnswer() string {
 	if q.Cut != "" {
 		return q.Cut
 	}

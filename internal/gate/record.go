@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -105,4 +106,67 @@ func (g *Gate) failed(e audit.Entry, err error) error {
 		Reason: "the audit log cannot be written",
 		Hint:   "Nothing may happen without a record. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
 	}
+}
+
+// withNote appends to a reason how the answer was given.
+func withNote(reason, note string) string {
+	switch {
+	case note == "":
+		return reason
+	case reason == "":
+		return note
+	default:
+		return reason + "; " + note
+	}
+}
+
+// permit records a decision that no person had to make now. It allows the call only
+// if that worked.
+func (c *check) permit(d queue.Decision, channel, reason string) (*Permit, error) {
+	p := c.newPermit()
+	p.byGrant = channel == queue.ChannelGrant
+	if err := c.record(d, channel, reason, p.run); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (c *check) newPermit() *Permit {
+	p := &Permit{gate: c.Gate, box: c.box, call: c.Call, failures: c.log.Failures()}
+	if p.call.Kind.Starts() {
+		p.run = cmp.Or(c.run, newRunID())
+		p.claim = cmp.Or(c.asked, p.run)
+	}
+	return p
+}
+
+// deny records a denial and returns it.
+func (c *check) deny(reason, hint string) error {
+	channel := ""
+	if c.answer != nil {
+		channel = c.answer.Channel
+	}
+	return c.denyBy(channel, reason, hint, "")
+}
+
+// denyBy is deny for a decision made on this channel. If code is not empty, a
+// person can still allow the call under it.
+func (c *check) denyBy(channel, reason, hint, code string) error {
+	logged := reason
+	if c.answer != nil {
+		logged = withNote(reason, c.answer.Note)
+	}
+	if err := c.record(queue.Deny, channel, logged, ""); err != nil {
+		return err
+	}
+	return &DeniedError{Reason: reason, Hint: hint, Code: code}
+}
+
+// deniedOver is deny for a call that would be over a limit of its person, or of a group.
+func (c *check) deniedOver(reason, hint string) error {
+	err := c.deny(reason, hint)
+	if e, ok := errors.AsType[*DeniedError](err); ok && e.Reason == reason { // it could be recorded
+		e.OverLimit = true
+	}
+	return err
 }
