@@ -8,19 +8,13 @@ import (
 // Names of package call for package server, which has its own type named call. All
 // other packages import package call itself.
 type (
-	Request   = call.Request
-	Run       = call.Run
-	Caller    = call.Caller
-	Pack      = call.Pack
-	Kind      = call.Kind
-	Trust     = call.Trust
-	From      = call.From
-	Origin    = call.Origin
-	Arguments = call.Arguments
-	Granted   = call.Granted
-	Missing   = call.Missing
-	Field     = call.Field
-	File      = call.File
+	Request = call.Request
+	Run     = call.Run
+	Caller  = call.Caller
+	Pack    = call.Pack
+	Kind    = call.Kind
+	Trust   = call.Trust
+	From    = call.From
 )
 
 // The kinds of calls.

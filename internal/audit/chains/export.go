@@ -39,8 +39,8 @@ type Exported struct {
 	Last        string // the hash of the last checkpoint; "" if there is none
 }
 
-// ErrPruned means that the beginning of the log was removed while it was read.
-var ErrPruned = errors.New("the log was pruned meanwhile; export it again")
+// errPruned means that the beginning of the log was removed while it was read.
+var errPruned = errors.New("the log was pruned meanwhile; export it again")
 
 // Export writes the log in a store, unchanged, to a folder, which must be empty or
 // missing: export.json, checkpoints.jsonl, and chains/NAME.jsonl for each chain.
@@ -103,7 +103,7 @@ func export(ctx context.Context, s store.Store, keys Keys, dir string, now time.
 	err = s.Read(ctx, checkpoints, at, func(_ uint64, block []byte) error {
 		var c checkpoint
 		if err := json.Unmarshal(block, &c); err == nil && c.Whole {
-			return ErrPruned
+			return errPruned
 		}
 		return nil
 	})

@@ -51,7 +51,7 @@ func (b *Book) chats(c *call.Caller) ChatStore {
 // before that: no grant holds that is not in the log. An error is record's, [ErrNoRoom]
 // before record was called, or that the grant could not be kept after that.
 func (b *Book) KeepInChat(c *call.Caller, g Grant, record func(Grant) error) error {
-	g.ID = NewChatID()
+	g.ID = newChatID()
 	chats := b.chats(c)
 	if !chats.Fits(c, g) {
 		return ErrNoRoom
@@ -124,7 +124,7 @@ func (b *Book) ChangedSince(c *call.Caller, needs []*Grant, stored []Grant, at t
 	// void returns what ends g, or nil if g holds. A grant that is void stays as it
 	// is.
 	void := func(g Grant) *Void {
-		if n := now(g); n != nil && g.Void == nil && g.ContentChanged(n) {
+		if n := now(g); n != nil && g.Void == nil && g.contentChanged(n) {
 			return &Void{At: at.UTC(), Changes: g.Changes(n)}
 		}
 		return g.Void

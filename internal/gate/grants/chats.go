@@ -70,9 +70,9 @@ type InChat struct {
 	Client string // name and version that the client gave; not safe to show
 }
 
-// NewChatID returns an id for a grant of one chat. It is random: unlike a grant for
+// newChatID returns an id for a grant of one chat. It is random: unlike a grant for
 // every chat, it cannot be named by its facts, which several chats may share.
-func NewChatID() string { return strings.ToLower(rand.Text()[:8]) }
+func newChatID() string { return strings.ToLower(rand.Text()[:8]) }
 
 // All returns what was allowed in the chats that have not ended, oldest first. It
 // includes grants that are void.

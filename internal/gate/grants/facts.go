@@ -40,10 +40,10 @@ func packGrant(r *call.Call, kind call.Kind, subject string, facts []call.Fact) 
 	return g
 }
 
-// ContentChanged reports whether what was approved is no longer there: the pack,
+// contentChanged reports whether what was approved is no longer there: the pack,
 // the tool's declaration, or the bytes of a program at the same path. Other facts,
 // such as the project, may differ between servers and change back.
-func (g *Grant) ContentChanged(now *Grant) bool {
+func (g *Grant) contentChanged(now *Grant) bool {
 	if !slices.Equal(call.FactOf(g.Facts, call.FactPack), call.FactOf(now.Facts, call.FactPack)) || !slices.Equal(call.FactOf(g.Facts, call.FactDefinition), call.FactOf(now.Facts, call.FactDefinition)) {
 		return true
 	}

@@ -104,16 +104,16 @@ func (c *Case) FirstRunOnly() bool {
 	return c.Policy == FirstRun && !r.OnceOnly() && !c.Always && r.Kind == call.KindRun && r.Run.ReadOnly && c.rememberable()
 }
 
-// Everywhere reports whether the answer "always" may be given. A run that can send
+// everywhere reports whether the answer "always" may be given. A run that can send
 // data to other machines is asked about in each chat.
-func (c *Case) Everywhere() bool { return c.rememberable() && !ReachesNetwork(c.Call) }
+func (c *Case) everywhere() bool { return c.rememberable() && !ReachesNetwork(c.Call) }
 
 // Counts reports whether a stored grant with the request's facts may allow it.
 func (c *Case) Counts(g grants.Grant) bool {
 	if g.Policy == FirstRun {
 		return c.FirstRunOnly()
 	}
-	return c.Everywhere()
+	return c.everywhere()
 }
 
 // ReachesNetwork reports whether the run can send data to other machines. Machines on
@@ -157,7 +157,7 @@ func (c *Case) Choices() []queue.Choice {
 		Value: string(queue.Chat), Title: "Chat: " + short,
 		Means: fmt.Sprintf("This chat: %s, %s%s.", scope, prompt.Until(&r.Request), c.spares()),
 	}}
-	if c.Keeps && c.Everywhere() {
+	if c.Keeps && c.everywhere() {
 		all = append(all, queue.Choice{
 			Value: string(queue.Always), Title: "Always: " + short,
 			Means: fmt.Sprintf("Always: %s, in every client, until anything about it changes%s.", scope, c.spares()),

@@ -17,8 +17,8 @@ import (
 // full cannot be approved, and nobody reads more than this.
 const maxPrompt = 16_000
 
-// ErrTooLong is the error for a call that cannot be shown in full.
-var ErrTooLong = errors.New("the call is too long to be shown in full, so it cannot be approved")
+// errTooLong is the error for a call that cannot be shown in full.
+var errTooLong = errors.New("the call is too long to be shown in full, so it cannot be approved")
 
 // Chosen says all that is known about a prompt that a client got.
 const Chosen = "the client says that a person chose it"
@@ -174,8 +174,8 @@ type Scan struct {
 	Failed bool   // the result is not known
 }
 
-// New makes the card of a question. The card is complete, or the error is
-// [ErrTooLong].
+// New makes the card of a question. The card is complete: a call that cannot be shown in
+// full is an error.
 func New(r *call.Request, ask Ask) (Card, error) {
 	b := &builder{Card: Card{Title: Title(r)}}
 	if len(ask.Changed) > 0 {
@@ -197,7 +197,7 @@ func New(r *call.Request, ask Ask) (Card, error) {
 	}
 	b.marks(r, ask)
 	if b.characters() > maxPrompt {
-		return Card{}, ErrTooLong
+		return Card{}, errTooLong
 	}
 	return b.Card, nil
 }

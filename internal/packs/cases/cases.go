@@ -117,7 +117,7 @@ func Read(dir *packfs.Dir) ([]Case, []diag.Diagnostic) {
 			problems = append(problems, unreadable(file, err))
 			continue
 		}
-		cases, wrong := Parse(file, src)
+		cases, wrong := parse(file, src)
 		all, problems = append(all, cases...), append(problems, wrong...)
 		if len(all) > MaxCases {
 			limit(file, fmt.Sprintf("%d test cases", MaxCases))

@@ -19,7 +19,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	all, problems := Parse("tests/a.yaml", []byte(`
+	all, problems := parse("tests/a.yaml", []byte(`
 cases:
   - tool: hello
   - name: everything
@@ -32,7 +32,7 @@ cases:
     files: {out/./a.txt: {contains: x}, b.txt: , c.txt: {}}
 `))
 	if len(problems) > 0 || len(all) != 2 {
-		t.Fatalf("Parse = %v, %v, want two cases", all, problems)
+		t.Fatalf("parse = %v, %v, want two cases", all, problems)
 	}
 	if c := all[0]; c.Name != "hello, case 1" || string(c.Arguments) != "{}" || c.Exit != 0 || c.Output != nil || c.Line != 3 {
 		t.Errorf("the first case is %+v", c)
@@ -109,19 +109,19 @@ var wrong = []struct {
 
 func TestWrong(t *testing.T) {
 	for _, tt := range wrong {
-		_, problems := Parse("tests/a.yaml", []byte(tt.src))
+		_, problems := parse("tests/a.yaml", []byte(tt.src))
 		if len(problems) == 0 {
-			t.Errorf("Parse(%.60q) finds nothing wrong, want %s", tt.src, tt.code)
+			t.Errorf("parse(%.60q) finds nothing wrong, want %s", tt.src, tt.code)
 			continue
 		}
 		d := problems[0]
 		if d.Code != tt.code || !strings.Contains(d.Message+" "+d.Hint, tt.says) || d.Severity != diag.Error || d.File != "tests/a.yaml" || d.Hint == "" {
-			t.Errorf("Parse(%.60q) = %+v, want %s with %q", tt.src, d, tt.code, tt.says)
+			t.Errorf("parse(%.60q) = %+v, want %s with %q", tt.src, d, tt.code, tt.says)
 		}
 	}
 }
 
-// The published schema accepts what Parse accepts, and refuses what it can recognize
+// The published schema accepts what parse accepts, and refuses what it can recognize
 // as wrong.
 func TestSchemaAgrees(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
@@ -158,7 +158,7 @@ func TestSchemaAgrees(t *testing.T) {
 	}
 	for _, tt := range wrong {
 		if tt.schema && fits(tt.src) == nil {
-			t.Errorf("the schema takes %.60q, and Parse does not", tt.src)
+			t.Errorf("the schema takes %.60q, and parse does not", tt.src)
 		}
 	}
 	for _, src := range []string{
@@ -168,8 +168,8 @@ func TestSchemaAgrees(t *testing.T) {
 		if err := fits(src); err != nil {
 			t.Errorf("the schema refuses %q: %v", src, err)
 		}
-		if _, problems := Parse("a", []byte(src)); len(problems) > 0 {
-			t.Errorf("Parse(%q) = %v", src, problems)
+		if _, problems := parse("a", []byte(src)); len(problems) > 0 {
+			t.Errorf("parse(%q) = %v", src, problems)
 		}
 	}
 }
@@ -266,9 +266,9 @@ func TestReadLinks(t *testing.T) {
 func TestCompare(t *testing.T) {
 	parse := func(t *testing.T, src string) Case {
 		t.Helper()
-		all, problems := Parse("a", []byte("cases: [{tool: a, "+src+"}]"))
+		all, problems := parse("a", []byte("cases: [{tool: a, "+src+"}]"))
 		if len(all) != 1 {
-			t.Fatalf("Parse(%q) = %v", src, problems)
+			t.Fatalf("parse(%q) = %v", src, problems)
 		}
 		return all[0]
 	}
@@ -331,7 +331,7 @@ func TestDifferenceText(t *testing.T) {
 	}
 }
 
-// Parse accepts any input, and a case without a problem has a tool, and an object as
+// parse accepts any input, and a case without a problem has a tool, and an object as
 // its arguments.
 func FuzzParse(f *testing.F) {
 	for _, tt := range wrong {
@@ -339,7 +339,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("cases: [{tool: a, arguments: {x: 0x1F, y: 1e3, z: 0o7}, files: {a: {equals: b}}}]"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		all, problems := Parse("f", src)
+		all, problems := parse("f", src)
 		if len(all) == 0 && len(problems) == 0 {
 			t.Error("no case, and nothing is wrong")
 		}

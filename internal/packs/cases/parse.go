@@ -28,8 +28,8 @@ const maxDepth = 100
 // maxProblems is how many problems of one file are reported.
 const maxProblems = 50
 
-// Parse reads one file of cases. A case with an error is left out.
-func Parse(file string, src []byte) ([]Case, []diag.Diagnostic) {
+// parse reads one file of cases. A case with an error is left out.
+func parse(file string, src []byte) ([]Case, []diag.Diagnostic) {
 	r := &reader{file: file}
 	if !utf8.Valid(src) {
 		r.report(CodeYAML, nil, "the file is not UTF-8", "save it as UTF-8")

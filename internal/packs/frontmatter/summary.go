@@ -125,8 +125,8 @@ func (s Summary) behindDescription() packed.Reader {
 	return r
 }
 
-// ErrText says that a text is not the Text of a Summary.
-var ErrText = errors.New("not a summary of frontmatter")
+// errText says that a text is not the Text of a Summary.
+var errText = errors.New("not a summary of frontmatter")
 
 // Text returns the whole Summary, for [SummaryOf]. Only the zero Summary's is empty.
 func (s Summary) Text() string { return s.text }
@@ -147,7 +147,7 @@ func SummaryOf(text string) (Summary, error) {
 		}
 	}
 	if !r.IsDone() {
-		return Summary{}, ErrText
+		return Summary{}, errText
 	}
 	return Summary{text}, nil
 }

@@ -56,5 +56,5 @@ func (d *Dir) disk() (*os.Root, error) {
 	if at, ok := d.root.(onDisk); ok {
 		return at.Root, nil
 	}
-	return nil, &PathError{".", ErrInMemory}
+	return nil, &PathError{".", errInMemory}
 }

@@ -34,7 +34,7 @@ var (
 	ErrLineBreak  = errors.New("the target of the link holds a line break")
 	ErrOddName    = errors.New("the name holds control characters, or is not UTF-8")
 	ErrReplaced   = errors.New("the folder is not the one that was found")
-	ErrInMemory   = errors.New("the folder is not on the disk")
+	errInMemory   = errors.New("the folder is not on the disk")
 )
 
 // A PathError says which path was refused, and why. Reason is one of the Err values above,

@@ -130,13 +130,10 @@ type Policy struct {
 	Review           bool          // a person sees every change before it is applied
 	Cache            string        // name of the cache kept between its runs; empty: none
 	Network          Network       // "" is NetworkNone
-	Hosts            []hosts.Host  // with NetworkHosts: sorted, each once, 1 to MaxHosts
+	Hosts            []hosts.Host  // with NetworkHosts: sorted, each once, 1 to 16: each is a line of the question
 	Timeout          time.Duration // 1 s to 300 s; 0: the default of the configuration
 	AllowedExitCodes []int         // 0 to 255; nil: only 0
 }
-
-// MaxHosts is how many hosts a tool can name: each is a line of the question.
-const MaxHosts = 16
 
 // Reach returns the network access that the tool asks for, in words: "none",
 // "loopback", "full", or its hosts.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 )
 
 // hostile-cases.md §9.16 and §9.17, and the refusals of N2: each row is a run that
@@ -405,7 +407,7 @@ func TestRoomForUndo(t *testing.T) {
 			plant(t, w.at, map[string]string{"c": "the run's", "new": "the run's"})
 			set := w.finish(Ending{})
 			for _, c := range set.Changes {
-				if c.State != Held || c.Why != WhyRoom || !strings.Contains(c.Reason, "could not be undone") {
+				if c.State != Held || c.Why != record.WhyRoom || !strings.Contains(c.Reason, "could not be undone") {
 					t.Errorf("%s is %s %s (%s), want it held for room", c.Path, c.State, c.Why, c.Reason)
 				}
 			}

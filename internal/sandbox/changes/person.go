@@ -276,7 +276,7 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 		seen := map[string]bool{} // see RefuseNewGit
 		for _, was := range selected(from, Held, paths) {
 			o := *was
-			seen[o.Path] = was.Why == WhyGit
+			seen[o.Path] = was.Why == record.WhyGit
 			o.State, o.Why, o.Reason, o.HasNew, o.Staged, o.Now = Applied, "", "", false, 0, nil
 			o.Open = func() (*os.File, error) { return s.journal.NewContent(from, was) }
 			if err := s.expect(f, from, was, &o, token != "", free[o.Path]); err != nil {
@@ -300,7 +300,7 @@ func (s *Store) expect(f *folder, from *record.Record, was, o *record.Op, seen, 
 	if o.Regular() && !was.HasNew {
 		return errors.New("its content is gone")
 	}
-	if was.Why == WhyGit || gitPath(o.Path) && !o.Git {
+	if was.Why == record.WhyGit || gitPath(o.Path) && !o.Git {
 		if _, whole := s.text(from, f.Dir, was); !whole || o.Kind == KindMkdir || o.Kind == KindSymlink {
 			return errors.New("it is in a git folder, where only text that can be shown whole is applied")
 		}
@@ -314,7 +314,7 @@ func (s *Store) expect(f *folder, from *record.Record, was, o *record.Op, seen, 
 	}
 	if !seen {
 		switch {
-		case was.Why == WhyConflict:
+		case was.Why == record.WhyConflict:
 			return errors.New(was.Reason)
 		case was.Was == nil && now == nil:
 		case was.Was == nil || now == nil || now.Type != was.Was.Type || !s.unchanged(f, now, was.Was, was.Old, was.WasLink, o.Path):
@@ -464,7 +464,7 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 			}
 			o, err := s.inverse(f, from, was, free[was.Path])
 			if err != nil {
-				o.State, o.Why, o.Reason = Held, WhyConflict, err.Error()
+				o.State, o.Why, o.Reason = Held, record.WhyConflict, err.Error()
 				if !o.Makes() || o.Regular() && !was.HasOld {
 					o.State = Refused
 				}

@@ -11,9 +11,7 @@ type (
 	Set    = record.Set
 	Run    = record.Run
 	Change = record.Change
-	Kind   = record.Kind
 	State  = record.State
-	Why    = record.Why
 )
 
 // The kinds of changes.
@@ -35,24 +33,6 @@ const (
 	Held      = record.Held
 	Refused   = record.Refused
 	Discarded = record.Discarded
-	Undone    = record.Undone
-)
-
-// Why a change is held or refused.
-const (
-	WhyProtected = record.WhyProtected
-	WhyGit       = record.WhyGit
-	WhyConflict  = record.WhyConflict
-	WhyKilled    = record.WhyKilled
-	WhyReview    = record.WhyReview
-	WhyParent    = record.WhyParent
-	WhyFailed    = record.WhyFailed
-	WhySpecial   = record.WhySpecial
-	WhySetID     = record.WhySetID
-	WhyLinkOut   = record.WhyLinkOut
-	WhyName      = record.WhyName
-	WhyRoom      = record.WhyRoom
-	WhyLayer     = record.WhyLayer
 )
 
 // Types of folders and layers; package layer explains each.

@@ -34,9 +34,9 @@ func example() *Job {
 
 func TestMessages(t *testing.T) {
 	for _, j := range []*Job{example(), {}} {
-		got, err := ParseJob(j.Message()[HeadSize:])
+		got, err := parseJob(j.Message()[HeadSize:])
 		if err != nil {
-			t.Fatalf("ParseJob(%+v) = %v", j, err)
+			t.Fatalf("parseJob(%+v) = %v", j, err)
 		}
 		// An empty list equals a nil one.
 		if diff := cmp.Diff(j, got, cmp.Transformer("", func(l []string) string { return strings.Join(l, "\x00") }),
@@ -45,7 +45,7 @@ func TestMessages(t *testing.T) {
 			cmp.FilterValues(func(a, b []Link) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 			cmp.FilterValues(func(a, b []Rule) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 			cmp.FilterValues(func(a, b []int64) bool { return len(a)+len(b) == 0 }, cmp.Ignore())); diff != "" {
-			t.Errorf("ParseJob of Message differs (-want +got):\n%s", diff)
+			t.Errorf("parseJob of Message differs (-want +got):\n%s", diff)
 		}
 	}
 	r := &Report{Failed: true, Step: "mount /usr", Errno: 1, Status: 9, CPU: -1, MaxRSS: 7, TooMany: true}
@@ -58,24 +58,24 @@ func TestMessages(t *testing.T) {
 func TestMessagesCutShort(t *testing.T) {
 	whole := example().Message()[HeadSize:]
 	for n := range whole {
-		if _, err := ParseJob(whole[:n]); err == nil {
-			t.Errorf("ParseJob of the first %d of %d bytes = nil, want an error", n, len(whole))
+		if _, err := parseJob(whole[:n]); err == nil {
+			t.Errorf("parseJob of the first %d of %d bytes = nil, want an error", n, len(whole))
 		}
 	}
-	if _, err := ParseJob(append(whole, 0)); err == nil {
-		t.Error("ParseJob of a byte too many = nil, want an error")
+	if _, err := parseJob(append(whole, 0)); err == nil {
+		t.Error("parseJob of a byte too many = nil, want an error")
 	}
 }
 
 func FuzzParseJob(f *testing.F) {
 	f.Add(example().Message()[HeadSize:])
 	f.Fuzz(func(t *testing.T, message []byte) {
-		j, err := ParseJob(message)
+		j, err := parseJob(message)
 		if err != nil {
 			return
 		}
-		if again, err := ParseJob(j.Message()[HeadSize:]); err != nil || !cmp.Equal(j, again) {
-			t.Errorf("ParseJob(Message()) = %v", err)
+		if again, err := parseJob(j.Message()[HeadSize:]); err != nil || !cmp.Equal(j, again) {
+			t.Errorf("parseJob(Message()) = %v", err)
 		}
 	})
 }

@@ -107,7 +107,7 @@ func receive() (*Job, []int, error) {
 			got += n
 		}
 	}
-	job, err := ParseJob(body)
+	job, err := parseJob(body)
 	return job, stdio, err
 }
 

@@ -333,8 +333,8 @@ func parsed(message []byte, read func(*codec)) error {
 // job.
 func (j *Job) Message() []byte { return framed(func(c *codec) { c.job(j) }) }
 
-// ParseJob is the inverse of [Job.Message], without the length.
-func ParseJob(message []byte) (*Job, error) {
+// parseJob is the inverse of [Job.Message], without the length.
+func parseJob(message []byte) (*Job, error) {
 	var j Job
 	return &j, parsed(message, func(c *codec) { c.job(&j) })
 }

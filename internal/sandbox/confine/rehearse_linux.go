@@ -13,7 +13,7 @@ import (
 // is slow the first time, since its pages come into memory one by one; that would be
 // a fifth of a real job's time.
 func rehearse() {
-	job, err := ParseJob(rehearsal().Message()[HeadSize:])
+	job, err := parseJob(rehearsal().Message()[HeadSize:])
 	if err == nil {
 		_ = newFamily(job, nil, ends{stdio: make([]int, stdioCount)})
 	}

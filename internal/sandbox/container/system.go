@@ -57,9 +57,9 @@ func New(o Options) *System {
 	return &System{o: o, engine: newEngine(o.Socket)}
 }
 
-// ParseImage returns the name and the digest of an image in a configuration; the name
+// parseImage returns the name and the digest of an image in a configuration; the name
 // is empty for an id.
-func ParseImage(text string) (name, digest string, err error) {
+func parseImage(text string) (name, digest string, err error) {
 	name, digest, ok := strings.Cut(text, "@")
 	if !ok {
 		name, digest = "", text
@@ -113,7 +113,7 @@ func (s *System) find(ctx context.Context, a about) (*image, error) {
 	if s.o.Image == "" {
 		return nil, errors.New("the configuration has no image for packs that you have not trusted: it names images only for some packs or tools, and their authors choose those names; set sandbox.container.image")
 	}
-	name, digest, err := ParseImage(s.o.Image)
+	name, digest, err := parseImage(s.o.Image)
 	if err != nil {
 		return nil, err
 	}

@@ -79,9 +79,9 @@ func Outcome(err error) string {
 	return errorName(err)
 }
 
-// ErrUnknown is returned for an operation that this system, or this program, does
+// errUnknown is returned for an operation that this system, or this program, does
 // not have.
-var ErrUnknown = errors.New("no such operation")
+var errUnknown = errors.New("no such operation")
 
 // Try does one operation of [Rows], with names filled in. Each operation does just
 // enough to show that it could do more.

@@ -27,5 +27,5 @@ func tryOwn(op []string, pid int) error {
 		}
 		return unix.PtraceDetach(pid)
 	}
-	return ErrUnknown
+	return errUnknown
 }

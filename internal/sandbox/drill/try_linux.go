@@ -27,7 +27,7 @@ func tryOwn(op []string, pid int) error {
 		return nil
 	case "mount":
 		if len(op) != 2 {
-			return ErrUnknown
+			return errUnknown
 		}
 		if err := unix.Mount("drill", op[1], "tmpfs", 0, ""); err != nil {
 			return err
@@ -39,5 +39,5 @@ func tryOwn(op []string, pid int) error {
 		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true)
 		return err
 	}
-	return ErrUnknown
+	return errUnknown
 }

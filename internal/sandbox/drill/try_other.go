@@ -2,4 +2,4 @@
 
 package drill
 
-func tryOwn([]string, int) error { return ErrUnknown }
+func tryOwn([]string, int) error { return errUnknown }

@@ -25,7 +25,7 @@ func trySystem(op []string) error {
 		"trace":            windows.PROCESS_VM_READ | windows.PROCESS_VM_WRITE | windows.PROCESS_VM_OPERATION,
 	}[op[0]]
 	if !is || len(op) != 2 {
-		return ErrUnknown
+		return errUnknown
 	}
 	pid, err := strconv.ParseUint(op[1], 10, 32)
 	if err != nil {

@@ -64,7 +64,7 @@ func Normal(line string) string {
 			b.WriteByte(' ')
 		case 0xe0020 <= r && r < 0xe007f:
 			b.WriteByte(byte(r - 0xe0000))
-		case IsInvisible(r):
+		case isInvisible(r):
 		case r == '“' || r == '”' || r == '„' || r == '«' || r == '»':
 			b.WriteByte('"')
 		case r == '‘' || r == '’' || r == '‚':
@@ -115,8 +115,8 @@ func Unsplit(s string) string {
 	return string(b)
 }
 
-// IsInvisible reports whether a character is not shown, or controls the display.
-func IsInvisible(r rune) bool {
+// isInvisible reports whether a character is not shown, or controls the display.
+func isInvisible(r rune) bool {
 	switch {
 	case r < ' ' || 0x7f <= r && r < 0xa0:
 		return true

@@ -181,8 +181,8 @@ func (t *Tools) nameOf(packID, tool string) string {
 	return ""
 }
 
-// isOn reports whether a tool is enabled, whether or not it exists now.
-func (t *Tools) isOn(packID, tool string) bool {
+// IsOn reports whether a tool is enabled, whether or not it exists now.
+func (t *Tools) IsOn(packID, tool string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.packs[packID][tool]

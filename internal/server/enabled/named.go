@@ -136,9 +136,9 @@ func (r *Resolver) refTo(t *Tools, p *packs.Pack, name string) (Ref, bool) {
 // maxNear is how many names an error offers.
 const maxNear = 5
 
-// Near returns the names of a pack's tools that somebody may have meant. If none
+// nearest returns the names of a pack's tools that somebody may have meant. If none
 // is similar, it returns some of the pack's tools.
-func Near(name string, set *tools.Set) []string {
+func nearest(name string, set *tools.Set) []string {
 	all := make([]string, len(set.Tools))
 	for i, t := range set.Tools {
 		all[i] = t.Name

@@ -68,7 +68,7 @@ func (r *Resolver) InUseNow(catalog *packs.Catalog, t *Tools) map[string]map[str
 
 // IsOn reports whether a declared tool of a pack may be called.
 func (r *Resolver) IsOn(catalog *packs.Catalog, t *Tools, packID, tool string) bool {
-	return t.isOn(packID, tool) && r.InUseNow(catalog, t)[packID][tool] != ""
+	return t.IsOn(packID, tool) && r.InUseNow(catalog, t)[packID][tool] != ""
 }
 
 // Names returns the listed names of a pack's tools that are in use, sorted.

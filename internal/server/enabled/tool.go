@@ -40,7 +40,7 @@ func Choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 		t := set.Lookup(name)
 		if t == nil {
 			e := toolerr.New(toolerr.CodeInvalidArguments, "Name tools as the pack declares them, or leave tools out for all.", "the pack has no tool %q", name)
-			e.Near = Near(name, set)
+			e.Near = nearest(name, set)
 			return nil, e
 		}
 		if !slices.Contains(chosen, t) {
@@ -74,7 +74,7 @@ func (r *Resolver) Tool(catalog *packs.Catalog, t *Tools, pack *packs.Pack, name
 	}
 	if tool == nil {
 		e := toolerr.New(toolerr.CodeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
-		e.Near = Near(name, set)
+		e.Near = nearest(name, set)
 		return nil, e
 	}
 	if tool.Command == nil {

@@ -21,7 +21,7 @@ const mimeMarkdown = "text/markdown"
 // skills, sorted by their URIs.
 func documents(catalog *packs.Catalog) []Entry {
 	all := []Entry{{Key: IndexURI}}
-	for _, p := range ForModels(catalog) {
+	for _, p := range forModels(catalog) {
 		all = append(all, Entry{address.OfPack(p, p.Entry), p})
 	}
 	return sortEntries(all)

@@ -54,9 +54,9 @@ type Offer struct{ opts Options }
 // New returns an Offer. Forbids and Exposed are required.
 func New(o Options) *Offer { return &Offer{o} }
 
-// ForModels returns the packs that models may know about: attached, and not reserved
+// forModels returns the packs that models may know about: attached, and not reserved
 // by their author for people. It asks no rules.
-func ForModels(c *packs.Catalog) []*packs.Pack {
+func forModels(c *packs.Catalog) []*packs.Pack {
 	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return !address.IsOffered(p) })
 }
 
@@ -105,7 +105,7 @@ func (o *Offer) IsForModels(p *packs.Pack) bool { return address.IsOffered(p) &&
 
 // Packs returns the packs that a model may know about, by id.
 func (o *Offer) Packs(catalog *packs.Catalog) []*packs.Pack {
-	return slices.DeleteFunc(ForModels(catalog), o.Hides)
+	return slices.DeleteFunc(forModels(catalog), o.Hides)
 }
 
 // Pack finds an attached pack for a call by its id, its name or its URI, or returns

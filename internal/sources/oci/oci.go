@@ -86,12 +86,12 @@ func (a *artifact) About() sources.Skill {
 	return sources.Skill{UpdatedAt: a.created, Version: a.version}
 }
 
-// Signer returns nil: signatures are detached; see Proofs.
+// Signer returns nil: signatures are detached; see proofs.
 func (a *artifact) Signer() (*lock.Signature, error) { return nil, nil }
 
 // Proofs implements [sources.Bundled].
 func (a *artifact) Proofs(ctx context.Context) ([]sources.Proof, error) {
-	return Proofs(ctx, a.w, a.r, a.pin)
+	return proofs(ctx, a.w, a.r, a.pin)
 }
 
 // Open fetches one artifact of a registry.
@@ -320,9 +320,9 @@ func (o *repository) explain(err error) error {
 	return fmt.Errorf("asking for %s: %w", o.at, web.PlainError(err))
 }
 
-// Proofs returns the signatures that a registry has for an artifact: Sigstore bundles for
+// proofs returns the signatures that a registry has for an artifact: Sigstore bundles for
 // its digest, and SSH signatures of its manifest.
-func Proofs(ctx context.Context, w *web.Access, r address.Reference, pin string) ([]sources.Proof, error) {
+func proofs(ctx context.Context, w *web.Access, r address.Reference, pin string) ([]sources.Proof, error) {
 	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
 	defer cancel()
 	o, err := newRepository(ctx, w, r)

@@ -92,15 +92,15 @@ func TestPublish(t *testing.T) {
 					t.Errorf("%q came back, and %q was published", sourcestest.Paths(after), sourcestest.Paths(before))
 				}
 			}
-			all, err := Proofs(t.Context(), w, sourcestest.Parse(t, g.ref("")), pin)
+			all, err := proofs(t.Context(), w, sourcestest.Parse(t, g.ref("")), pin)
 			if err != nil || len(all) != 1 || string(all[0].Bundle) != `{"signs":"`+pin+`"}` {
 				t.Errorf("bundles = %v, %v", all, err)
 			}
 			g.configs = true
-			if all, err := Proofs(t.Context(), w, sourcestest.Parse(t, g.ref("")), pin); err != nil || len(all) != 1 {
+			if all, err := proofs(t.Context(), w, sourcestest.Parse(t, g.ref("")), pin); err != nil || len(all) != 1 {
 				t.Errorf("bundles by the types of configs = %v, %v", all, err)
 			}
-			if all, err := Proofs(t.Context(), w, sourcestest.Parse(t, g.ref("")), sumOf([]byte("x"))); err != nil || len(all) > 0 {
+			if all, err := proofs(t.Context(), w, sourcestest.Parse(t, g.ref("")), sumOf([]byte("x"))); err != nil || len(all) > 0 {
 				t.Errorf("bundles of nothing = %v, %v", all, err)
 			}
 		})
@@ -330,7 +330,7 @@ func TestHostileBundles(t *testing.T) {
 			m := map[string]any{"mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": bundleType, "layers": []any{layer}, "subject": map[string]any{"digest": pin}}
 			tt.change(g, m, layer)
 			g.tag(t, "signature", m)
-			all, err := Proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin)
+			all, err := proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin)
 			if tt.want == "" && (err != nil || len(all) > 0) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) || tt.pin && !errors.As(err, new(*sources.PinError)) {
 				t.Errorf("%v, %v, want %q", all, err, tt.want)
 			}
@@ -346,7 +346,7 @@ func TestHostileBundles(t *testing.T) {
 		fmt.Fprintf(w, `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":%q,"digest":%q,"size":%d}]}`, bundleType, d, len(g.mans[d]))
 		return true
 	}
-	if all, err := Proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin); err == nil {
+	if all, err := proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin); err == nil {
 		t.Errorf("the signature of something else was taken: %v", all)
 	}
 }
@@ -381,7 +381,7 @@ func TestSSHProofs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := Proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin)
+		all, err := proofs(t.Context(), sourcestest.Here(), sourcestest.Parse(t, g.ref("")), pin)
 		if err != nil || len(all) != 1 || all[0].Bundle != nil {
 			t.Fatalf("%s: %v, %v", name, all, err)
 		}

@@ -30,8 +30,8 @@ const (
 	maxRules     = 10_000
 )
 
-// Load fetches one rulebook with its content.
-func Load(ctx context.Context, w *web.Access, uri string) (sources.Skill, error) {
+// load fetches one rulebook with its content.
+func load(ctx context.Context, w *web.Access, uri string) (sources.Skill, error) {
 	ctx, cancel := context.WithTimeout(ctx, web.FetchTime)
 	defer cancel()
 	at, err := rules(w, uri)
@@ -105,7 +105,7 @@ func list(ctx context.Context, w *web.Access) ([]sources.ListedRulebook, string,
 // Open opens a rulebook as a pack of one SKILL.md, or all of them as a list.
 func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snapshot, error) {
 	if r.At != "" {
-		s, err := Load(ctx, w, r.At)
+		s, err := load(ctx, w, r.At)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func Open(ctx context.Context, w *web.Access, r address.Reference) (sources.Snap
 	for _, l := range listed {
 		name := nameOf(l.Skill())
 		o := &sources.Offer{Pack: sources.Pack{Path: name, Name: name, Description: l.Description, Tags: l.Tags, Valid: true}, Fetch: func(ctx context.Context) (sources.Snapshot, error) {
-			s, err := Load(ctx, w, l.URI)
+			s, err := load(ctx, w, l.URI)
 			if err != nil {
 				return nil, err
 			}

@@ -95,7 +95,7 @@ func TestRulebooks(t *testing.T) {
 	} else if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Load(t.Context(), w, ".."); err != nil {
+	if _, err := load(t.Context(), w, ".."); err != nil {
 		t.Errorf("a rulebook whose URI is two dots: %v", err)
 	}
 	listed, _, err := list(t.Context(), w)

@@ -52,7 +52,7 @@ names:
 		}
 		return nil, &UsageError{
 			Err:  fmt.Errorf("unknown command %q for %q", name, at.CommandPath()),
-			Hint: seeHelp(at, DidYouMean(name, commandNames(at))),
+			Hint: seeHelp(at, didYouMean(name, commandNames(at))),
 		}
 	}
 	return at, nil
@@ -76,7 +76,7 @@ func (env *Env) help(cmd *cobra.Command, _ []string) {
 		if !strings.HasPrefix(text, " ") && strings.HasSuffix(text, ":") && !strings.Contains(text, ". ") {
 			text = s.Style(Bold, text)
 		}
-		if fitted := Fit(text, s.Width()); !strings.HasPrefix(text, " ") {
+		if fitted := fit(text, s.Width()); !strings.HasPrefix(text, " ") {
 			text = strings.ReplaceAll(fitted, "\n  ", "\n") // a paragraph
 		}
 		fmt.Fprintln(s, text)

@@ -115,7 +115,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	if end == 0 {
 		return len(p), nil
 	}
-	text := Fit(string(s.begun[:end]), s.Width())
+	text := fit(string(s.begun[:end]), s.Width())
 	s.begun = append([]byte(nil), s.begun[end:]...)
 	if _, err := io.WriteString(s.out, text); err != nil {
 		return 0, fmt.Errorf("printing: %w", err)
@@ -139,11 +139,11 @@ func (s *Screen) Problem(indent string, d diag.Diagnostic) {
 	}
 }
 
-// Fit breaks lines of text with more than this many columns, between words. A
+// fit breaks lines of text with more than this many columns, between words. A
 // continuation begins below the last column of a table, or a little deeper than the
 // line, so that it cannot look like a line of its own. A single word that is too long
 // is broken too. 0 columns means no limit.
-func Fit(text string, columns int) string {
+func fit(text string, columns int) string {
 	if columns <= 0 {
 		return text
 	}

@@ -25,8 +25,8 @@ func TestFit(t *testing.T) {
 		{"a narrow terminal", "one two three four five six", 3, "one two three four\n  five six"},
 		{"lines", "a\n\n  b\n", 20, "a\n\n  b\n"},
 	} {
-		if got := Fit(test.text, test.columns); got != test.want {
-			t.Errorf("%s: Fit(%q, %d) = %q, want %q", test.name, test.text, test.columns, got, test.want)
+		if got := fit(test.text, test.columns); got != test.want {
+			t.Errorf("%s: fit(%q, %d) = %q, want %q", test.name, test.text, test.columns, got, test.want)
 		}
 	}
 }
@@ -38,15 +38,15 @@ func FuzzFit(f *testing.F) {
 		if strings.ContainsAny(text, "\x1b") || columns < narrowest || columns > 500 {
 			t.Skip("foreign text has no switches")
 		}
-		got := Fit(text, columns)
+		got := fit(text, columns)
 		for line := range strings.SplitSeq(got, "\n") {
 			if Columns(line) > columns {
-				t.Errorf("Fit(%q, %d) has the line %q of %d", text, columns, line, Columns(line))
+				t.Errorf("fit(%q, %d) has the line %q of %d", text, columns, line, Columns(line))
 			}
 		}
 		letters := func(s string) string { return strings.NewReplacer(" ", "", "\n", "").Replace(s) }
 		if letters(got) != letters(text) {
-			t.Errorf("Fit(%q, %d) = %q, which loses or adds text", text, columns, got)
+			t.Errorf("fit(%q, %d) = %q, which loses or adds text", text, columns, got)
 		}
 	})
 }

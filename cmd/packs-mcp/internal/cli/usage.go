@@ -16,9 +16,9 @@ import (
 // maxMeant is how many names a hint suggests.
 const maxMeant = 3
 
-// DidYouMean returns a question that suggests the names nearest to a mistyped one;
+// didYouMean returns a question that suggests the names nearest to a mistyped one;
 // empty if none is near.
-func DidYouMean(name string, names []string) string {
+func didYouMean(name string, names []string) string {
 	meant := near.Names(name, names, maxMeant)
 	if len(meant) == 0 {
 		return ""
@@ -29,7 +29,7 @@ func DidYouMean(name string, names []string) string {
 // Meant returns hint, after a question that suggests the names nearest to a mistyped
 // one, if there are any.
 func Meant(name string, names []string, hint string) string {
-	if meant := DidYouMean(name, names); meant != "" {
+	if meant := didYouMean(name, names); meant != "" {
 		return meant + " " + hint
 	}
 	return hint
@@ -94,7 +94,7 @@ func tooMany(cmd *cobra.Command, args []string, most int) error {
 	err, hint := fmt.Errorf("unknown argument %q: %s takes no more than %d", extra, nameOf(cmd), most), ""
 	switch {
 	case cmd.HasAvailableSubCommands():
-		err, hint = fmt.Errorf("unknown command %q for %q", extra, cmd.CommandPath()), DidYouMean(extra, commandNames(cmd))
+		err, hint = fmt.Errorf("unknown command %q for %q", extra, cmd.CommandPath()), didYouMean(extra, commandNames(cmd))
 		if add, _, err := cmd.Find([]string{"add"}); hint == "" && err == nil && add != cmd && IsPath(extra) {
 			hint = fmt.Sprintf("for a folder: %s %s;", add.CommandPath(), safetext.Line(extra))
 		}
@@ -159,7 +159,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		})
 		return &UsageError{
 			Err:  fmt.Errorf("unknown flag: --%s", e.GetSpecifiedName()),
-			Hint: seeHelp(cmd, DidYouMean("--"+e.GetSpecifiedName(), names)),
+			Hint: seeHelp(cmd, didYouMean("--"+e.GetSpecifiedName(), names)),
 		}
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {

@@ -132,10 +132,10 @@ func isID(s string, size int) bool {
 	return err == nil
 }
 
-// RefName reports whether a branch or tag may be imported under the name, which
+// refName reports whether a branch or tag may be imported under the name, which
 // begins with "refs/heads/" or "refs/tags/". It follows git check-ref-format, and
 // also refuses names with invisible characters.
-func RefName(name string) bool {
+func refName(name string) bool {
 	rest, head := strings.CutPrefix(name, "refs/heads/")
 	if !head {
 		var tag bool

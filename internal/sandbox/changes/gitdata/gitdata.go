@@ -79,7 +79,7 @@ func Read(ctx context.Context, s *Source) (*Import, error) {
 		if is == was {
 			continue
 		}
-		if !RefName(name) {
+		if !refName(name) {
 			return nil, fmt.Errorf("the name %q is not one of a branch or tag", name)
 		}
 		imp.Refs = append(imp.Refs, Ref{Name: name, Path: path.Join(s.Common, name), Old: was, New: is})

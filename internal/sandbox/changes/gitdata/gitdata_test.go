@@ -10,8 +10,8 @@ import (
 
 func TestRefName(t *testing.T) {
 	for _, name := range []string{"refs/heads/main", "refs/heads/feature/x-1", "refs/tags/v1.0", "refs/heads/日本"} {
-		if !RefName(name) {
-			t.Errorf("RefName(%q) = false", name)
+		if !refName(name) {
+			t.Errorf("refName(%q) = false", name)
 		}
 	}
 	for _, name := range []string{
@@ -20,8 +20,8 @@ func TestRefName(t *testing.T) {
 		"refs/heads/a:b", "refs/heads/a?", "refs/heads/a*", "refs/heads/a[", `refs/heads/a\b`, "refs/heads/a//b", "refs/heads/a/", "refs/heads/a.",
 		"refs/heads/@", "refs/heads/a@{b", "refs/heads/a\x1b", "refs/heads/a\u202e", "refs/heads/\xff", "refs/heads/.git/x", "refs/heads/" + strings.Repeat("a", 300),
 	} {
-		if RefName(name) {
-			t.Errorf("RefName(%q) = true", name)
+		if refName(name) {
+			t.Errorf("refName(%q) = true", name)
 		}
 	}
 }

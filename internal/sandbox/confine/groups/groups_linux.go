@@ -42,14 +42,14 @@ type Group struct {
 	v2    bool     // of control groups
 }
 
-// ErrNone is why a group cannot be made: no control group is delegated to this user.
-var ErrNone = errors.New("no control group with the controllers memory, pids and cpu is delegated to you; start packs-mcp in one (systemd-run --user --scope, or a user service)")
+// errNone is why a group cannot be made: no control group is delegated to this user.
+var errNone = errors.New("no control group with the controllers memory, pids and cpu is delegated to you; start packs-mcp in one (systemd-run --user --scope, or a user service)")
 
 // New makes a group with these limits. The error says why it cannot be made, or why the
 // system does not enforce them.
 func New(name string, l Limits) (*Group, error) {
 	need := l.controllers()
-	problem := ErrNone
+	problem := errNone
 	for _, base := range bases() {
 		if !enables(base, need) {
 			continue
