@@ -42,6 +42,10 @@ type Session struct {
 	tokens login.Tokens
 	used   time.Time // when a request of it ended last
 	open   int       // requests in progress
+	// Where replicas share sessions: the revision in the store that this is, and when this
+	// replica last saw it written.
+	rev   uint64
+	saved time.Time
 }
 
 // Person returns whose session it is, and the groups of the token that it has now.
@@ -87,11 +91,17 @@ type sessions struct {
 	all map[[sha256.Size]byte]*Session
 }
 
+// newSession returns a session that is begun now, and the secret for its cookie.
+func newSession(who *oidc.Identity, tokens login.Tokens, now time.Time) (one *Session, cookie string) {
+	cookie = rand.Text() + rand.Text()
+	one = &Session{id: idOf(cookie), proof: rand.Text() + rand.Text(), begun: now, used: now, who: *who, tokens: tokens}
+	one.over, one.stop = context.WithCancel(context.Background())
+	return one, cookie
+}
+
 // begin begins a session, and returns the secret for its cookie.
 func (s *sessions) begin(who *oidc.Identity, tokens login.Tokens, now time.Time) (cookie string) {
-	cookie = rand.Text() + rand.Text()
-	one := &Session{id: idOf(cookie), proof: rand.Text() + rand.Text(), begun: now, used: now, who: *who, tokens: tokens}
-	one.over, one.stop = context.WithCancel(context.Background())
+	one, cookie := newSession(who, tokens, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -157,62 +167,104 @@ func (s *sessions) end(id [sha256.Size]byte) {
 }
 
 // Session returns the session that a request belongs to, and a function to call when the
-// request ends; nil if there is none. A session whose token ends gets another one first:
-// a person who may no longer use the server is seen then at the latest.
-func (d *Desk) Session(r *http.Request) (s *Session, done func()) {
+// request ends; nil if there is none, or if the store that replicas share cannot be
+// reached, which is the error. A session whose token ends gets another one first: a person
+// who may no longer use the server is seen then at the latest.
+func (d *Desk) Session(r *http.Request) (s *Session, done func(), err error) {
 	cookie, ok := d.cookie(r, d.session)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
-	s = d.sessions.of(idOf(cookie))
-	if s == nil {
-		return nil, nil
+	if s, err = d.find(r.Context(), idOf(cookie)); s == nil || err != nil {
+		return nil, nil, err
 	}
 	if !s.alive(d.o.Now()) {
-		d.sessions.end(s.id)
-		return nil, nil
+		return nil, nil, d.end(r.Context(), s.id)
 	}
-	d.renew(r.Context(), s)
+	if err := d.renew(r.Context(), s); err != nil {
+		return nil, nil, err
+	}
 	if !s.good(d.o.Now()) {
-		return nil, nil // it may be renewed at the next request, if the provider was away
+		return nil, nil, nil // it may be renewed at the next request, if the provider was away
 	}
-	return s, s.use(d.o.Now)
+	done = s.use(d.o.Now)
+	if d.shared != nil {
+		done = d.attend(s, done)
+	}
+	return s, done, nil
+}
+
+// find returns a session, or nil if there is none.
+func (d *Desk) find(ctx context.Context, id [sha256.Size]byte) (*Session, error) {
+	if d.shared == nil {
+		return d.sessions.of(id), nil
+	}
+	return d.meet(ctx, id)
+}
+
+// end ends a session, on all replicas. Its requests end, too.
+func (d *Desk) end(ctx context.Context, id [sha256.Size]byte) error {
+	if d.shared != nil {
+		if err := d.drop(ctx, keyOf(id)); err != nil {
+			return err
+		}
+	}
+	d.sessions.end(id)
+	return nil
+}
+
+// due reports whether a session's token is about to end and can be renewed.
+func (d *Desk) due(s *Session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens.Refresh != "" && !d.o.Now().Add(early).Before(s.who.Until)
 }
 
 // renew renews a session's token if that is about to end. It ends the session if the
-// provider refuses, or if the token is not this person's.
-func (d *Desk) renew(ctx context.Context, s *Session) {
-	due := func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.tokens.Refresh != "" && !d.o.Now().Add(early).Before(s.who.Until)
-	}
-	if !due() {
-		return
+// provider refuses, or if the token is not this person's. An error is that of the store.
+func (d *Desk) renew(ctx context.Context, s *Session) error {
+	if !d.due(s) {
+		return nil
 	}
 	s.renewing.Lock()
 	defer s.renewing.Unlock()
-	if !due() { // another request did it
-		return
+	if !d.due(s) { // another request did it
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*providerTime)
+	defer cancel()
+	if d.shared != nil {
+		if mine, err := d.claim(ctx, s); !mine || err != nil {
+			return err
+		}
+	}
+	over := d.ask(ctx, s)
+	switch {
+	case over:
+		return d.end(ctx, s.id)
+	case d.shared != nil:
+		return d.save(ctx, s, "")
+	}
+	return nil
+}
+
+// ask asks the provider for new tokens for a session, and puts them into it. over reports
+// that the session must end. If the provider is away, the session stays as it is.
+func (d *Desk) ask(ctx context.Context, s *Session) (over bool) {
+	ctx, cancel := context.WithTimeout(ctx, providerTime)
 	defer cancel()
 	p, err := d.at(ctx)
 	if err != nil {
-		return
+		return false
 	}
 	tokens, err := p.Renew(ctx, s.kept())
-	if _, refused := errors.AsType[*login.RefusedError](err); refused {
-		d.sessions.end(s.id)
-		return
-	}
 	if err != nil {
-		return
+		_, refused := errors.AsType[*login.RefusedError](err)
+		return refused
 	}
 	who, err := d.o.Verify(ctx, tokens.Access)
 	if err != nil && !errors.Is(err, oidc.ErrAway) || err == nil && who.Key != s.Person().Key {
-		d.sessions.end(s.id)
-		return
+		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,4 +272,5 @@ func (d *Desk) renew(ctx context.Context, s *Session) {
 	if err == nil {
 		s.who = *who
 	}
+	return false
 }

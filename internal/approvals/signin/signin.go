@@ -3,7 +3,7 @@
 //
 // A session is a cookie with a secret that means nothing elsewhere, and a second secret
 // that only the page's script sends. What the person may see and answer is decided
-// elsewhere. Sessions are in the memory of this process.
+// elsewhere. Sessions are in the memory of this process, or in a store that replicas share.
 package signin
 
 import (
@@ -24,12 +24,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
 	"github.com/packs-mcp/packs-mcp/internal/oidc/login"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/store"
 )
 
 // Prefix is where the page is, below the public URL.
 const Prefix = control.TeamPrefix
 
-// Options configure a [Desk]. All but Now are required.
+// Options configure a [Desk]. All down to Logger are required.
 type Options struct {
 	// PublicURL is the URL by which browsers reach the server: an https URL, or http on
 	// this machine.
@@ -40,6 +41,14 @@ type Options struct {
 	Verify func(ctx context.Context, token string) (*oidc.Identity, error)
 	Logger *slog.Logger
 	Now    func() time.Time // nil is time.Now
+	// Shared is the store in which replicas keep sessions, sealed; nil: this server is
+	// alone. Keys are then the secrets of logins that have begun, which all replicas
+	// have: the first is the newest.
+	Shared *store.Mirror
+	Keys   [][]byte
+	// Revoked reports whether the operator took back what a person may do since a time. It
+	// is asked after each Sync of Shared, and only with it.
+	Revoked func(person string, since time.Time) bool
 }
 
 // A Desk signs people in. Make one with [New].
@@ -57,6 +66,8 @@ type Desk struct {
 	asked    time.Time       // when provider was asked
 
 	sessions sessions
+	shared   *store.Mirror // nil: sessions are here alone
+	patience time.Duration // how long another replica may take to renew one; providerTime
 }
 
 const (
@@ -79,12 +90,12 @@ func New(o Options) (*Desk, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	box, err := login.NewBox()
+	box, err := login.NewBox(o.Keys...)
 	if err != nil {
 		return nil, err
 	}
 	d := &Desk{
-		o: o, origin: u.Scheme + "://" + u.Host, path: strings.TrimRight(u.EscapedPath(), "/") + Prefix, secure: u.Scheme == "https", box: box,
+		o: o, origin: u.Scheme + "://" + u.Host, path: strings.TrimRight(u.EscapedPath(), "/") + Prefix, secure: u.Scheme == "https", box: box, shared: o.Shared, patience: providerTime,
 		session: "__Host-packs-session", attempt: "__Host-packs-login",
 	}
 	if !d.secure { // cookies are not bound to a port
@@ -109,12 +120,14 @@ func (d *Desk) at(ctx context.Context) (*login.Provider, error) {
 }
 
 // Enter answers a request without a session: it sends a browser to the provider, takes the
-// provider's answer, or refuses.
-func (d *Desk) Enter(w http.ResponseWriter, r *http.Request) {
+// provider's answer, or refuses. err is the one of [Desk.Session].
+func (d *Desk) Enter(w http.ResponseWriter, r *http.Request, err error) {
 	page.Guard(w.Header())
 	switch at := strings.TrimPrefix(r.URL.EscapedPath(), Prefix); {
 	case page.ForWorker(r), !d.ours(r):
 		d.say(w, http.StatusForbidden, "This request did not come from the page", "")
+	case err != nil:
+		d.away(w, err) // nobody knows whether there is a session
 	case r.Method != http.MethodGet:
 		control.Fail(w, http.StatusUnauthorized, control.ProblemForbidden, "you are not logged in")
 	case at == "":
@@ -219,11 +232,30 @@ func (d *Desk) callback(w http.ResponseWriter, r *http.Request) {
 		d.away(w, err)
 		return
 	}
-	if old, ok := d.cookie(r, d.session); ok {
-		d.sessions.end(idOf(old))
+	cookie, err := d.start(ctx, r, who, tokens)
+	switch {
+	case errors.Is(err, errRevoked):
+		d.say(w, http.StatusForbidden, "Your access was revoked a moment ago", "If that was not meant for good, log in again in ten minutes.")
+		return
+	case err != nil:
+		d.away(w, err)
+		return
 	}
-	d.setCookie(w, d.session, d.sessions.begin(who, tokens, d.o.Now()), longest)
+	d.setCookie(w, d.session, cookie, longest)
 	d.redirect(w, d.path+"/")
+}
+
+// start begins a session in place of the one that the browser has.
+func (d *Desk) start(ctx context.Context, r *http.Request, who *oidc.Identity, tokens login.Tokens) (cookie string, err error) {
+	if old, ok := d.cookie(r, d.session); ok {
+		if err := d.end(ctx, idOf(old)); err != nil {
+			return "", err
+		}
+	}
+	if d.shared == nil {
+		return d.sessions.begin(who, tokens, d.o.Now()), nil
+	}
+	return d.share(ctx, who, tokens)
 }
 
 // away says that nobody can log in now. The log has why.
@@ -316,10 +348,14 @@ func (d *Desk) Serve(w http.ResponseWriter, r *http.Request, s *Session) (more b
 
 // logout ends a session, and tells the provider that nobody may renew it.
 func (d *Desk) logout(w http.ResponseWriter, r *http.Request, s *Session) {
-	d.sessions.end(s.id)
-	d.setCookie(w, d.session, "", 0)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), providerTime)
 	defer cancel()
+	if err := d.end(ctx, s.id); err != nil {
+		d.o.Logger.Warn("a person could not log out of the approval page", "err", safetext.Line(err.Error()))
+		control.Fail(w, http.StatusServiceUnavailable, control.ProblemInternal, "the store that the servers share cannot be reached, so you are still logged in; try again in a moment")
+		return
+	}
+	d.setCookie(w, d.session, "", 0)
 	if p, err := d.at(ctx); err == nil {
 		if err := p.Revoke(ctx, s.kept()); err != nil {
 			d.o.Logger.Warn("the identity provider was not told that a person logged out", "err", safetext.Line(err.Error()))

@@ -46,9 +46,9 @@ func newSite(t *testing.T, scopes ...string) *site {
 	t.Helper()
 	s := &site{t: t, p: idp.Start(t), now: time.Now()}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, done := s.desk.Session(r)
+		one, done, err := s.desk.Session(r)
 		if one == nil {
-			s.desk.Enter(w, r)
+			s.desk.Enter(w, r, err)
 			return
 		}
 		defer done()

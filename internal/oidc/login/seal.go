@@ -14,21 +14,30 @@ import (
 // A Box encrypts attempts as text that nobody else can read or forge. The browser keeps
 // its attempt and the server keeps none, so strangers cannot fill its memory by beginning
 // attempts. It is safe for concurrent use.
-type Box struct{ aead cipher.AEAD }
+type Box struct{ aeads []cipher.AEAD }
 
-// NewBox returns a box with a new random key.
-func NewBox() (*Box, error) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails: crypto/rand ends the program instead
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+// NewBox returns a box with keys of 32 bytes: the first encrypts, and each decrypts.
+// Servers with the same keys open each other's attempts. Without keys it makes a random
+// one.
+func NewBox(keys ...[]byte) (*Box, error) {
+	if len(keys) == 0 {
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // never fails: crypto/rand ends the program instead
+		keys = [][]byte{key}
 	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+	b := new(Box)
+	for _, key := range keys {
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, fmt.Errorf("making a key: %w", err)
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, fmt.Errorf("making a key: %w", err)
+		}
+		b.aeads = append(b.aeads, aead)
 	}
-	return &Box{aead}, nil
+	return b, nil
 }
 
 type closed struct {
@@ -42,7 +51,7 @@ func (b *Box) Close(a *Attempt, until time.Time) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("keeping a login: %w", err)
 	}
-	return base64.RawURLEncoding.EncodeToString(b.aead.Seal(nil, nil, text, nil)), nil
+	return base64.RawURLEncoding.EncodeToString(b.aeads[0].Seal(nil, nil, text, nil)), nil
 }
 
 // Open returns the attempt that text contains, without its URL.
@@ -51,16 +60,22 @@ func (b *Box) Open(text string, now time.Time) (*Attempt, error) {
 	if err != nil {
 		return nil, ErrNotOurs
 	}
-	plain, err := b.aead.Open(nil, nil, sealed, nil)
-	if err != nil {
-		return nil, ErrNotOurs
-	}
 	var c closed
-	if err := json.Unmarshal(plain, &c); err != nil {
+	if err := json.Unmarshal(b.open(sealed), &c); err != nil {
 		return nil, errors.Join(ErrNotOurs, err)
 	}
 	if !now.Before(c.Until) {
 		return nil, ErrLate
 	}
 	return &Attempt{State: c.State, redirect: c.Redirect, nonce: c.Nonce, verifier: c.Verifier}, nil
+}
+
+// open decrypts what one of the keys encrypted. It returns nil for anything else.
+func (b *Box) open(sealed []byte) []byte {
+	for _, aead := range b.aeads {
+		if plain, err := aead.Open(nil, nil, sealed, nil); err == nil {
+			return plain
+		}
+	}
+	return nil
 }

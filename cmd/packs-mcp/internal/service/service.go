@@ -25,6 +25,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/gate/runs"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -61,6 +62,8 @@ type Service struct {
 	runs       *runs.Claims                   // nil as long as shared is
 	chatID     func(credential string) string // see [server.Options]; nil as long as shared is
 	common     *store.Shelf                   // the same
+	ended      func(grants.Grant) bool        // whether an operator took an answer back for all replicas; the same
+	logins     [][]byte                       // the keys of logins to the page that have begun; the same
 	changes    *changes.Store                 // the runner's
 	added      *cli.Added                     // what is known about packs from elsewhere
 	telemetry  *telemetry.Sender
@@ -223,6 +226,7 @@ func (s *Service) share(ctx context.Context, cfg *config.Config, asking *gate.Op
 	shared := cli.SharedGrants(s.shared, asking.People)
 	asking.Grants, asking.Ended, asking.Questions, asking.Keys = shared, shared.Ended, s.shared, keys.States()
 	asking.SharedChats = cli.SharedChats(s.shared, asking.People)
+	s.ended, s.logins = shared.Ended, keys.Derive("page logins v1")
 	s.chatID, s.common = keys.Chat, s.shared.Shelf("c.", chatTime)
 	s.runs, err = runs.Open(ctx, s.shared, runs.Options{Logger: asking.Logger, Keep: 2 * cfg.Approval.Pending})
 	if err == nil {

@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals/signin"
 	"github.com/packs-mcp/packs-mcp/internal/approvals/team"
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
 	"github.com/packs-mcp/packs-mcp/internal/oidc/login"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
@@ -38,7 +40,7 @@ func (s *Service) Page(cfg *config.Config, version string, tokens *oidc.Verifier
 	}
 	o := cfg.HTTP.OIDC
 	in, err := signin.New(signin.Options{
-		PublicURL: cfg.HTTP.PublicURL, Verify: tokens.Verify, Logger: logger,
+		PublicURL: cfg.HTTP.PublicURL, Verify: tokens.Verify, Logger: logger, Shared: s.shared, Keys: s.logins, Revoked: s.revoked,
 		Provider: login.Options{Issuer: o.Issuer, Client: o.Client, Secret: o.Secret, Scopes: o.Scopes, Resource: cfg.HTTP.PublicURL + "/mcp"},
 	})
 	if err != nil {
@@ -46,9 +48,9 @@ func (s *Service) Page(cfg *config.Config, version string, tokens *oidc.Verifier
 	}
 	desk := team.New(func(p approvers.Person) team.Calls { return s.Gate.View(p) }, logger)
 	return func(w http.ResponseWriter, r *http.Request, enter httpd.Enter) {
-		session, done := in.Session(r)
+		session, done, err := in.Session(r)
 		if session == nil {
-			in.Enter(w, r)
+			in.Enter(w, r, err)
 			return
 		}
 		defer done()
@@ -66,6 +68,12 @@ func (s *Service) Page(cfg *config.Config, version string, tokens *oidc.Verifier
 			desk.ServePage(w, r, approvers.Person{Name: who.Name, Groups: who.Groups}, version)
 		}
 	}, nil
+}
+
+// revoked reports whether an operator took back the answers of a person since a time, on
+// all servers. It is for those that share a store.
+func (s *Service) revoked(person string, since time.Time) bool {
+	return s.ended(grants.Grant{Person: person, By: &approvers.Person{Name: person}, Since: since})
 }
 
 // giver returns the current state of a person who gave a stored answer. For a fixed token,
