@@ -20,24 +20,11 @@ type Roles struct {
 
 // approvers reads who may allow which calls.
 func (f *fileReader) approvers(v *yaml.Node) {
-	if node.IsNull(v) {
-		return
-	}
-	for i, item := range f.Items(v, approversKey) {
-		before := len(f.problems)
-		r := f.approver(item, fmt.Sprintf("%s[%d]", approversKey, i))
-		if len(f.problems) == before {
-			f.cfg.Approvers = append(f.cfg.Approvers, r)
-		}
-	}
+	f.cfg.Approvers = append(f.cfg.Approvers, mappings(f, v, approversKey, `{packs: ["prod/*"], who: ["group:sre"]}`, f.approver)...)
 }
 
 func (f *fileReader) approver(item *yaml.Node, path string) approvers.Rule {
 	r := approvers.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.Name), item.Line)}
-	if node.Value(item).Kind != yaml.MappingNode {
-		f.Problem(node.At(item), path, "is "+node.What(item)+`; want a mapping, such as {packs: ["prod/*"], who: ["group:sre"]}`)
-		return r
-	}
 	before := len(f.problems)
 	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
 		switch name := node.Value(k).Value; name {
@@ -45,7 +32,7 @@ func (f *fileReader) approver(item *yaml.Node, path string) approvers.Rule {
 			f.named(v, path, func() {
 				for i, pack := range f.Items(v, path) {
 					var pattern string
-					f.pattern(pack, fmt.Sprintf("%s[%d]", path, i), `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &pattern)
+					f.pattern(pack, fmt.Sprintf("%s[%d]", path, i), wantPacks, &pattern)
 					r.Packs = append(r.Packs, pattern)
 				}
 			})
@@ -54,11 +41,7 @@ func (f *fileReader) approver(item *yaml.Node, path string) approvers.Rule {
 		case "who":
 			f.named(v, path, func() { f.who(v, path, &r.Who) })
 		case "not_self":
-			n := node.Value(v)
-			if n.Kind != yaml.ScalarNode || n.ShortTag() != node.TagBool {
-				f.Problem(node.At(v), path, "is "+node.What(v)+"; want true or false")
-			}
-			r.NotSelf = strings.EqualFold(n.Value, "true")
+			r.NotSelf = f.Bool(v, path)
 		default:
 			f.Problem(node.At(k), path, "unknown key"+problem.DidYouMean(name, []string{"packs", "kinds", "who", "not_self"}, nil))
 		}

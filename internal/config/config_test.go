@@ -224,7 +224,7 @@ func TestFileProblems(t *testing.T) {
 		{"approvers of no pack", "approvers: [{packs: [], who: [ada]}]\n", `FILE:1:21: approvers[0].packs: is empty; name at least one, or remove it`},
 		{"approvers of a kind that is none", "approvers: [{kinds: [runs], who: [ada]}]\n", `FILE:1:22: approvers[0].kinds[0]: is "runs"; want open, read, enable, run, exec or attach`},
 		{"approvers of a team", "approvers: [{who: [\"team:sre\"]}]\n", `FILE:1:20: approvers[0].who[0]: is "team:sre"; it is none of asker, operator, group:NAME, person:NAME and the name of a person`},
-		{"not_self in words", "approvers: [{who: [ada], not_self: yes please}]\n", `FILE:1:36: approvers[0].not_self: is "yes please"; want true or false`},
+		{"not_self in words", "approvers: [{who: [ada], not_self: yes please}]\n", `FILE:1:36: approvers[0].not_self: is the text "yes please"; want true or false`},
 		{"a role that is none", "roles: {usr: [ada]}\n", `FILE:1:9: roles.usr: unknown key; did you mean use?`},
 		{"rulebooks over ftp", "sources:\n  rulebooks: ftp://example.org\n", `FILE:2:14: sources.rulebooks: is "ftp://example.org"; want a URL such as https://host, without a user, a query or a fragment`},
 		{"unknown key two levels down", "http:\n  oidc:\n    isuer: x\n", `FILE:3:5: http.oidc.isuer: unknown key; did you mean issuer?`},

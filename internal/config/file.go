@@ -211,3 +211,22 @@ func (f *fileReader) context(v *yaml.Node) {
 		}
 	})
 }
+
+// mappings reads a list of mappings, such as like. It calls read for each, and returns
+// those in which nothing is wrong.
+func mappings[T any](f *fileReader, v *yaml.Node, path, like string, read func(item *yaml.Node, path string) T) (all []T) {
+	if node.IsNull(v) {
+		return nil
+	}
+	for i, item := range f.Items(v, path) {
+		path, before := fmt.Sprintf("%s[%d]", path, i), len(f.problems)
+		if node.Value(item).Kind != yaml.MappingNode {
+			f.Problem(node.At(item), path, "is "+node.What(item)+"; want a mapping, such as "+like)
+			continue
+		}
+		if one := read(item, path); len(f.problems) == before {
+			all = append(all, one)
+		}
+	}
+	return all
+}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	slashpath "path"
 	"slices"
 	"strings"
@@ -36,37 +35,30 @@ type Opening struct {
 // everything is the pattern that also matches slashes.
 const everything = "*"
 
+// What a pattern has to be.
+const (
+	wantPacks = `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`
+	wantTools = `a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`
+)
+
 // openings reads the list sandbox.grants.
 func (f *fileReader) openings(v *yaml.Node, path string) {
-	if node.IsNull(v) {
-		return
-	}
-	for i, item := range f.Items(v, path) {
-		before := len(f.problems)
-		g := f.opening(item, fmt.Sprintf("%s[%d]", path, i))
-		if len(f.problems) == before {
-			f.cfg.Sandbox.Grants = append(f.cfg.Sandbox.Grants, g)
-		}
-	}
+	f.cfg.Sandbox.Grants = append(f.cfg.Sandbox.Grants, mappings(f, v, path, "{pack: acme/deploy, env: [GITHUB_TOKEN]}", f.opening)...)
 }
 
 func (f *fileReader) opening(item *yaml.Node, path string) Opening {
 	known := []string{"pack", "kind", "tool", "env", "read", "write", "home", "git", "review"}
 	g := Opening{Tool: everything}
-	if node.Value(item).Kind != yaml.MappingNode {
-		f.Problem(node.At(item), path, "is "+node.What(item)+"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}")
-		return g
-	}
 	named, before := false, len(f.problems)
 	var tool *yaml.Node
 	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
 		switch node.Value(k).Value {
 		case "pack":
 			named = true
-			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &g.Pack)
+			f.pattern(v, path, wantPacks, &g.Pack)
 		case "tool":
 			tool = v
-			f.pattern(v, path, `a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`, &g.Tool)
+			f.pattern(v, path, wantTools, &g.Tool)
 		case "kind":
 			f.grantedKinds(v, path, &g.Kinds)
 		case "env":
@@ -76,11 +68,7 @@ func (f *fileReader) opening(item *yaml.Node, path string) Opening {
 		case "write":
 			f.Words(v, path, &g.Write, func(s string) (string, string) { return f.grantedPath(s, true) })
 		case "home":
-			if n := node.Value(v); n.Kind != yaml.ScalarNode || n.ShortTag() != node.TagBool {
-				f.Problem(node.At(v), path, "is "+node.KindOf(v)+"; want true or false")
-			} else {
-				g.Home = strings.EqualFold(n.Value, "true")
-			}
+			g.Home = f.Bool(v, path)
 		case "git":
 			if s, ok := f.Text(v, path); ok && s != "write" {
 				f.Problem(node.At(v), path, "is "+problem.Show(s)+"; want write, or leave it out")

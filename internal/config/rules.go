@@ -27,24 +27,11 @@ type selection struct {
 // rules reads the user's rules and runs their examples: the server must not
 // start with a rule that does not mean what its author thinks.
 func (f *fileReader) rules(v *yaml.Node) {
-	if node.IsNull(v) {
-		return
-	}
-	for i, item := range f.Items(v, rulesKey) {
-		before := len(f.problems)
-		r := f.rule(item, fmt.Sprintf("%s[%d]", rulesKey, i))
-		if len(f.problems) == before {
-			f.cfg.Rules = append(f.cfg.Rules, r)
-		}
-	}
+	f.cfg.Rules = append(f.cfg.Rules, mappings(f, v, rulesKey, `deny: {argv: [git, push, "**"]}`, f.rule)...)
 }
 
 func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 	r := rules.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.Name), item.Line)}
-	if node.Value(item).Kind != yaml.MappingNode {
-		f.Problem(node.At(item), path, "is "+node.What(item)+`; want a mapping, such as deny: {argv: [git, push, "**"]}`)
-		return r
-	}
 	effects := map[string]rules.Effect{}
 	for _, e := range []rules.Effect{rules.Deny, rules.Ask, rules.Allow} {
 		effects[e.String()] = e

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	slashpath "path"
 	"regexp"
 	"slices"
@@ -69,35 +68,22 @@ func containerKeys() []key {
 
 // runners reads the list sandbox.runners.
 func (f *fileReader) runners(v *yaml.Node, path string) {
-	if node.IsNull(v) {
-		return
-	}
-	for i, item := range f.Items(v, path) {
-		before := len(f.problems)
-		r := f.runner(item, fmt.Sprintf("%s[%d]", path, i))
-		if len(f.problems) == before {
-			f.cfg.Sandbox.Runners = append(f.cfg.Sandbox.Runners, r)
-		}
-	}
+	f.cfg.Sandbox.Runners = append(f.cfg.Sandbox.Runners, mappings(f, v, path, "{pack: acme/deploy, runner: container}", f.runner)...)
 }
 
 func (f *fileReader) runner(item *yaml.Node, path string) Runner {
 	known := []string{"pack", "tool", "kind", "runner", "image"}
 	r := Runner{Pack: everything, Tool: everything}
-	if node.Value(item).Kind != yaml.MappingNode {
-		f.Problem(node.At(item), path, "is "+node.What(item)+"; want a mapping, such as {pack: acme/deploy, runner: container}")
-		return r
-	}
 	before := len(f.problems)
 	var pack, tool *yaml.Node
 	f.Mapping(item, path, func(k, v *yaml.Node, path string) {
 		switch node.Value(k).Value {
 		case "pack":
 			pack = v
-			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &r.Pack)
+			f.pattern(v, path, wantPacks, &r.Pack)
 		case "tool":
 			tool = v
-			f.pattern(v, path, `a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`, &r.Tool)
+			f.pattern(v, path, wantTools, &r.Tool)
 		case "kind":
 			f.grantedKinds(v, path, &r.Kinds)
 		case "runner":

@@ -220,6 +220,16 @@ func (r *Reader) Text(v *yaml.Node, path string) (string, bool) {
 	return n.Value, true
 }
 
+// Bool returns the truth value of v, or reports a problem if v is none.
+func (r *Reader) Bool(v *yaml.Node, path string) bool {
+	n := Value(v)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != TagBool {
+		r.Problem(At(v), path, "is "+KindOf(v)+"; want true or false")
+		return false
+	}
+	return strings.EqualFold(n.Value, "true")
+}
+
 // Words adds the elements of a list, each as check returns it. check says what
 // is wrong with an element, without naming it.
 func (r *Reader) Words(v *yaml.Node, path string, to *[]string, check func(string) (string, string)) {
