@@ -1,11 +1,7 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,55 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config/node"
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/config/problem"
-	"github.com/packs-mcp/packs-mcp/internal/config/units"
 )
-
-// maxFile bounds the configuration file.
-const maxFile = mib
-
-// readFile reads the file at path, which may be a link. The result is nil if
-// there is no file. A file that other users can write is refused: its
-// writer decides which packs are trusted.
-func readFile(path string) (data []byte, wrong string) {
-	fi, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, "there is no such file"
-	case err != nil:
-		return nil, cause(err)
-	case fi.IsDir():
-		return nil, "is a folder; name a file"
-	case !fi.Mode().IsRegular():
-		return nil, "is not a regular file"
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, cause(err)
-	}
-	defer f.Close() // only read from
-	if fi, err = f.Stat(); err != nil {
-		return nil, cause(err)
-	}
-	if wrong := notOurs(fi); wrong != "" {
-		return nil, wrong
-	}
-	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, cause(err)
-	case len(data) > maxFile:
-		return nil, "is larger than " + units.SizeText(maxFile)
-	}
-	return data, ""
-}
-
-// cause returns err without the path, which the message already has.
-func cause(err error) string {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err.Error()
-	}
-	return err.Error()
-}
 
 // file applies the content of a configuration file to the configuration.
 func (l *loader) file(name, dir string, data []byte) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/config/ownfile"
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/config/problem"
 	"github.com/packs-mcp/packs-mcp/internal/config/units"
@@ -123,7 +124,7 @@ func (l *loader) configFile(o Options, fromEnv string) {
 		l.add(name, "", wrong)
 		return
 	}
-	data, wrong := readFile(path)
+	data, wrong := ownfile.Read(path)
 	if wrong != "" {
 		if _, err := os.Stat(path); !required && os.IsNotExist(err) {
 			return
