@@ -49,9 +49,18 @@ func (p Person) String() string {
 	return p.Name
 }
 
+// Called returns the provider's name for a person whose name has the form of [Provided].
+func Called(name string) string { return name[:len(name)-subjectDigits-1] }
+
+// SameSubject reports whether two names are of one person of an identity provider, who
+// may have been given another name there meanwhile.
+func SameSubject(one, other string) bool {
+	return IsProvided(one) && IsProvided(other) && one[len(one)-subjectDigits:] == other[len(other)-subjectDigits:]
+}
+
 // is reports whether both are certainly the same person.
 func (p Person) is(other Person) bool {
-	return p.Operator && other.Operator || p.Name != "" && p.Name == other.Name
+	return p.Operator && other.Operator || p.Name != "" && (p.Name == other.Name || SameSubject(p.Name, other.Name))
 }
 
 // A Kind is what a [Who] names.

@@ -17,6 +17,8 @@ func who(t *testing.T, entries ...string) (all []Who) {
 func TestMay(t *testing.T) {
 	ada, grace := Person{Name: "ada"}, Person{Name: "grace", Groups: []string{"sre"}}
 	operator, nobody := Person{Operator: true}, Person{}
+	const digits, others = " 3f9a1c2d5b60e4a781c0ffd2", " 3f9a1c2d5b60e4a781c0ffd3"
+	renamed, before := Person{Name: "molly@example.com" + digits, Groups: []string{"sre"}}, Person{Name: "mallory@example.com" + digits}
 	sre := Rule{Packs: []string{"prod/*"}, Kinds: []string{"run", "exec"}, Who: who(t, "group:sre"), NotSelf: true, Where: "config.yaml:3"}
 	for name, x := range map[string]struct {
 		rules      []Rule
@@ -50,6 +52,12 @@ func TestMay(t *testing.T) {
 		"who asks, named":                               {[]Rule{{Who: who(t, "asker", "group:sre")}}, "a", "run", ada, ada, true},
 		"two rules, one names":                          {[]Rule{sre, {Who: who(t, "ada")}}, "prod/a", "run", grace, ada, false},
 		"two rules, both name":                          {[]Rule{sre, {Who: who(t, "grace")}}, "prod/a", "run", grace, ada, true},
+		"asks, and has another name at the provider":    {[]Rule{sre}, "prod/a", "run", renamed, before, false},
+		"the same, asks":                                {[]Rule{{Who: who(t, "asker")}}, "a", "run", renamed, before, true},
+		"no rule: the same":                             {nil, "a", "run", renamed, before, true},
+		"another person of the same name":               {[]Rule{sre}, "prod/a", "run", renamed, Person{Name: "molly@example.com" + others}, true},
+		"no rule: another person of the same name":      {nil, "a", "run", renamed, Person{Name: "molly@example.com" + others}, false},
+		"the digits alone":                              {nil, "a", "run", renamed, Person{Name: digits[1:]}, false},
 		"the case of a name counts":                     {[]Rule{{Who: who(t, "grace")}}, "a", "run", Person{Name: "Grace"}, ada, false},
 	} {
 		if got := For(x.rules, x.pack, x.kind).May(x.p, x.asker); got != x.want {

@@ -3,6 +3,8 @@ package grants
 import (
 	"strings"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvers"
 )
 
 // An Ended says which answers somebody has taken back, in the chats of every replica. An
@@ -30,13 +32,14 @@ func (e Ended) Concerns(g Grant) bool {
 		by = g.Person // nobody else answers for a person, unless the grant says so
 	}
 	return (e.Pack == "" || strings.EqualFold(e.Pack, g.Pack)) &&
-		(e.By == "" || by == e.By) &&
+		(e.By == "" || is(e.By, by)) &&
 		(e.Person == "" || is(e.Person, g.Person) || is(e.Person, by))
 }
 
-// is reports whether a name means a person: as it is, or without the digits that are
-// behind the address of a person of an identity provider.
+// is reports whether a name means a person: as it is, or without the digits that follow
+// what an identity provider calls a person, or as the provider called the person before.
+// The case of letters does not count: it is better to ask once more than to leave an
+// answer of somebody who is gone.
 func is(name, person string) bool {
-	address, _, _ := strings.Cut(person, " ")
-	return person != "" && (name == person || name == address)
+	return person != "" && (strings.EqualFold(name, person) || approvers.SameSubject(name, person) || approvers.IsProvided(person) && strings.EqualFold(name, approvers.Called(person)))
 }

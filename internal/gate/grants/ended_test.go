@@ -16,6 +16,15 @@ func TestEnded(t *testing.T) {
 	forGrace := Grant{Person: "grace", By: &approvers.Person{Name: ada}, Pack: "Notes", Since: at}
 	later := Grant{Person: ada, Pack: "notes", Since: at.Add(time.Hour)}
 	soon := Grant{Person: ada, Pack: "notes", Since: at.Add(time.Minute)}
+	named := Grant{Person: "Ada Lovelace 3f9a1c2d5b60e4a781c0ffd2", By: &approvers.Person{Name: "Ada King 3f9a1c2d5b60e4a781c0ffd2"}, Since: at}
+	for ended, want := range map[Ended]bool{
+		{Person: "Ada Lovelace"}: true, {Person: "Ada King"}: true, {Person: "Ada"}: false, {Person: ada}: true, {By: ada}: true, {By: "Ada Lovelace"}: false, {By: "Ada King"}: true, {Person: "ada lovelace"}: true, {By: "ADA KING"}: true,
+		{Person: "Ada Lovelace 3f9a1c2d5b60e4a781c0ffd3"}: false, {Person: "3f9a1c2d5b60e4a781c0ffd2"}: false,
+	} {
+		if ended.Concerns(named) != want {
+			t.Errorf("Concerns() = %t for %+v, want %t", !want, ended, want)
+		}
+	}
 	for name, test := range map[string]struct {
 		ended Ended
 		want  [4]bool // of the grants above

@@ -257,7 +257,7 @@ of their chats, too.`,
 		},
 	}
 	a.grantFlags(cmd, &which.pack)
-	cmd.Flags().StringVar(&which.by, "by", "", "only the grants that `PERSON` gave, whose name is written as grants lists it")
+	cmd.Flags().StringVar(&which.by, "by", "", "only the grants that `PERSON` gave; an address means the person of an identity provider who has it")
 	cmd.Flags().StringVar(&which.person, "person", "", "all grants of `NAME`: for their calls, and those that they gave; an address means the person of an identity provider who has it")
 	cmd.Flags().BoolVar(&which.all, "all", false, "all grants, also those of a file that is refused")
 	for flag, name := range map[string]func(grants.Grant) string{"by": grants.Grant.Giver, "person": func(g grants.Grant) string { return g.Person }} {
