@@ -145,6 +145,11 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 		c.answer = answers.FromRuling(other, "")
 		d = c.answer.Decide(c.Choices(), c.Call.Fields)
 	}
+	if d.Decision != queue.Deny && other != nil {
+		if err := c.stands(e, other); err != nil {
+			return nil, nil, err
+		}
+	}
 	if d.Decision != queue.Deny && other == nil && !c.selfDecides() {
 		// It came from the client, so it is the asker's own, no matter who filled in the form.
 		return nil, nil, c.deny("the answer came from the person who asks, and the call may be allowed by "+c.need().String(),

@@ -44,7 +44,7 @@ type Gate struct {
 	users   []approvers.Who
 	who     deciders.Deciders
 	book    grants.Book
-	ended   func(grants.Grant) bool // see Options.Ended
+	ended   func(g grants.Grant, rev uint64) bool // see Options.Ended
 
 	queue   *queue.Queue
 	ask     queue.Channels

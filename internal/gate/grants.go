@@ -64,7 +64,7 @@ func (c *check) find(would *grants.Grant, stored []grants.Grant) (d queue.Decisi
 		return c.who.GiverMay(c.Call, g) && g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.Policy)
 	}
 	chat := c.book.InChat(&c.Call.Caller)
-	if i := slices.IndexFunc(chat, func(g grants.Grant) bool { return holds(g) && !c.ended(g) }); i >= 0 {
+	if i := slices.IndexFunc(chat, func(g grants.Grant) bool { return holds(g) && !c.ended(g, 0) }); i >= 0 {
 		return queue.Chat, chat[i], true
 	}
 	if i := slices.IndexFunc(stored, func(g grants.Grant) bool { return holds(g) && c.Counts(g) }); i >= 0 {

@@ -58,6 +58,9 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 // later calls if it says so.
 func (c *check) takeLate(r *queue.Ruling, reason string) (*Permit, error) {
 	c.answer = answers.FromRuling(r, "")
+	if err := c.stands(r.Entry, r); err != nil {
+		return nil, err
+	}
 	d := c.answer.Decide(c.Choices(), c.Call.Fields)
 	if d.Decision == queue.Deny {
 		return nil, c.deny(d.Reason, "Make the call again; the user will then be asked.")
@@ -67,6 +70,28 @@ func (c *check) takeLate(r *queue.Ruling, reason string) (*Permit, error) {
 	}
 	c.answer.Note = withNote(reason, c.answer.Note)
 	return c.allow(d.Decision, d.Values)
+}
+
+// stands returns why an allowing answer, which was taken from the question of e, does not
+// count on this replica now, or nil if it does: another replica may have other approvers,
+// and somebody may have taken back the answers of its person since. The error is a
+// denial.
+func (c *check) stands(e *queue.Entry, r *queue.Ruling) error {
+	if !c.queue.Shared() {
+		return nil
+	}
+	if c.who.Allow(c.Call, r.Shown.Code, r.Verdict) != nil {
+		return c.deny("the person who answered on another server may not allow it on this one: it may be allowed by "+c.need().String(),
+			"Make the call again; those who may allow it will then be asked. Tell the user that the servers may differ in their approvers.")
+	}
+	if err := c.queue.CatchUp(e); err != nil {
+		return c.undecided(err)
+	}
+	by := c.answeredBy()
+	if c.ended(grants.Grant{Person: c.Call.Caller.Person, By: &by, Pack: c.Call.Pack.ID, Since: r.At}, r.Rev) {
+		return c.deny("the answer to this call was taken back, with others, before the call went on", "Make the call again; the user will then be asked.")
+	}
+	return nil
 }
 
 // Pending returns the calls that wait for a person, and those whose answer waits

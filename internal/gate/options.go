@@ -104,9 +104,10 @@ type Options struct {
 	Prompts string
 	// Grants keeps the answers that hold in every chat. If nil, no answer does.
 	Grants grants.Store
-	// Ended reports whether somebody has taken a chat's answer back on another server.
-	// It is called after Load of Grants. If nil, nobody can.
-	Ended func(grants.Grant) bool
+	// Ended reports whether somebody has taken an answer back on another server. rev is
+	// the revision of the store of Questions with which it was given, or 0 for an answer
+	// of a chat. It is called after Load of Grants. If nil, nobody can.
+	Ended func(g grants.Grant, rev uint64) bool
 	// SharedChats keeps the answers that hold in one chat, for chats that replicas have in
 	// common. It is read after Load of Grants. If nil, there are no such chats.
 	SharedChats grants.ChatStore
@@ -179,7 +180,7 @@ func New(o Options) (*Gate, error) {
 		return nil, fmt.Errorf("gate: the word %q for prompts is unknown", o.Prompts)
 	}
 	if o.Ended == nil {
-		o.Ended = func(grants.Grant) bool { return false }
+		o.Ended = func(grants.Grant, uint64) bool { return false }
 	}
 	people := max(1, o.People)
 	questions, err := queue.New(queue.Options{Now: o.Now, People: people, Limits: o.WaitingOf, Shared: o.Questions, Keys: o.Keys})

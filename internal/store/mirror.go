@@ -229,6 +229,12 @@ func (m *Mirror) sync(ctx context.Context) error {
 		// writes.
 		m.startOver()
 	}
+	return m.Reach(ctx, rev)
+}
+
+// Reach returns when the mirror has every change up to a revision, such as that of a write
+// which just succeeded. It asks the engine for nothing.
+func (m *Mirror) Reach(ctx context.Context, rev uint64) error {
 	for {
 		m.mu.Lock()
 		seen, changed := m.seen, m.changed

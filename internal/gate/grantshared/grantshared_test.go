@@ -141,6 +141,32 @@ func TestConflict(t *testing.T) {
 	})
 }
 
+// What was taken back stays so when somebody takes it back again from a machine whose clock
+// is behind. Where the store knows what came first, the clocks do not count.
+func TestEndedAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
+		a, b := replica(t, e.URL(), key, 1), replica(t, e.URL(), key, 1)
+		given := grants.Grant{Person: "ada", Pack: "triage", Since: since}
+		for _, at := range []time.Time{since.Add(time.Minute), since.Add(-time.Hour)} {
+			if err := a.End(grants.Ended{Person: "ada", At: at}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Load(); err != nil {
+				t.Fatal(err)
+			}
+			if !b.Ended(given, 0) {
+				t.Errorf("after it was taken back at %s, the answer of %s counts", at, since)
+			}
+		}
+		if !b.Ended(given, 1) {
+			t.Error("an answer counts that was given before")
+		}
+		if given.Since = since.Add(-time.Hour); b.Ended(given, 1<<40) {
+			t.Error("an answer does not count that was given after that, at a server whose clock is behind")
+		}
+	})
+}
+
 // Without the store, nothing is known and nothing is kept.
 func TestAway(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {

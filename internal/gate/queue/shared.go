@@ -142,7 +142,7 @@ func (q *Queue) follows(e *Entry, r *record, rev uint64) {
 		if e.ruling == nil {
 			close(e.decided)
 		}
-		e.ruling = &Ruling{Verdict: r.Ruling.Verdict, At: r.Ruling.At, Entry: e, Shown: r.Shown, Before: e.ruling}
+		e.ruling = &Ruling{Verdict: r.Ruling.Verdict, At: r.Ruling.At, Entry: e, Shown: r.Shown, Before: e.ruling, Rev: rev}
 	}
 	q.change()
 }

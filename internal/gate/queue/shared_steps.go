@@ -138,6 +138,20 @@ func (q *Queue) Take(nonce, detail string, claim Claim) (*Entry, *Ruling, error)
 	return q.finishShared(nonce, CodeAnswered, detail, claim)
 }
 
+// CatchUp returns when this replica knows everything that any replica wrote before the
+// answer of an entry was taken. An error is [ErrUnavailable].
+func (q *Queue) CatchUp(e *Entry) error {
+	if q.board == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shareTime)
+	defer cancel()
+	if _, rev := q.Place(e); rev != 0 {
+		return written(q.board.mirror.Reach(ctx, rev))
+	}
+	return q.sync(ctx) // the question was removed, and no claim is in its place
+}
+
 // againShared is [Queue.Again]. The caller renews an open question.
 func (q *Queue) againShared(asked *call.Call, claim Claim) (e *Entry, answer *Ruling, err error) {
 	unlock := q.lock()
@@ -210,6 +224,7 @@ func (q *Queue) ruleShared(code string, v Verdict, lasts time.Duration) (r *Ruli
 	}, func(e *Entry) {
 		// The one that was made from the record does not know who records it.
 		if e.ruling != nil && e.ruling.At.Equal(r.At) {
+			r.Rev = e.ruling.Rev
 			e.ruling = r
 		}
 	})

@@ -111,6 +111,9 @@ type Ruling struct {
 	Entry  *Entry
 	Shown  Pending // the question with the verdict
 	Before *Ruling // the ruling that this one takes back; nil if it is the first
+	// Rev is the revision of the store with which it was given; 0 if replicas do not
+	// share the questions.
+	Rev uint64
 
 	settled chan struct{} // closed by Settle; nil when a call of this process waits
 	err     error         // from recording it; read it only after settled is closed

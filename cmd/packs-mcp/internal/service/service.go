@@ -54,18 +54,18 @@ type Service struct {
 	log        audit.Writer
 	name       string // this process's name in the audit log
 	require    sandbox.Level
-	runner     *runner.Runner                 // the gate's; nil until the gate is open
-	containers *containers                    // the gate's, for other places; nil as long as runner is
-	copies     *copies.Store                  // the gate's
-	caches     *caches.Store                  // the gate's
-	shared     *store.Mirror                  // what replicas share; nil: nothing
-	runs       *runs.Claims                   // nil as long as shared is
-	chatID     func(credential string) string // see [server.Options]; nil as long as shared is
-	common     *store.Shelf                   // the same
-	ended      func(grants.Grant) bool        // whether an operator took an answer back for all replicas; the same
-	logins     [][]byte                       // the keys of logins to the page that have begun; the same
-	changes    *changes.Store                 // the runner's
-	added      *cli.Added                     // what is known about packs from elsewhere
+	runner     *runner.Runner                        // the gate's; nil until the gate is open
+	containers *containers                           // the gate's, for other places; nil as long as runner is
+	copies     *copies.Store                         // the gate's
+	caches     *caches.Store                         // the gate's
+	shared     *store.Mirror                         // what replicas share; nil: nothing
+	runs       *runs.Claims                          // nil as long as shared is
+	chatID     func(credential string) string        // see [server.Options]; nil as long as shared is
+	common     *store.Shelf                          // the same
+	ended      func(g grants.Grant, rev uint64) bool // whether an operator took an answer back for all replicas; the same
+	logins     [][]byte                              // the keys of logins to the page that have begun; the same
+	changes    *changes.Store                        // the runner's
+	added      *cli.Added                            // what is known about packs from elsewhere
 	telemetry  *telemetry.Sender
 	desk       *lazyDesk // nil if the person is asked only in this terminal
 	keeper     *keeper   // watches the folders of packs; nil until then

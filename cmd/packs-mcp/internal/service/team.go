@@ -73,7 +73,7 @@ func (s *Service) Page(cfg *config.Config, version string, tokens *oidc.Verifier
 // revoked reports whether an operator took back the answers of a person since a time, on
 // all servers. It is for those that share a store.
 func (s *Service) revoked(person string, since time.Time) bool {
-	return s.ended(grants.Grant{Person: person, By: &approvers.Person{Name: person}, Since: since})
+	return s.ended(grants.Grant{Person: person, By: &approvers.Person{Name: person}, Since: since}, 0)
 }
 
 // giver returns the current state of a person who gave a stored answer. For a fixed token,
