@@ -4,7 +4,6 @@ package signin
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -210,8 +209,11 @@ func TestSessionsOfReplicas(t *testing.T) {
 				t.Errorf("after half a day, at replica %d: %q", replica, got)
 			}
 		}
-		if have := s.desks[0].shared.All(sharedPrefix); len(have) != maxEach {
-			t.Errorf("the store has %d sessions, want those of ada: %s", len(have), fmt.Sprint(have))
+		if err := s.desks[0].shared.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if have := len(s.desks[0].shared.All(sharedPrefix)); have != maxEach {
+			t.Errorf("the store has %d sessions, want the %d of ada", have, maxEach)
 		}
 	})
 }
