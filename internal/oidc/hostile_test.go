@@ -84,6 +84,42 @@ func TestAmbiguousClaims(t *testing.T) {
 	}
 }
 
+// A token that the provider signed for something else than access, such as a notice that a
+// person logged out, is refused, whatever its audience. So is an address of which the
+// provider does not plainly say that it is verified, or that says nothing of it.
+func TestTokensForSomethingElse(t *testing.T) {
+	p := idp.Start(t)
+	v := verifier(t, p, nil)
+	key, kid := p.Key()
+	token := func(typ any, verified any) string {
+		o := &jose.SignerOptions{}
+		if typ != nil {
+			o.WithHeader("typ", typ)
+		}
+		claims := map[string]any{"iss": p.Issuer, "aud": idp.Audience, "sub": "m", "email": "m@example.com", "exp": time.Now().Add(time.Hour).Unix()}
+		if verified != nil {
+			claims["email_verified"] = verified
+		}
+		return signWith(t, jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, o, claims)
+	}
+	for typ, want := range map[any]bool{
+		nil: true, "JWT": true, "jwt": true, "at+jwt": true, "application/at+jwt": true,
+		"logout+jwt": false, "secevent+jwt": false, "dpop+jwt": false, "oauth-authz-req+jwt": false, "": false, "JWT ": false, 7: false, true: false,
+	} {
+		if _, err := v.Verify(t.Context(), token(typ, nil)); (err == nil) != want {
+			t.Errorf("a token of the type %v: %v, want accepted = %t", typ, err, want)
+		}
+	}
+	for _, x := range []struct {
+		verified any
+		want     bool
+	}{{true, true}, {"true", true}, {false, false}, {"false", false}, {"False", false}, {0, false}, {"", false}, {"no", false}, {json.RawMessage("null"), false}, {[]bool{true}, false}} {
+		if _, err := v.Verify(t.Context(), token("JWT", x.verified)); (err == nil) != x.want {
+			t.Errorf("email_verified %v: %v, want accepted = %t", x.verified, err, x.want)
+		}
+	}
+}
+
 // Two people with the same chosen name are distinct, even if one of them can try many
 // subjects to match the beginning of the other's key.
 func TestNamesakes(t *testing.T) {

@@ -60,6 +60,9 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 		return nil, errors.New("it is not a token with one signature")
 	}
 	head := signed.Signatures[0].Header
+	if !forAccess(head) {
+		return nil, errors.New("the provider signed it for something else than access, as its type (typ) says")
+	}
 	all, err := k.find(ctx, head.KeyID)
 	if err != nil {
 		return nil, err
@@ -73,6 +76,19 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 		}
 	}
 	return nil, errors.New("no key of the identity provider made its signature")
+}
+
+// forAccess reports whether a token with this header may be an access token: a provider
+// signs notices and requests with the same keys, and says so in the type (RFC 8725, 3.11).
+// Many providers call an access token a JWT, or nothing (RFC 9068: "at+jwt").
+func forAccess(head jose.Header) bool {
+	typ, there := head.ExtraHeaders[jose.HeaderType]
+	name, _ := typ.(string)
+	switch strings.TrimPrefix(strings.ToLower(name), "application/") {
+	case "jwt", "at+jwt":
+		return true
+	}
+	return !there
 }
 
 // fits reports whether a key may have signed a token with this header.

@@ -200,16 +200,16 @@ func (v *Verifier) name(claims map[string]json.RawMessage) (string, error) {
 	if len(name) > maxName || safetext.Line(name) != name || strings.TrimSpace(name) != name {
 		return "", fmt.Errorf("its claim %q is too long, or has characters that cannot be shown", v.o.Person)
 	}
-	if v.o.Person == "email" && isFalse(claims["email_verified"]) {
-		return "", errors.New("the provider has not verified the email address in it")
+	if verified, said := claims["email_verified"]; v.o.Person == "email" && said && !isTrue(verified) {
+		return "", errors.New("the provider does not say that it has verified the email address in it")
 	}
 	return name, nil
 }
 
-// isFalse reports whether a claim is false. Some providers write it as text.
-func isFalse(claim json.RawMessage) bool {
+// isTrue reports whether a claim is true. Some providers write it as text.
+func isTrue(claim json.RawMessage) bool {
 	s := string(claim)
-	return s == "false" || s == `"false"`
+	return s == "true" || s == `"true"`
 }
 
 // groups returns the groups that a claim names: a list of texts, or one text.
