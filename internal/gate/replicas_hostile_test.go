@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantshared"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/store"
 	"github.com/packs-mcp/packs-mcp/internal/store/storetest"
 )
 
@@ -143,4 +144,34 @@ func TestAnswerThatWasTakenBack(t *testing.T) {
 			t.Errorf("an answer that was given later: %s", got)
 		}
 	})
+}
+
+// An answer that was used, and that somebody who can write to the store puts back when its
+// claim is forgotten, counts no more once its time has been over for an hour.
+func TestAnswerPutBackLater(t *testing.T) {
+	e := storetest.NATS(t)
+	a := replicaAt(t, e.URL(), sharedKey, sharing(everywhere))
+	raw, err := store.Open(t.Context(), store.Options{URL: e.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	code := a.left(silent())
+	a.page(code, queue.Once)
+	answered, err := raw.Get(t.Context(), "q."+code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.outcome(silent()); got != allows {
+		t.Fatalf("the call: %s", got)
+	}
+	a.pass(a.pending + 61*time.Minute)
+	if _, err := raw.Put(t.Context(), answered.Key, answered.Value, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*bench{"the same replica": a, "a new one": replicaAt(t, e.URL(), sharedKey, sharing(everywhere), func(o *Options) { o.Now = a.now })} {
+		if got := b.outcome(silent()); got != asks {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
 }

@@ -23,6 +23,9 @@ const (
 	questionPrefix = "q." // of the keys of questions; the code follows
 	// maxRecord bounds a question in the store, in bytes. NATS refuses messages of 1 MiB.
 	maxRecord = 768 << 10
+	// maxSkew is how wrong a replica's clock may be. The clock of the store ends a
+	// question; the one of a replica only ends those that somebody put back.
+	maxSkew = time.Hour
 	// shareTime is how long one change of a question may take.
 	shareTime = 10 * time.Second
 )
@@ -110,7 +113,7 @@ func (q *Queue) meet(code string) {
 		return
 	}
 	var r record
-	open := there && json.Unmarshal(stored.Value, &r) == nil && r.Shown.Code == code && r.ID != "" && r.Nonce != ""
+	open := there && json.Unmarshal(stored.Value, &r) == nil && r.Shown.Code == code && r.ID != "" && r.Nonce != "" && !q.longOver(&r)
 	switch {
 	case !open && e == nil:
 		return // a claim; or of another version, and its own replica shows it
@@ -130,6 +133,10 @@ func (q *Queue) meet(code string) {
 	}
 	q.follows(e, &r, stored.Rev)
 }
+
+// longOver reports whether the store must have removed a question long ago, so that
+// somebody has put it back. Its claim may be forgotten by then.
+func (q *Queue) longOver(r *record) bool { return q.now().After(r.Shown.Expires.Add(maxSkew)) }
 
 // follows makes an entry what a record says. The caller holds the lock.
 func (q *Queue) follows(e *Entry, r *record, rev uint64) {
