@@ -124,6 +124,25 @@ func (l *Library) SaveIndex(ctx context.Context) (wrote bool, err error) {
 	return wrote, errors.Join(errs...)
 }
 
+// LoadWords returns what SaveWords wrote last for the same roots, perhaps in another
+// process and about other packs, or an error.
+func (l *Library) LoadWords() (string, error) {
+	if l.opts.Index.Dir == "" {
+		return "", fs.ErrNotExist
+	}
+	return l.opts.Index.LoadWords(l.Roots())
+}
+
+// SaveWords writes to [Options.Index], for the next start, what queries need. It does
+// nothing if there is no Index, or while another process writes there.
+func (l *Library) SaveWords(data []byte) error {
+	if l.opts.Index.Dir == "" {
+		return nil
+	}
+	_, err := l.opts.Index.SaveWords(l.Roots(), data)
+	return err
+}
+
 // takeUnsaved returns the memo of a root that has to be written, and marks the root as
 // saved. It returns nil if there is nothing to write.
 func (l *Library) takeUnsaved(i int) *memo.Memo {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,7 @@ import (
 )
 
 // An Index is a folder with one file for each root, in which a library of packs keeps
-// what it read, so that the next start reads only what changed since. The zero value keeps
+// what it read, so that the next start reads only what changed since, and one for queries. The zero value keeps
 // nothing.
 //
 // It keeps the entries of each directory and the frontmatter of each document. A
@@ -83,10 +84,17 @@ func (x Index) Load(dir, settings string) (*Memo, error) {
 	if err != nil && !errors.Is(err, errIndex) {
 		err = fmt.Errorf("reading the index of packs: %w", err)
 	}
-	if now := time.Now(); err == nil && now.Sub(info.ModTime()) > indexLife/30 {
-		_ = os.Chtimes(file.Path, now, now) // marks it as used, for sweep
+	if err == nil {
+		markUsed(file, info)
 	}
 	return m, err
+}
+
+// markUsed keeps a file from Sweep.
+func markUsed(file private.File, info fs.FileInfo) {
+	if now := time.Now(); now.Sub(info.ModTime()) > indexLife/30 {
+		_ = os.Chtimes(file.Path, now, now)
+	}
 }
 
 // Save replaces the index of a root, unless another process is writing it just now.
