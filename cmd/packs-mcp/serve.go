@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -105,6 +106,9 @@ func (a *app) serve(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	defer s.Unwatch(logger)
+	var preparing sync.WaitGroup
+	preparing.Go(func() { s.Prepare(ctx, logger) })
+	defer preparing.Wait()
 	if cfg.HTTP.Addr != "" {
 		return a.serveHTTP(ctx, cfg, logger, s, who, made)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/chats"
+	"github.com/packs-mcp/packs-mcp/internal/server/finder"
 	"github.com/packs-mcp/packs-mcp/internal/server/workspace"
 )
 
@@ -87,6 +88,11 @@ func (s *Server) CanAttach(ctx context.Context, chatID, packID string, on bool) 
 // [workspace.File].
 func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, workspace.File, error) {
 	return s.chats.OpenArtifact(chatID, name)
+}
+
+// Prepare makes the index for the first query; see [finder.Finder.Prepare].
+func (s *Server) Prepare(ctx context.Context, store finder.Store) error {
+	return s.finder.Prepare(ctx, store)
 }
 
 // Ready prepares the index for the next query, one step at a time, and reports

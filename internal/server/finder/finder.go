@@ -7,12 +7,14 @@ package finder
 
 import (
 	"context"
-	"hash/maphash"
+	"crypto/sha256"
+	"encoding/binary"
 	"strings"
 	"sync"
 	"weak"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/packs/toolfiles"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
@@ -43,7 +45,6 @@ type Finder struct {
 	index *search.Index               // nil: not made yet
 	ids   []string                    // of the packs, in the index's order
 	marks []uint64                    // a digest of what each pack says, without its id
-	seed  maphash.Seed                // of marks
 
 	namedOf weak.Pointer[packs.Catalog] // the Catalog whose packs' tool names are being read
 	named   int                         // how many of its packs are done
@@ -96,6 +97,11 @@ func (f *Finder) searched(ctx context.Context) (*search.Index, []string, []uint6
 // together would take as much memory as the index.
 func (f *Finder) searchable(catalog *packs.Catalog) (ids []string, document func(i int) search.Document) {
 	loads := len(catalog.Attached()) <= MaxLoaded
+	return documents(catalog, func(p *packs.Pack) []string { return f.toolNames(p, loads && p.Attached) })
+}
+
+// documents is searchable with given names of tools.
+func documents(catalog *packs.Catalog, toolsOf func(*packs.Pack) []string) (ids []string, document func(i int) search.Document) {
 	var found []*packs.Pack
 	for _, p := range catalog.All() {
 		if isFindable(p) {
@@ -106,7 +112,7 @@ func (f *Finder) searchable(catalog *packs.Catalog) (ids []string, document func
 	return ids, func(i int) search.Document {
 		p := found[i]
 		return search.Document{
-			Name: p.ID + " " + p.Name, Tags: p.Tags(), Tools: f.toolNames(p, loads && p.Attached), Description: p.Description,
+			Name: p.ID + " " + p.Name, Tags: p.Tags(), Tools: toolsOf(p), Description: p.Description,
 		}
 	}
 }
@@ -114,18 +120,16 @@ func (f *Finder) searchable(catalog *packs.Catalog) (ids []string, document func
 // take makes the index for these documents, and reuses the previous one as far as
 // possible. The caller holds mu.
 func (f *Finder) take(ids []string, document func(i int) search.Document) {
-	if f.index == nil {
-		f.seed = maphash.MakeSeed()
-	}
 	marks := make([]uint64, len(ids))
 	old := make([]int, len(ids)) // :: document → its number in the index, or -1
+	var buf []byte
 	was, kept := 0, 0
 	for i := range ids {
 		// Take the mark first: if names of tools become known before the index takes
 		// the document, the mark is outdated, and the next take indexes it again.
 		d := document(i)
-		marks[i] = markOfDocument(f.seed, &d, ids[i])
-		for was < len(f.ids) && compareFolded(f.ids[was], ids[i]) < 0 {
+		marks[i], buf = markOfDocument(buf, &d, ids[i])
+		for was < len(f.ids) && f.ids[was] != ids[i] && compareFolded(f.ids[was], ids[i]) < 0 {
 			was++
 		}
 		if old[i] = -1; was < len(f.ids) && f.ids[was] == ids[i] && f.marks[was] == marks[i] {
@@ -151,23 +155,15 @@ func (f *Finder) take(ids []string, document func(i int) search.Document) {
 // compareFolded compares ids as a Catalog sorts them.
 func compareFolded(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }
 
-// markOfDocument returns a digest of a document without its id.
-func markOfDocument(seed maphash.Seed, d *search.Document, id string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	text := func(s string) {
-		h.WriteString(s)
-		h.WriteByte(0xff) // this byte occurs in no text
-	}
-	text(d.Name[len(id):])
-	text(d.Description)
-	for _, list := range [][]string{d.Tags, d.Tools} {
-		for _, s := range list {
-			text(s)
-		}
-		h.WriteByte(0xff)
-	}
-	return h.Sum64()
+// markOfDocument returns a digest of a document without its id. It uses the space of
+// buf, and returns that for the next one.
+func markOfDocument(buf []byte, d *search.Document, id string) (mark uint64, _ []byte) {
+	buf = packed.AppendText(buf[:0], d.Name[len(id):])
+	buf = packed.AppendText(buf, d.Description)
+	buf = packed.AppendTexts(buf, d.Tags)
+	buf = packed.AppendTexts(buf, d.Tools)
+	sum := sha256.Sum256(buf)
+	return binary.LittleEndian.Uint64(sum[:]), buf
 }
 
 // isFindable reports whether some chat may find a pack.
@@ -188,7 +184,11 @@ func (f *Finder) toolNames(p *packs.Pack, load bool) []string {
 	if names := f.files.Names(p); names != nil {
 		return names
 	}
-	var names []string
+	return namedByFiles(p)
+}
+
+// namedByFiles returns the names of tools that the names of a pack's files tell.
+func namedByFiles(p *packs.Pack) (names []string) {
 	for _, file := range p.ToolFiles {
 		name := file[strings.LastIndexByte(file, '/')+1:]
 		if name, ok := formats.CutToolPack(name); ok {

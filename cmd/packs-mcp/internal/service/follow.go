@@ -39,6 +39,13 @@ type indexed interface {
 	SaveIndex(ctx context.Context) (wrote bool, err error)
 }
 
+// Prepare makes the index for the first query, before a client asks it.
+func (s *Service) Prepare(ctx context.Context, logger *slog.Logger) {
+	if err := s.Server.Prepare(ctx, s.Library); err != nil {
+		logger.Info("the index for queries was not written, so the next start takes longer", "err", err)
+	}
+}
+
 // Watch begins to follow the folders of packs.
 func (s *Service) Watch(logger *slog.Logger) {
 	s.keeper = &keeper{library: s.Library, changed: s.changed, ready: s.Server.Ready, logger: logger}
