@@ -40,7 +40,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if p := cfg.HTTP.OIDC; p.Issuer != "" {
 		o.Issuer, o.Scopes, o.Client = p.Issuer, p.Scopes, p.Client
 		o.Tokens, err = oidc.New(oidc.Options{
-			Issuer: p.Issuer, Audience: cmp.Or(p.Audience, cfg.HTTP.PublicURL+"/mcp"), Person: p.Person, Groups: p.Groups, Allow: p.Allow,
+			Issuer: p.Issuer, Audience: cmp.Or(p.Audience, cfg.HTTP.PublicURL+"/mcp"), Person: p.Person, Groups: p.Groups, Allow: p.Allow, Verified: s.Verified(logger),
 		})
 		if err != nil {
 			return cli.WithHint(err, "see http.oidc in the configuration")

@@ -42,6 +42,9 @@ type Options struct {
 	// Allow lists the groups whose members may use the server; empty: everyone with a
 	// token for it.
 	Allow []string
+	// Verified is told whose each good token is, before Verify returns, and also of those
+	// who may not use the server. nil does nothing.
+	Verified func(context.Context, *Identity)
 	// Client makes requests to the provider; nil is one that uses only TLS, or plain
 	// HTTP on this machine.
 	Client *http.Client
@@ -59,6 +62,8 @@ type Identity struct {
 	Person string
 	// Groups are the person's groups according to the token, if it names any.
 	Groups []string
+	// Issued is when the token was issued, or when it was first verified if it does not say.
+	Issued time.Time
 	// Until is when the token is no longer accepted.
 	Until time.Time
 }
@@ -161,10 +166,17 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Identity, error) 
 		return nil, err
 	}
 	in := groups(claims, v.o.Groups)
+	who := &Identity{Key: key, Person: approvers.Provided(name, key), Groups: in, Issued: id.IssuedAt, Until: id.Expiry.Add(skew)}
+	if who.Issued.IsZero() {
+		who.Issued = v.o.Now()
+	}
+	if v.o.Verified != nil {
+		v.o.Verified(ctx, who)
+	}
 	if len(v.o.Allow) > 0 && !slices.ContainsFunc(in, func(g string) bool { return slices.Contains(v.o.Allow, g) }) {
 		return nil, fmt.Errorf("%w (%s)", ErrForbidden, name)
 	}
-	return &Identity{Key: key, Person: approvers.Provided(name, key), Groups: in, Until: id.Expiry.Add(skew)}, nil
+	return who, nil
 }
 
 // plain refuses ambiguous claims: a duplicate name, text that is not UTF-8, or a name

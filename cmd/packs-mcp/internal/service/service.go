@@ -62,6 +62,7 @@ type Service struct {
 	runs       *runs.Claims                          // nil as long as shared is
 	chatID     func(credential string) string        // see [server.Options]; nil as long as shared is
 	common     *store.Shelf                          // the same
+	grants     grants.Store                          // the gate's; nil if no answer is kept
 	ended      func(g grants.Grant, rev uint64) bool // whether an operator took an answer back for all replicas; the same
 	logins     [][]byte                              // the keys of logins to the page that have begun; the same
 	changes    *changes.Store                        // the runner's
@@ -186,6 +187,7 @@ func (s *Service) openGate(ctx context.Context, a *cli.Env, cfg *config.Config, 
 	if here == queue.ChannelTerminal {
 		asking.Wait, asking.Pending = atTerminal, atTerminal
 	}
+	s.grants = asking.Grants
 	if s.Gate, err = gate.New(asking); err != nil {
 		return err
 	}

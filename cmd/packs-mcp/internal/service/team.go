@@ -76,10 +76,16 @@ func (s *Service) revoked(person string, since time.Time) bool {
 	return s.ended(grants.Grant{Person: person, By: &approvers.Person{Name: person}, Since: since}, 0)
 }
 
+// Verified returns what is told of each good token of the identity provider.
+func (s *Service) Verified(logger *slog.Logger) func(context.Context, *oidc.Identity) {
+	return (&leavers{grants: s.grants, logger: logger}).look
+}
+
 // giver returns the current state of a person who gave a stored answer. For a fixed token,
 // the groups are those in the configuration now; if the token was removed, the person no
 // longer exists. For people of an identity provider, only the provider knows their current
-// groups, so the groups are those in the token with which they answered.
+// groups, so the groups are those in the token with which they answered, without those that
+// a later token did not have; see [leavers].
 func giver(cfg *config.Config) func(approvers.Person) (approvers.Person, bool) {
 	fixed := make(map[string][]string, len(cfg.HTTP.Tokens))
 	for _, t := range cfg.HTTP.Tokens {
