@@ -100,7 +100,7 @@ func theMap() []row {
 		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/card", may: []string{"internal/gate/call", "internal/gate/prompt", "internal/gate/queue"}},
 		// The desk and the terminal know their protocol, but not each other.
-		{dir: "internal/approvals/control", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext"}},
+		{dir: "internal/approvals/control", may: []string{"internal/card", "internal/gate/prompt", "internal/gate/queue", "internal/safetext", "internal/strictjson"}},
 		{dir: "internal/approvals/team", may: []string{"internal/approvals/control", "internal/approvers", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/approvals/runfolder", may: []string{"internal/approvals/control"}},
 		{dir: "internal/approvals/terminal", may: []string{"internal/approvals/control", "internal/approvals/runfolder", "internal/gate/queue", "internal/safetext"}},

@@ -1,14 +1,18 @@
 package control
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // MaxRequest is how many bytes the body of a request may have.
@@ -37,26 +41,36 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 		Fail(w, http.StatusUnsupportedMediaType, ProblemInvalid, "the body must be application/json")
 		return false
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxRequest))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one value")
-			if _, ok := errors.AsType[*http.MaxBytesError](more); ok {
-				err = more
-			}
-		}
-	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequest))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		Fail(w, http.StatusRequestEntityTooLarge, ProblemInvalid, "the body is too large")
 		return false
+	}
+	if err == nil {
+		err = decode(body, into)
 	}
 	if err != nil {
 		Fail(w, http.StatusBadRequest, ProblemInvalid, "the body is not what is expected here: "+safetext.Line(err.Error()))
 		return false
 	}
 	return true
+}
+
+// decode decodes an object that can be read in one way only: encoding/json takes the last
+// of two values with one key, and does not mind the case of letters.
+func decode(body []byte, into any) error {
+	n, wrong := strictjson.Parse(body)
+	if wrong != nil {
+		return wrong
+	}
+	for _, m := range n.Members {
+		if strings.Trim(m.Key, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			return fmt.Errorf("unknown key %q", m.Key)
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
 }
 
 // IsType reports whether the body has the media type want.

@@ -35,6 +35,7 @@ type Calls interface {
 const (
 	maxStreams    = 512 // of all persons
 	maxEach       = 8   // streams of one person
+	maxNote       = 200 // bytes of what a program says of how an answer was given; it goes into the log
 	beatTime      = 15 * time.Second
 	restTime      = 100 * time.Millisecond // between two updates of a stream
 	stallTime     = 10 * time.Second       // for a reader to take an update
@@ -120,6 +121,10 @@ func (d *Desk) decide(w http.ResponseWriter, r *http.Request, calls Calls, chann
 	decision, ok := queue.ParseDecision(in.Decision)
 	if !ok {
 		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "the decision is none of once, chat, always and deny")
+		return
+	}
+	if len(in.Note) > maxNote {
+		control.Fail(w, http.StatusBadRequest, control.ProblemInvalid, "the note is too long")
 		return
 	}
 	p, err := calls.Decide(in.Code, queue.Verdict{

@@ -88,6 +88,20 @@ func TestPathAsWritten(t *testing.T) {
 	}
 }
 
+// What a program says of how an answer was given cannot fill the log.
+func TestLongNote(t *testing.T) {
+	d := New(func(approvers.Person) Calls { return none{} }, slog.New(slog.DiscardHandler))
+	for n, want := range map[int]int{200: http.StatusNotFound, 201: http.StatusBadRequest} {
+		r := httptest.NewRequest("POST", control.TeamPrefix+control.PathDecide, strings.NewReader(`{"code":"K7QM-2F9X","decision":"once","note":"`+strings.Repeat("x", n)+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		d.Serve(w, r, approvers.Person{Name: "ada"})
+		if w.Code != want {
+			t.Errorf("a note of %d bytes: %d, want %d", n, w.Code, want)
+		}
+	}
+}
+
 // others is a queue of which the reader's own part is what own has, if anything. It tells
 // in looked that it was read.
 type others struct {
