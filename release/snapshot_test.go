@@ -245,7 +245,7 @@ func hasLicense(files map[string]packed, module string) bool {
 }
 
 // Nothing reveals the machine on which it was built.
-func TestNoPlaceOfAMachine(t *testing.T) {
+func TestNoPathsOfTheBuildMachine(t *testing.T) {
 	dir := dist(t)
 	var places []string
 	out, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()

@@ -121,7 +121,7 @@ func keepSignalling(p *os.Process, ended chan error) error {
 
 // A client that closes the server's standard error, as some do before they end
 // it, loses only the messages there.
-func TestNobodyReadsStderr(t *testing.T) {
+func TestClosedStderr(t *testing.T) {
 	t.Parallel()
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")

@@ -187,7 +187,7 @@ func TestServeEndsWhileAnotherHasTheIndex(t *testing.T) {
 
 // Default folders are found when they are created, and are not mentioned before. A
 // client is told without asking when a command detaches a pack.
-func TestServeFindsFoldersThatCome(t *testing.T) {
+func TestServeFindsFoldersCreatedLater(t *testing.T) {
 	dir, env := home(t)
 	project := filepath.Join(dir, "project")
 	for path, data := range map[string]string{

@@ -113,7 +113,7 @@ func asTerminal(d *Desk, line, body string) request {
 
 const decideOnce = `{"code":"K7QM-2F9X","decision":"once"}`
 
-func TestThePageIsForItselfAlone(t *testing.T) {
+func TestOtherSitesCannotUseThePage(t *testing.T) {
 	d, q := testDesk(t, nil)
 	other, _ := testDesk(t, nil)
 	decide := asPage(d, "POST /decide", decideOnce)
@@ -219,7 +219,7 @@ func checkHeaders(t *testing.T, res *http.Response) {
 	}
 }
 
-func TestTheRefusalIsKind(t *testing.T) {
+func TestRefusalsSayWhatToDo(t *testing.T) {
 	d, _ := testDesk(t, nil)
 	_, body := request{line: "GET /"}.send(t, d)
 	for _, want := range []string{"This page is not signed in", "packs-mcp approvals open", "<style>" + page.Style() + "</style>"} {

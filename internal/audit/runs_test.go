@@ -11,7 +11,7 @@ import (
 
 // A crash between the intent and the result is visible, but is not a problem
 // with the chain.
-func TestRunsWithoutAnEnd(t *testing.T) {
+func TestRunsCutByACrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	opts := testOptions(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

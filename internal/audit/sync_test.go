@@ -81,7 +81,7 @@ func TestAppendsShareASync(t *testing.T) {
 
 // It does not matter whose sync failed: for an entry written before it, the next
 // sync succeeds although the bytes may be lost.
-func TestAFailedSyncIsForgottenByNobody(t *testing.T) {
+func TestEveryWriterHearsOfAFailedSync(t *testing.T) {
 	failed := errors.New("input/output error")
 	e := Entry{Event: EventDecision}
 	for _, tc := range []struct {

@@ -159,7 +159,7 @@ func TestCacheOfNoRun(t *testing.T) {
 }
 
 // If there is no store for it, or something else is in its place, nothing starts.
-func TestCacheCannotBeHad(t *testing.T) {
+func TestNoRunWithoutItsCache(t *testing.T) {
 	b := newBench(t)
 	_, err := b.approve(cachedRun(), queue.Once).Run(t.Context())
 	b.denied(err, "keeps no caches")

@@ -86,7 +86,7 @@ func TestRunsFromACopy(t *testing.T) {
 			t.Errorf("copied %q, images %v, want none: its folder is not a pack", c.asked, r.policy.Images)
 		}
 	})
-	t.Run("a pack that is another by now", func(t *testing.T) {
+	t.Run("a pack that was replaced", func(t *testing.T) {
 		c := &copier{err: errors.New("scripts/greet.sh differs\x1b[2J")}
 		b, r := newBenches(t, c)
 		permit := b.approve(toolRun(), queue.Once)

@@ -199,7 +199,7 @@ func TestFillNothingElse(t *testing.T) {
 			}
 		})
 	}
-	t.Run("input that nothing is filled into", func(t *testing.T) {
+	t.Run("input without a value to fill in", func(t *testing.T) {
 		of := func(input string) call.Request {
 			return with(lookUp(), func(r *call.Request) { r.Run.Command.Stdin = []byte(input) })
 		}

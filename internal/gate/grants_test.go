@@ -417,8 +417,8 @@ func TestChangedSince(t *testing.T) {
 	}
 }
 
-// TestGrantsThatDoNotHold: a grant only counts as it was given.
-func TestGrantsThatDoNotHold(t *testing.T) {
+// TestAlteredGrantsAllowNothing: a grant only counts as it was given.
+func TestAlteredGrantsAllowNothing(t *testing.T) {
 	for name, spoil := range map[string]func(*grants.Grant){
 		"another digest":             func(g *grants.Grant) { g.Digest = strings.Repeat("0", 64) },
 		"no digest":                  func(g *grants.Grant) { g.Digest = "" },

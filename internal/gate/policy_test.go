@@ -416,7 +416,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("./git under an allowance of git: %s, want %s", got, asks)
 		}
 	})
-	t.Run("the reason shows nothing that acts", func(t *testing.T) {
+	t.Run("the reason has no control characters", func(t *testing.T) {
 		b := newBench(t, ruled(at(rules.Deny, "config.yaml:1\x1b[2J", func(r *rules.Rule) { r.Pack = "*" })))
 		_, _, err := b.Check(t.Context(), openCall(), nil)
 		b.denied(err, "forbids it")

@@ -272,7 +272,7 @@ func scanOf(p *call.Pack) prompt.Scan {
 
 // An answer is not bound to what the scan found: the scan's rules may change without
 // a change of the pack.
-func TestScanIsNotBound(t *testing.T) {
+func TestAnswersAreNotBoundToTheScan(t *testing.T) {
 	found := "1 medium"
 	b := newBench(t, remembers, func(o *Options) {
 		o.Scan = func(*call.Pack) prompt.Scan { return prompt.Scan{Found: found, Worst: "medium"} }

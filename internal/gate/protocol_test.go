@@ -125,7 +125,7 @@ func TestStateOfAnotherCall(t *testing.T) {
 			_, err := b.answer(with(c.of(), c.change), accept(q.State, "once"))
 			b.denied(err, "another call")
 			if name == "another chat" || name == "another person" {
-				return // see TestStateOfAnother
+				return // see TestStateOfAnotherPerson
 			}
 			// Now it is also spent for its own call.
 			_, err = b.answer(c.of(), accept(q.State, "once"))
@@ -153,10 +153,10 @@ func TestStateOfAnotherCall(t *testing.T) {
 	})
 }
 
-// TestStateOfAnother: if a state comes from another chat or person, its sender learns
+// TestStateOfAnotherPerson: if a state comes from another chat or person, its sender learns
 // and spends nothing. Its owner can still answer, once, even if both come at the same
 // time.
-func TestStateOfAnother(t *testing.T) {
+func TestStateOfAnotherPerson(t *testing.T) {
 	strangers := map[string]call.Caller{
 		"another chat":                    {Chat: "stdio-2"},
 		"another person":                  {Chat: "stdio-1", Person: "grace"},

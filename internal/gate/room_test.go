@@ -120,10 +120,10 @@ func (b *bench) leavesAnswered(req call.Request, d queue.Decision) {
 	}
 }
 
-// TestWhatGoesFirst: of one person's questions, those that nobody answered are
+// TestWhichQuestionsAreDroppedFirst: of one person's questions, those that nobody answered are
 // dropped first, then those that were allowed. Denials, and calls that wait, are
 // never dropped.
-func TestWhatGoesFirst(t *testing.T) {
+func TestWhichQuestionsAreDroppedFirst(t *testing.T) {
 	b := newBench(t, everywhere)
 	b.narrow(1, queue.Size{Questions: 4})
 	denied, allowed := b.left(of("ada", "1", 1)), b.left(of("ada", "1", 2))

@@ -195,7 +195,7 @@ func TestForThisChat(t *testing.T) {
 			t.Errorf("in another chat: %s, want %s", got, allows)
 		}
 	})
-	t.Run("for as long as the chat", func(t *testing.T) {
+	t.Run("until the chat ends", func(t *testing.T) {
 		b := newBench(t)
 		b.approve(toolRun(), queue.Chat)
 		b.pass(30 * 24 * time.Hour)

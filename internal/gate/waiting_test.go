@@ -623,7 +623,7 @@ func TestCarried(t *testing.T) {
 	// The call is made again, without its state, after the page answered: it gets the
 	// answer, and the old state is worthless.
 	for _, d := range []queue.Decision{queue.Once, queue.Deny} {
-		t.Run("made anew after "+d.String(), func(t *testing.T) {
+		t.Run("called again after "+d.String(), func(t *testing.T) {
 			b := newBench(t, everywhere)
 			q := b.ask(req)
 			b.page(q.Code, d)
@@ -680,7 +680,7 @@ func TestPostponeWithoutAQuestion(t *testing.T) {
 			b.has(0, "deny")
 		})
 	}
-	t.Run("answered in this moment", func(t *testing.T) {
+	t.Run("answered at the same moment", func(t *testing.T) {
 		b := newBench(t, everywhere)
 		q := b.ask(toolRun())
 		b.page(q.Code, queue.Once)
@@ -737,7 +737,7 @@ func TestLateAnswerThatCannotBeRecorded(t *testing.T) {
 }
 
 // A question that ends for any reason disappears everywhere.
-func TestNothingIsLeft(t *testing.T) {
+func TestEndedQuestionsDisappearEverywhere(t *testing.T) {
 	for name, end := range map[string]func(b *bench, q *Question){
 		"weak sandbox": func(b *bench, q *Question) {
 			b.require = sandbox.LevelFull

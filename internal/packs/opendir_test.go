@@ -73,7 +73,7 @@ func TestOpenDirReplaced(t *testing.T) {
 	}
 }
 
-func TestOpenDirOfNothing(t *testing.T) {
+func TestOpenDirOfAnUnscannedPack(t *testing.T) {
 	if _, err := (&Pack{Dir: t.TempDir()}).OpenDir(); !errors.Is(err, packfs.ErrReplaced) {
 		t.Errorf("OpenDir of a pack that no scan found = %v, want %v", err, packfs.ErrReplaced)
 	}

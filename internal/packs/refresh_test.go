@@ -111,7 +111,7 @@ func TestRefreshReadsWhatChanged(t *testing.T) {
 }
 
 // What was written less than two seconds before it was read is read again.
-func TestRefreshOfWhatIsYoung(t *testing.T) {
+func TestRefreshRereadsRecentFiles(t *testing.T) {
 	dir := writeTree(t, someTree)
 	l, err := NewLibrary(t.Context(), Options{Roots: []Root{{Dir: dir}}, clock: func() time.Time { return time.Now().Add(-time.Hour) }}, nil)
 	if err != nil {
@@ -300,7 +300,7 @@ func TestRefreshOfLinksThatLeadNowhere(t *testing.T) {
 }
 
 // A modification time in the future, as some archives have, is not a change.
-func TestRefreshOfTheFuture(t *testing.T) {
+func TestRefreshWithTimesInTheFuture(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
 	then := time.Now().Add(1000 * time.Hour)

@@ -109,7 +109,7 @@ func TestSaveIndexOfSomeRoots(t *testing.T) {
 
 // No index is written for a root whose stamps are meaningless in another process, or
 // for a missing one; other roots get one.
-func TestSaveIndexOfRootsThatLast(t *testing.T) {
+func TestSaveIndexOnlyOfPermanentRoots(t *testing.T) {
 	dir, other, x := writeTree(t, someTree), writeTree(t, "-- z/SKILL.md --\nPACK z\n"), indexIn(t)
 	needStamps(t, dir)
 	l, err := NewLibrary(t.Context(), Options{

@@ -17,10 +17,10 @@ func answerables() map[string]map[string]any {
 	}
 }
 
-// TestAnswersThatAreNone: an answer of the wrong shape, or with a state that was made
+// TestMalformedAnswersAreRefused: an answer of the wrong shape, or with a state that was made
 // up, tampered with, already used or taken from another question, is a protocol error
 // in both eras. It is denied and recorded, and spends the state that it names.
-func TestAnswersThatAreNone(t *testing.T) {
+func TestMalformedAnswersAreRefused(t *testing.T) {
 	yes := map[string]any{"approval": decide("once")("", nil)}
 	for name, c := range map[string]struct {
 		carry func(state, other string) map[string]any

@@ -280,7 +280,7 @@ func TestDeclinedByTheClient(t *testing.T) {
 
 // If the same call is made again while it waits, it takes the question: the client
 // may have given up the first call.
-func TestMadeAgainWhileItWaits(t *testing.T) {
+func TestSameCallWhileTheFirstWaits(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		w := newWorld(t, triage, everywhere(20*time.Second))
 		if !modern {

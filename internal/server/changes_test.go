@@ -135,7 +135,7 @@ func TestListChanges(t *testing.T) {
 // A client that asked between two looks was given lists that the looks know nothing
 // about. It is told what differs from those, and from the lists before, since it may
 // keep either.
-func TestListsGivenBetweenLooks(t *testing.T) {
+func TestListsRequestedBetweenScans(t *testing.T) {
 	const other = `[{"name": "greet", "description": "Say hi.", "inputSchema": {"type": "object"}, "command": ["true"]}]`
 	rename := func(w *world, from, to string) {
 		w.t.Helper()
@@ -255,7 +255,7 @@ func (l *countedLibrary) Catalog(ctx context.Context) *packs.Catalog {
 }
 
 // A look at the packs reads the disk: there is one for all chats in a round.
-func TestOneLookAtThePacks(t *testing.T) {
+func TestOneScanForAllChats(t *testing.T) {
 	lib := new(countedLibrary)
 	w := newWorld(t, triage, func(s *setup) {
 		s.library = func(l Library) Library {

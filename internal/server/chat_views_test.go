@@ -147,7 +147,7 @@ func TestRoomsHaveTheProblemsOfTheList(t *testing.T) {
 
 // The answer that a pack may be used belongs to one person: the same server asks
 // again for another person's token.
-func TestUseIsForOnePerson(t *testing.T) {
+func TestUseOfAPackIsAllowedPerPerson(t *testing.T) {
 	w := newWorld(t, triage, func(s *setup) { s.gate.Grants, s.gate.Policy = new(kept), policy.Balanced })
 	s := newSite(t, w)
 	ada, grace := s.Older(tokenAda, decide("always")), s.Older(tokenGrace, decide("once"))

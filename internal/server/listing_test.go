@@ -314,7 +314,7 @@ description: A.
 
 // A list that has a pack's tools does not say that the pack has none, or the reverse:
 // both come from one look at the files, whatever happens to them in between.
-func TestListIsOfOneLook(t *testing.T) {
+func TestListComesFromOneScan(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = decide("chat")
 	w.initialize()

@@ -34,7 +34,7 @@ const (
 
 // However a client spells a file's URI, and on however many streams, it is told about
 // the file once, under its own spelling.
-func TestSubscriptionsAreOfFiles(t *testing.T) {
+func TestSubscriptionsFollowFilesNotSpellings(t *testing.T) {
 	w := newWorld(t, triage, lookOften)
 	s := newSite(t, w)
 	c := s.Newer(tokenAda, nil)

@@ -179,7 +179,7 @@ func TestHistory(t *testing.T) {
 }
 
 // The checker refuses a history in which something happened twice.
-func TestHistoryOfADouble(t *testing.T) {
+func TestHistoryWithADuplicate(t *testing.T) {
 	claim := func(client int, value string, out outcome) porcupine.Operation {
 		return porcupine.Operation{ClientId: client, Input: operation{key: "k", verb: "put", value: value}, Call: 1, Output: out, Return: 2}
 	}

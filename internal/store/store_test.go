@@ -457,7 +457,7 @@ func TestChain(t *testing.T) {
 }
 
 // An unreachable or silent store causes an error in time; a slow one works.
-func TestAway(t *testing.T) {
+func TestStoreIsUnreachable(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		ctx := t.Context()
 		proxy := e.Proxy(t)

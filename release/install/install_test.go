@@ -290,7 +290,7 @@ func TestWget(t *testing.T) {
 
 // What exists at the programs' paths: a link is replaced, but not its target; a folder is left
 // alone. Nothing else in the folder changes.
-func TestWhatIsThere(t *testing.T) {
+func TestInstallOverExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(t.TempDir(), "other")
 	if err := errors.Join(os.WriteFile(other, []byte("other"), 0o755), os.Symlink(other, filepath.Join(dir, "packs-mcp")), os.WriteFile(filepath.Join(dir, "jq"), []byte("jq"), 0o755)); err != nil {

@@ -104,7 +104,7 @@ func TestExplain(t *testing.T) {
 
 // A program can name any path. Paths that no run should get are not proposed, and
 // what is proposed is correct YAML.
-func TestExplainProposesNothingRash(t *testing.T) {
+func TestExplainProposesOnlySafePaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.NewReplacer("-- triage/", "-- null/", "name: triage", `name: "null"`).Replace(triage))
 	w.put("config.txt", "x\n")

@@ -92,7 +92,7 @@ func (v *victim) do(script string) (string, object) {
 
 // The recipe works if the user follows it: otherwise the tests below would show
 // nothing.
-func TestHostageWorks(t *testing.T) {
+func TestHostageRecipeWorks(t *testing.T) {
 	v := newVictim(t, newWorld(t, sly))
 	cmd := exec.Command("sh", "-c", strings.ReplaceAll(hostage, "PROGRAM", v.program))
 	cmd.Dir = v.dir

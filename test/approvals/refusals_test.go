@@ -178,7 +178,7 @@ func TestStateIsReadOnly(t *testing.T) {
 
 // Something else is in place of the folder of grants: nobody can tell what was allowed, so
 // nothing is.
-func TestStateIsNoFolder(t *testing.T) {
+func TestFileInPlaceOfTheStateFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
 	w.complains = true

@@ -82,7 +82,7 @@ func (w *world) ends() (ends []audit.Entry) {
 
 // A run that waits for its turn in a folder names the run that has it, both in progress
 // messages to the client and in the log, and continues when it gets the turn.
-func TestTurnWaitIsTold(t *testing.T) {
+func TestTurnWaitIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
 	v := newVictim(t, w)

@@ -175,7 +175,7 @@ func TestLongLine(t *testing.T) {
 
 // Without the store, nothing is written, and the caller gets an error in time. When
 // it is back, a new chain continues the previous one.
-func TestAway(t *testing.T) {
+func TestStoreIsUnreachable(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		proxy := e.Proxy(t)
 		l := start(t, proxy.URL(), "web")

@@ -579,9 +579,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAmong: no person takes room from others, however much they keep. A person with
+// TestNobodyTakesTheRoomOfOthers: no person takes room from others, however much they keep. A person with
 // more than their share loses nothing, and can still revoke.
-func TestAmong(t *testing.T) {
+func TestNobodyTakesTheRoomOfOthers(t *testing.T) {
 	of := func(person string, n int) grants.Grant {
 		return grants.Grant{ID: fmt.Sprint(person, n), Digest: "d", Kind: call.KindOpen, Since: since, Person: person}
 	}

@@ -168,7 +168,7 @@ func TestEndedAgain(t *testing.T) {
 }
 
 // Without the store, nothing is known and nothing is kept.
-func TestAway(t *testing.T) {
+func TestStoreIsUnreachable(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		proxy := e.Proxy(t)
 		s := replica(t, proxy.URL(), key, 1)

@@ -185,7 +185,7 @@ func take(t *testing.T, c *Claims, question, run string) (key string, rev uint64
 
 // The claim that took the place of a question ends with its run, and nothing starts for the
 // same answer again. Questions are no claims.
-func TestTaken(t *testing.T) {
+func TestClaimInPlaceOfAQuestion(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e *storetest.Engine) {
 		reported := make(chan audit.Entry, 100)
 		a, b := replica(t, mirror(t, e.URL()), reported), replica(t, mirror(t, e.URL()), reported)

@@ -142,7 +142,7 @@ func remembered(t *testing.T, dir string) *Memo {
 }
 
 // A Node that ends too early is refused, even if its length is valid.
-func TestNodeThatIsCutOff(t *testing.T) {
+func TestTruncatedNode(t *testing.T) {
 	whole := nodes(&Node{Name: "top", Entries: EntriesOf(nil), Tools: &Listing{Names: []string{"a.tool.json"}}, Docs: []Record{{
 		Name: "SKILL.md", Doc: (&frontmatter.Document{Name: "a"}).Summary(nil), Problems: []diag.Diagnostic{{Code: "code", Message: "message", Line: 1, Column: 300}},
 	}}})

@@ -11,7 +11,7 @@ import (
 )
 
 // Stamps only count on the root's own device, and if its file system is local.
-func TestStampsThatCount(t *testing.T) {
+func TestStampsThatAreTrusted(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a"), "")
 	needStamps(t, dir)

@@ -56,7 +56,7 @@ func slowDistance(a, b []rune) int {
 }
 
 // What is suggested for ids as people write them is what a whole comparison says.
-func TestNearIsThatOfAWholeComparison(t *testing.T) {
+func TestNearAgreesWithAFullComparison(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	words := []string{"billing", "invoice", "größe", "incident", "triage", "notes", "db", "a", "翻訳", "backup", "mail"}
 	word := func() string { return words[random.IntN(len(words))] }

@@ -151,7 +151,7 @@ func TestRemoteRoot(t *testing.T) {
 }
 
 // A root is created folder by folder, the first while its path is being examined.
-func TestRootThatComes(t *testing.T) {
+func TestRootIsCreatedLater(t *testing.T) {
 	if opensFiles {
 		t.Skip("linux, windows: elsewhere, where roots come is seen by looking")
 	}
@@ -373,7 +373,7 @@ func TestCloseAtAnything(t *testing.T) {
 
 // Writes only count if they may concern a pack. Creations and removals all count: it
 // may be a folder.
-func TestWhatConcernsNobody(t *testing.T) {
+func TestIrrelevantEventsAreIgnored(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"build.log", "SKILL.md"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
@@ -411,7 +411,7 @@ func TestWhatConcernsNobody(t *testing.T) {
 }
 
 // If a program writes all the time, the folders are only looked at now and then.
-func TestRestBetweenLooks(t *testing.T) {
+func TestBusyFoldersAreScannedNowAndThen(t *testing.T) {
 	dir := t.TempDir()
 	type span struct{ begin, end time.Time }
 	looks := make(chan span, 1_000)
@@ -467,7 +467,7 @@ func TestMoreThanCanBeWatched(t *testing.T) {
 }
 
 // A directory that was replaced by something else is no reason to poll the others.
-func TestDirectoriesThatAreNone(t *testing.T) {
+func TestReplacedDirectoryDoesNotCausePolling(t *testing.T) {
 	dir := t.TempDir()
 	file, loop := filepath.Join(dir, "file"), filepath.Join(dir, "loop")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -715,7 +715,7 @@ func ticked() *time.Ticker {
 
 // Idle is called even if something happens all the time. So are its further steps,
 // with looks between them.
-func TestBusyWithoutEnd(t *testing.T) {
+func TestIdleIsCalledUnderConstantLoad(t *testing.T) {
 	dir := t.TempDir()
 	idle := make(chan struct{}, 100)
 	looks, steps := 0, 0

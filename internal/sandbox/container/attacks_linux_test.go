@@ -37,7 +37,7 @@ func project(t *testing.T, names ...string) string {
 
 // A run's changes to its copy of a project come back as a change set, with the same
 // checks as elsewhere: nothing dangerous is applied, and nothing large stays.
-func TestCopiesComeBack(t *testing.T) {
+func TestChangesToCopiesComeBack(t *testing.T) {
 	r := sharedRunner(t)
 	dir := project(t, "kept", "changed", "removed", "CLAUDE.md")
 	p := sandbox.Policy{Layers: r.Layers(t.Context(), []string{dir})}

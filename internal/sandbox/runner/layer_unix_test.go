@@ -249,7 +249,7 @@ func TestLayerReadOnly(t *testing.T) {
 
 // A person approved one kind of layer. If the folder can only have another kind,
 // nothing is started.
-func TestLayerThatIsAnotherNow(t *testing.T) {
+func TestLayerOfAnotherKind(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
 		dir := plantTree(t, map[string]string{"file": "old"})
 		for _, kind := range []sandbox.LayerKind{sandbox.LayerReadOnly, sandbox.LayerOverlay, sandbox.LayerClone, sandbox.LayerCopy} {

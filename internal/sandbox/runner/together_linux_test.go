@@ -60,7 +60,7 @@ func TestTogether(t *testing.T) {
 }
 
 // Where no group can be had, the report says why, and runs go on without.
-func TestTogetherAtNone(t *testing.T) {
+func TestTogetherWithoutGroups(t *testing.T) {
 	r := New(Options{Skip: []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial}, TempDir: t.TempDir(), Together: sandbox.Together{Memory: 1 << 30}})
 	defer r.Close()
 	if report := r.Probe(t.Context()); report.Together == "" {

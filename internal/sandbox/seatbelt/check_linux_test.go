@@ -41,7 +41,7 @@ func TestCheckUnconfined(t *testing.T) {
 	}
 }
 
-func TestCheckNothingThere(t *testing.T) {
+func TestCheckReportsMissingFiles(t *testing.T) {
 	s := &Scene{Inside: "/nonexistent/a", Pack: "/nonexistent/b", Outside: "/nonexistent/c", HardLinks: true, Server: 1 << 30, Port: 1}
 	var out bytes.Buffer
 	if code := check(&out, s.Args(), nil); code != 1 {

@@ -39,7 +39,7 @@ func TestToolsAreFoundWithTheFirstQuery(t *testing.T) {
 
 // The index is made in the first idle time and is ready for the next query. After a
 // change, it is made again in the next idle time.
-func TestReadyMakesWhatAQueryGoesBy(t *testing.T) {
+func TestReadyBuildsTheIndex(t *testing.T) {
 	w := newWorld(t, pack("triage", "Sort incidents.")+pack("notes", "Keep notes."))
 	made := func() any {
 		t.Helper()

@@ -65,7 +65,7 @@ func TestHTTPGone(t *testing.T) {
 
 // Bytes sent after a request are read once its response is written, and a line
 // break does no harm.
-func TestHTTPBehindRequest(t *testing.T) {
+func TestHTTPBytesAfterARequest(t *testing.T) {
 	w := newWorld(t, triage, everywhere(time.Minute))
 	addr, _ := serveOn(t, w, nil)
 	c := dial(t, addr)

@@ -116,7 +116,7 @@ func TestHTTPConnectionsOfOne(t *testing.T) {
 const refusalLines = 10
 
 // Lines that anyone can cause are not all logged.
-func TestHTTPSparing(t *testing.T) {
+func TestHTTPRefusalsAreLoggedSparingly(t *testing.T) {
 	w := newWorld(t, "")
 	s := newSite(t, w)
 	c := s.Client("wrong")

@@ -269,7 +269,7 @@ func TestHTTPEndsWhileAnswersBegin(t *testing.T) {
 }
 
 // TLS negotiates HTTP/1.1, whatever the configuration or the client offers.
-func TestHTTPNoSecond(t *testing.T) {
+func TestHTTPNeverNegotiatesHTTP2(t *testing.T) {
 	w := newWorld(t, "")
 	cert, pool := certificate(t)
 	addr, _ := serveOn(t, w, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})

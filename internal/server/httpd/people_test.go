@@ -80,7 +80,7 @@ func TestPeople(t *testing.T) {
 
 // A person whose name changes at the identity provider stays the same person: under
 // the new name they cannot answer what they asked under the old one.
-func TestPeopleWhoChangeTheirName(t *testing.T) {
+func TestPeopleWhoseNameChanges(t *testing.T) {
 	p := idp.Start(t)
 	tokens, err := oidc.New(oidc.Options{Issuer: p.Issuer, Audience: idp.Audience})
 	if err != nil {

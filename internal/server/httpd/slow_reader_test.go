@@ -16,7 +16,7 @@ import (
 
 // A client that stops reading its stream loses it, on every HTTP transport,
 // without affecting others. See TestNotRead and TestPiledUp for stdio.
-func TestStreamsThatNobodyReads(t *testing.T) {
+func TestStreamsOfStalledClients(t *testing.T) {
 	const head = "Host: localhost\r\nAuthorization: Bearer " + tokenAda + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 	for name, x := range map[string]struct {
 		request func(good *servertest.Client) string

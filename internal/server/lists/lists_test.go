@@ -55,7 +55,7 @@ var everyList = []string{ToolsChanged, PromptsChanged, ResourcesChanged}
 // If two goroutines follow a chat at once, the second begins when the first has told
 // everything: the lock is held from the look at the packs on. Otherwise the older
 // list could be told last.
-func TestFollowIsOneAtATime(t *testing.T) {
+func TestFollowRunsOneAtATime(t *testing.T) {
 	c := new(fakeChat)
 	f := c.follower()
 	free, looks, notes := 0, 0, 0
@@ -107,7 +107,7 @@ func TestFollowWaitsForLists(t *testing.T) {
 
 // If there is nobody to tell, nothing is done, and the next change is compared with
 // what somebody had before.
-func TestChatThatNobodyHears(t *testing.T) {
+func TestChatWithoutListeners(t *testing.T) {
 	c := &fakeChat{tools: []mcp.Tool{{Name: "first"}}}
 	f := c.follower()
 	var heard []string

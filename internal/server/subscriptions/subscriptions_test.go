@@ -46,7 +46,7 @@ func (f *files) set(p *Pace) *Set {
 
 // A file is looked at once in a round, however many subscribe to it, and no longer
 // than somebody does.
-func TestOneLookForAllSubscribers(t *testing.T) {
+func TestOneReadForAllSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const one, two = "skill://triage/one.md", "skill://triage/two.md"
 		f, pace := &files{sizes: map[string]int64{one: 1, two: 1}}, NewPace(Every)

@@ -8,7 +8,7 @@ import (
 )
 
 // Errors other than the end by a signal are not lost.
-func TestBesides(t *testing.T) {
+func TestOtherErrorsAreKept(t *testing.T) {
 	other := errors.New("the disk is full")
 	stopped := fmt.Errorf("calling: %w", context.Canceled)
 	for _, tt := range []struct {
