@@ -105,7 +105,7 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 		if found, ok := attach[strings.ToLower(id)]; ok && !found {
 			c.problems = append(c.problems, diag.Diagnostic{
 				Code: CodeAttachUnknown, Severity: diag.Warning, File: s.root.Dir,
-				Message: fmt.Sprintf("the configuration attaches %q, and the folder holds no such pack", id), Hint: "correct attach: in the configuration",
+				Message: fmt.Sprintf("the configuration attaches %q, but the folder has no such pack", id), Hint: "correct attach: in the configuration",
 			})
 		}
 	}

@@ -79,7 +79,7 @@ func TestEditedAlone(t *testing.T) {
 		{"a pack inside of a pack", false, []string{at(0, "inner")}, func() { write(t, at(0, "inner", "SKILL.md"), skill("inner", "Edited.")) }},
 		{"the pack around it", true, []string{at(0)}, func() { write(t, at(0, "SKILL.md"), skill("pack-0", "Around.")) }},
 		{"its folder of tools", false, []string{at(0, "tools")}, func() { write(t, at(0, "tools", "b.tool.json"), `{}`) }},
-		{"a directory that is no pack", false, []string{filepath.Join(dir, "group-1")}, func() { write(t, filepath.Join(dir, "group-1", "x.md"), "x") }},
+		{"a directory that is not a pack", false, []string{filepath.Join(dir, "group-1")}, func() { write(t, filepath.Join(dir, "group-1", "x.md"), "x") }},
 		{"a document that is gone", false, []string{at(14)}, func() { remove(t, at(14, "SKILL.md")) }},
 		{"a link in its place", false, []string{at(15)}, func() {
 			remove(t, at(15, "SKILL.md"))

@@ -39,7 +39,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		if len(others) > 0 {
 			problems = append(problems, diag.Diagnostic{
 				Code: CodeEntryAmbiguous, Severity: diag.Warning, File: entry,
-				Message: fmt.Sprintf("%q is there too, and is not read", others[0]), Hint: "keep one of them",
+				Message: fmt.Sprintf("%q is also there, but is not read", others[0]), Hint: "keep one of them",
 			})
 		}
 	} else {
@@ -97,7 +97,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		s.note(err)
 		p.Problems = append(p.Problems, diag.Diagnostic{
 			Code: CodeDocMissing, Severity: diag.Warning, File: name,
-			Message: "the configuration names this document, and it is not a file of the pack", Hint: "correct docs: in the configuration",
+			Message: "the configuration names this document, but it is not a file of the pack", Hint: "correct docs: in the configuration",
 		})
 	}
 	p.ToolFiles = v.toolFiles()
@@ -233,7 +233,7 @@ func (s *scanner) read(v *visit, name string) memo.Record {
 		if size := info.Size(); size > s.origin.limits.EntryDoc {
 			problems = append(problems, diag.Diagnostic{
 				Code: CodeEntryTooLarge, Severity: diag.Error, File: name,
-				Message: fmt.Sprintf("the entry document has %d bytes, and the limit is %d", size, s.origin.limits.EntryDoc),
+				Message: fmt.Sprintf("the entry document has %d bytes; the limit is %d", size, s.origin.limits.EntryDoc),
 				Hint:    "move parts of it to files of their own, which are read when needed",
 			})
 		}

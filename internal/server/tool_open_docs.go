@@ -148,7 +148,7 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 	for _, name := range additional {
 		page, err := s.given.Page(dir, tree, name, 0, s.limits.OpenPage)
 		if toolerr.IsMissing(err) {
-			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is not a file of the pack that can be read."})
+			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, but it is not a file of the pack that can be read."})
 			continue
 		}
 		if err != nil {

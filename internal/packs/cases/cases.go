@@ -166,7 +166,7 @@ func UnknownTools(all []Case, known []string, has func(name string) bool) []diag
 			hint = fmt.Sprintf("did you mean %q?", meant[0])
 		}
 		problems = append(problems, diag.Diagnostic{
-			Code: CodeTool, Severity: diag.Error, File: c.File, Line: c.Line, Message: fmt.Sprintf("the test calls %q, which is no tool of the pack", clip(c.Tool)), Hint: hint,
+			Code: CodeTool, Severity: diag.Error, File: c.File, Line: c.Line, Message: fmt.Sprintf("the test calls %q, which is not a tool of the pack", clip(c.Tool)), Hint: hint,
 		})
 	}
 	return problems

@@ -226,7 +226,7 @@ func (r *reader) oneCase(n *yaml.Node) Case {
 				return
 			}
 			if n.ShortTag() != "!!int" || n.Decode(&code) != nil || code < 0 || code > math.MaxUint8 {
-				r.report(CodeValue, n, "exit is no number from 0 to 255", "write the exit status that the program should end with")
+				r.report(CodeValue, n, "exit is not a number from 0 to 255", "write the exit status that the program should end with")
 			}
 			c.Exit = code
 		},
@@ -255,7 +255,7 @@ func (r *reader) check(n *yaml.Node, what string) *Check {
 		"matches": r.text("matches", func(s string) {
 			expression, err := regexp.Compile(s)
 			if err != nil {
-				r.report(CodeValue, n, "matches is no regular expression: "+strconv.Quote(err.Error()), "the syntax is that of Go (RE2)")
+				r.report(CodeValue, n, "matches is not a regular expression: "+strconv.Quote(err.Error()), "the syntax is that of Go (RE2)")
 			}
 			c.Matches = expression
 		}),

@@ -63,7 +63,7 @@ func (s *subject) program(t *tools.Tool, name string, files []string) {
 			"copy the program into the pack, or name one that is on PATH")
 		return
 	case err != nil:
-		s.add(CodeProgramMissing, t.File, t.Line, fmt.Sprintf("tool %+q runs %+q, which is no program: %s", t.Name, clip(t.Command.Program), causeOf(err)), "name a file of the pack")
+		s.add(CodeProgramMissing, t.File, t.Line, fmt.Sprintf("tool %+q runs %+q, which is not a program: %s", t.Name, clip(t.Command.Program), causeOf(err)), "name a file of the pack")
 		return
 	}
 	file := path.Clean(name)

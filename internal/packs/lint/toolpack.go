@@ -63,7 +63,7 @@ func (s *subject) loose(file string) {
 		})
 	case s.opts.Profile == AgentSkills || s.opts.Profile == SkillMD || s.opts.Profile == Skillkit:
 		s.problems = append(s.problems, diag.Diagnostic{
-			Code: CodeSkillMissing, Severity: diag.Error, File: file, Message: "the file is no SKILL.md, and this specification reads nothing else", Hint: "name the folder of the pack, or its SKILL.md",
+			Code: CodeSkillMissing, Severity: diag.Error, File: file, Message: "the file is not a SKILL.md, and this specification reads nothing else", Hint: "name the folder of the pack, or its SKILL.md",
 		})
 	case s.opts.Profile == Default:
 		s.declaredOnly(diag.Info)

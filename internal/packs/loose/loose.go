@@ -32,7 +32,7 @@ func Parse(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Di
 	if c := t.Command; c != nil && (strings.HasPrefix(c.Program, "./") || c.Cwd == tools.CwdPackRoot) {
 		return nil, append(problems, diag.Diagnostic{
 			Code: CodeFolder, Severity: diag.Error, File: file, Line: t.Line,
-			Message: "the tool runs in, or from, the folder of its pack, and a file in a folder of tools has none of its own",
+			Message: "the tool runs in, or from, the folder of its pack, but a file in a folder of tools has none of its own",
 			Hint:    "make a folder with this file, what it needs, and a SKILL.md; or name a program of the user's",
 		})
 	}

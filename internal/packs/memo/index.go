@@ -104,7 +104,7 @@ func (x Index) Save(m *Memo, settings string) (done bool, err error) {
 	done, err = file.TryLock(func() error {
 		data := encodeIndex(m, x.key(m.Dir, settings))
 		if len(data) > maxIndex {
-			return fmt.Errorf("writing the index of packs: it would have %d bytes, and the limit is %d", len(data), maxIndex)
+			return fmt.Errorf("writing the index of packs: it would have %d bytes; the limit is %d", len(data), maxIndex)
 		}
 		return file.Write(data)
 	})

@@ -59,7 +59,7 @@ func DeniedProblems(p *packs.Pack, tree *packfs.Tree, set *tools.Set) []diag.Dia
 			out = append(out, diag.Diagnostic{
 				Code: packs.CodeFileDenied, Severity: diag.Warning, File: t.File, Line: t.Line,
 				Message: "tool " + strconv.Quote(t.Name) + " stays disabled: " + t.DeclaredOnly,
-				Hint:    "mend that file, and the tool can be enabled",
+				Hint:    "fix that file; the tool can then be enabled",
 			})
 		}
 	}

@@ -82,7 +82,7 @@ func (r *policyReader) mapping(n *yaml.Node, what string, each func(k, v *yaml.N
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if line, twice := lines[k.Value]; twice || k.Kind != yaml.ScalarNode {
-			r.problem(k, "%q occurs twice, or is no word; the first is in line %d", k.Value, line)
+			r.problem(k, "%q occurs twice, or is not a word; the first is in line %d", k.Value, line)
 			continue
 		}
 		lines[k.Value] = k.Line

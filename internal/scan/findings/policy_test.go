@@ -52,7 +52,7 @@ func TestParsePolicy(t *testing.T) {
 		{"short hash", "accept:\n  - {hash: \"sha256:12\", reason: x}\n", `p.yaml:2: hash is "sha256:12"; want sha256: and 64 digits, as the scan prints it`, false},
 		{"a rule for all", "accept:\n  - {hash: " + aHash + ", reason: x, path: \"*\"}\n", `p.yaml:2: there is no key "path"; there are hash, reason`, false},
 		{"twice", "accept:\n  - {hash: " + aHash + ", reason: x}\n  - {hash: " + aHash + ", reason: y}\n", `p.yaml:3: this hash is accepted twice`, true},
-		{"a key twice", "fail_on: high\nfail_on: low\n", `p.yaml:2: "fail_on" occurs twice, or is no word; the first is in line 1`, true},
+		{"a key twice", "fail_on: high\nfail_on: low\n", `p.yaml:2: "fail_on" occurs twice, or is not a word; the first is in line 1`, true},
 		{"a list", "- fail_on\n", `p.yaml:1: the policy is not a mapping of keys to values`, false},
 		{"accept all", "accept: all\n", `p.yaml:1: accept is not a list`, false},
 	} {

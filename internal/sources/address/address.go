@@ -96,7 +96,7 @@ func IsArchive(name string) bool {
 // A local path begins with "./", "../", "/", "~" or a drive, or ends like an archive.
 func Parse(text string) (Reference, error) {
 	if text == "" || strings.ContainsAny(text, "\x00\r\n") {
-		return Reference{}, fmt.Errorf("%q is no address of packs", text)
+		return Reference{}, fmt.Errorf("%q is not an address of packs", text)
 	}
 	if uri, ok := strings.CutPrefix(text, RulebookScheme); ok {
 		return rulebookReference(text, uri)
@@ -116,7 +116,7 @@ func Parse(text string) (Reference, error) {
 			rest, ref, inside := gitSuffix(m[3])
 			return checked(text, Reference{Kind: Git, At: "ssh://" + m[1] + m[2] + "/" + strings.TrimPrefix(rest, "/"), Ref: ref, Path: inside})
 		}
-		return Reference{}, fmt.Errorf("%q is no address of packs: for a folder here, write ./%s", text, text)
+		return Reference{}, fmt.Errorf("%q is not an address of packs: for a folder here, write ./%s", text, text)
 	}
 	switch scheme {
 	case "oci":
@@ -162,7 +162,7 @@ func gitSuffix(text string) (rest, ref, inside string) {
 func checked(text string, r Reference) (Reference, error) {
 	u, err := url.Parse(r.At)
 	if err != nil || u.Host == "" && u.Scheme != "file" {
-		return Reference{}, fmt.Errorf("%q is no address of a repository", text)
+		return Reference{}, fmt.Errorf("%q is not an address of a repository", text)
 	}
 	if _, has := u.User.Password(); has {
 		return Reference{}, fmt.Errorf("the address has a password in it, which would be kept in %s; take it out, and see the documentation for credentials", "packs.lock.json")
@@ -171,7 +171,7 @@ func checked(text string, r Reference) (Reference, error) {
 		return Reference{}, fmt.Errorf("%q is not the name of a branch, tag or commit", r.Ref)
 	}
 	if r.Path != "" && (path.Clean(r.Path) != r.Path || strings.HasPrefix(r.Path, "..") || strings.ContainsAny(r.Path, `\:`)) {
-		return Reference{}, fmt.Errorf("%q is no path inside a repository", r.Path)
+		return Reference{}, fmt.Errorf("%q is not a path inside a repository", r.Path)
 	}
 	return r, nil
 }
@@ -186,7 +186,7 @@ func rulebookReference(text, uri string) (Reference, error) {
 		uri = text
 	}
 	if len(uri) > 1024 || strings.ContainsFunc(uri, unicode.IsControl) {
-		return Reference{}, fmt.Errorf("%q is no address of a rulebook", text)
+		return Reference{}, fmt.Errorf("%q is not an address of a rulebook", text)
 	}
 	return Reference{Kind: Stakpak, At: uri}, nil
 }
@@ -206,7 +206,7 @@ func ociReference(text string) (Reference, error) {
 		r.At, r.Ref = rest[:i], rest[i+1:]
 	}
 	if !strings.Contains(r.At, "/") || strings.ContainsAny(r.At, " ?#%") {
-		return Reference{}, fmt.Errorf("%q is no address of an artifact: oci://REGISTRY/REPOSITORY[:TAG]", text)
+		return Reference{}, fmt.Errorf("%q is not an address of an artifact: oci://REGISTRY/REPOSITORY[:TAG]", text)
 	}
 	return r, nil
 }
@@ -214,7 +214,7 @@ func ociReference(text string) (Reference, error) {
 func webReference(text string) (Reference, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil {
-		return Reference{}, fmt.Errorf("%q is no address of a site", text)
+		return Reference{}, fmt.Errorf("%q is not an address of a site", text)
 	}
 	r := Reference{Kind: Site}
 	if sum, ok := strings.CutPrefix(u.Fragment, "sha256="); ok {

@@ -90,7 +90,7 @@ func Of(found *packs.Catalog, dir string, tree *packfs.Tree) (*Version, error) {
 	all := found.All()
 	i := slices.IndexFunc(all, func(p *packs.Pack) bool { return p.Dir == dir })
 	if i < 0 {
-		return nil, fmt.Errorf("%q is no pack", dir)
+		return nil, fmt.Errorf("%q is not a pack", dir)
 	}
 	v := &Version{pack: all[i], tree: tree, tools: map[string]*tools.Tool{}}
 	set, _, err := toolfiles.New(tools.Limits{}, "").Load(v.pack)

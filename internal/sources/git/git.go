@@ -372,11 +372,11 @@ func (r *repository) peel(h plumbing.Hash) error {
 		}
 		t, terr := tagAt(r.store, h)
 		if terr != nil {
-			return fmt.Errorf("%s is no commit: %w", h, err)
+			return fmt.Errorf("%s is not a commit: %w", h, err)
 		}
 		r.tag, h = t, t.target
 	}
-	return errors.New("a tag of a tag of a tag is no commit")
+	return errors.New("a tag of a tag of a tag is not a commit")
 }
 
 func (r *repository) Resolved() string { return r.at + "@" + r.commit.hash.String() }

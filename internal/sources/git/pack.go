@@ -90,7 +90,7 @@ func (u *unpacker) header() (n uint32, err error) {
 		return 0, io.ErrUnexpectedEOF
 	}
 	if string(head[:8]) != "PACK\x00\x00\x00\x02" {
-		return 0, errors.New("what was sent is no pack of version 2")
+		return 0, errors.New("what was sent is not a pack of version 2")
 	}
 	if n = binary.BigEndian.Uint32(head[8:]); n > maxCount {
 		return 0, fmt.Errorf("%w: %d objects, and %d is the limit", stage.ErrTooLarge, n, maxCount)

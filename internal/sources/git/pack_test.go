@@ -172,8 +172,8 @@ func TestHostilePack(t *testing.T) {
 		pack []byte
 		want string // "": it is not kept in memory
 	}{
-		"no pack":               {[]byte("HELLO\x00\x00\x02\x00\x00\x00\x00" + strings.Repeat("x", 20)), "no pack of version 2"},
-		"another version":       {append([]byte("PACK\x00\x00\x00\x03\x00\x00\x00\x00"), make([]byte, 20)...), "no pack of version 2"},
+		"no pack":               {[]byte("HELLO\x00\x00\x02\x00\x00\x00\x00" + strings.Repeat("x", 20)), "not a pack of version 2"},
+		"another version":       {append([]byte("PACK\x00\x00\x00\x03\x00\x00\x00\x00"), make([]byte, 20)...), "not a pack of version 2"},
 		"many objects":          {pack(t, maxCount+1), "too large"},
 		"more than are there":   {pack(t, 2, blob), "zlib"},
 		"fewer than are there":  {pack(t, 1, blob, blob), "checksum"},

@@ -181,7 +181,7 @@ func newRepository(ctx context.Context, w *web.Access, r address.Reference) (*re
 		err = named.ValidateReference()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address of an artifact: %w", "oci://"+r.At, err)
+		return nil, fmt.Errorf("%q is not an address of an artifact: %w", "oci://"+r.At, err)
 	}
 	o := &repository{at: "oci://" + r.At, w: w}
 	host := ref.Host()
@@ -339,7 +339,7 @@ func proofs(ctx context.Context, w *web.Access, r address.Reference, pin string)
 
 func (o *repository) proofs(ctx context.Context, pin string) ([]sources.Proof, error) {
 	if !sources.IsDigest(pin) {
-		return nil, fmt.Errorf("%q is no digest", pin)
+		return nil, fmt.Errorf("%q is not a digest", pin)
 	}
 	var found []ocispec.Descriptor
 	// All of them, whatever their type: some registries list the type of the config

@@ -62,7 +62,7 @@ func rules(w *web.Access, uri string) (string, error) {
 	}
 	at, err := url.Parse(w.Rulebooks)
 	if err != nil || at.Host == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" {
-		return "", fmt.Errorf("%q is no address of a server of rulebooks", w.Rulebooks)
+		return "", fmt.Errorf("%q is not an address of a server of rulebooks", w.Rulebooks)
 	}
 	if uri == "" {
 		return at.JoinPath("v1", "rules").String(), nil

@@ -213,7 +213,7 @@ func readIndex(w *web.Access, at *url.URL, data []byte) ([]*sources.Offer, error
 		var err error
 		switch {
 		case !isSkillName(s.Name):
-			err = fmt.Errorf("%q is no name of a skill", s.Name)
+			err = fmt.Errorf("%q is not the name of a skill", s.Name)
 			o.Path = ""
 		case seen[s.Name] != nil:
 			err = fmt.Errorf("%q occurs twice", s.Name)
@@ -248,7 +248,7 @@ func (s *skill) now(w *web.Access, index *url.URL) (func(context.Context) (sourc
 	to, err := index.Parse(s.URL)
 	switch {
 	case err != nil || s.URL == "" || to.User != nil || to.Fragment != "":
-		return nil, fmt.Errorf("%q is no address of a skill", s.URL)
+		return nil, fmt.Errorf("%q is not an address of a skill", s.URL)
 	case !sources.IsDigest(s.Digest):
 		return nil, errors.New("it has no SHA-256 digest")
 	case s.Type != "skill-md" && s.Type != "archive":
@@ -290,7 +290,7 @@ func (s *skill) before(w *web.Access, index *url.URL) (func(context.Context) (so
 	}
 	for _, f := range s.Files {
 		if f == "" || path.Clean("/"+f) != "/"+f || strings.ContainsAny(f, `\?#%`) {
-			return nil, fmt.Errorf("%q: %q is no path of a file of a skill", s.Name, f)
+			return nil, fmt.Errorf("%q: %q is not the path of a file of a skill", s.Name, f)
 		}
 	}
 	files := slices.Sorted(slices.Values(s.Files))

@@ -84,7 +84,7 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 		err = fmt.Errorf("reading %q: not a regular file", file)
 	}
 	if err == nil && info.Size() > maxConverted {
-		err = fmt.Errorf("reading %q: too large: %d bytes, and the limit is %d", file, info.Size(), maxConverted)
+		err = fmt.Errorf("reading %q: too large: %d bytes; the limit is %d", file, info.Size(), maxConverted)
 	}
 	if err != nil {
 		return err

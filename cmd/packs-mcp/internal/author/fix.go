@@ -81,7 +81,7 @@ func unixLineEnds(f *place, dryRun bool) (done string, err error) {
 	return "Unix line ends", f.rewrite(dryRun, func(src []byte) ([]byte, error) {
 		text, ok := lint.UnixLineEnds(src)
 		if !ok {
-			return nil, errors.New("it is no script with other line ends")
+			return nil, errors.New("it is not a script with other line ends")
 		}
 		return text, nil
 	})

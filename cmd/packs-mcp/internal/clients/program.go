@@ -24,7 +24,7 @@ func Locate(command string) (string, error) {
 	}
 	info, err := os.Stat(command)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is no file", command)
+		err = fmt.Errorf("%q is not a file", command)
 	}
 	return command, err
 }

@@ -90,7 +90,7 @@ type publishedPack struct {
 func (a *app) publish(ctx context.Context, from, to string, s publishSettings) error {
 	r, err := address.Parse(to)
 	if err != nil || r.Kind != address.OCI {
-		return &cli.UsageError{Err: fmt.Errorf("%q is no address to publish to", safetext.Line(to)), Hint: "it is oci://REGISTRY/REPOSITORY[:TAG]; for a site of your own, see: packs-mcp index --help"}
+		return &cli.UsageError{Err: fmt.Errorf("%q is not an address to publish to", safetext.Line(to)), Hint: "it is oci://REGISTRY/REPOSITORY[:TAG]; for a site of your own, see: packs-mcp index --help"}
 	}
 	cfg, _, err := a.Load()
 	if err != nil {
