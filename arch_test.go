@@ -113,7 +113,7 @@ func theMap() []row {
 		{dir: "internal/gate/grants", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/prompt"}},
 		{dir: "internal/gate/grantshared", may: []string{"internal/gate/call", "internal/gate/grants", "internal/store", "internal/strictjson"}},
 		{dir: "internal/gate/policy", may: []string{"internal/gate/call", "internal/gate/grants", "internal/gate/prompt", "internal/gate/queue", "internal/rules", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
-		{dir: "internal/gate/lines", may: []string{"internal/audit", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/changes", "internal/strictjson"}},
+		{dir: "internal/gate/lines", may: []string{"internal/audit", "internal/gate/call", "internal/gate/grants", "internal/gate/queue", "internal/safetext", "internal/sandbox", "internal/sandbox/changes", "internal/strictjson"}},
 		{dir: "internal/gate/answers", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/queue"}},
 		{dir: "internal/gate/deciders", may: []string{"internal/approvers", "internal/gate/call", "internal/gate/grants", "internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/gate/runs", may: []string{"internal/audit", "internal/store", "internal/strictjson"}},

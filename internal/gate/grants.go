@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
 	"github.com/packs-mcp/packs-mcp/internal/gate/policy"
@@ -165,11 +164,7 @@ func (g *Gate) RevokeChatGrant(id string) (found bool, err error) {
 		return false, nil
 	}
 	gone := all[i]
-	e := audit.Entry{
-		Event: audit.EventRevoke, Server: g.author.Server, Chat: gone.Chat, Caller: gone.Person, Client: gone.Client, Kind: string(gone.Kind),
-		Pack: gone.Pack, Tool: gone.Tool, Dir: gone.Dir, Channel: queue.ChannelTerminal, Grant: gone.ID,
-		Reason: fmt.Sprintf("the grant %s of %s, for a chat", gone.ID, gone.Since.UTC().Format(time.RFC3339)),
-	}
+	e := g.author.Revoked(gone)
 	if err := g.failed(e, g.log.Append(e)); err != nil {
 		return true, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/lines"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -71,7 +72,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 	entries := append([]audit.Entry{end}, g.author.Changes(p.call, p.run, result)...)
 	if logErr := g.append(g.log.Failures(), entries...); logErr != nil {
-		g.queue.Outcome(p.run, outcome(result, err)+", and could not be recorded")
+		g.queue.Outcome(p.run, queue.HowRunEnded(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started
 		}
@@ -80,7 +81,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			Hint:   "Do not call again: it would run once more. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
 		}
 	}
-	g.queue.Outcome(p.run, outcome(result, err))
+	g.queue.Outcome(p.run, queue.HowRunEnded(result, err))
 	return result, err
 }
 
@@ -156,20 +157,6 @@ func (p *Permit) cache(ctx context.Context) (folder string, leave func(caches.He
 		return "", nil, p.Withhold(safetext.Line(err.Error()), "Tell the user what is said. Call again when it is mended.")
 	}
 	return c.Folder, c.Release, nil
-}
-
-// outcome says how a run ended, in words for people.
-func outcome(result *sandbox.Result, err error) string {
-	switch {
-	case err != nil || result == nil:
-		return "was not started"
-	case result.Cause != sandbox.CauseExit:
-		return "stopped: " + string(result.Cause)
-	case result.Signal != "":
-		return "ended by " + result.Signal
-	default:
-		return fmt.Sprintf("exit code %d", result.ExitCode)
-	}
 }
 
 // start runs the program. It recovers from a panic of the runner, so that the end

@@ -6,9 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grants"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -234,4 +237,13 @@ func (a Author) Counted(person string, more map[string]int) audit.Entry {
 	}
 	e.Reason = "more calls were refused: " + strings.Join(each, ", ")
 	return e
+}
+
+// Revoked returns the line about an answer for a chat that is taken back in a terminal.
+func (a Author) Revoked(g grants.InChat) audit.Entry {
+	return audit.Entry{
+		Event: audit.EventRevoke, Server: a.Server, Chat: g.Chat, Caller: g.Person, Client: g.Client, Kind: string(g.Kind),
+		Pack: g.Pack, Tool: g.Tool, Dir: g.Dir, Channel: queue.ChannelTerminal, Grant: g.ID,
+		Reason: fmt.Sprintf("the grant %s of %s, for a chat", g.ID, g.Since.UTC().Format(time.RFC3339)),
+	}
 }

@@ -2,10 +2,12 @@ package queue
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // Remember adds a decision to the history.
@@ -68,4 +70,18 @@ func (q *Queue) Ended() []CodeError {
 func (q *Queue) Changes() <-chan struct{} {
 	defer q.lock()()
 	return q.changed
+}
+
+// HowRunEnded says how a run ended, in words for people. result is nil if it did not start.
+func HowRunEnded(result *sandbox.Result, err error) string {
+	switch {
+	case err != nil || result == nil:
+		return "was not started"
+	case result.Cause != sandbox.CauseExit:
+		return "stopped: " + string(result.Cause)
+	case result.Signal != "":
+		return "ended by " + result.Signal
+	default:
+		return fmt.Sprintf("exit code %d", result.ExitCode)
+	}
 }
