@@ -61,7 +61,7 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp-sigstore", may: []string{"internal/sources/lock", "internal/sources/trust"}},
 		// The wire knows no tool and no pack. From gate/call and sandbox it uses one name each:
 		// where a client is, and why a call ends.
-		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
+		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox", "internal/strictjson"}, mcp: true},
 		// HTTP knows a host, but not the server.
 		{dir: "internal/server/httpd/conns"},
 		{dir: "internal/server/httpd/busy", may: []string{"internal/quota"}},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -154,6 +155,39 @@ func TestNoAnswerIsCarried(t *testing.T) {
 		w.raw(`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":` + params + `}`)
 		if e, _ := w.receive()["error"].(map[string]any); e == nil || !slices.Contains([]float64{-32602, -32600}, e["code"].(float64)) {
 			t.Errorf("params %s: %v, want an error", params, e)
+		}
+	}
+}
+
+// An answer that can be read in two ways allows nothing in the older era either: the one
+// that counts must not depend on who reads it.
+func TestAnswersWithTwoReadings(t *testing.T) {
+	for name, result := range map[string]string{
+		"two decisions":              `{"action":"accept","content":{"decision":"deny","decision":"once"}}`,
+		"the same, with an escape":   `{"action":"accept","content":{"decision":"deny","d\u0065cision":"once"}}`,
+		"two actions":                `{"action":"decline","action":"accept","content":{"decision":"once"}}`,
+		"an action in other letters": `{"action":"decline","Action":"accept","content":{"decision":"once"}}`,
+		"a form in other letters":    `{"action":"accept","content":{"decision":"deny"},"Content":{"decision":"once"}}`,
+	} {
+		w := newWorld(t, triage)
+		w.answer = func(string, map[string]any) map[string]any { return nil }
+		w.initialize()
+		w.send(map[string]any{"id": "q", "method": "tools/call", "params": map[string]any{
+			"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"},
+		}})
+		ask := <-w.lines
+		id, err := json.Marshal(ask["id"])
+		if err != nil || ask["method"] != "elicitation/create" {
+			t.Fatalf("%v came, %v; want a question", ask, err)
+		}
+		w.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+		if m := <-w.lines; m["id"] != "q" || !strings.Contains(fmt.Sprint(m), "denied") {
+			t.Errorf("%s: %v came, want a denial", name, m)
+		}
+		for _, e := range w.entries() {
+			if e.Event == "decision" && e.Decision != "deny" {
+				t.Errorf("%s: the log has %+v", name, e)
+			}
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/callargs"
 	"github.com/packs-mcp/packs-mcp/internal/server/toolerr"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // UnaskedAnswer returns the answer that a call brought with it, or nil. In both eras
@@ -67,6 +68,9 @@ func (a *CarriedAnswer) Problem() string {
 	if isNull(a.Responses) || json.Unmarshal(a.Responses, &all) != nil {
 		return "inputResponses must be an object"
 	}
+	if _, wrong := strictjson.Parse(a.Responses); wrong != nil { // such as a key that occurs twice
+		return "inputResponses cannot be read: " + safetext.Shorten(safetext.Line(wrong.Problem), toolerr.MaxQuoted)
+	}
 	for id, raw := range all {
 		var r struct {
 			Action  *string
@@ -77,6 +81,9 @@ func (a *CarriedAnswer) Problem() string {
 		}
 		if id != inputID {
 			continue // it answers another question than ours: "ignore information they do not recognize"
+		}
+		if why := wire.Ambiguous(raw); why != "" {
+			return fmt.Sprintf("inputResponses has %q, which cannot be read: %s", id, safetext.Shorten(safetext.Line(why), toolerr.MaxQuoted))
 		}
 		if json.Unmarshal(raw, &r) != nil || r.Action == nil {
 			return fmt.Sprintf(`inputResponses has %q, which must be the result of an elicitation: an "action", and "content" when it is accepted`, id)

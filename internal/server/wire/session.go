@@ -13,6 +13,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A Session is what the library knows about a client. On a connection, an older
@@ -221,6 +223,24 @@ func (p *Peer) SetProtocolVersion(v string) {
 
 var ErrClosed = errors.New("the client closed the connection")
 
+// Ambiguous returns why the result of an elicitation can be read in two ways, or "":
+// encoding/json takes the last of two values with one key, and the library does not mind
+// the case of letters.
+func Ambiguous(result json.RawMessage) string {
+	n, wrong := strictjson.Parse(result)
+	if wrong != nil {
+		return wrong.Problem
+	}
+	for _, m := range n.Members {
+		for _, name := range []string{"action", "content"} {
+			if m.Key != name && strings.EqualFold(m.Key, name) {
+				return fmt.Sprintf("key %q must be written %q", m.Key, name)
+			}
+		}
+	}
+	return ""
+}
+
 // RequestElicitation sends elicitation/create and waits for the answer. If ctx
 // ends first, it withdraws the question with notifications/cancelled.
 func (s *Session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
@@ -246,6 +266,9 @@ func (s *Session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 	case e := <-answer:
 		if e.Error != nil {
 			return nil, errors.New("the client answered with an error")
+		}
+		if why := Ambiguous(e.Result); why != "" {
+			return nil, fmt.Errorf("reading the client's answer: %s", why)
 		}
 		var result mcp.ElicitationResult
 		if err := json.Unmarshal(e.Result, &result); err != nil {
