@@ -126,7 +126,7 @@ func (f *fileReader) list(v *yaml.Node, k key) {
 	if items == nil {
 		return
 	}
-	f.clear(k)
+	k.clear(f.cfg)
 	for i, item := range items {
 		path := fmt.Sprintf("%s[%d]", k.path, i)
 		s, ok := f.Text(item, path)

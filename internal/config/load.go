@@ -222,7 +222,7 @@ func (l *loader) setText(where, path, text string, visible bool) {
 		if k.none && strings.TrimSpace(text) == "" {
 			values = nil
 		}
-		l.clear(k)
+		k.clear(l.cfg)
 	}
 	for _, v := range values {
 		if k.list != "" {
@@ -237,9 +237,6 @@ func (l *loader) setText(where, path, text string, visible bool) {
 		}
 	}
 }
-
-// clear empties the list that k adds to.
-func (l *loader) clear(k key) { k.clear(l.cfg) }
 
 // together checks that values fit together. Values that are wrong by themselves
 // were not set, so it does not report them again.
